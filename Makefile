@@ -1,0 +1,40 @@
+# Every target sets up what it needs, once. `make help` lists them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help setup test check bench docs demo clean
+help:
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+
+$(READY): pyproject.toml src/mull/_version.py
+	@if command -v uv >/dev/null 2>&1; then \
+	  [ -x $(BIN)/python ] || uv venv --quiet --python $(PYTHON) $(VENV); \
+	  echo "installing mull and its development tools (uv) ..."; \
+	  uv pip install --quiet --python $(BIN)/python -e '.[dev]'; \
+	else \
+	  [ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV); \
+	  echo "installing mull and its development tools (pip) ..."; \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'; \
+	fi
+	@touch $@
+
+setup: $(READY) ## make the virtual environment in .venv
+test: $(READY) ## everything a change must pass: checks, generated docs, tests
+	@$(MAKE) --no-print-directory check
+	$(BIN)/python -m pytest -q
+check: $(READY) ## format, lint, types, import contracts
+	$(BIN)/ruff format --check --quiet
+	$(BIN)/ruff check --quiet
+	$(BIN)/mypy --no-error-summary
+	$(BIN)/lint-imports --no-logo >.import-linter.log || { cat .import-linter.log; exit 1; }
+	@rm -f .import-linter.log
+docs: $(READY) ## write the generated parts of docs/ anew
+	$(BIN)/python -m tools.docs
+bench: $(READY) ## measure, and write bench/RESULTS.md
+	$(BIN)/python -m bench
+demo: $(READY) ## look a model up and show what thinking levels become
+	$(BIN)/mull models show claude-sonnet-4-5
+clean: ## remove the virtual environment and caches
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,85 @@
+"""The `mull` command: finds the subcommand, loads only what it needs, and speaks of errors.
+
+A subcommand is a module with `arguments(parser)` and `run(options) -> int`, named in COMMANDS
+with its one line of help; nothing else lists them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mull._version import __version__
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+__all__ = ["COMMANDS", "main"]
+
+COMMANDS = {
+    "models": ("mull.cli.models", "list and show models, and what thinking levels become"),
+    "settings": ("mull.cli.settings", "show every setting, its value and where it comes from"),
+    "profile": ("mull.cli.profile", "save, show and choose named sets of settings"),
+}
+
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words in (["--version"], ["-V"]):
+        print(f"mull {__version__}")
+        return 0
+    try:
+        return _run(words)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        _forget_stdout()
+        return 0
+
+
+def _run(words: list[str]) -> int:
+    import os
+
+    from mull.neutral.errors import LocalError
+
+    options = _parser(words).parse_args(words)
+    try:
+        status: int = options.run(options)
+        sys.stdout.flush()
+        return status
+    except LocalError as error:
+        if os.environ.get("DEBUG") == "1":
+            raise
+        print(f"mull: {error}", file=sys.stderr)
+        return EXIT_USAGE
+
+
+def _parser(words: list[str]) -> ArgumentParser:
+    from argparse import ArgumentParser, RawDescriptionHelpFormatter
+    from importlib import import_module
+
+    parser = ArgumentParser(prog="mull", description="mull keeps a model's thinking.")
+    parser.add_argument("--version", "-V", action="version", version=f"mull {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    wanted = next((word for word in words if not word.startswith("-")), None)
+    for name, (module, line) in COMMANDS.items():
+        command = commands.add_parser(
+            name, help=line, description=line, formatter_class=RawDescriptionHelpFormatter
+        )
+        if name == wanted:  # the others only need their line in the list
+            loaded = import_module(module)
+            loaded.arguments(command)
+            command.set_defaults(run=loaded.run)
+    return parser
+
+
+def _forget_stdout() -> None:
+    """The reader went away: keep the interpreter from complaining when it flushes at exit."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

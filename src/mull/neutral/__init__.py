@@ -1,0 +1,1 @@
+"""Values that everything else speaks in: no I/O, no decisions."""

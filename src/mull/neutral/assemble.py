@@ -1,0 +1,269 @@
+"""Folds events into the blocks of one message.
+
+A block is found by the wire's own key first, a tool call then by its id, and only without either
+by adjacency: the open block of the same kind. Blocks stand in the order in which they were first
+heard of. Text is collected in pieces and joined once, so memory grows with the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from mull.neutral.blocks import (
+    Block,
+    OpaqueBlock,
+    TextBlock,
+    ThinkingBlock,
+    ThinkingKind,
+    ToolCallBlock,
+)
+from mull.neutral.events import (
+    BlockEnded,
+    Event,
+    Failed,
+    Finished,
+    Key,
+    OpaqueReceived,
+    Reclassified,
+    Started,
+    TextDelta,
+    ThinkingCarrier,
+    ThinkingDelta,
+    ToolCallDelta,
+    UsageReported,
+    Warned,
+)
+from mull.neutral.messages import Message, Origin, Status
+from mull.neutral.usage import Usage
+
+__all__ = ["Assembler", "assemble"]
+
+_arguments = msgspec.json.Decoder(dict[str, Any])
+_encode = msgspec.json.Encoder().encode
+
+
+class _Text:
+    __slots__ = ("extra", "pieces", "signature")
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        self.signature: str | None = None
+        self.extra: dict[str, Any] | None = None
+
+    def add(self, event: TextDelta) -> None:
+        self.pieces.append(event.text)
+        if event.signature is not None:
+            self.signature = event.signature
+        if event.extra is not None:
+            self.extra = {**(self.extra or {}), **event.extra}
+
+    def build(self) -> TextBlock:
+        return TextBlock("".join(self.pieces), self.signature, self.extra)
+
+
+class _Thinking:
+    __slots__ = ("carriers", "kind", "pieces", "source_field")
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        self.source_field: str | None = None
+        self.kind: ThinkingKind = "raw"
+        self.carriers: dict[str, Any] = {}
+
+    def add(self, event: ThinkingDelta) -> None:
+        self.pieces.append(event.text)
+        self.kind = event.kind
+        if self.source_field is None:
+            self.source_field = event.source_field
+
+    def carry(self, event: ThinkingCarrier) -> None:
+        for name in ("signature", "encrypted", "redacted", "id", "details"):
+            value = getattr(event, name)
+            if value is not None:
+                self.carriers[name] = value
+        if event.kind is not None:
+            self.kind = event.kind
+        if self.source_field is None:
+            self.source_field = event.source_field
+
+    def build(self) -> ThinkingBlock:
+        return ThinkingBlock(
+            "".join(self.pieces), source_field=self.source_field, kind=self.kind, **self.carriers
+        )
+
+
+class _ToolCall:
+    __slots__ = ("extra", "id", "name", "pieces", "signature")
+
+    def __init__(self) -> None:
+        self.id: str | None = None
+        self.name: str | None = None
+        self.pieces: list[str] = []
+        self.signature: str | None = None
+        self.extra: dict[str, Any] | None = None
+
+    def add(self, event: ToolCallDelta) -> None:
+        self.id = self.id or event.id
+        self.name = self.name or event.name
+        if event.arguments:
+            self.pieces.append(event.arguments)
+        if event.signature is not None:
+            self.signature = event.signature
+        if event.extra is not None:
+            self.extra = {**(self.extra or {}), **event.extra}
+
+    def build(self) -> ToolCallBlock:
+        text = "".join(self.pieces)
+        value: dict[str, Any] = {}
+        kept: str | None = None
+        if text:
+            try:
+                value = _arguments.decode(text)
+            except (msgspec.DecodeError, UnicodeError):
+                kept = text
+            else:
+                kept = text if _encode(value).decode() != text else None
+        return ToolCallBlock(
+            self.id or "", self.name or "", value, kept, self.signature, self.extra
+        )
+
+
+class _Opaque:
+    __slots__ = ("data",)
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self.data = data
+
+    def build(self) -> OpaqueBlock:
+        return OpaqueBlock(self.data)
+
+
+_Builder = _Text | _Thinking | _ToolCall | _Opaque
+
+
+class Assembler:
+    """Folds events one at a time; `message()` may be asked at any moment."""
+
+    def __init__(self, origin: Origin | None = None) -> None:
+        self._origin = origin
+        self._builders: list[_Builder] = []
+        self._by_key: dict[tuple[type, int | str], int] = {}
+        self._calls_by_id: dict[str, int] = {}
+        self._open: int | None = None
+        self._usage: Usage | None = None
+        self._end: Finished | Failed | None = None
+        self.warnings: list[Warned] = []
+
+    def add(self, event: Event) -> None:
+        """Take one event in."""
+        match event:
+            case TextDelta():
+                text = self._find(_Text, event.key)
+                text.add(event)
+            case ThinkingDelta():
+                self._find(_Thinking, event.key).add(event)
+            case ThinkingCarrier():
+                self._find(_Thinking, event.key).carry(event)
+            case ToolCallDelta():
+                self._find_call(event).add(event)
+            case OpaqueReceived():
+                self._append(_Opaque(event.data), event.key)
+            case BlockEnded():
+                self._open = None
+            case Reclassified():
+                self._reclassify(event)
+            case UsageReported():
+                self._usage = event.usage
+            case Warned():
+                self.warnings.append(event)
+            case Finished() | Failed():
+                self._end = event
+            case Started():
+                pass
+
+    def blocks(self) -> tuple[Block, ...]:
+        """The blocks so far, in wire order."""
+        return tuple(builder.build() for builder in self._builders)
+
+    def message(self) -> Message:
+        """The message so far; without an end it is `interrupted`."""
+        blocks = self.blocks()
+        reason = self._end.stop_reason if isinstance(self._end, Finished) else None
+        return Message(
+            role="assistant",
+            status=self._status(blocks),
+            stop_reason=reason,
+            origin=self._origin,
+            blocks=blocks,
+            usage=self._usage,
+        )
+
+    def _status(self, blocks: tuple[Block, ...]) -> Status:
+        if self._end is None:
+            return "interrupted"
+        if self._end.status is not None:
+            return self._end.status
+        assert isinstance(self._end, Finished)
+        answered = any(
+            not isinstance(b, ThinkingBlock)
+            and not (isinstance(b, TextBlock) and not b.text.strip())
+            for b in blocks
+        )
+        if self._end.stop_reason == "length":
+            thought = any(isinstance(b, ThinkingBlock) for b in blocks)
+            return "truncated_in_reasoning" if thought and not answered else "truncated"
+        return "complete" if answered else "no_answer"
+
+    def _find(self, kind: type[Any], key: Key) -> Any:
+        if key is not None:
+            at = self._by_key.get((kind, key))
+            if at is not None:
+                self._open = at
+                return self._builders[at]
+        elif self._open is not None and type(self._builders[self._open]) is kind:
+            return self._builders[self._open]
+        return self._append(kind(), key)
+
+    def _find_call(self, event: ToolCallDelta) -> _ToolCall:
+        known = self._calls_by_id.get(event.id) if event.id else None
+        if known is not None:
+            self._open = known
+            found: Any = self._builders[known]
+        elif event.key is None and event.id:
+            found = self._append(_ToolCall(), None)
+        else:
+            found = self._find(_ToolCall, event.key)
+            if event.id and found.id and found.id != event.id:
+                # A new id under a used key opens a new call: some servers send index 0 for all.
+                found = self._append(_ToolCall(), event.key)
+        if event.id and self._open is not None:
+            self._calls_by_id.setdefault(event.id, self._open)
+        assert isinstance(found, _ToolCall)
+        return found
+
+    def _append(self, builder: _Builder, key: Key) -> _Builder:
+        self._builders.append(builder)
+        self._open = len(self._builders) - 1
+        if key is not None:
+            self._by_key[type(builder), key] = self._open
+        return builder
+
+    def _reclassify(self, event: Reclassified) -> None:
+        at = self._open if event.key is None else self._by_key.pop((_Text, event.key), None)
+        if at is None or not isinstance(text := self._builders[at], _Text):
+            return
+        thinking = _Thinking()
+        thinking.pieces, thinking.source_field = text.pieces, event.source_field
+        self._builders[at] = thinking
+        self._open = None
+
+
+def assemble(events: Iterable[Event], origin: Origin | None = None) -> Message:
+    """Fold all events of one answer into its message."""
+    assembler = Assembler(origin)
+    for event in events:
+        assembler.add(event)
+    return assembler.message()

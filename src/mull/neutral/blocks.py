@@ -1,0 +1,122 @@
+"""What a message is made of.
+
+A block keeps whatever the wire gave for it, so that the same endpoint can get it back byte for
+byte. Nothing here decides what is shown or sent: that is policy. Values are frozen, equal by
+content, and have one JSON form (camelCase, defaults left out).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+__all__ = [
+    "Block",
+    "MediaBlock",
+    "OpaqueBlock",
+    "TextBlock",
+    "ThinkingBlock",
+    "ThinkingKind",
+    "ToolCallBlock",
+    "ToolResultBlock",
+    "Value",
+]
+
+ThinkingKind: TypeAlias = Literal["raw", "summary"]
+
+
+class Value(
+    Struct,
+    frozen=True,
+    rename="camel",
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+    gc=False,
+):
+    """Base of all neutral values: frozen, compared by content, strict about its own JSON."""
+
+
+class TextBlock(Value, frozen=True, tag_field="type", tag="text"):
+    """Text a person reads.
+
+    `signature` is a Gemini thought signature that sat on a text part; `extra` holds keys of the
+    wire's own object (a Responses item id or phase), echoed to the same origin only.
+    """
+
+    text: str
+    signature: str | None = None
+    extra: dict[str, Any] | None = None
+
+
+class ThinkingBlock(Value, frozen=True, tag_field="type", tag="thinking"):
+    """One run of a model's reasoning with everything needed to send it back (REQ-THINK-001).
+
+    `source_field` names the wire field it came in. `signature`, `encrypted`, `redacted` and
+    `details` are carriers: opaque, kept whole, and only ever replayed to the origin that made
+    them. No block, a block with an empty thought, and a block with text are three states.
+    """
+
+    thought: str = ""
+    source_field: str | None = None
+    is_hidden: bool = False
+    signature: str | None = None
+    encrypted: str | None = None
+    redacted: str | None = None
+    id: str | None = None
+    kind: ThinkingKind = "raw"
+    details: list[dict[str, Any]] | None = None
+
+    @property
+    def has_carrier(self) -> bool:
+        """Whether an endpoint can verify or decrypt this block."""
+        return bool(self.signature or self.encrypted or self.redacted or self.details)
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether there is nothing to show and nothing to send back."""
+        return not self.has_carrier and not self.thought.strip()
+
+
+class ToolCallBlock(Value, frozen=True, tag_field="type", tag="tool_call"):
+    """A call the model asks for.
+
+    `arguments` is the wire's own text and is kept only where encoding `input` again would not
+    give it back (other spacing, invalid JSON). `extra` holds unknown keys of the wire's call.
+    """
+
+    id: str
+    name: str
+    input: dict[str, Any] = {}
+    arguments: str | None = None
+    signature: str | None = None
+    extra: dict[str, Any] | None = None
+
+
+class MediaBlock(Value, frozen=True, tag_field="type", tag="media"):
+    """An image, document or sound: base64 `data` or a `url`."""
+
+    media_type: str
+    data: str | None = None
+    url: str | None = None
+    name: str | None = None
+
+
+class ToolResultBlock(Value, frozen=True, tag_field="type", tag="tool_result"):
+    """What a tool gave back for the call `call_id`."""
+
+    call_id: str
+    output: str = ""
+    is_error: bool = False
+    media: tuple[MediaBlock, ...] = ()
+
+
+class OpaqueBlock(Value, frozen=True, tag_field="type", tag="opaque"):
+    """Something a provider sent that mull does not know: kept in place, echoed to its origin."""
+
+    data: dict[str, Any]
+
+
+Block: TypeAlias = (
+    TextBlock | ThinkingBlock | ToolCallBlock | ToolResultBlock | MediaBlock | OpaqueBlock
+)

@@ -1,0 +1,78 @@
+"""Every error mull raises on purpose.
+
+    MullError
+    ├── LocalError            what was asked cannot be done; nothing was changed
+    │   ├── SettingError      a setting's key or value is not allowed (ERR-001)
+    │   ├── ConfigError       a file of the user's cannot be read as what it should be
+    │   ├── ProfileError      a profile is missing, damaged or not a profile
+    │   ├── CatalogError      model facts are missing, damaged or refused
+    │   │   ├── UnknownModel  no such model; `candidates` are close names
+    │   │   └── AmbiguousModel  several providers have it; `candidates` lists them
+    │   └── BudgetError       two numbers the user gave cannot both hold
+    └── RemoteError           the other side refused or broke off
+
+The text of an error is one or two lines for a person: what happened, why, what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = [
+    "AmbiguousModel",
+    "BudgetError",
+    "CatalogError",
+    "ConfigError",
+    "LocalError",
+    "MullError",
+    "ProfileError",
+    "RemoteError",
+    "SettingError",
+    "UnknownModel",
+]
+
+
+class MullError(Exception):
+    """Base of all errors that mull raises on purpose."""
+
+
+class LocalError(MullError):
+    """What was asked cannot be done as asked."""
+
+
+class SettingError(LocalError):
+    """A setting's key or value is not allowed."""
+
+
+class ConfigError(LocalError):
+    """A user's file cannot be read as what it should be."""
+
+
+class ProfileError(LocalError):
+    """A profile is missing, damaged, or not a profile."""
+
+
+class CatalogError(LocalError):
+    """Facts about models are missing, damaged or refused."""
+
+
+class _ModelError(CatalogError):
+    def __init__(self, message: str, candidates: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.candidates = tuple(candidates)
+
+
+class UnknownModel(_ModelError):
+    """No model has this name; `candidates` holds close ones."""
+
+
+class AmbiguousModel(_ModelError):
+    """Several providers offer a model of this name; `candidates` lists them in full."""
+
+
+class BudgetError(LocalError):
+    """A thinking budget given by the user cannot hold."""
+
+
+class RemoteError(MullError):
+    """The endpoint refused the request or broke off."""

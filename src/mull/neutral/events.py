@@ -1,0 +1,147 @@
+"""What a decoder says while an answer arrives.
+
+Every event that belongs to a block carries `key`: the wire's own name for it (a block index, an
+item id, a part number). None means the wire gave none, and the event continues whatever block of
+its kind is open. Front ends draw these events; `assemble` folds them into blocks.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from mull.neutral.blocks import ThinkingKind, Value
+from mull.neutral.messages import Status
+from mull.neutral.usage import Usage
+
+__all__ = [
+    "BlockEnded",
+    "Event",
+    "Failed",
+    "Finished",
+    "Key",
+    "OpaqueReceived",
+    "Reclassified",
+    "Started",
+    "TextDelta",
+    "ThinkingCarrier",
+    "ThinkingDelta",
+    "ToolCallDelta",
+    "UsageReported",
+    "Warned",
+]
+
+Key: TypeAlias = int | str | None
+
+
+class Started(Value, frozen=True, tag_field="type", tag="started"):
+    """The answer began; `id` and `model` are the provider's own words."""
+
+    id: str | None = None
+    model: str | None = None
+
+
+class TextDelta(Value, frozen=True, tag_field="type", tag="text"):
+    """A piece of the visible answer."""
+
+    text: str
+    key: Key = None
+    signature: str | None = None
+    extra: dict[str, Any] | None = None
+
+
+class ThinkingDelta(Value, frozen=True, tag_field="type", tag="thinking"):
+    """A piece of reasoning; an empty `text` still opens the block (empty is not absent)."""
+
+    text: str
+    key: Key = None
+    source_field: str | None = None
+    kind: ThinkingKind = "raw"
+
+
+class ThinkingCarrier(Value, frozen=True, tag_field="type", tag="thinking_carrier"):
+    """A carrier of a thinking block, sent once it is whole. Fields left None change nothing."""
+
+    key: Key = None
+    source_field: str | None = None
+    signature: str | None = None
+    encrypted: str | None = None
+    redacted: str | None = None
+    id: str | None = None
+    kind: ThinkingKind | None = None
+    details: list[dict[str, Any]] | None = None
+
+
+class ToolCallDelta(Value, frozen=True, tag_field="type", tag="tool_call"):
+    """A piece of a tool call: any of id, name and a fragment of the arguments' text."""
+
+    key: Key = None
+    id: str | None = None
+    name: str | None = None
+    arguments: str = ""
+    signature: str | None = None
+    extra: dict[str, Any] | None = None
+
+
+class OpaqueReceived(Value, frozen=True, tag_field="type", tag="opaque"):
+    """A whole block of a kind mull does not know."""
+
+    data: dict[str, Any]
+    key: Key = None
+
+
+class BlockEnded(Value, frozen=True, tag_field="type", tag="block_ended"):
+    """The wire closed this block; what follows without a key opens a new one."""
+
+    key: Key = None
+
+
+class Reclassified(Value, frozen=True, tag_field="type", tag="reclassified"):
+    """The text block `key` turned out to be reasoning (a closing tag without its opener)."""
+
+    key: Key = None
+    source_field: str | None = None
+
+
+class UsageReported(Value, frozen=True, tag_field="type", tag="usage"):
+    """The provider's counts so far; the last one wins."""
+
+    usage: Usage
+
+
+class Warned(Value, frozen=True, tag_field="type", tag="warning"):
+    """Something odd was put right; nothing was lost."""
+
+    code: str
+    text: str
+
+
+class Finished(Value, frozen=True, tag_field="type", tag="finished"):
+    """The answer ended as the provider meant it to. `status` None leaves it to `assemble`."""
+
+    stop_reason: str | None = None
+    status: Status | None = None
+
+
+class Failed(Value, frozen=True, tag_field="type", tag="failed"):
+    """The answer broke off; everything before it stands."""
+
+    text: str
+    code: str | None = None
+    status: Status = "error"
+    body: Any = None
+
+
+Event: TypeAlias = (
+    Started
+    | TextDelta
+    | ThinkingDelta
+    | ThinkingCarrier
+    | ToolCallDelta
+    | OpaqueReceived
+    | BlockEnded
+    | Reclassified
+    | UsageReported
+    | Warned
+    | Finished
+    | Failed
+)

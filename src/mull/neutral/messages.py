@@ -1,0 +1,132 @@
+"""Messages and where they came from, with their exact JSON form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from mull.neutral.blocks import Block, TextBlock, ThinkingBlock, ToolCallBlock, Value
+from mull.neutral.errors import ConfigError
+from mull.neutral.usage import Usage
+
+__all__ = [
+    "Dialect",
+    "Message",
+    "Origin",
+    "Role",
+    "Status",
+    "assistant",
+    "message_from_json",
+    "message_to_json",
+    "messages_from_json",
+    "messages_to_json",
+    "user",
+]
+
+Dialect: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
+Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
+Status: TypeAlias = Literal[
+    "complete", "interrupted", "truncated", "truncated_in_reasoning", "no_answer", "error"
+]
+
+
+class Origin(Value, frozen=True):
+    """Which endpoint and model wrote a message. Carriers go back only to an equal origin."""
+
+    provider: str
+    dialect: Dialect
+    model: str
+    endpoint: str | None = None
+
+
+class Message(Value, frozen=True):
+    """One message. `status`, `origin`, `stop_reason` and `usage` belong to assistant messages.
+
+    An assistant message without an origin was written outside mull; the caller vouches for it.
+    """
+
+    role: Role
+    status: Status | None = None
+    stop_reason: str | None = None
+    origin: Origin | None = None
+    blocks: tuple[Block, ...] = ()
+    usage: Usage | None = None
+
+    @property
+    def text(self) -> str:
+        """The visible text, in order."""
+        return "".join(b.text for b in self.blocks if isinstance(b, TextBlock))
+
+    @property
+    def thinking(self) -> tuple[ThinkingBlock, ...]:
+        """The thinking blocks, in order."""
+        return tuple(b for b in self.blocks if isinstance(b, ThinkingBlock))
+
+    @property
+    def tool_calls(self) -> tuple[ToolCallBlock, ...]:
+        """The tool calls, in order."""
+        return tuple(b for b in self.blocks if isinstance(b, ToolCallBlock))
+
+
+def user(text: str) -> Message:
+    """A user's message of plain text."""
+    return Message(role="user", blocks=(TextBlock(text),))
+
+
+def assistant(
+    *blocks: Block,
+    origin: Origin | None = None,
+    status: Status = "complete",
+    stop_reason: str | None = None,
+    usage: Usage | None = None,
+) -> Message:
+    """An assistant's message of the given blocks."""
+    return Message(
+        role="assistant",
+        status=status,
+        stop_reason=stop_reason,
+        origin=origin,
+        blocks=blocks,
+        usage=usage,
+    )
+
+
+_encoder = msgspec.json.Encoder()
+_message = msgspec.json.Decoder(Message)
+_messages = msgspec.json.Decoder(tuple[Message, ...])
+
+
+def message_to_json(message: Message) -> bytes:
+    """The message as one line of JSON."""
+    return _encoder.encode(message)
+
+
+def message_from_json(data: bytes | str) -> Message:
+    """The message that `message_to_json` wrote.
+
+    Raises:
+        ConfigError: the JSON is not a message; says where and why.
+    """
+    try:
+        return _message.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"not a message: {error}") from None
+
+
+def messages_to_json(messages: Iterable[Message]) -> bytes:
+    """Messages as a JSON array."""
+    return _encoder.encode(list(messages))
+
+
+def messages_from_json(data: bytes | str) -> tuple[Message, ...]:
+    """The messages that `messages_to_json` wrote.
+
+    Raises:
+        ConfigError: the JSON is not a list of messages; says where and why.
+    """
+    try:
+        return _messages.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"not a list of messages: {error}") from None

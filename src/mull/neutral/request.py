@@ -1,0 +1,70 @@
+"""What an encoder is given: the whole of one request, in neutral form."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+from mull.neutral.blocks import Value
+from mull.neutral.messages import Message
+from mull.neutral.thinking import ThinkingPlan
+
+__all__ = ["Conversation", "Note", "Request", "Tool", "ToolChoice", "WireRequest"]
+
+ToolChoice: TypeAlias = Literal["auto", "none", "required"] | dict[str, Any]
+
+
+class Tool(Value, frozen=True):
+    """A function the model may call; `parameters` is a JSON schema."""
+
+    name: str
+    description: str = ""
+    parameters: dict[str, Any] = {}
+
+
+class Note(Value, frozen=True):
+    """What became of something the user asked for, and why. Warnings are worth interrupting for.
+
+    For a setting: what was `requested`, what is `effective`, and the body fragment it is
+    `sent_as`. `about` is the setting's key, or the part of the request it speaks of.
+    """
+
+    about: str
+    text: str
+    warning: bool = False
+    requested: str | None = None
+    effective: str | None = None
+    sent_as: str | None = None
+
+
+class Conversation(Value, frozen=True):
+    """Everything about a request that is not history, settings or target."""
+
+    system: str = ""
+    tools: tuple[Tool, ...] = ()
+    tool_choice: ToolChoice | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    stream: bool = True
+
+
+class Request(Value, frozen=True):
+    """One request, ready for an encoder: nothing is left to decide but its shape."""
+
+    messages: tuple[Message, ...]
+    thinking: ThinkingPlan
+    system: str = ""
+    tools: tuple[Tool, ...] = ()
+    tool_choice: ToolChoice | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    stream: bool = True
+    keep_thinking: bool = False
+
+
+class WireRequest(Value, frozen=True):
+    """What an encoder makes of it: bytes that go out as they are, before any key is added."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes

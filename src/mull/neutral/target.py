@@ -1,0 +1,181 @@
+"""Where a request goes: provider, dialect, model facts and endpoint quirks, joined once.
+
+Facts are models.dev's own fields (snake_case, unknown ones ignored) plus a few that it lacks.
+Compat is how an endpoint behaves on the wire; its JSON and TOML keys are camelCase, and an
+unknown key there is an error, because it is something a user wrote.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from mull.neutral.blocks import Value
+from mull.neutral.messages import Dialect, Origin
+from mull.neutral.thinking import LADDER, Level, WriterName, as_level
+
+__all__ = [
+    "Compat",
+    "Interleaved",
+    "Limit",
+    "ModelFacts",
+    "ReasoningOption",
+    "Target",
+    "split_level",
+]
+
+
+class _Facts(Struct, frozen=True, omit_defaults=True):
+    pass
+
+
+class ReasoningOption(_Facts, frozen=True):
+    """One way a model is steered: `toggle`, `effort` (values) or `budget_tokens` (min, max)."""
+
+    type: str
+    values: tuple[str, ...] = ()
+    min: int | None = None
+    max: int | None = None
+
+
+class Interleaved(_Facts, frozen=True):
+    """The model needs its reasoning back, in this field."""
+
+    field: str
+
+
+class Limit(_Facts, frozen=True):
+    """Window and output limits in tokens; 0 or None is unknown."""
+
+    context: int | None = None
+    output: int | None = None
+    input: int | None = None
+
+
+class ModelFacts(_Facts, frozen=True):
+    """What is known of a model. Everything has an answer for "unknown"."""
+
+    name: str | None = None
+    family: str | None = None
+    reasoning: bool = False
+    reasoning_options: tuple[ReasoningOption, ...] = ()
+    interleaved: bool | Interleaved | None = None
+    tool_call: bool | None = None
+    temperature: bool | None = None
+    structured_output: bool | None = None
+    limit: Limit = Limit()
+    cost: dict[str, Any] | None = None
+    release_date: str | None = None
+    open_weights: bool | None = None
+    input: tuple[str, ...] = ()
+    status: str | None = None
+    thinks_by_default: bool | None = None
+    can_be_off: bool | None = None
+    default_effort: str | None = None
+    off_type: str = "disabled"
+    tokenizer: str | None = None
+    tokenizer_exact: bool = False
+    presets: dict[str, Any] = {}
+    source: str | None = None
+
+    @property
+    def efforts(self) -> tuple[Level, ...]:
+        """The levels the model takes as words, lowest first."""
+        found = {
+            level
+            for option in self.reasoning_options
+            if option.type == "effort"
+            for value in option.values
+            if (level := as_level(value))
+        }
+        return tuple(sorted(found, key=LADDER.index))
+
+    @property
+    def budget(self) -> ReasoningOption | None:
+        """The token budget option, if it has one."""
+        return next((o for o in self.reasoning_options if o.type == "budget_tokens"), None)
+
+    @property
+    def has_toggle(self) -> bool:
+        """Whether thinking can be switched on and off as such."""
+        return any(o.type == "toggle" for o in self.reasoning_options)
+
+    @property
+    def can_stop_thinking(self) -> bool:
+        """Whether thinking can be off, said outright or following from how it is steered."""
+        if self.can_be_off is not None:
+            return self.can_be_off
+        budget = self.budget
+        return self.has_toggle or "none" in self.efforts or (budget is not None and budget.min == 0)
+
+    @property
+    def returns_in(self) -> str | None:
+        """The field its reasoning must come back in, where the catalog names one."""
+        return self.interleaved.field if isinstance(self.interleaved, Interleaved) else None
+
+
+class Compat(Value, frozen=True):
+    """How an endpoint behaves. The defaults are for one that nobody knows: read everything, send
+    back only what it sent, invent nothing."""
+
+    reasoning_in: tuple[str, ...] = (
+        "reasoning_content",
+        "reasoning",
+        "reasoning_text",
+        "thinking",
+        "reasoning_details",
+    )
+    reasoning_out: str = "same"
+    requires_reasoning: Literal["no", "tool_calls", "all"] = "no"
+    missing_reasoning: str | None = None
+    thinking_writer: WriterName = "none"
+    budget_field: str | None = None
+    keep_thinking: dict[str, Any] | None = None
+    tags: tuple[tuple[str, str], ...] = (("<think>", "</think>"),)
+    starts_in_reasoning: bool = False
+    tags_anywhere: bool = False
+    cumulative: bool = False
+    max_tokens_field: str = "max_tokens"
+    system_role: str = "system"
+    stream_usage: bool = True
+    thinking_needs_stream: bool = False
+    empty_content: str | None = None
+    tools_need_responses: bool = False
+    extra_body: dict[str, Any] = {}
+
+
+class Target(Value, frozen=True):
+    """One model at one endpoint, with all that is known of both."""
+
+    provider: str
+    provider_name: str
+    model: str
+    dialect: Dialect
+    facts: ModelFacts
+    compat: Compat
+    endpoint: str | None = None
+    key_env: tuple[str, ...] = ()
+    known: bool = True
+    notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """`provider/model`."""
+        return f"{self.provider}/{self.model}"
+
+    @property
+    def origin(self) -> Origin:
+        """The stamp for messages that this target writes."""
+        return Origin(self.provider, self.dialect, self.model, self.endpoint)
+
+
+def split_level(name: str) -> tuple[str, Level | int | None]:
+    """Split `model/level` or `model/50000` at the last slash, if what follows is one of them."""
+    head, slash, tail = name.rpartition("/")
+    if not slash or not head:
+        return name, None
+    if tail.isascii() and tail.isdigit():
+        return head, int(tail)
+    level = as_level(tail)
+    return (name, None) if level is None else (head, level)

@@ -1,0 +1,193 @@
+"""The thinking plan and the request shapes that express it.
+
+Policy decides the plan, a dialect merges what the plan's writer gives into its body, and the
+notes quote the same fragment: what a user is told is what is sent. The writers are the closed
+table of shapes; which one an endpoint takes, and its numbers, are data (compat rows).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
+
+from mull.neutral.blocks import Value
+
+__all__ = [
+    "LADDER",
+    "LEVEL_ALIASES",
+    "WRITERS",
+    "Level",
+    "ThinkingPlan",
+    "WriterName",
+    "as_level",
+    "write_thinking",
+]
+
+Level: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+LADDER: tuple[Level, ...] = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+LEVEL_ALIASES: Mapping[str, Level] = MappingProxyType({"med": "medium", "off": "none"})
+
+WriterName: TypeAlias = Literal[
+    "openai-effort",
+    "responses",
+    "anthropic-budget",
+    "anthropic-adaptive",
+    "gemini-budget",
+    "gemini-level",
+    "openrouter",
+    "thinking-type",
+    "enable-thinking",
+    "template-kwargs",
+    "ollama-think",
+    "none",
+]
+
+
+def as_level(word: str) -> Level | None:
+    """The ladder's spelling of a level, or None if the word is not one."""
+    lowered = word.lower()
+    lowered = LEVEL_ALIASES.get(lowered, lowered)
+    return next((level for level in LADDER if level == lowered), None)
+
+
+class ThinkingPlan(Value, frozen=True):
+    """What a request asks of the model's thinking.
+
+    `absent` sends nothing at all, `default` leaves thinking to the model but asks to see it,
+    `on` and `off` are explicit. `effort` is the wire's own word. `budget_field` and `off_type`
+    are the endpoint's names for a budget and for being off.
+    """
+
+    state: Literal["absent", "default", "on", "off"]
+    writer: WriterName = "none"
+    effort: str | None = None
+    budget: int | None = None
+    summary: str | None = None
+    budget_field: str | None = None
+    off_type: str = "disabled"
+
+
+Fragment: TypeAlias = dict[str, Any]
+
+
+def _openai_effort(plan: ThinkingPlan) -> Fragment:
+    return {"reasoning_effort": plan.effort} if plan.effort else {}
+
+
+def _responses(plan: ThinkingPlan) -> Fragment:
+    reasoning: Fragment = {}
+    if plan.effort:
+        reasoning["effort"] = plan.effort
+    if plan.summary and plan.state != "off":
+        reasoning["summary"] = plan.summary
+    return {"reasoning": reasoning} if reasoning else {}
+
+
+def _anthropic_budget(plan: ThinkingPlan) -> Fragment:
+    if plan.state == "off":
+        return {"thinking": {"type": plan.off_type}}
+    fragment: Fragment = {}
+    if plan.budget is not None:
+        fragment["thinking"] = {"type": "enabled", "budget_tokens": plan.budget}
+    if plan.effort:
+        fragment["output_config"] = {"effort": plan.effort}
+    return fragment
+
+
+def _anthropic_adaptive(plan: ThinkingPlan) -> Fragment:
+    if plan.state == "off":
+        return {"thinking": {"type": plan.off_type}}
+    fragment: Fragment = {"thinking": {"type": "adaptive", "display": "summarized"}}
+    if plan.effort:
+        fragment["output_config"] = {"effort": plan.effort}
+    return fragment
+
+
+def _gemini(plan: ThinkingPlan, choice: Fragment) -> Fragment:
+    config = choice if plan.state == "off" else {**choice, "includeThoughts": True}
+    return {"generationConfig": {"thinkingConfig": config}}
+
+
+def _gemini_budget(plan: ThinkingPlan) -> Fragment:
+    return _gemini(plan, {} if plan.budget is None else {"thinkingBudget": plan.budget})
+
+
+def _gemini_level(plan: ThinkingPlan) -> Fragment:
+    return _gemini(plan, {"thinkingLevel": plan.effort.upper()} if plan.effort else {})
+
+
+def _openrouter(plan: ThinkingPlan) -> Fragment:
+    if plan.budget is not None:
+        return {"reasoning": {"max_tokens": plan.budget}}
+    if plan.effort:
+        return {"reasoning": {"effort": plan.effort}}
+    if plan.state in ("on", "off"):
+        return {"reasoning": {"enabled": plan.state == "on"}}
+    return {}
+
+
+def _thinking_type(plan: ThinkingPlan) -> Fragment:
+    fragment: Fragment = {}
+    if plan.state == "off":
+        fragment["thinking"] = {"type": plan.off_type}
+    elif plan.state == "on":
+        fragment["thinking"] = {"type": "enabled"}
+    if plan.effort:
+        fragment["reasoning_effort"] = plan.effort
+    return fragment
+
+
+def _enable_thinking(plan: ThinkingPlan) -> Fragment:
+    fragment: Fragment = {}
+    if plan.state in ("on", "off"):
+        fragment["enable_thinking"] = plan.state == "on"
+    if plan.budget is not None and plan.state != "off":
+        fragment[plan.budget_field or "thinking_budget"] = plan.budget
+    if plan.effort:
+        fragment["reasoning_effort"] = plan.effort
+    return fragment
+
+
+def _template_kwargs(plan: ThinkingPlan) -> Fragment:
+    fragment: Fragment = {}
+    if plan.state in ("on", "off"):
+        fragment["chat_template_kwargs"] = {"enable_thinking": plan.state == "on"}
+    if plan.budget is not None and plan.budget_field and plan.state != "off":
+        fragment[plan.budget_field] = plan.budget
+    if plan.effort:
+        fragment["reasoning_effort"] = plan.effort
+    return fragment
+
+
+def _ollama_think(plan: ThinkingPlan) -> Fragment:
+    if plan.effort:
+        return {"think": plan.effort}
+    return {"think": plan.state == "on"} if plan.state in ("on", "off") else {}
+
+
+def _nothing(plan: ThinkingPlan) -> Fragment:
+    return {}
+
+
+WRITERS: Mapping[WriterName, Callable[[ThinkingPlan], Fragment]] = MappingProxyType(
+    {
+        "openai-effort": _openai_effort,
+        "responses": _responses,
+        "anthropic-budget": _anthropic_budget,
+        "anthropic-adaptive": _anthropic_adaptive,
+        "gemini-budget": _gemini_budget,
+        "gemini-level": _gemini_level,
+        "openrouter": _openrouter,
+        "thinking-type": _thinking_type,
+        "enable-thinking": _enable_thinking,
+        "template-kwargs": _template_kwargs,
+        "ollama-think": _ollama_think,
+        "none": _nothing,
+    }
+)
+
+
+def write_thinking(plan: ThinkingPlan) -> Fragment:
+    """The part of the request body that expresses the plan; a new value each time."""
+    return {} if plan.state == "absent" else WRITERS[plan.writer](plan)

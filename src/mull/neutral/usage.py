@@ -1,0 +1,23 @@
+"""Token counts as providers report them, in one meaning for all.
+
+`output` is everything the model produced, reasoning included; `reasoning` is the part of it that
+was reasoning. Dialects whose wire counts reasoning beside the output (Gemini) add it before they
+build this value, so it is counted once everywhere. Unknown is None, never 0.
+"""
+
+from __future__ import annotations
+
+from mull.neutral.blocks import Value
+
+__all__ = ["Usage"]
+
+
+class Usage(Value, frozen=True, omit_defaults=False):
+    """What one answer cost, as far as the provider said."""
+
+    input: int | None = None
+    output: int | None = None
+    reasoning: int | None = None
+    total: int | None = None
+    cache_read: int | None = None
+    cache_write: int | None = None

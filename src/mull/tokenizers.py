@@ -1,0 +1,1 @@
+"""The one home of the tokenizer library."""
