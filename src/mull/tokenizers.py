@@ -1,1 +1,42 @@
-"""The one home of the tokenizer library."""
+"""The one home of the tokenizer library: which vocabulary counts for a target.
+
+The vocabularies are inside the installed library, so counting works offline. Nothing is loaded
+before the first text is counted, and a failure there is the counter's to survive (ERR-002).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from mull.neutral.target import Target
+from mull.policy.tokens import SafeCounter
+
+__all__ = ["DEFAULT_VOCABULARY", "counter_for", "counter_named"]
+
+DEFAULT_VOCABULARY = "o200k_base"
+"""Stands in for models whose vocabulary is not published."""
+
+
+def counter_for(target: Target) -> SafeCounter:
+    """The counter for a model: its own vocabulary where known, else a stated approximation."""
+    facts = target.facts
+    return counter_named(facts.tokenizer or DEFAULT_VOCABULARY, exact=facts.tokenizer_exact)
+
+
+@cache
+def counter_named(vocabulary: str, *, exact: bool = False) -> SafeCounter:
+    """The counter of one vocabulary; the same object every time, so it loads once."""
+    return SafeCounter(vocabulary, exact, lambda: _load(vocabulary))
+
+
+def _load(vocabulary: str) -> Callable[[str], int]:
+    from splintr import Tokenizer
+
+    # encode_ordinary: text that spells a special token is a user's text, not that token.
+    encode = Tokenizer.from_pretrained(vocabulary).encode_ordinary
+
+    def count(text: str) -> int:
+        return len(encode(text))
+
+    return count

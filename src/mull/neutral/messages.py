@@ -7,7 +7,14 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from mull.neutral.blocks import Block, TextBlock, ThinkingBlock, ToolCallBlock, Value
+from mull.neutral.blocks import (
+    Block,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    Value,
+)
 from mull.neutral.errors import ConfigError
 from mull.neutral.usage import Usage
 
@@ -68,6 +75,13 @@ class Message(Value, frozen=True):
     def tool_calls(self) -> tuple[ToolCallBlock, ...]:
         """The tool calls, in order."""
         return tuple(b for b in self.blocks if isinstance(b, ToolCallBlock))
+
+    @property
+    def carries_results(self) -> bool:
+        """Whether it answers tool calls; some APIs send results in the user's name."""
+        if self.role != "user":
+            return self.role == "tool"
+        return bool(self.blocks) and all(isinstance(b, ToolResultBlock) for b in self.blocks)
 
 
 def user(text: str) -> Message:

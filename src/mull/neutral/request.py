@@ -48,7 +48,11 @@ class Conversation(Value, frozen=True):
 
 
 class Request(Value, frozen=True):
-    """One request, ready for an encoder: nothing is left to decide but its shape."""
+    """One request, ready for an encoder: nothing is left to decide but its shape.
+
+    `keep_thinking` asks the endpoint not to strip old thoughts by itself; `reasoning_field` is
+    the user's own choice of the field that reasoning goes back in.
+    """
 
     messages: tuple[Message, ...]
     thinking: ThinkingPlan
@@ -59,6 +63,7 @@ class Request(Value, frozen=True):
     max_tokens: int | None = None
     stream: bool = True
     keep_thinking: bool = False
+    reasoning_field: str | None = None
 
 
 class WireRequest(Value, frozen=True):

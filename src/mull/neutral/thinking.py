@@ -87,12 +87,9 @@ def _responses(plan: ThinkingPlan) -> Fragment:
 def _anthropic_budget(plan: ThinkingPlan) -> Fragment:
     if plan.state == "off":
         return {"thinking": {"type": plan.off_type}}
-    fragment: Fragment = {}
-    if plan.budget is not None:
-        fragment["thinking"] = {"type": "enabled", "budget_tokens": plan.budget}
-    if plan.effort:
-        fragment["output_config"] = {"effort": plan.effort}
-    return fragment
+    if plan.budget is None:
+        return {}
+    return {"thinking": {"type": "enabled", "budget_tokens": plan.budget}}
 
 
 def _anthropic_adaptive(plan: ThinkingPlan) -> Fragment:

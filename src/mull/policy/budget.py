@@ -1,0 +1,147 @@
+"""Arithmetic of thinking budgets: what a level is worth, and what fits beside the answer.
+
+A budget never reaches max_tokens. A number that mull derived is lowered until it fits; a number
+that the user gave either holds or is an error that names both numbers.
+"""
+
+from __future__ import annotations
+
+from mull.neutral.blocks import Value
+from mull.neutral.errors import BudgetError
+from mull.neutral.request import Note
+from mull.neutral.target import ReasoningOption
+from mull.neutral.thinking import Level
+
+__all__ = [
+    "ANSWER_ROOM",
+    "LEAST_ANSWER",
+    "Fit",
+    "Window",
+    "budget_for_level",
+    "check_range",
+    "fit_budget",
+    "shrink_for_context",
+]
+
+ANSWER_ROOM = 8192
+"""Tokens for the answer beside the budget, where the limits allow it."""
+LEAST_ANSWER = 1024
+"""Tokens for the answer that a derived budget always leaves."""
+_FLOOR = 1024
+_UNKNOWN_TOP = 32_000
+
+
+class Window(Value, frozen=True):
+    """The limits a budget must fit: the user's max_tokens, the model's output limit, and the
+    context window with what is already in it. None is unknown."""
+
+    max_tokens: int | None = None
+    output: int | None = None
+    context: int | None = None
+    used: int = 0
+
+    @property
+    def ceiling(self) -> int | None:
+        """The most tokens one answer can have, thinking included."""
+        room = max(self.context - self.used, 1) if self.context else None
+        limits = [limit for limit in (self.output, room) if limit]
+        return min(limits) if limits else None
+
+
+class Fit(Value, frozen=True):
+    """A budget that fits, or None where thinking has no room; with the max_tokens to send."""
+
+    budget: int | None
+    max_tokens: int
+    notes: tuple[Note, ...] = ()
+
+
+def least(option: ReasoningOption) -> int:
+    """The smallest budget that still thinks."""
+    return option.min if option.min is not None else _FLOOR
+
+
+def most(option: ReasoningOption) -> int:
+    """The largest budget."""
+    return option.max if option.max is not None else max(_UNKNOWN_TOP, least(option))
+
+
+def budget_for_level(option: ReasoningOption, level: Level) -> int:
+    """What a level above `none` is worth, by whole-number thirds of the model's range."""
+    low, span = least(option), most(option) - least(option)
+    match level:
+        case "none" | "minimal":
+            return low
+        case "low":
+            return low + span // 3
+        case "medium":
+            return low + 2 * span // 3
+        case _:
+            return low + span
+
+
+def check_range(option: ReasoningOption, budget: int, model: str) -> None:
+    """Refuse a user's budget that the model does not take.
+
+    Raises:
+        BudgetError: it is under the model's minimum or over its maximum.
+    """
+    if option.min is not None and budget < option.min:
+        raise BudgetError(
+            f"a thinking budget of {budget:,} is under {option.min:,}, the least {model} takes"
+        )
+    if option.max is not None and budget > option.max:
+        raise BudgetError(
+            f"a thinking budget of {budget:,} is over {option.max:,}, the most {model} takes"
+        )
+
+
+def shrink_for_context(budget: int, used: int, over: int, cap: int) -> tuple[int, Note | None]:
+    """Cap a budget once the context is long (reasoning.dynamicBudget)."""
+    if used <= over or budget <= cap:
+        return budget, None
+    text = f"the context holds {used:,} tokens, over {over:,}: budget {budget:,} → {cap:,}"
+    return cap, Note(
+        about="reasoning.dynamicBudget",
+        text=text,
+        requested=str(budget),
+        effective=str(cap),
+    )
+
+
+def fit_budget(budget: int, *, explicit: bool, option: ReasoningOption, window: Window) -> Fit:
+    """Put the budget under max_tokens and max_tokens under the model's limits.
+
+    Raises:
+        BudgetError: a budget the user gave does not fit a limit, or the user's own max_tokens.
+    """
+    ceiling = window.ceiling
+    if window.max_tokens is not None:
+        top, what = window.max_tokens, f"max_tokens {window.max_tokens:,}"
+    else:
+        wanted = budget + ANSWER_ROOM
+        top = min(wanted, ceiling) if ceiling else wanted
+        what = f"the {top:,} tokens an answer can have here"
+    if explicit and budget >= top:
+        raise BudgetError(
+            f"a thinking budget of {budget:,} does not fit {what}:"
+            " the budget is part of the answer's tokens and must be smaller"
+        )
+    if explicit or budget <= top - LEAST_ANSWER:
+        return Fit(budget, top)
+    lowered = top - LEAST_ANSWER
+    if lowered < least(option):
+        text = f"{what} leave no room for the smallest budget of {least(option):,} tokens"
+        return Fit(None, top, (_lowered(budget, "none", text),))
+    text = f"budget {budget:,} → {lowered:,}, to leave room for the answer in {what}"
+    return Fit(lowered, top, (_lowered(budget, str(lowered), text),))
+
+
+def _lowered(requested: int, effective: str, text: str) -> Note:
+    return Note(
+        about="reasoning.maxTokens",
+        text=text,
+        warning=True,
+        requested=str(requested),
+        effective=effective,
+    )

@@ -1,0 +1,121 @@
+"""Keeps the view of a growing log up to date, turn by turn.
+
+The log only grows, so the view of each turn is kept and only turns whose place changed (the last
+one, the last one with thinking) are made again: a new turn costs what is new, not what is old.
+"""
+
+from __future__ import annotations
+
+from mull.history.log import Log
+from mull.neutral.blocks import Block
+from mull.neutral.messages import Message
+from mull.policy.reasoning import has_thinking, starts_turn
+from mull.policy.tokens import MESSAGE_OVERHEAD, Counter, count_block
+from mull.policy.view import Place, Rules, Tally, TurnView, view_turn
+
+__all__ = ["LogView", "Memory"]
+
+
+class _Turn:
+    """One turn of the log, its current view, and where that stands among all sent messages."""
+
+    __slots__ = ("at", "messages", "place", "tokens", "view")
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.place: Place | None = None
+        self.at = 0
+        self.tokens = 0
+        self.view = TurnView((), Tally())
+
+
+class _Counts:
+    """The tokens of blocks, each counted once. Holding the block keeps its id from reuse."""
+
+    def __init__(self, counter: Counter) -> None:
+        self._counter = counter
+        self._known: dict[int, tuple[Block, int]] = {}
+
+    def message(self, message: Message) -> int:
+        total = MESSAGE_OVERHEAD
+        for block in message.blocks:
+            known = self._known.get(id(block))
+            if known is None:
+                known = self._known[id(block)] = block, count_block(block, self._counter)
+            total += known[1]
+        return total
+
+
+class LogView:
+    """The messages a request would hold under one set of rules, with their count."""
+
+    def __init__(self, rules: Rules, counts: _Counts) -> None:
+        self._rules = rules
+        self._counts = counts
+        self._turns: list[_Turn] = []
+        self._seen = 0
+        self._placed = 0
+        self._last_thinking = -1
+        self.messages: list[Message] = []
+        self.tally = Tally()
+        self.tokens = 0
+        self.raw_tokens = 0
+
+    @property
+    def last_turn(self) -> tuple[Message, ...]:
+        """The last turn as it is sent."""
+        return self._turns[-1].view.messages if self._turns else ()
+
+    def catch_up(self, log: Log) -> None:
+        """Take in what the log gained since the last time."""
+        changed = {len(self._turns) - 1, self._last_thinking}
+        for at in range(self._seen, len(log)):
+            message = log[at].message
+            if not self._turns or starts_turn(message):
+                self._turns.append(_Turn())
+            self._turns[-1].messages.append(message)
+            self._turns[-1].place = None
+            self.raw_tokens += self._counts.message(message)
+            current = len(self._turns) - 1
+            if has_thinking(message):
+                self._last_thinking = current
+            changed.add(current)
+        self._seen = len(log)
+        for index in sorted(changed - {-1}):
+            self._renew(index)
+
+    def _renew(self, index: int) -> None:
+        turn = self._turns[index]
+        place = Place(index == len(self._turns) - 1, index == self._last_thinking)
+        if turn.place == place:
+            return
+        if index >= self._placed:  # turns are placed in order, so a new one goes at the end
+            turn.at, self._placed = len(self.messages), index + 1
+        old, turn.view, turn.place = turn.view, view_turn(turn.messages, place, self._rules), place
+        tokens = sum(map(self._counts.message, turn.view.messages))
+        self.tokens += tokens - turn.tokens
+        turn.tokens = tokens
+        self.tally += turn.view.tally - old.tally
+        self.messages[turn.at : turn.at + len(old.messages)] = turn.view.messages
+        shift = len(turn.view.messages) - len(old.messages)
+        if shift:
+            for later in self._turns[index + 1 : self._placed]:
+                later.at += shift
+
+
+class Memory:
+    """What is remembered of one log: block counts by counter, and the latest view."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, _Counts] = {}
+        self._key: tuple[Rules, str] | None = None
+        self._view: LogView | None = None
+
+    def view(self, log: Log, rules: Rules, counter: Counter) -> LogView:
+        """The view under these rules, up to date."""
+        key = rules, counter.name
+        if self._view is None or self._key != key:
+            counts = self._counts.setdefault(counter.name, _Counts(counter))
+            self._key, self._view = key, LogView(rules, counts)
+        self._view.catch_up(log)
+        return self._view

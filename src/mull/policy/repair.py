@@ -1,0 +1,111 @@
+"""Makes one turn acceptable to any endpoint: calls and results in pairs, no empty messages.
+
+An unfinished answer is shown but not sent; a call without a result gets one that says so; a
+result without a call is left out. Faultless messages pass through as the same objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from mull.neutral.blocks import ThinkingBlock, ToolCallBlock, ToolResultBlock, Value
+from mull.neutral.messages import Message
+
+__all__ = ["NO_RESULT", "Repair", "repair_turn"]
+
+NO_RESULT = "No result: the tool did not finish."
+
+
+class Repair(Value, frozen=True):
+    """The sendable messages of a turn, and how much was mended."""
+
+    messages: tuple[Message, ...]
+    unfinished: int = 0
+    empty: int = 0
+    closed_calls: int = 0
+    orphans: int = 0
+
+
+def repair_turn(messages: Sequence[Message]) -> Repair:
+    """Mend one turn (from a user's message up to the next)."""
+    answered = {b.call_id for m in messages for b in m.blocks if isinstance(b, ToolResultBlock)}
+    out: list[Message] = []
+    unfinished = empty = closed = orphans = 0
+    for head, results in _groups(messages):
+        calls: Sequence[ToolCallBlock] = ()
+        if head is not None:
+            clean, strays = _without_strays(head)
+            orphans += strays
+            if _is_unfinished(clean, answered):
+                unfinished += 1
+            elif _says_nothing(clean, head):
+                empty += 1
+            else:
+                out.append(clean)
+                calls = clean.tool_calls
+        paired, more_closed, more_orphans = _pair(calls, results)
+        out += paired
+        closed, orphans = closed + more_closed, orphans + more_orphans
+    return Repair(tuple(out), unfinished, empty, closed, orphans)
+
+
+def _groups(messages: Sequence[Message]) -> list[tuple[Message | None, list[Message]]]:
+    """Each message with the results that directly follow it."""
+    groups: list[tuple[Message | None, list[Message]]] = []
+    for message in messages:
+        if not message.carries_results:
+            groups.append((message, []))
+        elif groups:
+            groups[-1][1].append(message)
+        else:
+            groups.append((None, [message]))
+    return groups
+
+
+def _without_strays(message: Message) -> tuple[Message, int]:
+    """Results belong to tool messages and calls to the assistant's; anywhere else they go."""
+    stray: tuple[type, ...] = (ToolResultBlock,)
+    if message.role != "assistant":
+        stray = (ToolResultBlock, ToolCallBlock)
+    blocks = tuple(block for block in message.blocks if not isinstance(block, stray))
+    if len(blocks) == len(message.blocks):
+        return message, 0
+    return msgspec.structs.replace(message, blocks=blocks), len(message.blocks) - len(blocks)
+
+
+def _says_nothing(message: Message, before: Message) -> bool:
+    """An assistant's message of thinking alone, or of nothing: endpoints refuse it in history."""
+    if message.role != "assistant":
+        return message is not before and not message.blocks
+    return all(isinstance(block, ThinkingBlock) for block in message.blocks)
+
+
+def _is_unfinished(message: Message, answered: set[str]) -> bool:
+    if message.role != "assistant" or message.status not in ("interrupted", "error"):
+        return False
+    return not any(call.id in answered for call in message.tool_calls)
+
+
+def _pair(
+    calls: Sequence[ToolCallBlock], messages: Sequence[Message]
+) -> tuple[Iterable[Message], int, int]:
+    """Match results to calls; without a fault the messages stay as they are."""
+    waiting: dict[str, list[ToolResultBlock]] = {}
+    for message in messages:
+        for block in message.blocks:
+            if isinstance(block, ToolResultBlock):
+                waiting.setdefault(block.call_id, []).append(block)
+    closed = 0
+    blocks: list[ToolResultBlock] = []
+    for call in calls:
+        if queue := waiting.get(call.id):
+            blocks.append(queue.pop(0))
+        else:
+            closed += 1
+            blocks.append(ToolResultBlock(call.id, NO_RESULT, is_error=True))
+    orphans = sum(map(len, waiting.values()))
+    if not closed and not orphans:
+        return messages if blocks else (), 0, 0
+    return (Message(role="tool", blocks=tuple(blocks)),) if blocks else (), closed, orphans

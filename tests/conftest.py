@@ -1,0 +1,37 @@
+"""Tests run with a home of their own and may reach loopback only."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "mull", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+settings.load_profile("mull")
+
+_connect = socket.socket.connect
+
+
+def _connect_to_loopback(self: socket.socket, address: object) -> None:
+    host = address[0] if isinstance(address, tuple) else None
+    if host is not None and host not in ("127.0.0.1", "::1", "localhost"):
+        raise AssertionError(f"a test tried to reach {host}")
+    _connect(self, address)
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch, tmp_path_factory):
+    home = tmp_path_factory.mktemp("home")
+    for name in list(os.environ):
+        if name.startswith(("MULL_", "XDG_")) or name.endswith(("_API_KEY", "_TOKEN")):
+            monkeypatch.delenv(name)
+    for name in ("THINKING", "REASONING_EFFORT", "CLEAR_THINKING", "DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("MULL_CONFIG_DIR", str(home / "config"))
+    monkeypatch.setenv("MULL_DATA_DIR", str(home / "data"))
+    monkeypatch.setattr(socket.socket, "connect", _connect_to_loopback)

@@ -1,0 +1,237 @@
+"""Events fold into blocks by the wire's key, then a call's id, then adjacency."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mull.neutral.assemble import Assembler, assemble
+from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
+from mull.neutral.events import (
+    BlockEnded,
+    Failed,
+    Finished,
+    OpaqueReceived,
+    Reclassified,
+    Started,
+    TextDelta,
+    ThinkingCarrier,
+    ThinkingDelta,
+    ToolCallDelta,
+    UsageReported,
+    Warned,
+)
+from mull.neutral.messages import Origin
+from mull.neutral.usage import Usage
+
+STOP = Finished("stop")
+
+
+def test_wire_order_is_kept_through_interleaving():
+    message = assemble(
+        [
+            ThinkingDelta("a", key=0, source_field="thinking"),
+            ThinkingCarrier(key=0, signature="s0"),
+            TextDelta("x", key=1),
+            ThinkingDelta("b", key=2, source_field="thinking"),
+            TextDelta("y", key=1),
+            ToolCallDelta(key=3, id="c", name="f", arguments='{"a":1}'),
+            Finished("tool_calls"),
+        ]
+    )
+    assert message.blocks == (
+        ThinkingBlock("a", "thinking", signature="s0"),
+        TextBlock("xy"),
+        ThinkingBlock("b", "thinking"),
+        ToolCallBlock("c", "f", {"a": 1}),
+    )
+    assert (message.status, message.stop_reason) == ("complete", "tool_calls")
+
+
+def test_without_keys_neighbours_of_a_kind_join_and_others_part():
+    message = assemble(
+        [ThinkingDelta("a"), ThinkingDelta("b"), TextDelta("c"), TextDelta("d"), STOP]
+    )
+    assert message.blocks == (ThinkingBlock("ab"), TextBlock("cd"))
+
+
+def test_an_ended_block_is_not_continued():
+    message = assemble([TextDelta("a"), BlockEnded(), TextDelta("b"), STOP])
+    assert message.blocks == (TextBlock("a"), TextBlock("b"))
+
+
+def test_two_interleaved_calls_stay_apart_by_key():
+    message = assemble(
+        [
+            ToolCallDelta(key=0, id="a", name="f", arguments='{"x"'),
+            ToolCallDelta(key=1, id="b", name="g", arguments='{"y"'),
+            ToolCallDelta(key=0, arguments=":1}"),
+            ToolCallDelta(key=1, arguments=":2}"),
+            STOP,
+        ]
+    )
+    assert message.tool_calls == (
+        ToolCallBlock("a", "f", {"x": 1}),
+        ToolCallBlock("b", "g", {"y": 2}),
+    )
+
+
+def test_a_new_id_under_a_used_index_opens_a_new_call():
+    message = assemble(
+        [
+            ToolCallDelta(key=0, id="a", name="f", arguments='{"p":"a"}'),
+            ToolCallDelta(key=0, id="b", name="f", arguments='{"p":"b"}'),
+            STOP,
+        ]
+    )
+    assert [call.input for call in message.tool_calls] == [{"p": "a"}, {"p": "b"}]
+
+
+def test_a_known_id_wins_over_the_index():
+    message = assemble(
+        [
+            ToolCallDelta(key=0, id="a", name="f", arguments='{"p"'),
+            ToolCallDelta(key=0, id="b", name="g", arguments='{"q"'),
+            ToolCallDelta(key=1, id="b", arguments=":2}"),
+            ToolCallDelta(key=9, id="a", arguments=":1}"),
+            STOP,
+        ]
+    )
+    assert [call.input for call in message.tool_calls] == [{"p": 1}, {"q": 2}]
+
+
+def test_calls_without_index_and_id_continue_the_open_one():
+    message = assemble(
+        [
+            ToolCallDelta(id="a", name="f", arguments="{"),
+            ToolCallDelta(arguments="}"),
+            ToolCallDelta(id="b", name="g", arguments="{}"),
+            STOP,
+        ]
+    )
+    assert message.tool_calls == (ToolCallBlock("a", "f"), ToolCallBlock("b", "g"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "value", "kept"),
+    [
+        ('{"a":1}', {"a": 1}, None),
+        ('{"a": 1}', {"a": 1}, '{"a": 1}'),
+        ('{"a":1.0}', {"a": 1.0}, None),
+        ('{"a":', {}, '{"a":'),
+        ("[1]", {}, "[1]"),
+        ("", {}, None),
+    ],
+)
+def test_the_wires_own_arguments_are_kept_when_they_cannot_be_rebuilt(arguments, value, kept):
+    (call,) = assemble([ToolCallDelta(id="a", name="f", arguments=arguments), STOP]).tool_calls
+    assert (call.input, call.arguments) == (value, kept)
+
+
+def test_an_empty_thought_is_a_block_and_no_thought_is_none():
+    assert assemble([ThinkingDelta(""), TextDelta("x"), STOP]).thinking == (ThinkingBlock(""),)
+    assert assemble([TextDelta("x"), STOP]).thinking == ()
+
+
+def test_a_redacted_block_needs_no_delta():
+    message = assemble([ThinkingCarrier(key=0, redacted="Emw"), TextDelta("x", key=1), STOP])
+    assert message.thinking == (ThinkingBlock("", redacted="Emw"),)
+
+
+def test_text_that_turns_out_to_be_reasoning_changes_its_kind_in_place():
+    message = assemble(
+        [TextDelta("inner", key=0), Reclassified(0, "think_tags"), TextDelta("out", key=1), STOP]
+    )
+    assert message.blocks == (ThinkingBlock("inner", "think_tags"), TextBlock("out"))
+
+
+def test_reclassifying_nothing_changes_nothing():
+    message = assemble([ThinkingDelta("t", key=0), Reclassified(5), Reclassified(), STOP])
+    assert message.blocks == (ThinkingBlock("t"),)
+
+
+@pytest.mark.parametrize(
+    ("events", "status"),
+    [
+        ([TextDelta("a"), STOP], "complete"),
+        ([ThinkingDelta("a"), STOP], "no_answer"),
+        ([ThinkingDelta("a"), TextDelta(" \n"), STOP], "no_answer"),
+        ([STOP], "no_answer"),
+        ([ThinkingDelta("a"), Finished("length")], "truncated_in_reasoning"),
+        ([ThinkingDelta("a"), TextDelta("b"), Finished("length")], "truncated"),
+        ([TextDelta("b"), Finished("length")], "truncated"),
+        ([TextDelta("a")], "interrupted"),
+        ([TextDelta("a"), Failed("gone")], "error"),
+        ([TextDelta("a"), Failed("gone", status="interrupted")], "interrupted"),
+        ([ThinkingDelta("a"), ToolCallDelta(id="c", name="f"), Finished("tool_calls")], "complete"),
+        ([OpaqueReceived({"type": "x"}), STOP], "complete"),
+        ([Finished("stop", status="no_answer")], "no_answer"),
+    ],
+)
+def test_status_says_how_it_ended(events, status):
+    assert assemble(events).status == status
+
+
+def test_last_usage_wins_and_warnings_are_kept():
+    assembler = Assembler(Origin("p", "anthropic", "m"))
+    for event in (
+        Started("id", "m"),
+        UsageReported(Usage(input=0)),
+        Warned("glued", "two frames in one line"),
+        UsageReported(Usage(input=7)),
+        TextDelta("a", signature="sig", extra={"phase": "final"}),
+        TextDelta("b", extra={"id": "msg"}),
+        OpaqueReceived({"k": 1}, key=9),
+        STOP,
+    ):
+        assembler.add(event)
+    message = assembler.message()
+    assert message.usage == Usage(input=7)
+    assert message.origin == Origin("p", "anthropic", "m")
+    assert [warning.code for warning in assembler.warnings] == ["glued"]
+    assert message.blocks == (
+        TextBlock("ab", "sig", {"phase": "final", "id": "msg"}),
+        OpaqueBlock({"k": 1}),
+    )
+
+
+def test_carriers_of_one_block_add_up():
+    message = assemble(
+        [
+            ThinkingCarrier(key="rs", id="rs", source_field="reasoning", kind="summary"),
+            ThinkingDelta("s", key="rs", kind="summary"),
+            ThinkingCarrier(key="rs", encrypted="gAAA", details=[{"a": 1}]),
+            STOP,
+        ]
+    )
+    assert message.blocks == (
+        ThinkingBlock(
+            "s", "reasoning", id="rs", kind="summary", encrypted="gAAA", details=[{"a": 1}]
+        ),
+    )
+
+
+def test_call_signature_and_extra_are_kept():
+    (call,) = assemble(
+        [
+            ToolCallDelta(id="a", name="f", signature="sig", extra={"x": 1}),
+            ToolCallDelta(id="a", extra={"y": 2}),
+            STOP,
+        ]
+    ).tool_calls
+    assert call == ToolCallBlock("a", "f", signature="sig", extra={"x": 1, "y": 2})
+
+
+pieces = st.lists(st.text(max_size=5), max_size=8)
+
+
+@given(pieces, pieces, st.randoms(use_true_random=False))
+def test_no_byte_is_lost_or_doubled_however_deltas_interleave(thinking, text, random):
+    queue = [ThinkingDelta(p, key="t") for p in thinking] + [TextDelta(p, key="x") for p in text]
+    order = list(range(len(queue)))
+    random.shuffle(order)
+    mixed = [queue[i] for i in order]
+    message = assemble([*mixed, STOP])
+    said = [e.text for e in mixed if isinstance(e, TextDelta)]
+    meant = [e.text for e in mixed if isinstance(e, ThinkingDelta)]
+    assert message.text == "".join(said)
+    assert "".join(block.thought for block in message.thinking) == "".join(meant)

@@ -1,0 +1,116 @@
+"""A turn that any endpoint accepts: pairs complete, nothing unfinished, nothing empty."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conversations import messages as any_message
+from conversations import thought, tool_turn
+from mull.neutral.blocks import TextBlock, ToolCallBlock, ToolResultBlock
+from mull.neutral.messages import Message, assistant, user
+from mull.policy.repair import NO_RESULT, repair_turn
+
+
+def call(name):
+    return ToolCallBlock(name, "f")
+
+
+def results(*names, role="tool"):
+    return Message(role=role, blocks=tuple(ToolResultBlock(name, f"r{name}") for name in names))
+
+
+def test_a_faultless_turn_passes_as_it_is():
+    turn = tool_turn("1", rounds=3)
+    repaired = repair_turn(turn)
+    assert all(a is b for a, b in zip(repaired.messages, turn, strict=True))
+    assert repaired == type(repaired)(tuple(turn))
+
+
+def test_results_of_parallel_calls_may_come_in_any_messages_and_order():
+    turn = [user("q"), assistant(call("a"), call("b")), results("b"), results("a")]
+    assert repair_turn(turn).messages == tuple(turn)
+
+
+def test_a_call_without_a_result_is_closed_in_call_order():
+    turn = [user("q"), assistant(call("a"), call("b"), call("c")), results("c", "a")]
+    repaired = repair_turn(turn)
+    assert repaired.closed_calls == 1
+    assert repaired.messages[2] == Message(
+        role="tool",
+        blocks=(
+            ToolResultBlock("a", "ra"),
+            ToolResultBlock("b", NO_RESULT, is_error=True),
+            ToolResultBlock("c", "rc"),
+        ),
+    )
+
+
+def test_a_call_at_the_very_end_is_closed_too():
+    repaired = repair_turn([user("q"), assistant(call("a"))])
+    assert repaired.messages[-1].blocks == (ToolResultBlock("a", NO_RESULT, is_error=True),)
+
+
+def test_results_without_their_call_are_left_out():
+    turn = [results("z"), user("q"), results("y"), assistant(call("a")), results("a", "x", "a")]
+    repaired = repair_turn(turn)
+    assert repaired.orphans == 4
+    assert repaired.messages == (
+        user("q"),
+        assistant(call("a")),
+        Message(role="tool", blocks=(ToolResultBlock("a", "ra"),)),
+    )
+
+
+def test_equal_ids_in_one_message_pair_up_in_order():
+    turn = [user("q"), assistant(call("a"), call("a")), results("a", "a")]
+    assert repair_turn(turn).messages == tuple(turn)
+
+
+def test_results_in_a_users_name_pair_up_too():
+    turn = [user("q"), assistant(call("a")), results("a", role="user")]
+    assert repair_turn(turn).messages == tuple(turn)
+
+
+def test_s01_an_interrupted_answer_is_not_sent():
+    cut = assistant(thought("t"), TextBlock("par"), status="interrupted")
+    repaired = repair_turn([user("q"), cut])
+    assert (repaired.messages, repaired.unfinished) == ((user("q"),), 1)
+    failed = assistant(TextBlock("par"), status="error")
+    assert repair_turn([user("q"), failed]).unfinished == 1
+
+
+def test_an_interrupted_answer_whose_calls_ran_stays():
+    cut = assistant(TextBlock("x"), call("a"), call("b"), status="interrupted")
+    repaired = repair_turn([user("q"), cut, results("a")])
+    assert repaired.messages[1] is cut
+    assert repaired.closed_calls == 1
+
+
+def test_d09_d25_answers_of_thinking_alone_or_nothing_are_not_sent():
+    turn = [user("q"), assistant(thought("t"), status="no_answer"), assistant(), user("r")]
+    repaired = repair_turn(turn)
+    assert (repaired.messages, repaired.empty) == ((user("q"), user("r")), 2)
+
+
+@given(st.lists(any_message, max_size=6))
+def test_after_repair_every_call_has_its_result_and_every_result_its_call(turn):
+    out = repair_turn(turn).messages
+    waiting = Counter()
+    for message in out:
+        returned = Counter(b.call_id for b in message.blocks if isinstance(b, ToolResultBlock))
+        if returned:
+            assert message.role == "tool" or len(message.blocks) == returned.total()
+            assert returned <= waiting
+            waiting -= returned
+        elif message.role != "tool":
+            assert not waiting
+            waiting = Counter(call.id for call in message.tool_calls)
+            assert not waiting or message.role == "assistant"
+    assert not waiting
+
+
+def test_strays_in_the_wrong_message_are_left_out():
+    mixed = Message(role="user", blocks=(ToolResultBlock("z", "r"), TextBlock("hello")))
+    repaired = repair_turn([mixed])
+    assert (repaired.messages, repaired.orphans) == ((user("hello"),), 1)

@@ -1,0 +1,332 @@
+"""From wishes to plans: what is sent, what is said, for every kind of steering."""
+
+import pytest
+
+from conversations import snapshot, target
+from mull.neutral.errors import BudgetError
+from mull.neutral.thinking import LADDER, write_thinking
+from mull.policy.thinking import feedback, level_table, plan_thinking
+
+BUDGET = [{"type": "budget_tokens", "min": 1024, "max": 64_000}]
+WORDS = [{"type": "effort", "values": ("low", "medium", "high")}]
+TOGGLE = [{"type": "toggle"}]
+
+
+def claude(**more):
+    facts = {"can_be_off": True, "thinks_by_default": False, **more}
+    return target("anthropic-budget", dialect="anthropic", options=BUDGET, **facts)
+
+
+def sent(where, **settings):
+    return write_thinking(plan_thinking(where, snapshot(**settings)).plan)
+
+
+def warnings(where, **settings):
+    return [n.text for n in plan_thinking(where, snapshot(**settings)).notes if n.warning]
+
+
+def enabled(budget):
+    return {"thinking": {"type": "enabled", "budget_tokens": budget}}
+
+
+@pytest.mark.parametrize(
+    ("level", "budget"),
+    [("minimal", 1024), ("low", 22_016), ("medium", 43_008), ("high", 62_976), ("max", 62_976)],
+)
+def test_budget_models_get_thirds_of_their_range(level, budget):
+    assert sent(claude(), effort=level) == enabled(budget)
+
+
+def test_budget_models_think_by_default():
+    planned = plan_thinking(claude(), snapshot())
+    assert write_thinking(planned.plan) == enabled(10_000)
+    assert planned.max_tokens == 18_192
+    assert planned.summary == "default (10,000 tokens)"
+
+
+def test_off_is_silent_where_silence_means_off_and_said_where_it_does_not():
+    assert sent(claude(), effort="none") == {}
+    assert sent(claude(thinks_by_default=True), effort="none") == {"thinking": {"type": "disabled"}}
+    assert sent(claude(thinks_by_default=True), enabled=False) == {"thinking": {"type": "disabled"}}
+
+
+def test_br_006_enabled_false_beats_level_and_budget():
+    assert sent(claude(), enabled=False, effort="high", maxTokens=5000) == {}
+
+
+def test_an_explicit_budget_wins_over_effort():
+    assert sent(claude(), effort="high", maxTokens=5000) == enabled(5000)
+
+
+def test_an_explicit_budget_outside_the_range_is_an_error():
+    with pytest.raises(BudgetError, match="70,000 is over 64,000"):
+        plan_thinking(claude(), snapshot(maxTokens=70_000))
+    with pytest.raises(BudgetError, match="5,000 does not fit max_tokens 4,000"):
+        plan_thinking(claude(), snapshot(maxTokens=5000), max_tokens=4000)
+
+
+def test_a_small_answer_turns_derived_thinking_down_then_off():
+    planned = plan_thinking(claude(), snapshot(effort="high"), max_tokens=9000)
+    assert write_thinking(planned.plan) == enabled(9000 - 1024)
+    assert planned.max_tokens == 9000
+    planned = plan_thinking(claude(), snapshot(effort="high"), max_tokens=1000)
+    assert write_thinking(planned.plan) == {}
+    assert not planned.thinks
+    assert planned.max_tokens == 1000
+    assert [n.text for n in planned.notes if n.warning] == [
+        "max_tokens 1,000 leave no room for the smallest budget of 1,024 tokens"
+    ]
+
+
+def test_a_model_that_cannot_stop_keeps_its_smallest_budget():
+    pro = target("gemini-budget", dialect="gemini", options=[{**BUDGET[0], "min": 128}])
+    planned = plan_thinking(pro, snapshot(effort="high"), max_tokens=1000)
+    assert planned.plan.budget == 128
+
+
+def test_dynamic_budget_and_its_switch():
+    long = {"used": 160_000}
+    planned = plan_thinking(claude(), snapshot(effort="high"), **long)
+    assert planned.plan.budget == 10_000
+    assert planned.summary == "high (10,000 tokens)"
+    planned = plan_thinking(claude(), snapshot(effort="high", dynamicBudget=False), **long)
+    assert planned.plan.budget == 40_000 - 1024
+    planned = plan_thinking(claude(), snapshot(maxTokens=30_000), **long)
+    assert planned.plan.budget == 10_000
+    assert planned.summary == "10,000 tokens"
+
+
+def test_a_full_window_leaves_room_for_the_answer():
+    planned = plan_thinking(claude(), snapshot(effort="low"), used=195_000)
+    assert planned.max_tokens == 5000
+    assert planned.plan.budget == 5000 - 1024
+
+
+def test_the_users_context_limit_overrides_the_catalog():
+    planned = plan_thinking(claude(), snapshot(context__limit=20_000, effort="high"), used=10_000)
+    assert planned.max_tokens == 10_000
+
+
+def test_words_go_out_as_they_are():
+    o3 = target("responses", dialect="openai-responses", options=WORDS)
+    assert sent(o3, effort="medium") == {"reasoning": {"effort": "medium", "summary": "auto"}}
+    assert sent(o3) == {"reasoning": {"summary": "auto"}}
+    assert sent(o3, summary="none") == {}
+    assert sent(o3, summary="detailed") == {"reasoning": {"summary": "detailed"}}
+
+
+@pytest.mark.parametrize(
+    ("have", "asked", "got"),
+    [
+        (("low", "high"), "medium", "high"),
+        (("low", "high"), "minimal", "low"),
+        (("low", "medium"), "max", "medium"),
+        (("none", "high"), "low", "high"),
+        (("none",), "low", "none"),
+        (("high", "low"), "low", "low"),
+        (("default", "null", "low"), "low", "low"),
+    ],
+)
+def test_a_missing_level_becomes_the_nearest_upward_first_and_is_told(have, asked, got):
+    where = target("openai-effort", options=[{"type": "effort", "values": have}])
+    assert sent(where, effort=asked) == {"reasoning_effort": got}
+    told = [] if asked == got else [f"This model has no {asked} level: using {got}"]
+    assert warnings(where, effort=asked) == told
+
+
+def test_off_in_words():
+    can = target("openai-effort", options=[{"type": "effort", "values": ("none", "low")}])
+    assert sent(can, effort="none") == {"reasoning_effort": "none"}
+    cannot = target("openai-effort", options=WORDS)
+    assert sent(cannot, effort="none") == {"reasoning_effort": "low"}
+    assert warnings(cannot, effort="none") == ["This model does not support disabling thinking"]
+
+
+def test_gemini_takes_a_level_or_a_budget_never_both():
+    three = target("gemini-level", dialect="gemini", options=WORDS)
+    assert sent(three, effort="low") == {
+        "generationConfig": {"thinkingConfig": {"thinkingLevel": "LOW", "includeThoughts": True}}
+    }
+    assert sent(three) == {"generationConfig": {"thinkingConfig": {"includeThoughts": True}}}
+    flash = target(
+        "gemini-budget", dialect="gemini", options=[*TOGGLE, {**BUDGET[0], "min": 0, "max": 24_576}]
+    )
+    assert sent(flash, effort="none") == {
+        "generationConfig": {"thinkingConfig": {"thinkingBudget": 0}}
+    }
+    assert sent(flash, effort="low") == {
+        "generationConfig": {"thinkingConfig": {"thinkingBudget": 8192, "includeThoughts": True}}
+    }
+
+
+def test_adaptive_models_take_effort_and_show_their_thoughts():
+    opus = target("anthropic-adaptive", dialect="anthropic", options=WORDS, can_be_off=True)
+    assert sent(opus) == {"thinking": {"type": "adaptive", "display": "summarized"}}
+    assert sent(opus, effort="high") == {
+        "thinking": {"type": "adaptive", "display": "summarized"},
+        "output_config": {"effort": "high"},
+    }
+    assert sent(opus, effort="none") == {"thinking": {"type": "disabled"}}
+    between = target(
+        "anthropic-adaptive",
+        dialect="anthropic",
+        options=WORDS,
+        can_be_off=True,
+        off_type="between_tools",
+    )
+    assert sent(between, effort="none") == {"thinking": {"type": "between_tools"}}
+    assert plan_thinking(between, snapshot(effort="none")).thinks
+
+
+def test_a_budget_for_an_adaptive_model_that_still_takes_one():
+    both = target("anthropic-adaptive", dialect="anthropic", options=WORDS + BUDGET)
+    assert sent(both, maxTokens=5000) == enabled(5000)
+
+
+def test_a_budget_for_a_model_that_takes_none_is_told_not_sent():
+    words = target("openai-effort", options=WORDS)
+    assert sent(words, maxTokens=5000) == {}
+    assert warnings(words, maxTokens=5000) == [
+        "thinker takes no token budget: 5,000 tokens not sent"
+    ]
+
+
+def test_a_switch_knows_on_and_off():
+    switch = target("thinking-type", options=TOGGLE)
+    assert sent(switch) == {}
+    assert sent(switch, effort="none") == {"thinking": {"type": "disabled"}}
+    assert sent(switch, effort="high") == {"thinking": {"type": "enabled"}}
+    assert warnings(switch, effort="high") == ["This model's thinking is on or off: high means on"]
+    quiet = target("enable-thinking", options=TOGGLE, thinks_by_default=False)
+    assert sent(quiet) == {"enable_thinking": True}
+
+
+def test_a_model_that_always_thinks_says_so():
+    always = target("thinking-type", options=[])
+    assert sent(always, effort="high") == {}
+    assert warnings(always, effort="high") == [
+        "This model's thinking cannot be steered: high not sent"
+    ]
+    assert sent(always, effort="none") == {}
+    assert warnings(always, effort="none") == ["This model does not support disabling thinking"]
+
+
+def test_models_that_do_not_reason_get_no_parameter():
+    plain = target("openai-effort", reasoning=False)
+    for settings in ({}, {"effort": "high"}, {"effort": "none"}, {"enabled": False}):
+        assert sent(plain, **settings) == {}
+        assert not plan_thinking(plain, snapshot(**settings)).thinks
+    assert warnings(plain, effort="high") == ["thinker does not reason"]
+    assert warnings(plain) == []
+
+
+def test_unknown_models_get_nothing_invented_but_what_the_user_asked():
+    unknown = target("openai-effort", reasoning=False, known=False)
+    assert sent(unknown) == {}
+    assert sent(unknown, effort="high") == {"reasoning_effort": "high"}
+    assert warnings(unknown, effort="high") == [
+        "thinker is not in the catalog: high is sent as asked"
+    ]
+    routed = target("openrouter", reasoning=False, known=False)
+    assert sent(routed, maxTokens=4000) == {"reasoning": {"max_tokens": 4000}}
+
+
+def test_an_endpoint_without_a_known_switch_is_left_alone():
+    blind = target("none", options=WORDS)
+    assert sent(blind, effort="high") == {}
+    assert warnings(blind, effort="high") == ["no way to steer thinking is known for this endpoint"]
+    assert warnings(blind) == []
+
+
+def test_max_tokens_is_there_for_dialects_that_need_it():
+    assert plan_thinking(claude(), snapshot(effort="none")).max_tokens == 64_000
+    assert plan_thinking(claude(), snapshot(effort="none"), max_tokens=5).max_tokens == 5
+    chat = target("openai-effort", options=WORDS)
+    assert plan_thinking(chat, snapshot(effort="low")).max_tokens is None
+    nobody = target("none", dialect="anthropic", reasoning=False, output=None, context=None)
+    assert plan_thinking(nobody, snapshot()).max_tokens == 8192
+
+
+def test_every_plan_has_an_outcome_that_quotes_what_is_sent():
+    for settings in ({}, {"effort": "low"}, {"maxTokens": 2000}, {"enabled": False}):
+        planned = plan_thinking(claude(), snapshot(**settings))
+        outcome = planned.notes[-1]
+        fragment = write_thinking(planned.plan)
+        assert (outcome.sent_as is None) == (not fragment)
+        assert outcome.effective == planned.summary
+    outcome = plan_thinking(claude(), snapshot(effort="med")).notes[-1]
+    assert (outcome.about, outcome.requested) == ("reasoning.effort", "medium")
+    assert outcome.effective == "medium (43,008 tokens)"
+    assert outcome.sent_as == '{"thinking":{"type":"enabled","budget_tokens":43008}}'
+
+
+def test_the_level_table_covers_the_ladder():
+    rows = level_table(claude(), snapshot(effort="high"))
+    assert [row.level for row in rows] == ["unset", *LADDER]
+    assert rows[0].text == "default (10,000 tokens)"
+    assert rows[1].sent_as == "nothing"
+
+
+@pytest.mark.parametrize(
+    ("writer", "options", "state", "expected"),
+    [
+        ("openrouter", TOGGLE, "high", {"reasoning": {"enabled": True}}),
+        ("openrouter", TOGGLE, "none", {"reasoning": {"enabled": False}}),
+        ("openrouter", WORDS, "high", {"reasoning": {"effort": "high"}}),
+        ("openrouter", BUDGET, "low", {"reasoning": {"max_tokens": 22_016}}),
+        ("openrouter", TOGGLE, None, {}),
+        (
+            "thinking-type",
+            TOGGLE + WORDS,
+            "high",
+            {"thinking": {"type": "enabled"}, "reasoning_effort": "high"},
+        ),
+        (
+            "enable-thinking",
+            TOGGLE + BUDGET,
+            "low",
+            {"enable_thinking": True, "thinking_budget": 22_016},
+        ),
+        ("enable-thinking", TOGGLE + BUDGET, "none", {"enable_thinking": False}),
+        (
+            "enable-thinking",
+            TOGGLE + WORDS,
+            "low",
+            {"enable_thinking": True, "reasoning_effort": "low"},
+        ),
+        ("template-kwargs", TOGGLE, "high", {"chat_template_kwargs": {"enable_thinking": True}}),
+        ("template-kwargs", TOGGLE, "none", {"chat_template_kwargs": {"enable_thinking": False}}),
+        (
+            "template-kwargs",
+            TOGGLE + WORDS,
+            "low",
+            {"chat_template_kwargs": {"enable_thinking": True}, "reasoning_effort": "low"},
+        ),
+        ("template-kwargs", TOGGLE, None, {}),
+        ("ollama-think", TOGGLE, "high", {"think": True}),
+        ("ollama-think", TOGGLE, "none", {"think": False}),
+        ("ollama-think", WORDS, "high", {"think": "high"}),
+        ("ollama-think", TOGGLE, None, {}),
+    ],
+)
+def test_each_writer_has_its_shape(writer, options, state, expected):
+    where = target(writer, options=options)
+    assert sent(where, **({"effort": state} if state else {})) == expected
+
+
+def test_a_budget_field_of_the_endpoints_own():
+    where = target(
+        "template-kwargs", options=TOGGLE + BUDGET, compat={"budget_field": "thinking_token_budget"}
+    )
+    assert sent(where, maxTokens=2000) == {
+        "chat_template_kwargs": {"enable_thinking": True},
+        "thinking_token_budget": 2000,
+    }
+
+
+def test_feedback_of_a_plain_switch():
+    where = target("thinking-type", options=TOGGLE)
+    assert feedback(where, plan_thinking(where, snapshot(effort="none"))) == (
+        "✓ Switched to Acme thinker",
+        "  Thinking: off",
+    )

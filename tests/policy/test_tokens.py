@@ -1,0 +1,118 @@
+"""Counting: exact where the vocabulary is known, high where it is not, never a crash."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conversations import blocks, target
+from mull.neutral.blocks import MediaBlock, OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
+from mull.neutral.request import Tool
+from mull.policy.tokens import (
+    CHARACTERS,
+    MEDIA_TOKENS,
+    SafeCounter,
+    count_block,
+    count_blocks,
+    count_tools,
+)
+from mull.tokenizers import counter_for, counter_named
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "text", "tokens"),
+    [
+        ("o200k_base", "hello world", 2),
+        ("cl100k_base", "hello world", 2),
+        ("o200k_base", "", 0),
+        ("o200k_base", "antidisestablishmentarianism", 6),
+    ],
+)
+def test_known_counts_of_real_vocabularies(vocabulary, text, tokens):
+    assert counter_named(vocabulary).count(text) == tokens
+
+
+def test_text_that_spells_a_special_token_is_text():
+    assert counter_named("o200k_base").count("<|endoftext|>") > 1
+
+
+def test_the_counter_is_the_models_own_where_known():
+    own = counter_for(target(tokenizer="cl100k_base", tokenizer_exact=True))
+    assert (own.name, own.exact) == ("cl100k_base", True)
+    stand_in = counter_for(target())
+    assert (stand_in.name, stand_in.exact) == ("o200k_base", False)
+
+
+def test_err_002_a_failing_tokenizer_leaves_a_higher_estimate_and_one_warning():
+    def load():
+        raise OSError("no vocabulary")
+
+    counter = SafeCounter("broken", True, load)
+    text = "The quick brown fox jumps over the lazy dog. " * 20
+    assert counter.count(text) == CHARACTERS.count(text)
+    assert counter.count(text) > counter_named("o200k_base").count(text)
+    assert (counter.name, counter.exact) == ("characters", False)
+    assert counter.take_warning() == (
+        "the tokenizer broken failed (no vocabulary): token counts are now estimated"
+        " from characters, on the high side"
+    )
+    assert counter.take_warning() is None
+
+
+def test_err_002_a_tokenizer_that_fails_in_the_middle():
+    seen = []
+
+    def count(text):
+        seen.append(text)
+        if len(seen) > 1:
+            raise ValueError("gone")
+        return 1
+
+    counter = SafeCounter("brittle", True, lambda: count)
+    assert [counter.count("abc" * 4), counter.count("abc" * 4), counter.count("a")] == [1, 6, 1]
+    assert len(seen) == 2
+
+
+def test_an_unknown_vocabulary_is_survived():
+    counter = SafeCounter("nope", False, counter_named("no-such-vocabulary")._load)
+    assert counter.count("abcdef") == 3
+    assert counter.take_warning() is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(x):\n    return [y ** 2 for y in range(x) if y % 3]\n" * 5,
+        "Reasoning models each emit their reasoning in another shape. " * 5,
+        "思考模型各自以不同的形式输出其推理内容。" * 5,
+        "Рассуждающие модели выводят рассуждения по-разному. " * 5,
+    ],
+)
+def test_the_estimate_is_on_the_high_side_for_prose_and_code(text):
+    assert CHARACTERS.count(text) >= counter_named("o200k_base").count(text)
+
+
+def test_surrogates_are_counted_not_fatal():
+    assert CHARACTERS.count("\ud800ab") == 3
+
+
+def test_blocks_count_what_they_send():
+    assert count_block(TextBlock("abcdef"), CHARACTERS) == 3
+    assert count_block(ToolCallBlock("i", "abc", {"a": 1}), CHARACTERS) == 2 + 4
+    assert count_block(ToolCallBlock("i", "abc", {}, '{"a": 1 }'), CHARACTERS) == 2 + 5
+    assert count_block(MediaBlock("image/png", "AAAA"), CHARACTERS) == MEDIA_TOKENS
+    assert count_block(OpaqueBlock({"a": 1}), CHARACTERS) == 4
+    assert count_blocks([TextBlock("abc"), TextBlock("abc")], CHARACTERS) == 4
+    assert count_tools([Tool("f", "d", {"type": "object"})], CHARACTERS) == 35
+
+
+def test_a_carrier_counts_by_its_size_or_its_text_whichever_is_more():
+    assert count_block(ThinkingBlock("", signature="x" * 160), CHARACTERS) == 30
+    assert count_block(ThinkingBlock("a" * 300, signature="x" * 160), CHARACTERS) == 150
+    assert count_block(ThinkingBlock("", encrypted="x" * 16, redacted="y" * 16), CHARACTERS) == 6
+    details = [{"type": "reasoning.encrypted", "data": "x" * 16}, {"signature": None}]
+    assert count_block(ThinkingBlock("", details=details), CHARACTERS) == 3
+
+
+@given(st.lists(blocks, max_size=5))
+def test_any_blocks_can_be_counted_by_the_real_tokenizer(some):
+    assert count_blocks(some, counter_named("o200k_base")) >= 0

@@ -1,0 +1,154 @@
+"""Which thinking reaches which endpoint: demands of the protocol, foreign models, thinking off."""
+
+import pytest
+
+from conversations import ELSEWHERE, plain_turn, snapshot, target, thought, thoughts, tool_turn
+from mull.history.log import Log
+from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
+from mull.neutral.messages import Origin, assistant, user
+from mull.policy.prepare import prepare
+
+NEEDS = target(compat={"requires_reasoning": "tool_calls"})
+WORDS = [{"type": "effort", "values": ("low", "high")}]
+BUDGET = [{"type": "budget_tokens", "min": 1024, "max": 64_000}]
+CLAUDE = target(
+    "anthropic-budget",
+    dialect="anthropic",
+    options=BUDGET,
+    can_be_off=True,
+    thinks_by_default=False,
+    compat={"requires_reasoning": "tool_calls"},
+)
+
+
+def open_chain(name="1", rounds=2, origin=None):
+    return tool_turn(name, rounds, origin)[:-1]
+
+
+def sent(log, where, **settings):
+    return prepare(Log(log), snapshot(**settings), where).request.messages
+
+
+def said(log, where, **settings):
+    return [note.text for note in prepare(Log(log), snapshot(**settings), where).notes]
+
+
+def test_an_open_tool_chain_keeps_what_the_protocol_needs():
+    log = plain_turn("0") + open_chain()
+    assert thoughts(sent(log, NEEDS)) == ["T1.0", "T1.1"]
+    assert (
+        "2 thoughts of the open tool chain sent all the same:"
+        " the endpoint refuses the request without" in said(log, NEEDS)
+    )
+    assert "1 stored thought not sent, as set" in said(log, NEEDS)
+
+
+def test_a_closed_chain_is_up_to_the_user():
+    assert thoughts(sent([*tool_turn("1"), user("next")], NEEDS)) == []
+
+
+def test_an_endpoint_that_demands_nothing_gets_nothing():
+    assert thoughts(sent(open_chain(), target())) == []
+
+
+@pytest.mark.parametrize("strip", ["all", "allButLast"])
+def test_strip_policies_do_not_break_an_open_chain(strip):
+    log = plain_turn("0") + open_chain()
+    got = thoughts(sent(log, NEEDS, includeInContext=True, stripFromContext=strip))
+    assert got == ["T1.0", "T1.1"]
+
+
+SIGNED = ThinkingBlock("t", "thinking", signature="EqQB")
+
+
+def test_a_carrier_goes_only_to_its_origin():
+    own = assistant(SIGNED, TextBlock("a"), origin=CLAUDE.origin)
+    log = [user("q"), own, user("r")]
+    assert sent(log, CLAUDE, includeInContext=True)[1] is own
+    for change in (
+        Origin("acme", "anthropic", "thinker", "https://elsewhere.example"),
+        Origin("acme", "anthropic", "other", "https://acme.example/v1"),
+        Origin("acme", "openai-chat", "thinker", "https://acme.example/v1"),
+        Origin("vertex", "anthropic", "thinker", "https://acme.example/v1"),
+    ):
+        foreign = assistant(SIGNED, TextBlock("a"), origin=change)
+        assert sent([user("q"), foreign, user("r")], CLAUDE, includeInContext=True)[1].blocks == (
+            TextBlock("a"),
+        )
+
+
+def test_switching_back_restores_the_carriers():
+    """The log keeps everything; only the view differs."""
+    first = assistant(SIGNED, TextBlock("a"), origin=CLAUDE.origin)
+    second = assistant(thought("x"), TextBlock("b"), origin=ELSEWHERE)
+    log = Log([user("q"), first, user("r"), second, user("s")])
+    settings = snapshot(includeInContext=True)
+    away = prepare(log, settings, target()).request.messages
+    assert thoughts(away) == []
+    back = prepare(log, settings, CLAUDE).request.messages
+    assert back[1] is first
+    assert back[3].blocks == (TextBlock("b"),)
+
+
+def test_foreign_blocks_lose_what_only_their_origin_understands():
+    foreign = assistant(
+        TextBlock("a", signature="s", extra={"id": "msg_1"}),
+        OpaqueBlock({"type": "server_tool_use"}),
+        ToolCallBlock("c", "f", {"x": 1}, signature="s", extra={"y": 1}),
+        origin=ELSEWHERE,
+    )
+    shown = sent([user("q"), foreign], target())
+    assert shown[1].blocks == (TextBlock("a"), ToolCallBlock("c", "f", {"x": 1}))
+
+
+def test_a_message_without_origin_is_vouched_for():
+    own = assistant(SIGNED, TextBlock("a"))
+    assert sent([user("q"), own, user("r")], CLAUDE, includeInContext=True)[1] is own
+
+
+def test_handoff_as_text_is_asked_for_and_never_in_tags():
+    log = [*plain_turn("1", origin=ELSEWHERE), user("next")]
+    assert thoughts(sent(log, target(), includeInContext=True)) == []
+    assert "1 thought of another model left out" in said(log, target(), includeInContext=True)
+    shown = sent(log, target(), includeInContext=True, handoff="text")
+    assert shown[1].text == "(Earlier reasoning) T1\n\nanswer 1"
+    assert "<" not in shown[1].text
+    assert "1 thought of another model sent as text" in said(
+        log, target(), includeInContext=True, handoff="text"
+    )
+    assert sent(log, target(), handoff="text")[1].text == "answer 1"
+
+
+def test_thinking_off_takes_no_thoughts_along_where_the_endpoint_forbids_them():
+    log = open_chain(origin=CLAUDE.origin)
+    assert thoughts(sent(log, CLAUDE, enabled=False, includeInContext=True)) == []
+    assert "2 thoughts left out: the endpoint takes none while thinking is off" in said(
+        log, CLAUDE, enabled=False
+    )
+    kept = thoughts(sent(open_chain(), NEEDS, enabled=False, includeInContext=True))
+    assert kept == ["T1.0", "T1.1"]
+
+
+def test_a_chain_that_began_without_a_usable_thought_goes_on_without_thinking():
+    log = open_chain(origin=ELSEWHERE)
+    prepared = prepare(Log(log), snapshot(effort="high"), CLAUDE)
+    assert prepared.request.thinking.state == "absent"
+    assert prepared.notes[0].text == (
+        "Thinking is off for this request: its tool chain began without a thought"
+        " that acme/thinker can verify"
+    )
+    assert prepared.notes[0].warning
+    own = prepare(Log(open_chain(origin=CLAUDE.origin)), snapshot(effort="high"), CLAUDE)
+    assert own.request.thinking.state == "on"
+    assert thoughts(own.request.messages) == ["T1.0", "T1.1"]
+
+
+def test_a_thought_that_stands_first_is_enough_even_if_it_is_the_users_wish_to_strip():
+    log = open_chain(origin=CLAUDE.origin)
+    prepared = prepare(Log(log), snapshot(stripFromContext="all"), CLAUDE)
+    assert prepared.request.thinking.state == "on"
+
+
+def test_ec_006_the_thought_stands_before_its_call():
+    blocks = sent(open_chain(), NEEDS)[1].blocks
+    assert [type(block).__name__ for block in blocks] == ["ThinkingBlock", "ToolCallBlock"]
