@@ -1,8 +1,9 @@
 """The generated pages are what the code says, and the tool notices when they are not."""
 
+from tools import docs
+
 from mull.settings.environment import env_name
 from mull.settings.registry import REGISTRY
-from tools import docs
 
 
 def test_the_pages_are_fresh():

@@ -1,0 +1,158 @@
+"""`mull profile`: save, show and choose named sets of settings.
+
+A one-shot command has no session to change, so `load` checks a profile and shows what it would
+put into effect; `--profile NAME` and `set-default` are what makes it hold.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace, _SubParsersAction
+
+from mull.cli.setup import Setup, add_arguments, add_model_argument, load, profiles
+from mull.neutral.errors import ProfileError
+from mull.settings.profile import Parameters, Profile, profile_to_json
+from mull.settings.registry import format_value
+from mull.store.profiles import NO_PROFILE
+
+__all__ = ["arguments", "run"]
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add the subcommands."""
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    _named(actions, "list", _list, "list the profiles; * marks the default", named=False)
+    _named(actions, "show", _show, "print what a profile holds").add_argument(
+        "--json", action="store_true", help="print the profile's JSON"
+    )
+    save = _named(actions, "save", _save, "save the settings in effect, with --set and -m")
+    add_model_argument(save)
+    add_arguments(save)
+    save.add_argument("--temperature", type=float, metavar="N", help="sampling temperature")
+    save.add_argument("--max-tokens", type=int, metavar="N", help="longest answer in tokens")
+    save.add_argument("--overwrite", action="store_true", help="replace a profile of this name")
+    _named(actions, "load", _load, "check a profile and show what it would put into effect")
+    _named(actions, "delete", _delete, "delete a profile")
+    _named(
+        actions,
+        "set-default",
+        _set_default,
+        f"use a profile when none is named; {NO_PROFILE} undoes it",
+    )
+
+
+def run(options: Namespace) -> int:
+    """Run the chosen subcommand."""
+    status: int = options.action(options)
+    return status
+
+
+def _named(
+    actions: _SubParsersAction[ArgumentParser],
+    name: str,
+    action: object,
+    line: str,
+    *,
+    named: bool = True,
+) -> ArgumentParser:
+    parser = actions.add_parser(name, help=line, description=line)
+    if named:
+        parser.add_argument("name", metavar="NAME", help="the profile's name")
+    parser.set_defaults(action=action)
+    return parser
+
+
+def _list(options: Namespace) -> int:
+    saved = profiles()
+    default = saved.default()
+    names = saved.list()
+    width = max(map(len, names), default=0)
+    for name in names:
+        try:
+            model = saved.load(name).model_name or ""
+        except ProfileError:
+            model = f"damaged; `mull profile show {name}` says why"
+        print(f"{'*' if name == default else ' '} {name.ljust(width)}  {model}".rstrip())
+    if not names:
+        print("No profile is saved yet; `mull profile save NAME` saves one.")
+    return 0
+
+
+def _show(options: Namespace) -> int:
+    profile = profiles().load(options.name)
+    if options.json:
+        print(profile_to_json(profile, options.name).decode(), end="")
+    else:
+        print("\n".join(_lines(profile)))
+    return 0
+
+
+def _save(options: Namespace) -> int:
+    setup = load(options)
+    parameters = setup.profile.parameters if setup.profile else Parameters()
+    if options.temperature is not None:
+        parameters = Parameters(options.temperature, parameters.max_tokens)
+    if options.max_tokens is not None:
+        parameters = Parameters(parameters.temperature, options.max_tokens)
+    profile = _current(setup, parameters)
+    profiles().save(options.name, profile, overwrite=options.overwrite)
+    print(f"Saved profile {options.name}.")
+    return 0
+
+
+def _current(setup: Setup, parameters: Parameters) -> Profile:
+    """The state that is in effect, as a profile."""
+    plain = setup.settings.snapshot()
+    if plain.model is None:
+        return Profile(parameters=parameters, settings=plain.chosen())
+    target = setup.resolve(plain.model)
+    chosen = setup.snapshot_for(target).chosen()
+    return Profile(
+        provider=target.provider, model=target.model, parameters=parameters, settings=chosen
+    )
+
+
+def _load(options: Namespace) -> int:
+    setup = load(Namespace(sets=[], profile=options.name, config=None))
+    if setup.profile is None:
+        print("No profile: config file and environment alone would be in effect.")
+        return 0
+    print("\n".join(_lines(setup.profile)))
+    snapshot = setup.settings.snapshot()
+    for key in setup.profile.settings:
+        if snapshot.origin(key) != "profile":
+            value = format_value(snapshot[key])
+            print(f"{key} is overruled by the {snapshot.origin(key)}: {value}")
+    print(
+        f"\nNothing is changed. To use it: --profile {options.name}, or always: "
+        f"`mull profile set-default {options.name}`."
+    )
+    return 0
+
+
+def _delete(options: Namespace) -> int:
+    was_default = profiles().delete(options.name)
+    rest = " It was the default; now there is none." if was_default else ""
+    print(f"Deleted profile {options.name}.{rest}")
+    return 0
+
+
+def _set_default(options: Namespace) -> int:
+    if options.name.lower() == NO_PROFILE:
+        profiles().set_default(None)
+        print("No profile is the default now.")
+    else:
+        profiles().set_default(options.name)
+        print(f"Profile {options.name} is the default now.")
+    return 0
+
+
+def _lines(profile: Profile) -> list[str]:
+    cells = [
+        ("model", profile.model_name),
+        ("temperature", profile.parameters.temperature),
+        ("maxTokens", profile.parameters.max_tokens),
+        *profile.settings.items(),
+    ]
+    shown = [(key, format_value(value)) for key, value in cells if value is not None]
+    width = max((len(key) for key, _ in shown), default=0)
+    return [f"{key.ljust(width)}  {value}" for key, value in shown] or ["All is as by default."]

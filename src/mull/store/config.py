@@ -1,0 +1,249 @@
+"""The user's config.toml: the model, the settings, providers of their own, and quirks of servers.
+
+Every table and key is checked, because a misspelt one would do nothing in silence. Values of
+settings are checked by the registry and compat rows by the catalog; what only this file knows is
+where each of them stands in the TOML. No file is the same as an empty one.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+from msgspec import Struct
+
+from mull.neutral.errors import CatalogError, ConfigError, SettingError
+from mull.neutral.messages import Dialect
+from mull.settings.model import parse_model
+from mull.settings.registry import REGISTRY, SettingValue, parse_all
+from mull.settings.words import closest, join_or, quote, quote_value
+from mull.store.files import read_bytes
+
+__all__ = ["Config", "ProviderConfig", "load_config"]
+
+
+class ProviderConfig(Struct, frozen=True):
+    """A provider that the user added, or what they changed of one that the catalog has."""
+
+    base_url: str | None = None
+    key_env: tuple[str, ...] = ()
+    headers: Mapping[str, str] = {}
+    dialect: Dialect | None = None
+    name: str | None = None
+
+
+class Config(Struct, frozen=True):
+    """All that config.toml says. `models` are facts by `provider/model`, in the catalog's words."""
+
+    model: str | None = None
+    settings: Mapping[str, SettingValue] = {}
+    providers: Mapping[str, ProviderConfig] = {}
+    models: Mapping[str, Mapping[str, Any]] = {}
+    compat: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def overlay(self) -> dict[str, Any]:
+        """The providers and models in the catalog's own shape, to go over the catalog."""
+        layer: dict[str, Any] = {}
+        for name, own in self.providers.items():
+            said = {"name": own.name, "api": own.base_url, "env": list(own.key_env) or None}
+            layer[name] = {key: value for key, value in said.items() if value is not None}
+        for name, facts in self.models.items():
+            provider, _, model = name.partition("/")
+            entry = {"source": "your config.toml", **facts}
+            layer.setdefault(provider, {}).setdefault("models", {})[model] = entry
+        return layer
+
+    @property
+    def compat_rows(self) -> tuple[Mapping[str, Any], ...]:
+        """The compat rows, with the providers' dialects as rows that all others outweigh."""
+        dialects = (
+            {"match": {"provider": name}, "dialect": own.dialect}
+            for name, own in self.providers.items()
+            if own.dialect
+        )
+        return (*dialects, *self.compat)
+
+
+def load_config(path: Path) -> Config:
+    """Read a config file; a missing one is empty.
+
+    Raises:
+        ConfigError: it cannot be read, is not TOML, or holds what is unknown; says where.
+    """
+    data = read_bytes(path)
+    if data is None:
+        return Config()
+    tables = _decode(data, path.name)
+    _check_keys(tables, Config.__struct_fields__, path.name)
+    try:
+        return _read(tables, path.name)
+    except SettingError as error:
+        raise ConfigError(f"{path.name}: {error}") from None
+
+
+def _read(tables: Mapping[str, Any], file: str) -> Config:
+    model = tables.get("model")
+    providers = _table(tables, "providers", file)
+    config = Config(
+        model=None if model is None else parse_model(model),
+        settings=parse_all(dict(_flat(_table(tables, "settings", file)))),
+        providers={
+            name.lower(): _provider(_table(providers, name, file), name, file) for name in providers
+        },
+        models=_models(_table(tables, "models", file), file),
+        compat=_compat(tables.get("compat", []), file),
+    )
+    _check_overlay(config, file)
+    return config
+
+
+def _decode(data: bytes, file: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise ConfigError(f"{file} is not UTF-8 text: save it as UTF-8") from None
+    except RecursionError:
+        raise ConfigError(f"{file} is nested too deeply to be read") from None
+    except tomllib.TOMLDecodeError as error:
+        text, _, place = str(error).removesuffix(")").rpartition(" (at ")
+        where = ", at its end" if place == "end of document" else f", {place}"
+        # tomllib quotes the character it stumbled over with repr, so this stays one line
+        raise ConfigError(f"{file}{where}: {text[:1].lower()}{text[1:]}") from None
+    except ValueError as error:  # a number with more digits than Python converts
+        raise ConfigError(f"{file}: {error}") from None
+
+
+def _flat(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """`[settings] reasoning.effort`, `[settings.reasoning] effort` and quoted keys alike."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value
+
+
+def _check_keys(table: Mapping[str, Any], known: Collection[str], file: str) -> None:
+    for key in table:
+        if key in known:
+            continue
+        if any(setting.namespace == key for setting in REGISTRY.values()):
+            raise ConfigError(f"{file}: {key} stands alone, settings belong under [settings]")
+        near = closest(key, known)
+        hint = f"did you mean {near}?" if near else f"use {join_or(known)}"
+        raise ConfigError(f"{file}: {quote(key)} is unknown: {hint}")
+
+
+def _table(tables: Mapping[str, Any], key: str, file: str) -> dict[str, Any]:
+    table = tables.get(key, {})
+    if not isinstance(table, dict):
+        raise ConfigError(f"{file}: {key} cannot be {quote_value(table)}: use a table, [{key}]")
+    return table
+
+
+_PROVIDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
+_URL = re.compile(r"https?://[^\s/?#]+\S*", re.IGNORECASE)
+
+
+def _provider(table: Mapping[str, Any], name: str, file: str) -> ProviderConfig:
+    if not _PROVIDER_NAME.fullmatch(name):
+        raise ConfigError(
+            f"{file}: a provider cannot be called {quote(name)}: "
+            "use letters, digits, '.', '_' and '-'"
+        )
+    where = f"{file}: providers.{name}"
+    for key in table:
+        if key not in ProviderConfig.__struct_fields__ and "key" in key.lower():
+            raise ConfigError(
+                f"{where}: {quote(key)} is unknown: keys are not kept in files, "
+                "name the variable that holds yours with key_env"
+            )
+    _check_keys(table, ProviderConfig.__struct_fields__, where)
+    return ProviderConfig(
+        base_url=_base_url(table.get("base_url"), where),
+        key_env=_key_env(table.get("key_env", []), where),
+        headers=_headers(table.get("headers", {}), where),
+        dialect=_dialect(table.get("dialect"), where),
+        name=_label(table.get("name"), where),
+    )
+
+
+def _base_url(value: object, where: str) -> str | None:
+    if value is None or (isinstance(value, str) and _URL.fullmatch(value)):
+        return value.rstrip("/") if value else None
+    raise _refused(where, "base_url", value, "an address such as https://host/v1")
+
+
+def _key_env(value: object, where: str) -> tuple[str, ...]:
+    names = [value] if isinstance(value, str) else value
+    if isinstance(names, list) and all(
+        isinstance(name, str) and _VARIABLE.fullmatch(name) for name in names
+    ):
+        return tuple(names)
+    raise _refused(where, "key_env", value, "the name of an environment variable, or a list")
+
+
+def _headers(value: object, where: str) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise _refused(where, "headers", value, 'a table such as { "X-Title" = "mull" }')
+    for name, text in value.items():
+        # a line break in a header would let a value write headers of its own
+        if not (_HEADER.fullmatch(name) and isinstance(text, str) and text.isprintable()):
+            raise _refused(where, f"headers.{quote(name)}", text, "one line of text")
+    return value
+
+
+def _dialect(value: object, where: str) -> Dialect | None:
+    dialects: tuple[Dialect, ...] = get_args(Dialect)
+    found = next((d for d in dialects if d == value), None)
+    if value is not None and found is None:
+        raise _refused(where, "dialect", value, join_or(dialects))
+    return found
+
+
+def _label(value: object, where: str) -> str | None:
+    if value is None or (isinstance(value, str) and value.strip() and value.isprintable()):
+        return value
+    raise _refused(where, "name", value, "one line of text")
+
+
+def _refused(where: str, key: str, value: object, allowed: str) -> ConfigError:
+    return ConfigError(f"{where}: {key} cannot be {quote_value(value)}: use {allowed}")
+
+
+def _models(table: Mapping[str, Any], file: str) -> dict[str, Mapping[str, Any]]:
+    models: dict[str, Mapping[str, Any]] = {}
+    for name in table:
+        provider, slash, model = name.partition("/")
+        if not (provider and slash and model):
+            raise ConfigError(
+                f'{file}: models.{quote(name)}: write the provider too, [models."provider/model"]'
+            )
+        models[f"{provider.lower()}/{model}"] = _table(table, name, file)
+    return models
+
+
+def _check_overlay(config: Config, file: str) -> None:
+    if not config.models:
+        return
+    from mull.catalog.load import check_overlay
+
+    try:
+        check_overlay(config.overlay)
+    except CatalogError as error:
+        raise ConfigError(f"{file}: {error}") from None
+
+
+def _compat(rows: object, file: str) -> tuple[Mapping[str, Any], ...]:
+    if not isinstance(rows, list):
+        raise ConfigError(f"{file}: compat cannot be {quote_value(rows)}: use rows, [[compat]]")
+    if rows:
+        from mull.catalog.compat import read_rows
+
+        read_rows(rows, f"{file}: compat")
+    return tuple(rows)
