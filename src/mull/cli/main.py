@@ -7,13 +7,13 @@ with its one line of help; nothing else lists them.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from mull._version import __version__
 
+TYPE_CHECKING = False  # without importing typing: `mull --version` answers at once
 if TYPE_CHECKING:
     from argparse import ArgumentParser
+    from collections.abc import Sequence
 
 __all__ = ["COMMANDS", "main"]
 

@@ -1,0 +1,1 @@
+"""Measurements, as ratios against peers and the physical limit, taken in one run."""

@@ -1,0 +1,58 @@
+"""Cold start: fresh interpreters, interleaved, compiled files warm."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from bench.report import Figure, median_ratio
+
+ROUNDS = 25
+MULL = str(Path(sys.executable).with_name("mull"))
+CASES = {
+    "python": [sys.executable, "-c", "pass"],
+    "msgspec": [sys.executable, "-c", "import msgspec"],
+    "import mull": [sys.executable, "-c", "import mull"],
+    "from mull import Message": [sys.executable, "-c", "from mull import Message"],
+    "from mull import prepare": [sys.executable, "-c", "from mull import prepare"],
+    "mull --version": [MULL, "--version"],
+    "mull models show claude-sonnet-4-5": [MULL, "models", "show", "claude-sonnet-4-5"],
+}
+COMPARED = {
+    "import mull": ("msgspec", "≤ 1.5"),
+    "from mull import Message": ("msgspec", ""),
+    "from mull import prepare": ("msgspec", ""),
+    "mull --version": ("python", "≤ 2"),
+    "mull models show claude-sonnet-4-5": ("python", ""),
+}
+
+
+def cpu_ms(command: list[str]) -> float:
+    """User and system time of one run; steadier than the clock on a busy machine."""
+    before = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)} failed after {time.perf_counter() - before:.1f} s")
+    return (usage.ru_utime + usage.ru_stime) * 1e3
+
+
+def run() -> list[Figure]:
+    """CPU time of each case, and its ratio to the case it is compared with."""
+    times: dict[str, list[float]] = {name: [] for name in CASES}
+    for command in CASES.values():
+        cpu_ms(command)
+    for _ in range(ROUNDS):
+        for name, command in CASES.items():
+            times[name].append(cpu_ms(command))
+    figures = []
+    for name, values in times.items():
+        base, target = COMPARED.get(name, ("", ""))
+        ratio = median_ratio(values, times[base]) if base else None
+        figures.append(Figure(name, statistics.median(values), "ms CPU", base, ratio, target))
+    return figures

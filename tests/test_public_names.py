@@ -1,0 +1,108 @@
+"""The public API is exactly this list, and importing it costs nothing."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mull
+
+NAMES = [
+    "AmbiguousModel",
+    "Assembler",
+    "Block",
+    "BudgetError",
+    "CatalogError",
+    "Compat",
+    "ConfigError",
+    "Conversation",
+    "Entry",
+    "LocalError",
+    "Log",
+    "MediaBlock",
+    "Message",
+    "ModelFacts",
+    "MullError",
+    "Note",
+    "OpaqueBlock",
+    "Origin",
+    "Prepared",
+    "ProfileError",
+    "RemoteError",
+    "Request",
+    "SettingError",
+    "Settings",
+    "Snapshot",
+    "Target",
+    "TextBlock",
+    "ThinkingBlock",
+    "Tool",
+    "ToolCallBlock",
+    "ToolResultBlock",
+    "UnknownModel",
+    "Usage",
+    "__version__",
+    "assemble",
+    "assistant",
+    "counter_for",
+    "estimate_thinking_tokens",
+    "extract_thinking_blocks",
+    "filter_thinking_for_context",
+    "message_from_json",
+    "message_to_json",
+    "prepare",
+    "preset_values",
+    "resolve",
+    "thinking_to_reasoning_field",
+    "user",
+]
+
+
+def test_the_public_names_are_frozen():
+    assert sorted(mull.__all__) == sorted(NAMES) == dir(mull)
+
+
+def test_every_public_name_is_there():
+    for name in mull.__all__:
+        assert getattr(mull, name) is not None
+
+
+def test_type_checkers_see_the_same_names():
+    tree = ast.parse(Path(mull.__file__).read_text())
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    seen = {(node.module, alias.name) for node in block.body for alias in node.names}
+    assert seen == {(module, name) for module, names in mull._PUBLIC.items() for name in names}
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'mull' has no attribute 'nonsense'"):
+        _ = mull.nonsense
+
+
+def modules_after(code):
+    code += "; import sys; print('\\n'.join(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(run.stdout.split())
+
+
+HEAVY = {"msgspec", "splintr", "asyncio", "socket", "ssl", "http", "urllib.request", "argparse"}
+HEAVY |= {"typing", "json", "tomllib", "curses", "readline", "sqlite3"}
+
+
+def test_import_mull_loads_nothing_heavy():
+    loaded = modules_after("import mull")
+    assert not loaded & HEAVY
+    assert {name for name in loaded if name.startswith("mull")} == {"mull", "mull._version"}
+
+
+def test_version_loads_nothing_heavy():
+    loaded = modules_after("from mull.cli.main import main; main(['--version'])")
+    assert not loaded & HEAVY
+
+
+def test_values_load_neither_catalog_nor_tokenizer():
+    loaded = modules_after("from mull import Message, prepare, Log; import mull.tokenizers")
+    assert "splintr" not in loaded
+    assert not any(name.startswith("mull.catalog") for name in loaded)
