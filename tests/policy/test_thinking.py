@@ -122,7 +122,6 @@ def test_words_go_out_as_they_are():
         (("low", "high"), "minimal", "low"),
         (("low", "medium"), "max", "medium"),
         (("none", "high"), "low", "high"),
-        (("none",), "low", "none"),
         (("high", "low"), "low", "low"),
         (("default", "null", "low"), "low", "low"),
     ],
@@ -134,7 +133,17 @@ def test_a_missing_level_becomes_the_nearest_upward_first_and_is_told(have, aske
     assert warnings(where, effort=asked) == told
 
 
+def test_words_for_off_alone_make_a_switch():
+    """Some endpoints list only `none` and a word of their own for on."""
+    where = target("openai-effort", options=[{"type": "effort", "values": ("none", "default")}])
+    assert sent(where, effort="high") == {}
+    assert warnings(where, effort="high") == ["This model's thinking is on or off: high means on"]
+    assert sent(where, effort="none") == {"reasoning_effort": "none"}
+
+
 def test_off_in_words():
+    switch = target("openai-effort", options=TOGGLE)
+    assert sent(switch, effort="none") == {"reasoning_effort": "none"}
     can = target("openai-effort", options=[{"type": "effort", "values": ("none", "low")}])
     assert sent(can, effort="none") == {"reasoning_effort": "none"}
     cannot = target("openai-effort", options=WORDS)
@@ -322,6 +331,11 @@ def test_a_budget_field_of_the_endpoints_own():
         "chat_template_kwargs": {"enable_thinking": True},
         "thinking_token_budget": 2000,
     }
+
+
+def test_a_template_switch_of_another_name():
+    where = target("template-kwargs", options=TOGGLE, compat={"template_key": "thinking"})
+    assert sent(where, effort="none") == {"chat_template_kwargs": {"thinking": False}}
 
 
 def test_feedback_of_a_plain_switch():

@@ -131,6 +131,7 @@ class Compat(Value, frozen=True):
     missing_reasoning: str | None = None
     thinking_writer: WriterName = "none"
     budget_field: str | None = None
+    template_key: str = "enable_thinking"
     keep_thinking: dict[str, Any] | None = None
     tags: tuple[tuple[str, str], ...] = (("<think>", "</think>"),)
     starts_in_reasoning: bool = False
@@ -142,6 +143,7 @@ class Compat(Value, frozen=True):
     thinking_needs_stream: bool = False
     empty_content: str | None = None
     tools_need_responses: bool = False
+    path: str | None = None
     extra_body: dict[str, Any] = {}
 
 

@@ -55,8 +55,8 @@ class ThinkingPlan(Value, frozen=True):
     """What a request asks of the model's thinking.
 
     `absent` sends nothing at all, `default` leaves thinking to the model but asks to see it,
-    `on` and `off` are explicit. `effort` is the wire's own word. `budget_field` and `off_type`
-    are the endpoint's names for a budget and for being off.
+    `on` and `off` are explicit. `effort` is the wire's own word. `budget_field`, `off_type` and
+    `template_key` are the endpoint's names for a budget, for being off, and for the switch.
     """
 
     state: Literal["absent", "default", "on", "off"]
@@ -66,6 +66,7 @@ class ThinkingPlan(Value, frozen=True):
     summary: str | None = None
     budget_field: str | None = None
     off_type: str = "disabled"
+    template_key: str = "enable_thinking"
 
 
 Fragment: TypeAlias = dict[str, Any]
@@ -149,7 +150,7 @@ def _enable_thinking(plan: ThinkingPlan) -> Fragment:
 def _template_kwargs(plan: ThinkingPlan) -> Fragment:
     fragment: Fragment = {}
     if plan.state in ("on", "off"):
-        fragment["chat_template_kwargs"] = {"enable_thinking": plan.state == "on"}
+        fragment["chat_template_kwargs"] = {plan.template_key: plan.state == "on"}
     if plan.budget is not None and plan.budget_field and plan.state != "off":
         fragment[plan.budget_field] = plan.budget
     if plan.effort:

@@ -206,6 +206,7 @@ def _plan(
         summary=None if summary == "none" else summary,
         budget_field=target.compat.budget_field,
         off_type=target.facts.off_type,
+        template_key=target.compat.template_key,
     )
     fragment = write_thinking(plan)
     outcome = Note(
@@ -242,7 +243,8 @@ def _choose_off(target: Target) -> _Choice:
     if facts.can_stop_thinking:
         if facts.thinks_by_default is False:
             return _Choice("absent", "off", thinks=False)
-        effort = "none" if writer in _TAKES_WORDS and "none" in facts.efforts else None
+        says_none = writer == "openai-effort" or "none" in facts.efforts
+        effort = "none" if writer in _TAKES_WORDS and says_none else None
         budget = 0 if writer == "gemini-budget" else None
         thinks = facts.off_type != "disabled"
         return _Choice("off", "off", effort=effort, budget=budget, thinks=thinks)
@@ -274,8 +276,9 @@ def _choose_budget(target: Target, budget: int) -> _Choice:
 def _choose_level(target: Target, level: Level) -> _Choice:
     facts, writer = target.facts, target.compat.thinking_writer
     takes_words = writer in _TAKES_WORDS
-    if facts.efforts and takes_words:
-        nearest = _nearest(level, facts.efforts)
+    efforts = tuple(word for word in facts.efforts if word != "none")
+    if efforts and takes_words:
+        nearest = _nearest(level, efforts)
         warnings = (
             () if nearest == level else (f"This model has no {level} level: using {nearest}",)
         )
@@ -286,7 +289,7 @@ def _choose_level(target: Target, level: Level) -> _Choice:
     if not target.known and takes_words:
         warnings = (f"{target.model} is not in the catalog: {level} is sent as asked",)
         return _Choice("on", _effort_words(writer, level), effort=level, warnings=warnings)
-    if facts.has_toggle:
+    if facts.has_toggle or facts.efforts:
         warnings = (f"This model's thinking is on or off: {level} means on",)
         return _Choice("on", "on", warnings=warnings)
     warnings = (f"This model's thinking cannot be steered: {level} not sent",)
@@ -334,11 +337,10 @@ def _fit(
 
 
 def _nearest(level: Level, available: tuple[Level, ...]) -> Level:
-    """The nearest level the model has: upward first, then downward. `none` is no substitute."""
-    thinking = tuple(one for one in available if one != "none") or available
+    """The nearest level the model has: upward first, then downward."""
     rank = LADDER.index(level)
-    above = [one for one in thinking if LADDER.index(one) >= rank]
-    return above[0] if above else thinking[-1]
+    above = [one for one in available if LADDER.index(one) >= rank]
+    return above[0] if above else available[-1]
 
 
 def _effort_words(writer: WriterName, effort: str, *, share: bool = True) -> str:

@@ -1,0 +1,152 @@
+"""Drives a dialect's interpreter with bytes: events out, whatever comes in.
+
+The interpreter of a dialect knows what its JSON means; this file knows streams. It looks whether
+the body is a stream of events or one JSON document, keeps every failure inside the events, and
+never raises: damage becomes a warning where nothing was lost and a `Failed` event where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from mull.dialects.sse import LINE_LIMIT, SseReader, parse_payload
+from mull.dialects.surrogates import Surrogates
+from mull.neutral.events import Event, Failed, Finished, Warned
+
+__all__ = ["Decoder", "Interpreter"]
+
+
+class Interpreter(Protocol):
+    """What a dialect makes of the JSON values it is sent."""
+
+    def take(self, event: str | None, value: Any) -> list[Event]:
+        """Events of one value of a stream; `event` is its name in the stream, if it has one."""
+
+    def whole(self, value: Any) -> list[Event]:
+        """Events of one whole response, its end included."""
+
+    def end(self, done: bool) -> list[Event]:
+        """Events of the end of a stream; `done` says that the stream said so itself."""
+
+
+class Decoder:
+    """Feed it bytes as they come, then close it; the events do not depend on the cuts."""
+
+    def __init__(self, interpreter: Interpreter, limit: int = LINE_LIMIT) -> None:
+        self._interpreter = interpreter
+        self._reader = SseReader(limit)
+        self._limit = limit
+        self._document: list[bytes] | None = None
+        self._size = 0
+        self._opening = b""
+        self._looked = False
+        self._done = False
+        self._lost: bytes | None = None
+        self._finished: Finished | Failed | None = None
+        self._surrogates = Surrogates()
+
+    @property
+    def comments(self) -> int:
+        """How many comments came: signs of life without data."""
+        return self._reader.comments
+
+    def feed(self, data: bytes) -> list[Event]:
+        """The events that these bytes complete."""
+        if not self._looked:
+            data = self._look(data)
+        if self._document is not None:
+            self._size += len(data)
+            if self._size <= self._limit:
+                self._document.append(data)
+            return []
+        return self._frames(self._reader.feed(data))
+
+    def close(self) -> list[Event]:
+        """The events of the end. Nothing may be fed after it."""
+        if self._document is not None:
+            events = self._close_document(b"".join(self._document))
+        else:
+            opening, self._opening = self._opening, b""
+            events = self._frames(self._reader.feed(opening) if opening else [])
+            events += self._frames(self._reader.close())
+            if self._reader.overflowed:
+                self._lost = b"an event without an end"
+            events += self._guard(self._interpreter.end, self._done)
+        if self._finished is None:
+            self._finished = Failed("the stream ended before it began", "empty", "interrupted")
+        return [*self._surrogates.flush(), *events, self._ending(self._finished)]
+
+    def _look(self, data: bytes) -> bytes:
+        """Decide between a stream and a document by the first byte that is not blank."""
+        data = self._opening + data
+        start = data.removeprefix(b"\xef\xbb\xbf").lstrip()
+        if not start or data == b"\xef\xbb\xbf"[: len(data)]:
+            self._opening = data
+            return b""
+        self._opening, self._looked = b"", True
+        if start[:1] in b"{[":
+            self._document = []
+        return data
+
+    def _frames(self, frames: Iterable[Any]) -> list[Event]:
+        events: list[Event] = []
+        for event, data in frames:
+            if data.strip() == b"[DONE]":
+                self._done = True
+                continue
+            parsed = parse_payload(data)
+            self._surrogates.needed |= parsed.odd
+            if parsed.problem:
+                events.append(Warned("stream", parsed.problem))
+            for value in parsed.values:
+                events += self._guard(self._interpreter.take, event, value)
+            if parsed.lost:
+                self._lost = parsed.lost
+                events.append(Warned("unreadable", f"not JSON: {_shorten(parsed.lost)}"))
+        return events
+
+    def _close_document(self, body: bytes) -> list[Event]:
+        if self._size > self._limit:
+            self._lost = b"a body over the size limit"
+        parsed = parse_payload(body)
+        self._surrogates.needed |= parsed.odd
+        if parsed.lost:
+            self._lost = parsed.lost
+        values = parsed.values
+        if len(values) == 1 and isinstance(values[0], list):
+            values = values[0]
+            events = [e for v in values for e in self._guard(self._interpreter.take, None, v)]
+            return events + self._guard(self._interpreter.end, True)
+        if not values:
+            text = f"the answer is not JSON: {_shorten(body)}"
+            self._finished = Failed(text, "unreadable")
+            return []
+        return self._guard(self._interpreter.whole, values[0])
+
+    def _guard(self, step: Any, *arguments: Any) -> list[Event]:
+        """Run a step of the interpreter; a shape that nobody expected is damage, not a crash."""
+        try:
+            events = step(*arguments)
+        except (TypeError, ValueError, KeyError, AttributeError, IndexError, RecursionError) as e:
+            self._lost = repr(arguments[-1])[:200].encode("utf-8", "replace")
+            return [Warned("unreadable", f"unexpected shape ({e}): {_shorten(self._lost)}")]
+        kept: list[Event] = []
+        for event in events:
+            if type(event) is Finished or type(event) is Failed:
+                if self._finished is None or type(event) is Failed:
+                    self._finished = event
+            else:
+                kept.append(event)
+        return self._surrogates.mend(kept)
+
+    def _ending(self, end: Finished | Failed) -> Finished | Failed:
+        if isinstance(end, Finished) and self._lost is not None:
+            text = f"part of the answer could not be read: {_shorten(self._lost)}"
+            return Failed(text, "damaged")
+        return end
+
+
+def _shorten(data: bytes) -> str:
+    text = data.decode("utf-8", "replace")
+    return text if len(text) <= 200 else text[:200] + " …"

@@ -1,0 +1,53 @@
+"""Which codec speaks which dialect. Loaded one at a time, when first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import NamedTuple
+
+from mull.dialects.decoder import Decoder, Interpreter
+from mull.neutral.events import Event
+from mull.neutral.messages import Dialect
+from mull.neutral.request import Request, WireRequest
+from mull.neutral.target import Target
+
+__all__ = ["Codec", "codec", "decode_response", "decoder", "encode_request"]
+
+_PACKAGES: dict[Dialect, str] = {
+    "openai-chat": "mull.dialects.openai_chat",
+    "openai-responses": "mull.dialects.openai_responses",
+    "anthropic": "mull.dialects.anthropic",
+    "gemini": "mull.dialects.gemini",
+}
+
+
+class Codec(NamedTuple):
+    """Both directions of one dialect, as a client speaks it."""
+
+    encode_request: Callable[[Request, Target], WireRequest]
+    interpreter: Callable[[Target, str | None], Interpreter]
+
+
+def codec(dialect: Dialect) -> Codec:
+    """The codec of a dialect."""
+    package = _PACKAGES[dialect]
+    encode = import_module(f"{package}.encode")
+    decode = import_module(f"{package}.decode")
+    return Codec(encode.encode_request, decode.ChunkInterpreter)
+
+
+def encode_request(request: Request, target: Target) -> WireRequest:
+    """The request in the target's dialect, without any key."""
+    return codec(target.dialect).encode_request(request, target)
+
+
+def decoder(target: Target, field_name: str | None = None) -> Decoder:
+    """A decoder for one answer of the target; `field_name` is the only reasoning field to read."""
+    return Decoder(codec(target.dialect).interpreter(target, field_name))
+
+
+def decode_response(body: bytes, target: Target, field_name: str | None = None) -> list[Event]:
+    """All events of an answer that is there as a whole."""
+    one = decoder(target, field_name)
+    return [*one.feed(body), *one.close()]
