@@ -65,7 +65,7 @@ def build(providers: Mapping[str, Any], newer: Mapping[str, Any]) -> bytes:
 
 
 def _models(known: Mapping[str, Any], newer: Mapping[str, Any]) -> dict[str, Any]:
-    models = dict(known)
+    models = {name: {**entry, "name": entry["name"].strip()} for name, entry in known.items()}
     for name, entry in newer.items():
         if name in models:
             models[name] = merge(models[name], convert(entry))

@@ -213,9 +213,11 @@ def test_a_switch_knows_on_and_off():
 def test_a_model_that_always_thinks_says_so():
     always = target("thinking-type", options=[])
     assert sent(always, effort="high") == {}
-    assert warnings(always, effort="high") == [
-        "This model's thinking cannot be steered: high not sent"
+    assert warnings(always, effort="high") == ["This model's thinking cannot be steered"]
+    assert warnings(target("none", options=[]), effort="none") == [
+        "This model does not support disabling thinking"
     ]
+    assert plan_thinking(always, snapshot()).summary == "always on"
     assert sent(always, effort="none") == {}
     assert warnings(always, effort="none") == ["This model does not support disabling thinking"]
 

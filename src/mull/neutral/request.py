@@ -67,9 +67,13 @@ class Request(Value, frozen=True):
 
 
 class WireRequest(Value, frozen=True):
-    """What an encoder makes of it: bytes that go out as they are, before any key is added."""
+    """What an encoder makes of it: bytes that go out as they are, before any key is added.
 
-    method: str
+    `path` is relative to the target's endpoint. `notes` tell what the dialect could not express.
+    """
+
     path: str
-    headers: dict[str, str]
     body: bytes
+    headers: dict[str, str] = {}
+    method: str = "POST"
+    notes: tuple[Note, ...] = ()

@@ -226,7 +226,8 @@ def _choose(target: Target, wish: Wish) -> _Choice:
         warnings = () if not asked or wish.level == "none" else (f"{target.model} does not reason",)
         words = "none (this model does not reason)"
         return _Choice("absent", words, thinks=False, warnings=warnings)
-    if writer == "none":
+    unsteered = target.known and not facts.reasoning_options
+    if writer == "none" and not unsteered:
         warnings = ("no way to steer thinking is known for this endpoint",) if asked else ()
         return _Choice("absent", "left to the endpoint", warnings=warnings)
     if wish.level == "none":
@@ -292,7 +293,7 @@ def _choose_level(target: Target, level: Level) -> _Choice:
     if facts.has_toggle or facts.efforts:
         warnings = (f"This model's thinking is on or off: {level} means on",)
         return _Choice("on", "on", warnings=warnings)
-    warnings = (f"This model's thinking cannot be steered: {level} not sent",)
+    warnings = ("This model's thinking cannot be steered",)
     return _Choice("default", "always on", warnings=warnings)
 
 
@@ -300,6 +301,8 @@ def _choose_default(target: Target) -> _Choice:
     facts, writer = target.facts, target.compat.thinking_writer
     if not facts.reasoning:
         return _Choice("absent", "left to the endpoint")
+    if target.known and not facts.reasoning_options:
+        return _Choice("default", "always on")
     if writer == "anthropic-budget" and facts.budget:
         budget = min(max(DEFAULT_BUDGET, least(facts.budget)), most(facts.budget))
         return _Choice("on", f"default ({budget:,} tokens)", budget=budget)

@@ -144,7 +144,7 @@ REGISTRY: Mapping[str, Setting] = _table(
         "compression.strategy",
         "choice",
         "middle-out",
-        "what compression does: summarise the middle, cut the oldest, or summarise all at once",
+        "what compression does: summarise the middle, cut the oldest, or summarise all",
         choices=("middle-out", "truncate", "one-shot"),
     ),
     Setting("compression.model", "model", None, "model that summarises; unset is the one in use"),

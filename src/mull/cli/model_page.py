@@ -1,0 +1,191 @@
+"""What `mull models show` says of one model: the same facts for people and as JSON.
+
+What nobody has told is "unknown" here, never 0. Key variables are named and said to be set or
+not; their values are not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from mull.policy.thinking import LevelRow, level_table
+
+if TYPE_CHECKING:
+    from mull.catalog.load import Header
+    from mull.neutral.target import ModelFacts, Target
+    from mull.settings.layers import Snapshot
+
+__all__ = ["page", "page_json", "price", "sends_back", "steering"]
+
+UNKNOWN = "unknown"
+_CARRIERS = {
+    "anthropic": "signed thinking blocks, unchanged, while a tool chain is open",
+    "gemini": "thought signatures, on the parts that they came on",
+    "openai-responses": "reasoning items with their encrypted content, before their calls",
+}
+
+
+def page(target: Target, snapshot: Snapshot, header: Header, keys: Collection[str]) -> list[str]:
+    """The page, line by line."""
+    facts = target.facts
+    title = facts.name or target.model
+    fields = (
+        ("name", target.name),
+        ("window", _tokens(facts.limit.context)),
+        ("output", _tokens(facts.limit.output)),
+        ("price", _prices(facts)),
+        ("dialect", target.dialect),
+        ("endpoint", target.endpoint or UNKNOWN),
+        ("key", _keys(target, keys)),
+        ("thinking", steering(facts, known=target.known)),
+        ("sent back", sends_back(target, snapshot)),
+        ("tokenizer", _tokenizer(facts)),
+        ("source", _source(target, header)),
+        *((("status", facts.status),) if facts.status else ()),
+    )
+    lines = [f"{title} ({target.provider_name})"]
+    lines += [f"  {label:<10} {text}" for label, text in fields]
+    lines += [f"  note       {note}" for note in target.notes]
+    return [*lines, "", *_table(level_table(target, snapshot))]
+
+
+def page_json(target: Target, snapshot: Snapshot, header: Header, keys: Collection[str]) -> str:
+    """The page as one JSON object."""
+    told: dict[str, Any] = {
+        "provider": target.provider,
+        "providerName": target.provider_name,
+        "model": target.model,
+        "known": target.known,
+        "dialect": target.dialect,
+        "endpoint": target.endpoint,
+        "keys": [{"name": name, "set": name in keys} for name in target.key_env],
+        "facts": msgspec.to_builtins(target.facts),
+        "compat": msgspec.to_builtins(target.compat),
+        "sentBack": sends_back(target, snapshot),
+        "levels": msgspec.to_builtins(level_table(target, snapshot)),
+        "source": _source(target, header),
+        "notes": list(target.notes),
+    }
+    return msgspec.json.format(msgspec.json.encode(told), indent=2).decode()
+
+
+def price(amount: float | None) -> str:
+    """An amount of dollars per million tokens, with as many places as it needs."""
+    if amount is None:
+        return "?"
+    text = f"{amount:.2f}"
+    return text if float(text) == amount else f"{amount:g}"
+
+
+def steering(facts: ModelFacts, *, known: bool = True) -> str:
+    """In a few words, how the model's thinking is steered."""
+    if not facts.reasoning:
+        return "none" if known else UNKNOWN
+    ways = ["on/off"] if facts.has_toggle else []
+    if facts.efforts:
+        ways.append(" ".join(facts.efforts))
+    if facts.budget is not None:
+        low, high = facts.budget.min, facts.budget.max
+        ways.append(f"budget {_number(low)}–{_number(high)}")
+    return ", ".join(ways) or "not steered"
+
+
+def sends_back(target: Target, snapshot: Snapshot) -> str:
+    """What of the thinking goes back to the endpoint, and in which field."""
+    if target.dialect in _CARRIERS:
+        return _CARRIERS[target.dialect] if target.facts.reasoning else "nothing"
+    compat = target.compat
+    if compat.reasoning_out == "never":
+        return "nothing: the endpoint refuses it"
+    field = compat.reasoning_out
+    where = "in the field that it came in" if field == "same" else f"in {field}"
+    needed = {"all": "; refused without", "tool_calls": "; refused without, once tools are called"}
+    must = needed.get(compat.requires_reasoning, "")
+    if snapshot["reasoning.includeInContext"]:
+        layer = snapshot.origin("reasoning.includeInContext")
+        return f"thinking, {where} (reasoning.includeInContext is true by {layer}){must}"
+    if must:
+        return f"thinking of an open tool chain, {where}{must}"
+    return "nothing (reasoning.includeInContext is false)"
+
+
+def _table(rows: tuple[LevelRow, ...]) -> list[str]:
+    rows = _folded(rows)
+    first = max(len(row.level) for row in rows)
+    second = max(len(row.text) for row in rows)
+    lines = [f"  {'level':<{first}}  {'thinking':<{second}}  sent"]
+    for row in rows:
+        lines.append(f"  {row.level:<{first}}  {row.text:<{second}}  {row.sent_as}")
+        if row.warning:
+            lines.append(f"  {'':<{first}}  ⚠ {row.warning}")
+    return lines
+
+
+def _folded(rows: tuple[LevelRow, ...]) -> tuple[LevelRow, ...]:
+    """Levels that come to the same, in one row."""
+    groups: list[list[LevelRow]] = []
+    for row in rows:
+        same = groups and msgspec.structs.replace(groups[-1][0], level=row.level) == row
+        if same:
+            groups[-1].append(row)
+        else:
+            groups.append([row])
+    return tuple(
+        msgspec.structs.replace(group[0], level=f"{group[0].level}–{group[-1].level}")
+        if len(group) > 1
+        else group[0]
+        for group in groups
+    )
+
+
+def _tokens(count: int | None) -> str:
+    return f"{count:,} tokens" if count else UNKNOWN
+
+
+def _number(count: int | None) -> str:
+    return "?" if count is None else f"{count:,}"
+
+
+def _prices(facts: ModelFacts) -> str:
+    cost = facts.cost or {}
+    words = (
+        ("input", "in"),
+        ("output", "out"),
+        ("reasoning", "thinking"),
+        ("cache_read", "cache read"),
+        ("cache_write", "cache write"),
+    )
+    told = [f"${price(cost[key])} {word}" for key, word in words if _is_amount(cost.get(key))]
+    return f"{', '.join(told)} per million tokens" if told else UNKNOWN
+
+
+def _is_amount(value: Any) -> bool:
+    return isinstance(value, int | float)
+
+
+def _keys(target: Target, keys: Collection[str]) -> str:
+    if not target.key_env:
+        return "none needed" if target.known else UNKNOWN
+    return " or ".join(f"{n} ({'set' if n in keys else 'not set'})" for n in target.key_env)
+
+
+def _tokenizer(facts: ModelFacts) -> str:
+    from mull.tokenizers import DEFAULT_VOCABULARY
+
+    vocabulary = facts.tokenizer or DEFAULT_VOCABULARY
+    return f"{vocabulary} ({'exact' if facts.tokenizer_exact else 'an approximation'})"
+
+
+def _source(target: Target, header: Header) -> str:
+    if not target.known:
+        return "not in the catalog"
+    base = header.sources[0] if header.sources else None
+    told = target.facts.source
+    if base is None or (told is not None and told.startswith("your ")):
+        return told or UNKNOWN
+    dates = {source.name: source.date for source in header.sources}
+    names = [base.name] if told is None else [told]
+    return ", ".join(f"{n} ({dates[n]})" if dates.get(n) else n for n in names)

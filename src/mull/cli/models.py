@@ -1,0 +1,171 @@
+"""`mull models`: lists models, shows what mull knows of one, and fetches newer facts.
+
+`show` and `update` are words of their own before anything is searched for; a model that is
+really called so is found by its provider's name.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mull.cli import setup
+from mull.cli.model_page import page, page_json, price, steering
+from mull.neutral.errors import ConfigError, RemoteError
+
+if TYPE_CHECKING:
+    from mull.neutral.target import ModelFacts
+
+__all__ = ["arguments", "run"]
+
+MODELS_DEV = "https://models.dev/api.json"
+_TIMEOUT = 60.0
+_FORMS = f"""\
+  mull models [WORD...]            list the models whose name holds every word
+  mull models show NAME            what is known of one, and what thinking levels become
+  mull models update               take newer facts from {MODELS_DEV}
+"""
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.epilog = _FORMS
+    parser.add_argument("words", nargs="*", metavar="WORD", help="see below")
+    parser.add_argument("--reasoning", action="store_true", help="list only models that reason")
+    parser.add_argument("--provider", metavar="P", help="list only this provider's models")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--from", dest="source", metavar="URL|FILE", help="update: where the facts come from"
+    )
+    setup.add_arguments(parser)
+
+
+def run(options: Namespace) -> int:
+    """List, show or update, as the first word says."""
+    first, *rest = options.words or [""]
+    if options.source is not None and first != "update":
+        raise ConfigError("--from belongs to `mull models update`")
+    if first == "update":
+        if rest:
+            raise ConfigError(
+                f"`mull models update` takes no name, but {' '.join(rest)!r} is given"
+            )
+        return _update(options.source or MODELS_DEV)
+    if first == "show":
+        if len(rest) != 1:
+            raise ConfigError("name one model: mull models show NAME")
+        return _show(options, rest[0])
+    return _list(options)
+
+
+def _show(options: Namespace, name: str) -> int:
+    ready = setup.load(options)
+    ready.settings.set_model(name)
+    target = ready.resolve(name)
+    snapshot = ready.snapshot_for(target)
+    header = ready.catalog().header
+    if options.json:
+        print(page_json(target, snapshot, header, ready.keys))
+    else:
+        print("\n".join(page(target, snapshot, header, ready.keys)))
+    return 0
+
+
+def _list(options: Namespace) -> int:
+    catalog = setup.load(options).catalog()
+    query = " ".join(options.words)
+    found = catalog.search(query, options.provider, True if options.reasoning else None)
+    models = ((f"{p}/{model}", catalog.facts(p, model)) for p, model in found)
+    if options.json:
+        print(_list_json(models))
+    elif found:
+        _print_table([_cells(name, facts) for name, facts in models])
+    print(f"{len(found):,} model{'' if len(found) == 1 else 's'}", file=sys.stderr)
+    return 0 if found else 1
+
+
+def _list_json(models: Iterable[tuple[str, ModelFacts]]) -> str:
+    import msgspec
+
+    rows: list[dict[str, Any]] = []
+    for name, facts in models:
+        provider, _, model = name.partition("/")
+        rows.append({"provider": provider, "model": model, **msgspec.to_builtins(facts)})
+    return msgspec.json.encode(rows).decode()
+
+
+def _cells(name: str, facts: ModelFacts) -> tuple[str, ...]:
+    cost = facts.cost or {}
+    return (
+        name,
+        f"{facts.limit.context:,}" if facts.limit.context else "?",
+        f"{facts.limit.output:,}" if facts.limit.output else "?",
+        f"{price(cost.get('input'))}/{price(cost.get('output'))}" if cost else "?",
+        steering(facts),
+    )
+
+
+def _print_table(rows: list[tuple[str, ...]]) -> None:
+    titles = ("model", "context", "output", "$ per M in/out", "thinking")
+    widths = [max(len(row[i]) for row in (titles, *rows)) for i in range(len(titles))]
+    width = _width()
+    for name, context, output, cost, thinking in (titles, *rows):
+        line = "  ".join(
+            (
+                name.ljust(widths[0]),
+                context.rjust(widths[1]),
+                output.rjust(widths[2]),
+                cost.rjust(widths[3]),
+                thinking,
+            )
+        )
+        print(line if width is None or len(line) <= width else line[: width - 1] + "…")
+
+
+def _width() -> int | None:
+    """The terminal's width; None where the output goes into a file or a pipe."""
+    if not sys.stdout.isatty():
+        return None
+    import shutil
+
+    return max(20, shutil.get_terminal_size().columns)
+
+
+def _update(source: str) -> int:
+    from datetime import date
+
+    from mull.catalog.load import load
+    from mull.catalog.update import check_update
+    from mull.store.catalog import load_base, save_update
+    from mull.store.paths import data_dir
+
+    current = load_base(data_dir())
+    try:
+        document = _fetch(source)
+    except RemoteError as error:
+        print(f"mull: {error}; the catalog is as it was", file=sys.stderr)
+        return 1
+    data = check_update(document, current, date.today().isoformat())
+    path = save_update(data_dir(), data)
+    have = sum(1 for _ in load(base=data).pairs())
+    had = sum(1 for _ in current.pairs())
+    print(f"{have:,} models (there were {had:,}), kept in {path}")
+    return 0
+
+
+def _fetch(source: str) -> bytes:
+    from mull.catalog.update import MAX_BYTES
+
+    if "://" in source:
+        from mull.client.download import download
+
+        return download(source, MAX_BYTES, _TIMEOUT)
+    from mull.store.files import read_bytes
+
+    data = read_bytes(Path(source))
+    if data is None:
+        raise ConfigError(f"there is no file {source!r} to update from")
+    return data
