@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from mull.dialects.sse import LINE_LIMIT, SseReader, parse_payload
+from mull.dialects.sse import BOM, LINE_LIMIT, SseReader, parse_payload
 from mull.dialects.surrogates import Surrogates
 from mull.neutral.events import Event, Failed, Finished, Warned
 
@@ -80,13 +80,14 @@ class Decoder:
     def _look(self, data: bytes) -> bytes:
         """Decide between a stream and a document by the first byte that is not blank."""
         data = self._opening + data
-        start = data.removeprefix(b"\xef\xbb\xbf").lstrip()
-        if not start or data == b"\xef\xbb\xbf"[: len(data)]:
+        start = data.removeprefix(BOM).lstrip()
+        if not start or BOM.startswith(data):
             self._opening = data
             return b""
         self._opening, self._looked = b"", True
         if start[:1] in b"{[":
             self._document = []
+            return start
         return data
 
     def _frames(self, frames: Iterable[Any]) -> list[Event]:

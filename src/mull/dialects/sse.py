@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-__all__ = ["LINE_LIMIT", "Frame", "Parsed", "SseReader", "parse_payload"]
+__all__ = ["BOM", "LINE_LIMIT", "Frame", "Parsed", "SseReader", "parse_payload"]
 
 LINE_LIMIT = 64 * 1024 * 1024
 """Bytes of one event; a server that sends more without an end is not sending events."""
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 _decode = msgspec.json.Decoder().decode
 
 
@@ -79,7 +79,7 @@ class SseReader:
         frames: list[Frame] = []
         for line in lines:
             if self._at_start:
-                line = line.removeprefix(_BOM)
+                line = line.removeprefix(BOM)
                 self._at_start = False
             if line.startswith(b"data:"):
                 self._add(line[6:] if line[5:6] == b" " else line[5:])
@@ -122,7 +122,7 @@ def parse_payload(data: bytes) -> Parsed:
     """The JSON of a frame's data; several values glued together are taken apart."""
     try:
         return Parsed([_decode(data)])
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _recover(data)
 
 

@@ -1,0 +1,175 @@
+"""The driver of decoders: documents and streams, damage and halves of characters."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mull.dialects.decoder import Decoder
+from mull.neutral.assemble import assemble
+from mull.neutral.blocks import TextBlock
+from mull.neutral.events import (
+    Failed,
+    Finished,
+    OpaqueReceived,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    Warned,
+)
+
+
+class Echo:
+    """An interpreter whose JSON is a list of [kind, text] or the word that ends it."""
+
+    ended = False
+
+    def take(self, event, value):
+        if value == "end":
+            self.ended = True
+            return [Finished("stop")]
+        if "opaque" in value:
+            return [OpaqueReceived(value)]
+        kinds = {"t": TextDelta, "r": ThinkingDelta}
+        return [
+            ToolCallDelta(arguments=text) if kind == "c" else kinds[kind](text)
+            for kind, text in value.items()
+        ]
+
+    def whole(self, value):
+        return [*self.take(None, value["all"]), Finished("stop")]
+
+    def end(self, done):
+        if self.ended:
+            return []
+        return [Finished("stop")] if done else [Failed("cut off", "incomplete", "interrupted")]
+
+
+def decode(*chunks, limit=10_000):
+    decoder = Decoder(Echo(), limit)
+    return [event for chunk in chunks for event in decoder.feed(chunk)] + decoder.close()
+
+
+def test_a_stream_and_a_document_are_told_apart_by_looking():
+    assert decode(b'data: {"t":"a"}\n\ndata: [DONE]\n\n') == [TextDelta("a"), Finished("stop")]
+    assert decode(b' \n{"all":{"t":"a"}}') == [TextDelta("a"), Finished("stop")]
+    assert decode(b'[{"t":"a"},{"t":"b"}]') == [TextDelta("a"), TextDelta("b"), Finished("stop")]
+    assert decode(b'\xef\xbb\xbf{"all":{"t":"a"}}') == [TextDelta("a"), Finished("stop")]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'data: {"t":"a"}\n\ndata: [DONE]\n\n',
+        b'\n\n: hi\n\ndata: {"r":"a"}\n\ndata: "end"',
+        b'\xef\xbb\xbf {"all":{"t":"\xc3\xa9"}}',
+        b'[{"t":"a"}]',
+        b"",
+        b"  ",
+        b"\xef\xbb",
+        b"<html>oops</html>",
+        b'{"all":',
+    ],
+)
+def test_any_cut_gives_the_same_events(body):
+    whole = decode(body)
+    assert decode(*(body[i : i + 1] for i in range(len(body)))) == whole
+    for cut in range(len(body)):
+        assert decode(body[:cut], body[cut:]) == whole
+    assert isinstance(whole[-1], Finished | Failed)
+
+
+def test_an_end_is_always_there_and_always_last():
+    assert decode(b"")[-1] == Failed("cut off", "incomplete", "interrupted")
+    assert decode(b'data: "end"\n\ndata: {"t":"late"}\n\n') == [TextDelta("late"), Finished("stop")]
+
+
+def test_c05_done_is_an_end_and_silence_is_not():
+    assert decode(b'data: {"t":"a"}\n\ndata: [DONE]\n\n')[-1] == Finished("stop")
+    assert decode(b'data: {"t":"a"}\n\n')[-1].status == "interrupted"
+
+
+def test_damage_keeps_what_came_and_turns_the_end_into_a_failure():
+    events = decode(b'data: {"t":"a"}\n\ndata: {"t":\n\ndata: {"t":"b"}\n\ndata: [DONE]\n\n')
+    assert events[0] == TextDelta("a")
+    assert events[1] == Warned("unreadable", 'not JSON: {"t":')
+    assert events[2] == TextDelta("b")
+    assert events[3] == Failed('part of the answer could not be read: {"t":', "damaged")
+    assert assemble(events).blocks == (TextBlock("ab"),)
+
+
+def test_an_unexpected_shape_is_damage_not_a_crash():
+    events = decode(b'data: {"t":"a"}\n\ndata: {"x":1}\n\ndata: 7\n\ndata: [DONE]\n\n')
+    assert [type(event) for event in events] == [TextDelta, Warned, Warned, Failed]
+
+
+def test_a_document_that_is_not_json():
+    assert decode(b'{"all')[-1] == Failed('the answer is not JSON: {"all', "unreadable")
+    assert decode(b"[" + b" " * 300)[-1].text.endswith(" …")
+
+
+def test_too_much_is_given_up():
+    assert decode(b'{"all":' + b" " * 200, limit=100)[-1].code == "unreadable"
+    stream = b'data: {"t":"a"}\n\ndata: ' + b"x" * 200
+    events = decode(stream, limit=100)
+    assert events[0] == TextDelta("a")
+    assert isinstance(events[-1], Failed)
+
+
+def test_glued_frames_are_warned_of_and_nothing_is_lost():
+    events = decode(b'data: {"t":"a"}{"t":"b"}\n\ndata: [DONE]\n\n')
+    assert [event for event in events if isinstance(event, TextDelta)] == [
+        TextDelta("a"),
+        TextDelta("b"),
+    ]
+    assert events[-1] == Finished("stop")
+
+
+def test_comments_are_counted():
+    decoder = Decoder(Echo())
+    decoder.feed(b"data: 1\n\n: a\n: b\n")
+    assert decoder.comments == 2
+
+
+def stream(*texts):
+    return b"".join(b'data: {"t":"%s"}\n\n' % text for text in texts) + b"data: [DONE]\n\n"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "text"),
+    [
+        ([b"\\ud83d", b"\\ude00"], "\U0001f600"),
+        ([b"a\\ud83d", b"\\ude00b"], "a\U0001f600b"),
+        ([b"\\ud83d\\ude00", b"x"], "\U0001f600x"),
+        ([b"\\ud83d", b"x"], "\ufffdx"),
+        ([b"x", b"\\ude00"], "x\ufffd"),
+        ([b"\\ud83d"], "\ufffd"),
+        ([b"\\ud83d", b"", b"\\ude00"], "\U0001f600"),
+    ],
+)
+def test_characters_cut_in_half_between_deltas_are_made_whole(pieces, text):
+    message = assemble(decode(stream(*pieces)))
+    assert message.text == text
+    assert message.status == "complete"
+
+
+def test_halves_of_different_kinds_do_not_join():
+    body = b'data: {"r":"\\ud83d"}\n\ndata: {"t":"\\ude00"}\n\ndata: [DONE]\n\n'
+    message = assemble(decode(body))
+    assert (message.thinking[0].thought, message.text) == ("\ufffd", "\ufffd")
+
+
+def test_halves_in_arguments_and_unknown_blocks():
+    body = (
+        b'data: {"c":"{\\"a\\":\\"\\ud83d"}\n\ndata: {"c":"\\ude00\\"}"}\n\n'
+        b'data: {"opaque":{"k":["\\ud800"]}}\n\ndata: [DONE]\n\n'
+    )
+    message = assemble(decode(body))
+    assert message.blocks[0].input == {"a": "\U0001f600"}
+    assert message.blocks[1].data == {"opaque": {"k": ["\ufffd"]}}
+
+
+@given(st.lists(st.binary(max_size=40), max_size=5))
+def test_no_bytes_ever_raise(chunks):
+    events = decode(*chunks)
+    assert isinstance(events[-1], Finished | Failed)
+    assemble(events)
