@@ -15,6 +15,7 @@ from mull.neutral.request import Conversation, Note, Request
 from mull.neutral.target import Target
 from mull.neutral.thinking import WriterName
 from mull.policy.logview import LogView, Memory
+from mull.policy.parameters import Parameters, forced_tools_stop_thinking, settle_parameters
 from mull.policy.thinking import Planned, plan_thinking, plan_without_thinking
 from mull.policy.tokens import CHARACTERS, MESSAGE_OVERHEAD, Counter, SafeCounter, count_tools
 from mull.policy.view import Rules, Tally, is_open_chain
@@ -72,15 +73,14 @@ def prepare(
     planned = plan_thinking(target, snapshot, max_tokens=asked)
     view = memory.view(log, _rules(snapshot, target, planned), counter)
     planned = plan_thinking(target, snapshot, max_tokens=asked, used=fixed + view.tokens)
-    if _chain_lacks_thought(view.last_turn, target, planned):
-        reason = (
-            "Thinking is off for this request: its tool chain began without a thought"
-            f" that {target.name} can verify"
-        )
+    reason = _chain_lacks_thought(view.last_turn, target, planned)
+    reason = reason or forced_tools_stop_thinking(conversation, target, planned)
+    if reason:
         planned = plan_without_thinking(target, snapshot, reason, max_tokens=asked)
     view = memory.view(log, _rules(snapshot, target, planned), counter)
+    parameters = settle_parameters(conversation, target, planned)
     return Prepared(
-        request=_request(view, snapshot, conversation, planned),
+        request=_request(view, snapshot, conversation, planned, parameters),
         target=target,
         tokens=fixed + view.tokens,
         raw_tokens=fixed + view.raw_tokens,
@@ -88,7 +88,13 @@ def prepare(
         counter=counter.name,
         exact=counter.exact,
         thinking=planned.summary,
-        notes=(*planned.notes, *_view_notes(view.tally), *_counter_notes(counter)),
+        notes=(
+            *planned.notes,
+            *parameters.notes,
+            *_view_notes(view.tally),
+            *_cache_notes(snapshot),
+            *_counter_notes(counter),
+        ),
     )
 
 
@@ -103,13 +109,18 @@ def _rules(snapshot: Snapshot, target: Target, planned: Planned) -> Rules:
     )
 
 
-def _chain_lacks_thought(turn: tuple[Message, ...], target: Target, planned: Planned) -> bool:
+def _chain_lacks_thought(turn: tuple[Message, ...], target: Target, planned: Planned) -> str | None:
     if planned.plan.writer not in CHAIN_STARTS_WITH_THOUGHT or planned.plan.state != "on":
-        return False
+        return None
     if not target.facts.can_stop_thinking or not is_open_chain(turn):
-        return False
+        return None
     latest = next(message for message in reversed(turn) if message.role == "assistant")
-    return not isinstance(latest.blocks[0], ThinkingBlock)
+    if isinstance(latest.blocks[0], ThinkingBlock):
+        return None
+    return (
+        "Thinking is off for this request: its tool chain began without a thought"
+        f" that {target.name} can verify"
+    )
 
 
 def _count_fixed(conversation: Conversation, counter: Counter) -> int:
@@ -119,7 +130,11 @@ def _count_fixed(conversation: Conversation, counter: Counter) -> int:
 
 
 def _request(
-    view: LogView, snapshot: Snapshot, conversation: Conversation, planned: Planned
+    view: LogView,
+    snapshot: Snapshot,
+    conversation: Conversation,
+    planned: Planned,
+    parameters: Parameters,
 ) -> Request:
     strips = snapshot["reasoning.stripFromContext"] != "none"
     return Request(
@@ -127,8 +142,8 @@ def _request(
         thinking=planned.plan,
         system=conversation.system,
         tools=conversation.tools,
-        tool_choice=conversation.tool_choice,
-        temperature=conversation.temperature,
+        tool_choice=parameters.tool_choice,
+        temperature=parameters.temperature,
         max_tokens=planned.max_tokens,
         stream=conversation.stream,
         keep_thinking=snapshot["reasoning.includeInContext"] and not strips,
@@ -167,6 +182,14 @@ def _view_notes(tally: Tally) -> list[Note]:
             said = text.format(n=n, thoughts="thought" if n == 1 else "thoughts")
             notes.append(Note(about=about, text=said, warning=warning))
     return notes
+
+
+def _cache_notes(snapshot: Snapshot) -> list[Note]:
+    keeps_last = snapshot["reasoning.stripFromContext"] == "allButLast"
+    if not keeps_last or not snapshot["reasoning.includeInContext"]:
+        return []
+    text = "every turn takes the thinking of the one before out again: prompt caches end there"
+    return [Note(about="reasoning.stripFromContext", text=text)]
 
 
 def _counter_notes(counter: Counter) -> list[Note]:

@@ -1,0 +1,193 @@
+"""`mull wire`: the codecs as a glass box. Nothing is sent, no key is needed.
+
+`encode` shows the very request that would go out for a conversation, `decode` what becomes of the
+raw bytes of an answer.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mull.auth.static import MASK, key_headers
+from mull.cli import setup
+from mull.dialects.registry import decoder, encode_request
+from mull.history.log import Log
+from mull.neutral.assemble import Assembler
+from mull.neutral.blocks import Value
+from mull.neutral.errors import ConfigError
+from mull.neutral.events import Failed
+from mull.neutral.messages import Message
+from mull.neutral.request import Conversation, Tool, ToolChoice
+from mull.neutral.target import Target
+from mull.policy.prepare import prepare
+from mull.tokenizers import counter_for
+
+__all__ = ["arguments", "run"]
+
+_ENCODE = """\
+Reads a conversation as JSON and prints the request that would be sent:
+method, url, headers (keys masked), body, notes and the effective token count.
+
+  {"system": "...",
+   "messages": [
+     {"role": "user", "blocks": [{"type": "text", "text": "What is in a.py?"}]},
+     {"role": "assistant", "blocks": [
+       {"type": "thinking", "thought": "I should look.", "sourceField": "reasoning_content"},
+       {"type": "tool_call", "id": "call_1", "name": "read", "input": {"path": "a.py"}}]},
+     {"role": "tool", "blocks": [
+       {"type": "tool_result", "callId": "call_1", "output": "print(1)"}]}],
+   "tools": [{"name": "read", "description": "...", "parameters": {"type": "object"}}],
+   "toolChoice": "auto", "temperature": 1}
+"""
+_ENCODE_EXAMPLES = """\
+examples:
+  mull wire encode -m kimi-k2-thinking talk.json
+  mull wire encode -m anthropic/claude-sonnet-4-5/high --max-tokens 4000 talk.json
+  mull wire encode -m openai-compatible/qwen3 --base-url http://127.0.0.1:8080/v1 \\
+      --compat '{"thinkingWriter": "template-kwargs"}' talk.json
+"""
+_DECODE = """\
+Reads the raw body of an answer (a stream of server-sent events or one JSON
+document, found by looking) and prints the message that mull makes of it, with
+`warnings` for what was odd and `error` for what went wrong.
+"""
+_DECODE_EXAMPLES = """\
+examples:
+  curl -sN ... | mull wire decode -m deepseek/deepseek-v4-pro -
+  mull wire decode -m anthropic/claude-sonnet-4-5 --chunk 1 answer.sse
+"""
+
+
+class _Talk(Value, frozen=True):
+    """The conversation file."""
+
+    messages: tuple[Message, ...]
+    system: str = ""
+    tools: tuple[Tool, ...] = ()
+    tool_choice: ToolChoice | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add the two directions and their options."""
+    directions = parser.add_subparsers(metavar="DIRECTION", required=True, dest="direction")
+    for name, line, text, examples in (
+        ("encode", "a conversation to the request that would be sent", _ENCODE, _ENCODE_EXAMPLES),
+        ("decode", "the bytes of an answer to a message", _DECODE, _DECODE_EXAMPLES),
+    ):
+        command = directions.add_parser(
+            name,
+            help=line,
+            description=text,
+            epilog=examples,
+            formatter_class=RawDescriptionHelpFormatter,
+        )
+        _add_options(command, name)
+
+
+def _add_options(command: ArgumentParser, direction: str) -> None:
+    setup.add_model_argument(command)
+    command.add_argument("--dialect", metavar="D", help="speak this dialect to it")
+    command.add_argument("--base-url", metavar="URL", help="the endpoint's address")
+    command.add_argument("--compat", metavar="JSON", help="quirks of the endpoint, by key")
+    setup.add_arguments(command)
+    if direction == "encode":
+        command.add_argument("--max-tokens", type=int, metavar="N", help="limit of the answer")
+        command.add_argument("--no-stream", action="store_true", help="ask for one document")
+    else:
+        command.add_argument("--chunk", type=int, metavar="N", help="feed N bytes at a time")
+    command.add_argument("file", nargs="?", default="-", metavar="FILE", help="- is standard input")
+
+
+def run(options: Namespace) -> int:
+    """Print one JSON object.
+
+    Raises:
+        LocalError: the model, an option or the input is not as it should be.
+    """
+    ready = setup.load(options)
+    name = options.model or ready.settings.snapshot().model
+    if name is None:
+        raise ConfigError("no model is named: give one with -m PROVIDER/MODEL")
+    target = ready.resolve(
+        name,
+        base_url=options.base_url,
+        dialect=options.dialect,
+        compat=_read_compat(options.compat),
+    )
+    act = _encode if options.direction == "encode" else _decode
+    shown = act(options, ready, target)
+    print(msgspec.json.format(msgspec.json.encode(shown), indent=2).decode())
+    return 0
+
+
+def _encode(options: Namespace, ready: setup.Setup, target: Target) -> dict[str, Any]:
+    talk = _read_talk(_read(options.file))
+    conversation = Conversation(
+        system=talk.system,
+        tools=talk.tools,
+        tool_choice=talk.tool_choice,
+        temperature=talk.temperature,
+        max_tokens=options.max_tokens or talk.max_tokens,
+        stream=not options.no_stream,
+    )
+    snapshot = ready.snapshot_for(target)
+    counter = counter_for(target)
+    prepared = prepare(Log(talk.messages), snapshot, target, conversation, counter=counter)
+    wire = encode_request(prepared.request, target)
+    return {
+        "method": wire.method,
+        "url": (target.endpoint or "") + wire.path,
+        "headers": {**wire.headers, **key_headers(target, MASK)},
+        "body": msgspec.Raw(wire.body),
+        "notes": [*prepared.notes, *wire.notes],
+        "tokens": prepared.tokens,
+    }
+
+
+def _decode(options: Namespace, ready: setup.Setup, target: Target) -> dict[str, Any]:
+    body = _read(options.file)
+    if options.chunk is not None and options.chunk < 1:
+        raise ConfigError(f"--chunk cannot be {options.chunk}: use a whole number from 1")
+    size = options.chunk or len(body) or 1
+    reading = decoder(target, ready.snapshot_for(target)["reasoning.fieldName"])
+    assembler, error = Assembler(target.origin), None
+    events = [e for at in range(0, len(body), size) for e in reading.feed(body[at : at + size])]
+    for event in [*events, *reading.close()]:
+        assembler.add(event)
+        if isinstance(event, Failed):
+            error = {"code": event.code, "text": event.text}
+    shown: dict[str, Any] = msgspec.to_builtins(assembler.message())
+    shown["warnings"] = [{"code": w.code, "text": w.text} for w in assembler.warnings]
+    shown["error"] = error
+    return shown
+
+
+def _read(name: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"cannot read {name}: {error.strerror}") from None
+
+
+def _read_talk(data: bytes) -> _Talk:
+    try:
+        return msgspec.json.decode(data, type=_Talk)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        text = str(error)
+        raise ConfigError(f"not a conversation: {text[:1].lower()}{text[1:]}") from None
+
+
+def _read_compat(text: str | None) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--compat is not a JSON object: {error}") from None
