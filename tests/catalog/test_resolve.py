@@ -193,12 +193,18 @@ def test_the_makers_own_spelling_goes_before_guessing_among_resellers():
         (
             "Three-4.5-Thinking",
             ("b", "three-4-5"),
-            ("'Three-4.5-Thinking' is three-4-5 with its thinking on",),
+            (
+                "'Three-4.5-Thinking' is three-4-5 with its thinking on",
+                "three-4-5 does not reason",
+            ),
         ),
         (
             "two-thinking",
             ("b", "two-20250101"),
-            ("'two-thinking' is two-20250101 with its thinking on",),
+            (
+                "'two-thinking' is two-20250101 with its thinking on",
+                "two-20250101 does not reason",
+            ),
         ),
         ("five", ("b", "five-preview"), ("'five' is taken as five-preview",)),
         (

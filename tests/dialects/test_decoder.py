@@ -126,7 +126,7 @@ def test_glued_frames_are_warned_of_and_nothing_is_lost():
 
 def test_comments_are_counted():
     decoder = Decoder(Echo())
-    decoder.feed(b"data: 1\n\n: a\n: b\n")
+    decoder.feed(b"data: 1\n\n: a\n: b\n\n")
     assert decoder.comments == 2
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mull.dialects.sse import Frame, SseReader, parse_payload
+from mull.dialects.sse import SseReader, parse_payload
 
 
 def read(*chunks, limit=10_000):
@@ -19,53 +19,53 @@ def read(*chunks, limit=10_000):
 @pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
 def test_every_line_ending(end):
     stream = end.join([b"event: a", b"data: 1", b"", b"data:2", b"", b""])
-    assert read(stream) == [Frame("a", b"1"), Frame(None, b"2")]
+    assert read(stream) == [("a", b"1"), (None, b"2")]
     assert read(*(stream[i : i + 1] for i in range(len(stream)))) == read(stream)
 
 
 def test_mixed_line_endings_and_a_crlf_cut_in_two():
-    assert read(b"data: a\r", b"\n\r", b"\ndata: b\n\r\n") == [Frame(None, b"a"), Frame(None, b"b")]
+    assert read(b"data: a\r", b"\n\r", b"\ndata: b\n\r\n") == [(None, b"a"), (None, b"b")]
 
 
 def test_only_one_space_is_taken_from_data():
     assert read(b"data:  two\n\ndata:none\n\ndata:\n\n") == [
-        Frame(None, b" two"),
-        Frame(None, b"none"),
-        Frame(None, b""),
+        (None, b" two"),
+        (None, b"none"),
+        (None, b""),
     ]
 
 
 def test_lines_of_data_are_joined():
-    assert read(b'data: {"a":\ndata: 1}\n\n') == [Frame(None, b'{"a":\n1}')]
+    assert read(b'data: {"a":\ndata: 1}\n\n') == [(None, b'{"a":\n1}')]
 
 
 def test_c02_comments_are_signs_of_life_and_nothing_else():
     reader = SseReader()
     frames = reader.feed(b": OPENROUTER PROCESSING\n\n:x\ndata: 1\n\n: ping\n\n")
-    assert frames == [Frame(None, b"1")]
+    assert frames == [(None, b"1")]
     assert reader.comments == 3
 
 
 def test_other_fields_are_ignored_and_the_event_name_lasts_one_frame():
     stream = b"id: 7\nretry: 3\nevent: error\ndata: 1\n\ndata: 2\n\n"
-    assert read(stream) == [Frame("error", b"1"), Frame(None, b"2")]
+    assert read(stream) == [("error", b"1"), (None, b"2")]
 
 
 def test_a_last_frame_without_its_blank_line_is_read():
-    assert read(b"data: 1\n\ndata: 2") == [Frame(None, b"1"), Frame(None, b"2")]
+    assert read(b"data: 1\n\ndata: 2") == [(None, b"1"), (None, b"2")]
 
 
 def test_a_byte_order_mark_is_skipped():
-    assert read(b"\xef\xbb\xbfdata: 1\n\n") == [Frame(None, b"1")]
+    assert read(b"\xef\xbb\xbfdata: 1\n\n") == [(None, b"1")]
 
 
 def test_a_bare_object_in_the_stream_is_data():
-    assert read(b'data: 1\n\n{"error":1}\n\n') == [Frame(None, b"1"), Frame(None, b'{"error":1}')]
+    assert read(b'data: 1\n\n{"error":1}\n\n') == [(None, b"1"), (None, b'{"error":1}')]
 
 
 def test_unicode_line_separators_do_not_end_a_line():
     text = "a\u2028b\u0085c\x0bd\x0ce"
-    assert read(f"data: {text}\n\n".encode()) == [Frame(None, text.encode())]
+    assert read(f"data: {text}\n\n".encode()) == [(None, text.encode())]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_deep_nesting_is_survived():
 @given(st.binary(max_size=60))
 def test_any_bytes_can_be_parsed_or_reported(data):
     parsed = parse_payload(data)
-    assert parsed.values or parsed.lost or not data.strip()
+    assert parsed.values or parsed.lost or not data.replace(b"data:", b"").strip(b" \t\r\n")
 
 
 @given(st.recursive(st.none() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)))

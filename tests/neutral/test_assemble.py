@@ -26,7 +26,7 @@ from mull.neutral.usage import Usage
 STOP = Finished("stop")
 
 
-def test_wire_order_is_kept_through_interleaving():
+def test_ec_003_wire_order_is_kept_through_interleaving():
     message = assemble(
         [
             ThinkingDelta("a", key=0, source_field="thinking"),
@@ -127,7 +127,7 @@ def test_the_wires_own_arguments_are_kept_when_they_cannot_be_rebuilt(arguments,
     assert (call.input, call.arguments) == (value, kept)
 
 
-def test_an_empty_thought_is_a_block_and_no_thought_is_none():
+def test_ec_001_ec_002_an_empty_thought_is_a_block_and_no_thought_is_none():
     assert assemble([ThinkingDelta(""), TextDelta("x"), STOP]).thinking == (ThinkingBlock(""),)
     assert assemble([TextDelta("x"), STOP]).thinking == ()
 

@@ -76,7 +76,7 @@ def test_the_documented_form_of_an_assistant_message():
     }
 
 
-def test_req_think_001_1_and_2_source_field_and_signature_survive():
+def test_req_think_001_1_req_think_001_2_source_field_and_signature_survive():
     block = ThinkingBlock("t", "thinking", signature="EqQB", id="rs_1", details=[{"x": 1}])
     (again,) = message_from_json(message_to_json(assistant(block))).blocks
     assert again == block

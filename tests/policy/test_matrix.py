@@ -28,7 +28,10 @@ LAST = {**STORED, "many": ["T3"], "many with tools": ["T3.0", "T3.1", "T3"]}
 @pytest.mark.parametrize("include", [None, False, True])
 @pytest.mark.parametrize("strip", ["all", "allButLast", "none"])
 def test_br_005_strip_then_include(shape, include, strip):
-    """REQ-THINK-004.1 to .5, REQ-THINK-006.2: all nine, on all shapes."""
+    """All nine, on all shapes.
+
+    REQ-THINK-004.1, REQ-THINK-004.2, REQ-THINK-004.3, REQ-THINK-004.4, REQ-THINK-004.5
+    """
     values = {"stripFromContext": strip}
     if include is not None:
         values["includeInContext"] = include

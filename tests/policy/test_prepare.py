@@ -101,7 +101,7 @@ def test_bookkeeping_of_the_log():
     assert (len(log), log[1], next(iter(log)).message) == (2, entry, user("a"))
 
 
-def test_req_think_005_1_stripped_thinking_does_not_count():
+def test_req_think_005_1_br_004_stripped_thinking_does_not_count():
     long = "x" * 3000
     log = Log([user("q"), assistant(thought(long), TextBlock("a")), user("r")])
     without = prepare(log, snapshot(), target())
@@ -125,6 +125,23 @@ def test_br_002_br_009_the_log_holds_every_thought_whatever_the_policy():
     for strip in ("all", "allButLast", "none"):
         prepare(log, snapshot(stripFromContext=strip), target())
     assert sum(len(entry.message.thinking) for entry in log) == 3
+
+
+def test_br_007_native_behaves_as_field():
+    log = Log([*tool_turn("1"), user("next")])
+    field, native = (
+        prepare(log, snapshot(includeInContext=True, format=form), TARGETS[1])
+        for form in ("field", "native")
+    )
+    assert field == native
+
+
+def test_a_request_without_thinking_still_fits_the_window():
+    chain = tool_turn("1", origin=ELSEWHERE)[:-1]
+    log = Log([user("x" * 380_000), *chain[1:]])
+    prepared = prepare(log, snapshot(effort="high"), TARGETS[2])
+    assert prepared.request.thinking.state == "absent"
+    assert prepared.request.max_tokens == 200_000 - prepared.tokens
 
 
 def test_the_display_form():

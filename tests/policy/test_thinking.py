@@ -1,5 +1,6 @@
 """From wishes to plans: what is sent, what is said, for every kind of steering."""
 
+import msgspec
 import pytest
 
 from conversations import snapshot, target
@@ -80,8 +81,31 @@ def test_a_small_answer_turns_derived_thinking_down_then_off():
 
 def test_a_model_that_cannot_stop_keeps_its_smallest_budget():
     pro = target("gemini-budget", dialect="gemini", options=[{**BUDGET[0], "min": 128}])
+    assert sent(pro, effort="none") == {
+        "generationConfig": {"thinkingConfig": {"thinkingBudget": 128, "includeThoughts": True}}
+    }
+    assert warnings(pro, effort="none") == ["This model does not support disabling thinking"]
     planned = plan_thinking(pro, snapshot(effort="high"), max_tokens=1000)
     assert planned.plan.budget == 128
+
+
+def test_an_answer_longer_than_the_model_can_give_is_refused():
+    with pytest.raises(BudgetError) as caught:
+        plan_thinking(claude(), snapshot(), max_tokens=100_000)
+    assert str(caught.value) == ("max_tokens 100,000 is over 64,000, the most thinker can answer")
+
+
+def test_a_name_that_asks_for_thinking_gets_it():
+    quiet = target(
+        "responses",
+        dialect="openai-responses",
+        options=[{"type": "effort", "values": ("none", "low", "medium")}],
+        thinks_by_default=False,
+    )
+    assert sent(quiet) == {"reasoning": {"summary": "auto"}}
+    asked = msgspec.structs.replace(quiet, wants_thinking=True)
+    assert sent(asked) == {"reasoning": {"effort": "medium", "summary": "auto"}}
+    assert sent(asked, effort="low") == {"reasoning": {"effort": "low", "summary": "auto"}}
 
 
 def test_dynamic_budget_and_its_switch():
@@ -163,6 +187,8 @@ def test_gemini_takes_a_level_or_a_budget_never_both():
     assert sent(flash, effort="none") == {
         "generationConfig": {"thinkingConfig": {"thinkingBudget": 0}}
     }
+    assert sent(flash, effort="minimal") == sent(flash, effort="none")
+    assert warnings(flash, effort="minimal") == ["minimal is off on this model"]
     assert sent(flash, effort="low") == {
         "generationConfig": {"thinkingConfig": {"thinkingBudget": 8192, "includeThoughts": True}}
     }
@@ -234,6 +260,8 @@ def test_models_that_do_not_reason_get_no_parameter():
 def test_unknown_models_get_nothing_invented_but_what_the_user_asked():
     unknown = target("openai-effort", reasoning=False, known=False)
     assert sent(unknown) == {}
+    assert plan_thinking(unknown, snapshot()).thinks
+    assert plan_thinking(unknown, snapshot()).summary == "left to the endpoint"
     assert sent(unknown, effort="high") == {"reasoning_effort": "high"}
     assert warnings(unknown, effort="high") == [
         "thinker is not in the catalog: high is sent as asked"

@@ -1,5 +1,6 @@
 """Which thinking reaches which endpoint: demands of the protocol, foreign models, thinking off."""
 
+import msgspec
 import pytest
 
 from conversations import ELSEWHERE, plain_turn, snapshot, target, thought, thoughts, tool_turn
@@ -23,6 +24,20 @@ CLAUDE = target(
 
 def open_chain(name="1", rounds=2, origin=None):
     return tool_turn(name, rounds, origin)[:-1]
+
+
+def signed(messages):
+    """The same messages, each thought with a signature."""
+    return [
+        msgspec.structs.replace(
+            message,
+            blocks=tuple(
+                msgspec.structs.replace(b, signature="sig") if isinstance(b, ThinkingBlock) else b
+                for b in message.blocks
+            ),
+        )
+        for message in messages
+    ]
 
 
 def sent(log, where, **settings):
@@ -138,13 +153,16 @@ def test_a_chain_that_began_without_a_usable_thought_goes_on_without_thinking():
         " that acme/thinker can verify"
     )
     assert prepared.notes[0].warning
-    own = prepare(Log(open_chain(origin=CLAUDE.origin)), snapshot(effort="high"), CLAUDE)
+    unsigned = prepare(Log(open_chain(origin=CLAUDE.origin)), snapshot(effort="high"), CLAUDE)
+    assert unsigned.request.thinking.state == "absent"
+    chain = signed(open_chain(origin=CLAUDE.origin))
+    own = prepare(Log(chain), snapshot(effort="high"), CLAUDE)
     assert own.request.thinking.state == "on"
     assert thoughts(own.request.messages) == ["T1.0", "T1.1"]
 
 
 def test_a_thought_that_stands_first_is_enough_even_if_it_is_the_users_wish_to_strip():
-    log = open_chain(origin=CLAUDE.origin)
+    log = signed(open_chain(origin=CLAUDE.origin))
     prepared = prepare(Log(log), snapshot(stripFromContext="all"), CLAUDE)
     assert prepared.request.thinking.state == "on"
 

@@ -31,6 +31,7 @@ class Found(Struct, frozen=True):
     wire: str
     note: str | None = None
     known: bool = True
+    thinks: bool = False
 
 
 class Names:
@@ -56,7 +57,7 @@ class Names:
         base = name[: -len(_THINKING)]
         note = f"{name!r} is {{}} with its thinking on"
         return [
-            replace(hit, note=note.format(hit.wire))
+            replace(hit, note=note.format(hit.wire), thinks=True)
             for hit in self._plain(base, fold) or self._other_date(base, fold)
         ]
 

@@ -9,7 +9,7 @@ rows say of an endpoint is joined in compat.py.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 from msgspec import Struct
@@ -23,7 +23,7 @@ from mull.catalog.match import Place
 from mull.catalog.names import Found, close, either, listed
 from mull.neutral.errors import AmbiguousModel, ConfigError, UnknownModel
 from mull.neutral.messages import Dialect
-from mull.neutral.target import Target, split_level
+from mull.neutral.target import ModelFacts, Target, split_level
 
 __all__ = ["GENERIC", "resolve"]
 
@@ -190,8 +190,16 @@ def _target(asked: _Asked, found: Found) -> Target:
         endpoint=endpoint,
         key_env=provider.env if provider else (),
         known=known,
-        notes=(found.note,) if found.note else (),
+        wants_thinking=found.thinks,
+        notes=tuple(_notes(found, facts)),
     )
+
+
+def _notes(found: Found, facts: ModelFacts) -> Iterator[str]:
+    if found.note:
+        yield found.note
+    if found.thinks and not facts.reasoning:
+        yield f"{found.wire} does not reason"
 
 
 def _unlisted(provider: Provider, model: str) -> str | None:

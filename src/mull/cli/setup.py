@@ -44,6 +44,15 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="change a setting for this command; may be repeated",
     )
     parser.add_argument(
+        "--thinking-budget",
+        action="append",
+        default=[],
+        type="reasoning.maxTokens={}".format,
+        metavar="TOKENS",
+        dest="sets",
+        help="think with this many tokens; the same as --set reasoning.maxTokens=TOKENS",
+    )
+    parser.add_argument(
         "--profile",
         metavar="NAME",
         help=f"use this profile instead of the default one; {NO_PROFILE} for no profile",

@@ -7,14 +7,17 @@ never raises: damage becomes a warning where nothing was lost and a `Failed` eve
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Protocol
 
-from mull.dialects.sse import BOM, LINE_LIMIT, SseReader, parse_payload
+from msgspec import DecodeError
+
+from mull.dialects.sse import BOM, LINE_LIMIT, Frame, SseReader, decode_json, parse_payload
 from mull.dialects.surrogates import Surrogates
 from mull.neutral.events import Event, Failed, Finished, Warned
 
 __all__ = ["Decoder", "Interpreter"]
+
+_ENDS = frozenset((Finished, Failed))
 
 
 class Interpreter(Protocol):
@@ -90,21 +93,30 @@ class Decoder:
             return start
         return data
 
-    def _frames(self, frames: Iterable[Any]) -> list[Event]:
+    def _frames(self, frames: list[Frame]) -> list[Event]:
         events: list[Event] = []
         for event, data in frames:
-            if data.strip() == b"[DONE]":
-                self._done = True
-                continue
-            parsed = parse_payload(data)
-            self._surrogates.needed |= parsed.odd
-            if parsed.problem:
-                events.append(Warned("stream", parsed.problem))
-            for value in parsed.values:
+            try:
+                value = decode_json(data)
+            except (DecodeError, UnicodeDecodeError, RecursionError):
+                events += self._odd_frame(event, data)
+            else:
                 events += self._guard(self._interpreter.take, event, value)
-            if parsed.lost:
-                self._lost = parsed.lost
-                events.append(Warned("unreadable", f"not JSON: {_shorten(parsed.lost)}"))
+        return events
+
+    def _odd_frame(self, event: str | None, data: bytes) -> list[Event]:
+        """A frame that is not one JSON value: the end of the stream, or something to put right."""
+        if data.strip() == b"[DONE]":
+            self._done = True
+            return []
+        parsed = parse_payload(data)
+        self._surrogates.needed |= parsed.odd
+        events: list[Event] = [Warned("stream", parsed.problem)] if parsed.problem else []
+        for value in parsed.values:
+            events += self._guard(self._interpreter.take, event, value)
+        if parsed.lost:
+            self._lost = parsed.lost
+            events.append(Warned("unreadable", f"not JSON: {_shorten(parsed.lost)}"))
         return events
 
     def _close_document(self, body: bytes) -> list[Event]:
@@ -128,18 +140,24 @@ class Decoder:
     def _guard(self, step: Any, *arguments: Any) -> list[Event]:
         """Run a step of the interpreter; a shape that nobody expected is damage, not a crash."""
         try:
-            events = step(*arguments)
+            events: list[Event] = step(*arguments)
         except (TypeError, ValueError, KeyError, AttributeError, IndexError, RecursionError) as e:
             self._lost = repr(arguments[-1])[:200].encode("utf-8", "replace")
             return [Warned("unreadable", f"unexpected shape ({e}): {_shorten(self._lost)}")]
-        kept: list[Event] = []
         for event in events:
-            if type(event) is Finished or type(event) is Failed:
-                if self._finished is None or type(event) is Failed:
-                    self._finished = event
-            else:
-                kept.append(event)
-        return self._surrogates.mend(kept)
+            if type(event) in _ENDS:
+                events = self._without_end(events)
+                break
+        return self._surrogates.mend(events) if self._surrogates.needed else events
+
+    def _without_end(self, events: list[Event]) -> list[Event]:
+        """Remember the end, which is told last; a failure goes before a regular end."""
+        for event in events:
+            if isinstance(event, Failed) or (
+                isinstance(event, Finished) and self._finished is None
+            ):
+                self._finished = event
+        return [event for event in events if type(event) not in _ENDS]
 
     def _ending(self, end: Finished | Failed) -> Finished | Failed:
         if isinstance(end, Finished) and self._lost is not None:

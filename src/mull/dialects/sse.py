@@ -9,37 +9,41 @@ show that the other side lives. Rule 3: what servers do wrong is put right where
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-__all__ = ["BOM", "LINE_LIMIT", "Frame", "Parsed", "SseReader", "parse_payload"]
+__all__ = ["BOM", "LINE_LIMIT", "Frame", "Parsed", "SseReader", "decode_json", "parse_payload"]
 
 LINE_LIMIT = 64 * 1024 * 1024
 """Bytes of one event; a server that sends more without an end is not sending events."""
 BOM = b"\xef\xbb\xbf"
-_decode = msgspec.json.Decoder().decode
+decode_json = msgspec.json.Decoder().decode
+"""Any JSON value; the one decoder for all foreign JSON."""
 
 
-class Frame(NamedTuple):
-    """One event: its name, if it has one, and its data."""
-
-    event: str | None
-    data: bytes
+Frame: TypeAlias = tuple[str | None, bytes]
+"""One event: its name, if it has one, and its data."""
 
 
 class SseReader:
-    """Cuts a stream of bytes into frames."""
+    """Cuts a stream of bytes into frames.
+
+    Nearly all servers end lines with LF alone; as long as no CR comes, whole frames are cut at
+    their blank lines at once. The first CR changes to reading line by line, for good.
+    """
 
     def __init__(self, limit: int = LINE_LIMIT) -> None:
         self._limit = limit
         self._rest: list[bytes] = []
         self._held = 0
         self._waiting = 0
+        self._seen_cr = False
         self._after_cr = False
         self._at_start = True
         self._event: str | None = None
         self._data: list[bytes] = []
+        self._names: dict[bytes, str] = {}
         self.comments = 0
         self.overflowed = False
 
@@ -47,28 +51,71 @@ class SseReader:
         """The frames that are whole now."""
         if self.overflowed or not chunk:
             return []
+        self._seen_cr = self._seen_cr or b"\r" in chunk
+        if b"\n" not in chunk and not self._seen_cr:
+            self._hold(chunk)
+            return []
+        if self._seen_cr:
+            return self._feed_lines(chunk)
+        *wholes, rest = self._take_rest(chunk).split(b"\n\n")
+        self._hold(rest)
+        frames: list[Frame] = []
+        for whole in wholes:
+            if whole.startswith(b"data: ") and b"\n" not in whole and not self._at_start:
+                frames.append((None, whole[6:]))
+            else:
+                frames += self._cut(whole)
+        return frames
+
+    def close(self) -> list[Frame]:
+        """The last frame, where the stream ended without the blank line it should have."""
+        return self._read([*self._take_rest(b"").splitlines(), b""])
+
+    def _cut(self, whole: bytes) -> list[Frame]:
+        """A frame that is more than one line of data: most often a name and its data."""
+        at = whole.find(b"\ndata: ")
+        if whole.startswith(b"event: ") and at > 0 and whole.find(b"\n", at + 1) < 0:
+            name = whole[7:at]
+            if b"\n" not in name and not self._at_start:
+                return [(self._name(name), whole[at + 7 :])]
+        return self._read([*whole.split(b"\n"), b""])
+
+    def _name(self, name: bytes) -> str:
+        """Names repeat, so they are decoded once; a server cannot make this grow for ever."""
+        known = self._names.get(name)
+        if known is None:
+            known = name.strip().decode("utf-8", "replace")
+            if len(self._names) < 100:
+                self._names[name] = known
+        return known
+
+    def _feed_lines(self, chunk: bytes) -> list[Frame]:
         if self._after_cr and chunk.startswith(b"\n"):
             chunk = chunk[1:]
+            self._after_cr = False
+            if not chunk:
+                return []
         self._after_cr = chunk.endswith(b"\r")
         if b"\n" not in chunk and b"\r" not in chunk:
             self._hold(chunk)
             return []
-        if self._rest:
-            chunk = b"".join((*self._rest, chunk))
-            self._rest.clear()
-            self._held = 0
+        chunk = self._take_rest(chunk)
         lines = chunk.splitlines()
         if chunk[-1] not in b"\r\n":
             self._hold(lines.pop())
         return self._read(lines)
 
-    def close(self) -> list[Frame]:
-        """The last frame, where the stream ended without the blank line it should have."""
-        last = b"".join(self._rest)
+    def _take_rest(self, chunk: bytes) -> bytes:
+        if not self._rest:
+            return chunk
+        whole = b"".join((*self._rest, chunk))
         self._rest.clear()
-        return self._read([last, b""] if last else [b""])
+        self._held = 0
+        return whole
 
     def _hold(self, piece: bytes) -> None:
+        if not piece:
+            return
         self._rest.append(piece)
         self._held += len(piece)
         if self._held > self._limit:
@@ -86,14 +133,14 @@ class SseReader:
             elif not line:
                 if self._data:
                     data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
-                    frames.append(Frame(self._event, data))
+                    frames.append((self._event, data))
                     self._data.clear()
                     self._waiting = 0
                 self._event = None
             elif line.startswith(b":"):
                 self.comments += 1
             elif line.startswith(b"event:"):
-                self._event = line[6:].strip().decode("utf-8", "replace")
+                self._event = self._name(line[6:])
             elif line.startswith((b"{", b"data")):
                 # A bare object (an error written into the stream) or a `data` without a colon.
                 self._add(line.removeprefix(b"data"))
@@ -121,7 +168,7 @@ class Parsed(NamedTuple):
 def parse_payload(data: bytes) -> Parsed:
     """The JSON of a frame's data; several values glued together are taken apart."""
     try:
-        return Parsed([_decode(data)])
+        return Parsed([decode_json(data)])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _recover(data)
 
@@ -131,7 +178,7 @@ def _recover(data: bytes) -> Parsed:
     problem = "invalid UTF-8 was replaced" if "\ufffd" in text else None
     decoder, values, at = json.JSONDecoder(), list[Any](), 0
     while at < len(text):
-        at += len(text[at:]) - len(text[at:].lstrip())
+        at += len(text) - at - len(text[at:].lstrip(" \t\r\n"))
         if text.startswith("data:", at):
             at += 5
             continue

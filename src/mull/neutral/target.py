@@ -149,7 +149,10 @@ class Compat(Value, frozen=True):
 
 
 class Target(Value, frozen=True):
-    """One model at one endpoint, with all that is known of both."""
+    """One model at one endpoint, with all that is known of both.
+
+    `wants_thinking` is set where the name itself asked for it (a `-thinking` suffix).
+    """
 
     provider: str
     provider_name: str
@@ -160,6 +163,7 @@ class Target(Value, frozen=True):
     endpoint: str | None = None
     key_env: tuple[str, ...] = ()
     known: bool = True
+    wants_thinking: bool = False
     notes: tuple[str, ...] = ()
 
     @property

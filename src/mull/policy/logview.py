@@ -15,6 +15,9 @@ from mull.policy.view import Place, Rules, Tally, TurnView, view_turn
 
 __all__ = ["LogView", "Memory"]
 
+KEPT_VIEWS = 2
+"""One request may look twice, when its own history keeps it from thinking."""
+
 
 class _Turn:
     """One turn of the log, its current view, and where that stands among all sent messages."""
@@ -104,18 +107,21 @@ class LogView:
 
 
 class Memory:
-    """What is remembered of one log: block counts by counter, and the latest view."""
+    """What is remembered of one log: block counts by counter, and the latest views."""
 
     def __init__(self) -> None:
         self._counts: dict[str, _Counts] = {}
-        self._key: tuple[Rules, str] | None = None
-        self._view: LogView | None = None
+        self._views: dict[tuple[Rules, str], LogView] = {}
 
     def view(self, log: Log, rules: Rules, counter: Counter) -> LogView:
         """The view under these rules, up to date."""
         key = rules, counter.name
-        if self._view is None or self._key != key:
+        view = self._views.pop(key, None)
+        if view is None:
             counts = self._counts.setdefault(counter.name, _Counts(counter))
-            self._key, self._view = key, LogView(rules, counts)
-        self._view.catch_up(log)
-        return self._view
+            view = LogView(rules, counts)
+            while len(self._views) >= KEPT_VIEWS:
+                self._views.pop(next(iter(self._views)))
+        self._views[key] = view
+        view.catch_up(log)
+        return view

@@ -6,6 +6,8 @@ gave is never dropped in silence: each change is a note.
 
 from __future__ import annotations
 
+from msgspec import json
+
 from mull.neutral.blocks import Value
 from mull.neutral.messages import Dialect
 from mull.neutral.request import Conversation, Note, ToolChoice
@@ -57,7 +59,8 @@ def settle_parameters(conversation: Conversation, target: Target, planned: Plann
         and planned.plan.state != "off"
     ):
         reason = f"{target.model} cannot stop thinking and takes no forced tool while it thinks"
-        notes.append(_changed("toolChoice", str(choice), "auto", reason))
+        asked = choice if isinstance(choice, str) else json.encode(choice).decode()
+        notes.append(_changed("toolChoice", asked, "auto", reason))
         choice = "auto"
     if conversation.tools and target.compat.tools_need_responses and planned.thinks:
         text = f"{target.model} takes tools on the Responses API only, unless thinking is off"

@@ -76,7 +76,8 @@ def prepare(
     reason = _chain_lacks_thought(view.last_turn, target, planned)
     reason = reason or forced_tools_stop_thinking(conversation, target, planned)
     if reason:
-        planned = plan_without_thinking(target, snapshot, reason, max_tokens=asked)
+        used = fixed + view.tokens
+        planned = plan_without_thinking(target, snapshot, reason, max_tokens=asked, used=used)
     view = memory.view(log, _rules(snapshot, target, planned), counter)
     parameters = settle_parameters(conversation, target, planned)
     return Prepared(
@@ -115,7 +116,8 @@ def _chain_lacks_thought(turn: tuple[Message, ...], target: Target, planned: Pla
     if not target.facts.can_stop_thinking or not is_open_chain(turn):
         return None
     latest = next(message for message in reversed(turn) if message.role == "assistant")
-    if isinstance(latest.blocks[0], ThinkingBlock):
+    first = latest.blocks[0]
+    if isinstance(first, ThinkingBlock) and (first.signature is not None or first.redacted):
         return None
     return (
         "Thinking is off for this request: its tool chain began without a thought"
@@ -161,6 +163,7 @@ _SAID_OF = (
         False,
     ),
     ("foreign", "reasoning.handoff", "{n} {thoughts} of another model left out", False),
+    ("opaque", "history", "{n} {pieces} that only another model understands left out", False),
     ("handed_over", "reasoning.handoff", "{n} {thoughts} of another model sent as text", False),
     (
         "forbidden",
@@ -168,18 +171,23 @@ _SAID_OF = (
         "{n} {thoughts} left out: the endpoint takes none while thinking is off",
         False,
     ),
-    ("unfinished", "history", "{n} unfinished answers not sent", False),
-    ("empty", "history", "{n} answers of thinking alone not sent", False),
-    ("closed_calls", "history", "{n} tool calls without a result were closed", True),
-    ("orphans", "history", "{n} tool results without their call not sent", True),
+    ("unfinished", "history", "{n} unfinished {answers} not sent", False),
+    ("empty", "history", "{n} {answers} of thinking alone not sent", False),
+    ("closed_calls", "history", "{n} tool {calls} without a result closed", True),
+    ("orphans", "history", "{n} tool {results} without a call not sent", True),
 )
+
+
+_NOUNS = ("thoughts", "pieces", "answers", "calls", "results")
+_MANY = {noun: noun for noun in _NOUNS}
+_ONE = {noun: noun.removesuffix("s") for noun in _NOUNS}
 
 
 def _view_notes(tally: Tally) -> list[Note]:
     notes = []
     for field, about, text, warning in _SAID_OF:
         if n := getattr(tally, field):
-            said = text.format(n=n, thoughts="thought" if n == 1 else "thoughts")
+            said = text.format(n=n, **(_ONE if n == 1 else _MANY))
             notes.append(Note(about=about, text=said, warning=warning))
     return notes
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from mull.neutral.blocks import Value
+from mull.neutral.errors import BudgetError
 from mull.neutral.messages import Dialect
 from mull.neutral.request import Note
 from mull.neutral.target import Target
@@ -149,10 +150,10 @@ def plan_thinking(
 
 
 def plan_without_thinking(
-    target: Target, snapshot: Snapshot, reason: str, *, max_tokens: int | None = None
+    target: Target, snapshot: Snapshot, reason: str, *, max_tokens: int | None = None, used: int = 0
 ) -> Planned:
     """The plan for a request that must not think, whatever was wished."""
-    planned = _plan(target, snapshot, Wish(level="none"), max_tokens, 0)
+    planned = _plan(target, snapshot, Wish(level="none"), max_tokens, used)
     note = Note(about="reasoning.enabled", text=reason, warning=True, effective=planned.summary)
     return msgspec.structs.replace(planned, notes=(note, *planned.notes))
 
@@ -192,6 +193,7 @@ def _plan(
         context=snapshot["context.limit"] or target.facts.limit.context,
         used=used,
     )
+    _check_limit(target, max_tokens)
     if choice.budget:
         choice, max_tokens, more = _fit(target, snapshot, choice, window)
         notes += more
@@ -219,11 +221,21 @@ def _plan(
     return Planned(plan, choice.summary, choice.thinks, max_tokens, (*notes, outcome))
 
 
+def _check_limit(target: Target, max_tokens: int | None) -> None:
+    limit = target.facts.limit.output
+    if max_tokens is not None and limit and max_tokens > limit:
+        raise BudgetError(
+            f"max_tokens {max_tokens:,} is over {limit:,}, the most {target.model} can answer"
+        )
+
+
 def _choose(target: Target, wish: Wish) -> _Choice:
     facts, writer = target.facts, target.compat.thinking_writer
     asked = wish.budget is not None or wish.level is not None
     if not facts.reasoning and (target.known or wish.level == "none" or not asked):
         warnings = () if not asked or wish.level == "none" else (f"{target.model} does not reason",)
+        if not target.known:
+            return _Choice("absent", "left to the endpoint")
         words = "none (this model does not reason)"
         return _Choice("absent", words, thinks=False, warnings=warnings)
     unsteered = target.known and not facts.reasoning_options
@@ -286,6 +298,9 @@ def _choose_level(target: Target, level: Level) -> _Choice:
         return _Choice("on", _effort_words(writer, nearest), effort=nearest, warnings=warnings)
     if facts.budget and writer in _BUDGET_WRITER:
         budget = budget_for_level(facts.budget, level)
+        if budget == 0:
+            off = _choose_off(target)
+            return msgspec.structs.replace(off, warnings=(f"{level} is off on this model",))
         return _Choice("on", f"{level} ({budget:,} tokens)", _BUDGET_WRITER[writer], budget=budget)
     if not target.known and takes_words:
         warnings = (f"{target.model} is not in the catalog: {level} is sent as asked",)
@@ -308,6 +323,8 @@ def _choose_default(target: Target) -> _Choice:
         return _Choice("on", f"default ({budget:,} tokens)", budget=budget)
     if facts.thinks_by_default is False and facts.has_toggle and writer not in _ASKS_TO_SEE:
         return _Choice("on", "on")
+    if facts.thinks_by_default is False and target.wants_thinking:
+        return _choose_level(target, "medium")
     word = f"default ({facts.default_effort})" if facts.default_effort else "the model's default"
     return _Choice("default", "adaptive" if writer == "anthropic-adaptive" else word)
 

@@ -51,6 +51,7 @@ class Tally(Value, frozen=True):
     stripped: int = 0
     required: int = 0
     foreign: int = 0
+    opaque: int = 0
     handed_over: int = 0
     forbidden: int = 0
     unfinished: int = 0
@@ -143,7 +144,7 @@ def _others(message: Message) -> list[Block]:
 def _foreign_blocks(message: Message, rules: Rules, *, wanted: bool) -> tuple[list[Block], Tally]:
     """Text and calls without what only their origin understands."""
     out: list[Block] = []
-    dropped = handed = 0
+    dropped = handed = opaque = 0
     for block in message.blocks:
         match block:
             case ThinkingBlock():
@@ -153,11 +154,11 @@ def _foreign_blocks(message: Message, rules: Rules, *, wanted: bool) -> tuple[li
                 else:
                     dropped += 1
             case OpaqueBlock():
-                dropped += 1
+                opaque += 1
             case TextBlock() if block.signature or block.extra:
                 out.append(TextBlock(block.text))
             case ToolCallBlock() if block.signature or block.extra:
                 out.append(msgspec.structs.replace(block, signature=None, extra=None))
             case _:
                 out.append(block)
-    return out, Tally(foreign=dropped, handed_over=handed)
+    return out, Tally(foreign=dropped, opaque=opaque, handed_over=handed)

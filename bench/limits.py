@@ -1,0 +1,147 @@
+"""The physical limit of decoding: split the frames, decode into typed values, make an event.
+
+No tolerance for dirty chunks, no tags, no warnings: nothing can be had for less in this language
+with this JSON library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from mull.neutral.events import Event, TextDelta, ThinkingDelta, ToolCallDelta
+
+
+class _Function(Struct):
+    name: str | None = None
+    arguments: str = ""
+
+
+class _Call(Struct):
+    index: int = 0
+    id: str | None = None
+    function: _Function | None = None
+
+
+class _ChatDelta(Struct):
+    content: str | None = None
+    reasoning_content: str | None = None
+    tool_calls: list[_Call] | None = None
+
+
+class _Choice(Struct):
+    delta: _ChatDelta
+    finish_reason: str | None = None
+
+
+class _ChatChunk(Struct):
+    choices: list[_Choice]
+
+
+def _chat(chunk: _ChatChunk) -> Event | None:
+    delta = chunk.choices[0].delta
+    if delta.reasoning_content is not None:
+        return ThinkingDelta(delta.reasoning_content)
+    if delta.content is not None:
+        return TextDelta(delta.content)
+    if delta.tool_calls:
+        call = delta.tool_calls[0]
+        function = call.function or _Function()
+        return ToolCallDelta(call.index, call.id, function.name, function.arguments)
+    return None
+
+
+class _BlockDelta(Struct):
+    type: str = ""
+    thinking: str = ""
+    text: str = ""
+    partial_json: str = ""
+
+
+class _AnthropicEvent(Struct):
+    type: str
+    index: int = 0
+    delta: _BlockDelta | None = None
+
+
+def _anthropic(event: _AnthropicEvent) -> Event | None:
+    if event.type != "content_block_delta" or event.delta is None:
+        return None
+    if event.delta.type == "thinking_delta":
+        return ThinkingDelta(event.delta.thinking, event.index)
+    if event.delta.type == "text_delta":
+        return TextDelta(event.delta.text, event.index)
+    return ToolCallDelta(event.index, arguments=event.delta.partial_json)
+
+
+class _ResponsesEvent(Struct):
+    type: str
+    item_id: str = ""
+    delta: str = ""
+
+
+def _responses(event: _ResponsesEvent) -> Event | None:
+    if event.type == "response.reasoning_summary_text.delta":
+        return ThinkingDelta(event.delta, event.item_id)
+    if event.type == "response.output_text.delta":
+        return TextDelta(event.delta, event.item_id)
+    if event.type == "response.function_call_arguments.delta":
+        return ToolCallDelta(event.item_id, arguments=event.delta)
+    return None
+
+
+class _FunctionCall(Struct):
+    name: str
+    args: msgspec.Raw
+
+
+class _Part(Struct):
+    text: str | None = None
+    thought: bool = False
+    functionCall: _FunctionCall | None = None
+
+
+class _Content(Struct):
+    parts: list[_Part]
+
+
+class _Candidate(Struct):
+    content: _Content
+
+
+class _GeminiChunk(Struct):
+    candidates: list[_Candidate]
+
+
+def _gemini(chunk: _GeminiChunk) -> Event | None:
+    part = chunk.candidates[0].content.parts[0]
+    if part.functionCall is not None:
+        return ToolCallDelta(name=part.functionCall.name)
+    return ThinkingDelta(part.text or "") if part.thought else TextDelta(part.text or "")
+
+
+_KINDS: dict[str, tuple[type, Callable[[Any], Event | None]]] = {
+    "openai-chat": (_ChatChunk, _chat),
+    "anthropic": (_AnthropicEvent, _anthropic),
+    "openai-responses": (_ResponsesEvent, _responses),
+    "gemini": (_GeminiChunk, _gemini),
+}
+
+
+def decode(dialect: str, chunks: list[bytes]) -> int:
+    """Decode a stream cut into chunks; the number of events."""
+    kind, make = _KINDS[dialect]
+    decoder = msgspec.json.Decoder(kind)
+    rest, count = b"", 0
+    for chunk in chunks:
+        *frames, rest = (rest + chunk).split(b"\n\n")
+        for frame in frames:
+            data = frame[frame.index(b"data: ") + 6 :]
+            if data == b"[DONE]":
+                continue
+            if make(decoder.decode(data)) is not None:
+                count += 1
+    return count

@@ -1,0 +1,219 @@
+"""Calls that a model wrote into its answer because the server did not take them out.
+
+Kimi's sections have marks of their own; a call's id is what the model wrote as its header, and
+its name is the middle of it. Blanks inside a section are markup; any other text there is text
+(vllm-project/vllm#28543). Arguments are passed on as they come, byte for byte. Hermes' sections
+hold one JSON object, so a call of theirs is known when it is whole; what is no such object stays
+text with its marks. Where such sections count is not decided here.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import msgspec
+
+from mull.dialects.markers import Marks, Piece, say, skip_blank
+
+__all__ = ["HERMES", "KIMI_OPENINGS", "HermesCall", "KimiCalls"]
+
+HERMES = ("<tool_call>", "</tool_call>")
+_SECTIONS = ("<|tool_calls_section_begin|>", "<|tool_call_section_begin|>")
+_CALL = "<|tool_call_begin|>"
+_ARGUMENTS = "<|tool_call_argument_begin|>"
+_CALL_END = "<|tool_call_end|>"
+_SECTION_ENDS = ("<|tool_calls_section_end|>", "<|tool_call_section_end|>")
+KIMI_OPENINGS = (*_SECTIONS, _CALL)
+"""What opens a section; some servers swallow its first mark and leave a bare call."""
+_HEADER_LIMIT = 256
+
+_KIMI = Marks((*_SECTIONS, _CALL, _ARGUMENTS, _CALL_END, *_SECTION_ENDS))
+_ARGUMENTS_END = Marks((_CALL_END, *_SECTION_ENDS))
+_NAME = re.compile(r"(?:functions\.)?(.+?)(?::\d+)?", re.DOTALL)
+
+
+class KimiCalls:
+    """Reads a section of calls, or one bare call, after the mark that opened it."""
+
+    def __init__(self, opening: str, block: int) -> None:
+        self.block = block
+        self.rest: str | None = None
+        self._in_section = opening != _CALL
+        self._state = "between" if self._in_section else "header"
+        self._header = ""
+        self._held = ""
+        self._wait = False
+        self._out: list[Piece] = []
+
+    def feed(self, text: str) -> list[Piece]:
+        """The pieces that this text completes."""
+        return self._run(text, final=False)
+
+    def close(self) -> list[Piece]:
+        """What was held back; a call that never got to its arguments is text."""
+        pieces = self._run("", final=True)
+        if self._state == "header":
+            self._spill()
+            pieces, self._out = pieces + self._out, []
+        return pieces
+
+    def _run(self, text: str, final: bool) -> list[Piece]:
+        text, at, self._wait = self._held + text, 0, False
+        while at < len(text) and not self._wait and self.rest is None:
+            if self._state == "arguments":
+                at = self._in_arguments(text, at, final)
+            elif self._state == "header":
+                at = self._in_header(text, at, final)
+            else:
+                at = self._in_between(text, at, final)
+        self._held = "" if self.rest is not None else text[at:]
+        pieces, self._out = self._out, []
+        return pieces
+
+    def _in_between(self, text: str, at: int, final: bool) -> int:
+        if self._state == "between":
+            place = skip_blank(text, at)
+            mark = _KIMI.match(text, place, final) if place < len(text) else ""
+            if mark == "":
+                self._wait = not final
+                return len(text) if final else at
+            if mark is None:
+                self._state = "stray"
+                return at
+        else:
+            place, mark = _KIMI.find(text, at, final)
+            say(self._out, "text", text[at:place], self.block)
+            if not mark:
+                self._wait = mark == ""
+                return place
+        self._turn(mark, text, place + len(mark))
+        return place + len(mark)
+
+    def _in_header(self, text: str, at: int, final: bool) -> int:
+        place, mark = _KIMI.find(text, at, final)
+        room = _HEADER_LIMIT - len(self._header)
+        if place - at > room:
+            self._header += text[at : at + room]
+            self._spill()
+            return self._leave(text, at + room)
+        self._header += text[at:place]
+        if not mark:
+            self._wait = mark == ""
+            return place
+        if not self._header.strip():
+            self._spill()
+            return self._leave(text, place)
+        self._begin()
+        self._turn(mark, text, place + len(mark))
+        return place + len(mark)
+
+    def _in_arguments(self, text: str, at: int, final: bool) -> int:
+        place, mark = _ARGUMENTS_END.find(text, at, final)
+        if place > at:
+            say(self._out, "tool_call", text[at:place], self.block - 1)
+        if not mark:
+            self._wait = mark == ""
+            return place
+        self._turn(mark, text, place + len(mark))
+        return place + len(mark)
+
+    def _turn(self, mark: str, text: str, end: int) -> None:
+        if mark in _SECTION_ENDS or (mark == _CALL_END and not self._in_section):
+            self.rest = text[end:]
+        elif mark == _CALL:
+            self._state, self._header = "header", ""
+        elif mark in _SECTIONS:
+            self._state, self._in_section = "between", True
+        elif mark == _ARGUMENTS and self._state == "header":
+            self._state = "arguments"
+        else:
+            self._state = "between"
+
+    def _leave(self, text: str, end: int) -> int:
+        if not self._in_section:
+            self.rest = text[end:]
+        return end
+
+    def _begin(self) -> None:
+        written = self._header.strip()
+        named = _NAME.fullmatch(written)
+        name = named[1] if named else written
+        self._out.append(Piece("tool_call", "", name, written, self.block + 1))
+        self.block += 2
+
+    def _spill(self) -> None:
+        """What looked like a call's header is text."""
+        self._state = "stray"
+        say(self._out, "text", _CALL + self._header, self.block)
+
+
+class _Call(msgspec.Struct):
+    name: Annotated[str, msgspec.Meta(min_length=1)]
+    arguments: msgspec.Raw | None = None
+    parameters: msgspec.Raw | None = None
+    id: str | None = None
+
+
+_decode = msgspec.json.Decoder(_Call).decode
+_decode_text = msgspec.json.Decoder(str).decode
+
+
+class HermesCall:
+    """Reads one section, which is a call if it holds a JSON object with a name."""
+
+    def __init__(self, block: int) -> None:
+        self.block = block
+        self.rest: str | None = None
+        self.is_call = False
+        self._body: list[str] = []
+        self._tail = ""
+        self._looked = False
+
+    def feed(self, text: str) -> list[Piece]:
+        """The call, or the text that it is not, once either is certain."""
+        if not self._looked:
+            start = skip_blank(text, 0)
+            if start == len(text):
+                self._tail += text
+                return []
+            if text[start] != "{":
+                self.rest = text
+                return [Piece("text", HERMES[0] + self._tail, None, None, self.block)]
+            self._looked = True
+        text, self._tail = self._tail + text, ""
+        at = 0
+        while (end := text.find(HERMES[1], at)) >= 0:
+            self._body.append(text[at:end])
+            body, at = "".join(self._body), end + len(HERMES[1])
+            if not _in_string(body):
+                self.rest = text[at:]
+                return self._judge(body, HERMES[1])
+            self._body = [body, HERMES[1]]
+        keep = max(at, len(text) - len(HERMES[1]) + 1)
+        self._body.append(text[at:keep])
+        self._tail = text[keep:]
+        return []
+
+    def close(self) -> list[Piece]:
+        """The call, if only its closing mark is missing, else the text."""
+        self.rest = ""
+        return self._judge("".join(self._body) + self._tail, "")
+
+    def _judge(self, body: str, closing: str) -> list[Piece]:
+        try:
+            call = _decode(body)
+            raw = call.arguments if call.arguments is not None else call.parameters
+            arguments = "" if raw is None else bytes(raw).decode()
+            if arguments.startswith('"'):
+                arguments = _decode_text(arguments)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return [Piece("text", HERMES[0] + body + closing, None, None, self.block)]
+        self.is_call = True
+        self.block += 2
+        return [Piece("tool_call", arguments, call.name, call.id, self.block - 1)]
+
+
+def _in_string(body: str) -> bool:
+    """Whether JSON text ends inside a string, so that a mark after it belongs to an argument."""
+    return re.sub(r"\\.", "", body, flags=re.DOTALL).count('"') % 2 == 1

@@ -1,0 +1,153 @@
+"""What the readers of inline marks share: pieces, the search for marks, and code spans.
+
+A reader takes text as it comes and gives pieces back. It holds text only while that text may
+still turn into a mark, so what it holds follows from the marks it looks for and from nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Literal, NamedTuple, Protocol
+
+__all__ = ["CodeSpans", "Kind", "Marks", "Piece", "Reader", "new_piece", "say", "skip_blank"]
+
+Kind = Literal["text", "thinking", "tool_call", "orphan_close"]
+
+_TICKS = re.compile(r"`+|\n")
+
+
+class Piece(NamedTuple):
+    """A part of the answer, of one kind.
+
+    Pieces of the same `block` are parts of one block; a new number is a new block. A call's name,
+    and its id where the model wrote one, stand in its first piece; `text` is the next part of its
+    arguments. A piece of an empty text is a block that exists and holds nothing yet.
+    `orphan_close` holds no text: the text so far, all of one block, was a thought.
+    """
+
+    kind: Kind
+    text: str
+    name: str | None = None
+    id: str | None = None
+    block: int = 0
+
+
+new_piece = tuple.__new__
+"""Makes a piece of all its fields at half the price, for the path that every delta takes."""
+
+
+class Reader(Protocol):
+    """Reads one section from the character after its opening mark."""
+
+    block: int
+    """The block of text that comes next."""
+    rest: str | None
+    """The text after the section, once its end was read: always the end of the text last fed."""
+
+    def feed(self, text: str) -> list[Piece]:
+        """The pieces that this text completes."""
+
+    def close(self) -> list[Piece]:
+        """What was held back, when nothing more comes."""
+
+
+class Marks:
+    """A set of marks to look for, the longest first where one begins like another."""
+
+    def __init__(self, marks: Iterable[str]) -> None:
+        self.all = tuple(sorted({m for m in marks if m}, key=lambda m: (-len(m), m)))
+        firsts = "".join(sorted({m[0] for m in self.all}))
+        self._first = re.compile(f"[{re.escape(firsts)}]" if firsts else r"(?!)").search
+        self.angular = firsts in ("", "<")
+
+    @staticmethod
+    @lru_cache(maxsize=64)
+    def of(*marks: str) -> Marks:
+        """The same set, built once."""
+        return Marks(marks)
+
+    def match(self, text: str, at: int, final: bool) -> str | None:
+        """The mark that stands at this place, or "" if the text ends before that is certain."""
+        for mark in self.all:
+            if text.startswith(mark, at):
+                return mark
+            if not final and len(text) - at < len(mark) and mark.startswith(text[at:]):
+                return ""
+        return None
+
+    def find(self, text: str, at: int, final: bool) -> tuple[int, str | None]:
+        """Where the next mark stands and which it is; "" if the text ends inside what may be one.
+        Without any mark, the end of the text."""
+        while hit := self._first(text, at):
+            at = hit.start()
+            mark = self.match(text, at, final)
+            if mark is not None:
+                return at, mark
+            at += 1
+        return len(text), None
+
+
+class CodeSpans:
+    """Whether text stands in Markdown code: what is quoted there is talk about marks, not marks.
+
+    A span of one or two back-ticks ends with its line at the latest, because a lone back-tick is
+    more likely than a span over several lines; a longer one lasts until it is closed.
+    """
+
+    def __init__(self) -> None:
+        self._open = 0
+        self._run = 0
+
+    @property
+    def calm(self) -> bool:
+        """Whether text without back-ticks can change nothing here."""
+        return not self._run and self._open not in (1, 2)
+
+    @property
+    def inside(self) -> bool:
+        """Whether what follows is code; it must not begin with a back-tick."""
+        self._settle()
+        return self._open > 0
+
+    def read(self, text: str) -> None:
+        """Take the next text in."""
+        if self._run and text:
+            after = text.lstrip("`")
+            self._run += len(text) - len(after)
+            if not after:
+                return
+            self._settle()
+            text = after
+        if not self._open and "`" not in text:
+            return
+        for hit in _TICKS.finditer(text):
+            if text[hit.start()] == "\n":
+                if self._open < 3:
+                    self._open = 0
+            else:
+                self._run = hit.end() - hit.start()
+                if hit.end() < len(text):
+                    self._settle()
+
+    def _settle(self) -> None:
+        run, self._run = self._run, 0
+        if run and not self._open:
+            self._open = run
+        elif run == self._open or run > self._open >= 3:
+            self._open = 0
+
+
+def say(pieces: list[Piece], kind: Kind, text: str, block: int) -> None:
+    """Add text to the pieces, to the last one if that is of the same block."""
+    if pieces and pieces[-1].block == block and pieces[-1].kind == kind:
+        last = pieces[-1]
+        pieces[-1] = last._replace(text=last.text + text)
+    else:
+        pieces.append(Piece(kind, text, None, None, block))
+
+
+def skip_blank(text: str, at: int) -> int:
+    """The place of the next character that is not blank."""
+    return len(text) - len(text[at:].lstrip())
