@@ -122,7 +122,7 @@ def test_the_lines_users_see(catalog, name, lines):
             },
         ),
         ("o3/med", {"reasoning": {"effort": "medium", "summary": "auto"}}),
-        ("gpt-5.1/none", {}),
+        ("gpt-5.1/none", {"reasoning": {"effort": "none"}}),
         ("gpt-4o", {}),
         (
             "claude-opus-4-7/xhigh",

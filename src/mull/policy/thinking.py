@@ -254,7 +254,7 @@ def _choose(target: Target, wish: Wish) -> _Choice:
 def _choose_off(target: Target) -> _Choice:
     facts, writer = target.facts, target.compat.thinking_writer
     if facts.can_stop_thinking:
-        if facts.thinks_by_default is False:
+        if facts.thinks_by_default is False and "none" not in facts.efforts:
             return _Choice("absent", "off", thinks=False)
         says_none = writer == "openai-effort" or "none" in facts.efforts
         effort = "none" if writer in _TAKES_WORDS and says_none else None
