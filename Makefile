@@ -4,7 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup test check bench docs demo clean
+JUDGES := $(VENV)/.judges
+
+.PHONY: help setup test check judges bench docs demo clean
 help:
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
 
@@ -20,6 +22,15 @@ $(READY): pyproject.toml src/mull/_version.py
 	fi
 	@touch $@
 
+$(JUDGES): $(READY)
+	@echo "installing the vendors' SDKs as judges ..."
+	@if command -v uv >/dev/null 2>&1; then \
+	  uv pip install --quiet --python $(BIN)/python -e '.[judges]'; \
+	else \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[judges]'; \
+	fi
+	@touch $@
+
 setup: $(READY) ## make the virtual environment in .venv
 test: $(READY) ## everything a change must pass: checks, generated docs, tests
 	@$(MAKE) --no-print-directory check
@@ -30,9 +41,11 @@ check: $(READY) ## format, lint, types, import contracts
 	$(BIN)/mypy --no-error-summary
 	$(BIN)/lint-imports --no-logo >.import-linter.log || { cat .import-linter.log; exit 1; }
 	@rm -f .import-linter.log
+judges: $(JUDGES) ## the slow tests: the vendors' own SDKs judge our requests and answers
+	$(BIN)/python -m pytest -q -m slow
 docs: $(READY) ## write the generated parts of docs/ anew
 	$(BIN)/python -m tools.docs
-bench: $(READY) ## measure, and write bench/RESULTS.md
+bench: $(JUDGES) ## measure, and write bench/RESULTS.md
 	$(BIN)/python -m bench
 demo: $(READY) ## look a model up and show what thinking levels become
 	$(BIN)/mull models show claude-sonnet-4-5

@@ -10,6 +10,7 @@ from bench.report import page
 
 SECTIONS = {
     "startup": "Cold start",
+    "decode": "Decoding a stream of 20,000 chunks, per chunk",
     "catalog": "Catalog",
     "history": "A turn costs what is new",
 }

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 
 def _openai_chat(body: bytes) -> None:
-    import httpx
+    import httpx2 as httpx
     from openai import OpenAI
 
     client = OpenAI(api_key="-", http_client=httpx.Client(transport=_answering(body)))
@@ -21,7 +21,7 @@ def _openai_chat(body: bytes) -> None:
 
 
 def _openai_responses(body: bytes) -> None:
-    import httpx
+    import httpx2 as httpx
     from openai import OpenAI
 
     client = OpenAI(api_key="-", http_client=httpx.Client(transport=_answering(body)))
@@ -30,7 +30,7 @@ def _openai_responses(body: bytes) -> None:
 
 
 def _anthropic(body: bytes) -> None:
-    import httpx
+    import httpx2 as httpx
     from anthropic import Anthropic
 
     client = Anthropic(api_key="-", http_client=httpx.Client(transport=_answering(body)))
@@ -50,7 +50,7 @@ def _gemini(body: bytes) -> None:
 
 
 def _answering(body: bytes):
-    import httpx
+    import httpx2 as httpx
 
     headers = {"content-type": "text/event-stream"}
 

@@ -53,6 +53,11 @@ def test_a_stream_and_a_document_are_told_apart_by_looking():
     assert decode(b'data: {"t":"a"}\n\ndata: [DONE]\n\n') == [TextDelta("a"), Finished("stop")]
     assert decode(b' \n{"all":{"t":"a"}}') == [TextDelta("a"), Finished("stop")]
     assert decode(b'[{"t":"a"},{"t":"b"}]') == [TextDelta("a"), TextDelta("b"), Finished("stop")]
+    assert decode(b'{"t":"a"}\n{"t":"b"}\n') == [
+        TextDelta("a"),
+        TextDelta("b"),
+        Finished("stop"),
+    ]
     assert decode(b'\xef\xbb\xbf{"all":{"t":"a"}}') == [TextDelta("a"), Finished("stop")]
 
 

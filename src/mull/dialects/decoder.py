@@ -18,6 +18,7 @@ from mull.neutral.events import Event, Failed, Finished, Warned
 __all__ = ["Decoder", "Interpreter"]
 
 _ENDS = frozenset((Finished, Failed))
+_UNEXPECTED = (TypeError, ValueError, KeyError, AttributeError, IndexError, RecursionError)
 
 
 class Interpreter(Protocol):
@@ -78,7 +79,7 @@ class Decoder:
             events += self._guard(self._interpreter.end, self._done)
         if self._finished is None:
             self._finished = Failed("the stream ended before it began", "empty", "interrupted")
-        return [*self._surrogates.flush(), *events, self._ending(self._finished)]
+        return [*events, *self._surrogates.flush(), self._ending(self._finished)]
 
     def _look(self, data: bytes) -> bytes:
         """Decide between a stream and a document by the first byte that is not blank."""
@@ -95,13 +96,17 @@ class Decoder:
 
     def _frames(self, frames: list[Frame]) -> list[Event]:
         events: list[Event] = []
+        take = self._interpreter.take
         for event, data in frames:
             try:
                 value = decode_json(data)
             except (DecodeError, UnicodeDecodeError, RecursionError):
                 events += self._odd_frame(event, data)
-            else:
-                events += self._guard(self._interpreter.take, event, value)
+                continue
+            try:
+                events += self._keep(take(event, value))
+            except _UNEXPECTED as error:
+                events.append(self._damage(error, value))
         return events
 
     def _odd_frame(self, event: str | None, data: bytes) -> list[Event]:
@@ -129,21 +134,26 @@ class Decoder:
         values = parsed.values
         if len(values) == 1 and isinstance(values[0], list):
             values = values[0]
+        elif len(values) == 1:
+            return self._guard(self._interpreter.whole, values[0])
+        if values:
             events = [e for v in values for e in self._guard(self._interpreter.take, None, v)]
             return events + self._guard(self._interpreter.end, True)
-        if not values:
-            text = f"the answer is not JSON: {_shorten(body)}"
-            self._finished = Failed(text, "unreadable")
-            return []
-        return self._guard(self._interpreter.whole, values[0])
+        self._finished = Failed(f"the answer is not JSON: {_shorten(body)}", "unreadable")
+        return []
 
     def _guard(self, step: Any, *arguments: Any) -> list[Event]:
         """Run a step of the interpreter; a shape that nobody expected is damage, not a crash."""
         try:
-            events: list[Event] = step(*arguments)
-        except (TypeError, ValueError, KeyError, AttributeError, IndexError, RecursionError) as e:
-            self._lost = repr(arguments[-1])[:200].encode("utf-8", "replace")
-            return [Warned("unreadable", f"unexpected shape ({e}): {_shorten(self._lost)}")]
+            return self._keep(step(*arguments))
+        except _UNEXPECTED as error:
+            return [self._damage(error, arguments[-1])]
+
+    def _damage(self, error: Exception, value: Any) -> Warned:
+        self._lost = repr(value)[:200].encode("utf-8", "replace")
+        return Warned("unreadable", f"unexpected shape ({error}): {_shorten(self._lost)}")
+
+    def _keep(self, events: list[Event]) -> list[Event]:
         for event in events:
             if type(event) in _ENDS:
                 events = self._without_end(events)

@@ -150,8 +150,8 @@ class KimiCalls:
 
 class _Call(msgspec.Struct):
     name: Annotated[str, msgspec.Meta(min_length=1)]
-    arguments: msgspec.Raw | None = None
-    parameters: msgspec.Raw | None = None
+    arguments: msgspec.Raw = msgspec.Raw(b"")
+    parameters: msgspec.Raw = msgspec.Raw(b"")
     id: str | None = None
 
 
@@ -203,10 +203,11 @@ class HermesCall:
     def _judge(self, body: str, closing: str) -> list[Piece]:
         try:
             call = _decode(body)
-            raw = call.arguments if call.arguments is not None else call.parameters
-            arguments = "" if raw is None else bytes(raw).decode()
+            arguments = (bytes(call.arguments) or bytes(call.parameters)).decode()
             if arguments.startswith('"'):
                 arguments = _decode_text(arguments)
+            elif arguments == "null":
+                arguments = ""
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             return [Piece("text", HERMES[0] + body + closing, None, None, self.block)]
         self.is_call = True

@@ -44,7 +44,7 @@ class Reader(Protocol):
     block: int
     """The block of text that comes next."""
     rest: str | None
-    """The text after the section, once its end was read: always the end of the text last fed."""
+    """The text after the section, once its end was read."""
 
     def feed(self, text: str) -> list[Piece]:
         """The pieces that this text completes."""

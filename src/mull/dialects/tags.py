@@ -120,7 +120,7 @@ class TagSplitter:
         text, at, self._wait = self._held + text, 0, False
         while at < len(text) and not self._wait:
             if self._reader is not None:
-                at = self._in_section(self._reader, text, at)
+                text, at = self._in_section(self._reader, text[at:]), 0
             elif self._opening:
                 at = self._in_opening(text, at, final)
             elif self._kind == "thinking":
@@ -142,17 +142,18 @@ class TagSplitter:
             return self._closing.angular
         return self._marks.angular and not self._after_thought and self._code.calm
 
-    def _in_section(self, reader: Reader, text: str, at: int) -> int:
-        pieces = reader.feed(text[at:])
+    def _in_section(self, reader: Reader, text: str) -> str:
+        """What follows the section, if it ends in this text."""
+        pieces = reader.feed(text)
         self._out += pieces
         if reader.rest is None:
-            return len(text)
+            return ""
         for piece in pieces:
             if piece.kind == "text":
                 self._code.read(piece.text)
         self._reader, self._block = None, reader.block
         self._after_thought = isinstance(reader, HermesCall) and reader.is_call
-        return len(text) - len(reader.rest)
+        return reader.rest
 
     def _in_opening(self, text: str, at: int, final: bool) -> int:
         start = skip_blank(text, at)

@@ -25,9 +25,11 @@ from mull.neutral.events import (
     Event,
     Failed,
     Finished,
+    Healed,
     Key,
     OpaqueReceived,
     Reclassified,
+    Retrying,
     Started,
     TextDelta,
     ThinkingCarrier,
@@ -181,7 +183,7 @@ class Assembler:
                 self.warnings.append(event)
             case Finished() | Failed():
                 self._end = event
-            case Started():
+            case Started() | Retrying() | Healed():
                 pass
 
     def blocks(self) -> tuple[Block, ...]:

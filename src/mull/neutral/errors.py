@@ -10,6 +10,9 @@
     │   │   └── AmbiguousModel  several providers have it; `candidates` lists them
     │   └── BudgetError       two numbers the user gave cannot both hold
     └── RemoteError           the other side refused or broke off
+        ├── NetworkError      it could not be reached, or the connection broke
+        │   └── SilenceError  it sent nothing for too long
+        └── RefusedError      it answered, and the answer was no
 
 The text of an error is one or two lines for a person: what happened, why, what to do.
 """
@@ -25,9 +28,12 @@ __all__ = [
     "ConfigError",
     "LocalError",
     "MullError",
+    "NetworkError",
     "ProfileError",
+    "RefusedError",
     "RemoteError",
     "SettingError",
+    "SilenceError",
     "UnknownModel",
 ]
 
@@ -76,3 +82,21 @@ class BudgetError(LocalError):
 
 class RemoteError(MullError):
     """The endpoint refused the request or broke off."""
+
+
+class NetworkError(RemoteError):
+    """The endpoint could not be reached, or the connection broke."""
+
+
+class SilenceError(NetworkError):
+    """The endpoint sent nothing for too long."""
+
+
+class RefusedError(RemoteError):
+    """The endpoint answered with an error. `text` and `code` are its own words."""
+
+    def __init__(self, message: str, *, status: int, text: str = "", code: str | None = None):
+        super().__init__(message)
+        self.status = status
+        self.text = text
+        self.code = code

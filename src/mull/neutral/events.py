@@ -18,9 +18,11 @@ __all__ = [
     "Event",
     "Failed",
     "Finished",
+    "Healed",
     "Key",
     "OpaqueReceived",
     "Reclassified",
+    "Retrying",
     "Started",
     "TextDelta",
     "ThinkingCarrier",
@@ -115,6 +117,21 @@ class Warned(Value, frozen=True, tag_field="type", tag="warning"):
     text: str
 
 
+class Retrying(Value, frozen=True, tag_field="type", tag="retrying"):
+    """The request goes out again, unchanged, after a wait; nothing had been received."""
+
+    attempt: int
+    seconds: float
+    reason: str
+
+
+class Healed(Value, frozen=True, tag_field="type", tag="healed"):
+    """The endpoint refused the request for its reasoning; a repaired one goes out."""
+
+    reason: str
+    change: str
+
+
 class Finished(Value, frozen=True, tag_field="type", tag="finished"):
     """The answer ended as the provider meant it to. `status` None leaves it to `assemble`."""
 
@@ -142,6 +159,8 @@ Event: TypeAlias = (
     | Reclassified
     | UsageReported
     | Warned
+    | Retrying
+    | Healed
     | Finished
     | Failed
 )
