@@ -95,7 +95,9 @@ class SilenceError(NetworkError):
 class RefusedError(RemoteError):
     """The endpoint answered with an error. `text` and `code` are its own words."""
 
-    def __init__(self, message: str, *, status: int, text: str = "", code: str | None = None):
+    def __init__(
+        self, message: str, *, status: int, text: str = "", code: str | None = None
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.text = text
