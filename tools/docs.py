@@ -17,6 +17,7 @@ from mull.cli import main as command
 from mull.settings.environment import SHORT_NAMES, env_name
 from mull.settings.layers import LAYERS
 from mull.settings.registry import REGISTRY, Setting, format_value
+from tools import cases
 
 __all__ = ["PAGES", "main", "stale", "write"]
 
@@ -111,6 +112,7 @@ def _children(parser: argparse.ArgumentParser) -> Mapping[str, argparse.Argument
 PAGES: Mapping[str, Callable[[], str]] = {
     "docs/reference/settings.md": _settings_page,
     "docs/reference/cli.md": _commands_page,
+    "docs/reference/cases.md": lambda: cases.page(ROOT),
 }
 
 

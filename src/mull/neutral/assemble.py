@@ -98,9 +98,10 @@ class _Thinking:
 
 
 class _ToolCall:
-    __slots__ = ("extra", "id", "name", "pieces", "signature")
+    __slots__ = ("extra", "id", "name", "pieces", "signature", "structured")
 
     def __init__(self) -> None:
+        self.structured = False
         self.id: str | None = None
         self.name: str | None = None
         self.pieces: list[str] = []
@@ -108,6 +109,7 @@ class _ToolCall:
         self.extra: dict[str, Any] | None = None
 
     def add(self, event: ToolCallDelta) -> None:
+        self.structured = self.structured or event.structured
         self.id = self.id or event.id
         self.name = self.name or event.name
         if event.arguments:
@@ -127,7 +129,8 @@ class _ToolCall:
             except (msgspec.DecodeError, UnicodeError):
                 kept = text
             else:
-                kept = text if _encode(value).decode() != text else None
+                same = self.structured or _encode(value).decode() == text
+                kept = None if same else text
         return ToolCallBlock(
             self.id or "", self.name or "", value, kept, self.signature, self.extra
         )

@@ -74,7 +74,11 @@ class ThinkingCarrier(Value, frozen=True, tag_field="type", tag="thinking_carrie
 
 
 class ToolCallDelta(Value, frozen=True, tag_field="type", tag="tool_call"):
-    """A piece of a tool call: any of id, name and a fragment of the arguments' text."""
+    """A piece of a tool call: any of id, name and a fragment of the arguments' text.
+
+    `structured` says that the wire means an object and only streams it as text: how that text
+    was spaced is of no account.
+    """
 
     key: Key = None
     id: str | None = None
@@ -82,6 +86,7 @@ class ToolCallDelta(Value, frozen=True, tag_field="type", tag="tool_call"):
     arguments: str = ""
     signature: str | None = None
     extra: dict[str, Any] | None = None
+    structured: bool = False
 
 
 class OpaqueReceived(Value, frozen=True, tag_field="type", tag="opaque"):

@@ -1,0 +1,1 @@
+"""Anthropic Messages: typed content blocks in both directions, signed thinking among them."""

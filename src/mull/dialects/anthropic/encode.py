@@ -1,0 +1,135 @@
+"""A request in the shape of `POST /messages`.
+
+What is asked for was decided before; this file gives it its names on the wire, puts the cache
+markers where they help, and names the beta that a budget needs to think between tool calls.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mull.dialects.anthropic.messages import History
+from mull.dialects.body import dump, merge
+from mull.neutral.request import Note, Request, Tool, ToolChoice, WireRequest
+from mull.neutral.target import Target
+from mull.neutral.thinking import ThinkingPlan, write_thinking
+
+__all__ = ["encode_request"]
+
+VERSION = "2023-06-01"
+INTERLEAVED = "interleaved-thinking-2025-05-14"
+_BETA_OF_FIELD = {"context_management": "context-management-2025-06-27"}
+ANSWER_ROOM = 8_192
+"""Tokens for an answer where nobody named a limit: the API refuses a request without one."""
+_CACHEABLE = frozenset({"text", "image", "document", "tool_result"})
+
+
+def encode_request(request: Request, target: Target) -> WireRequest:
+    """The request as it goes out, without any key."""
+    compat = target.compat
+    thinks = _thinks(request.thinking)
+    history = History(compat, thinks=thinks)
+    for message in request.messages:
+        history.add(message)
+    history.close()
+    body = _body(request, target, history)
+    keep = compat.keep_thinking if request.keep_thinking and thinks else None
+    merge(body, write_thinking(request.thinking), keep, compat.extra_body)
+    return WireRequest(
+        path=compat.path or "/messages",
+        body=dump(body),
+        headers=_headers(request, body),
+        notes=(*history.notes(), *_notes(request, history)),
+    )
+
+
+def _thinks(plan: ThinkingPlan) -> bool:
+    if plan.state == "off":
+        return plan.off_type != "disabled"
+    return plan.state != "absent"
+
+
+def _body(request: Request, target: Target, history: History) -> dict[str, Any]:
+    system = [text for text in (request.system, *history.system) if text.strip()]
+    spoken = [{"type": "text", "text": text} for text in system]
+    tools = [_tool(tool) for tool in request.tools]
+    if "cache_write" in (target.facts.cost or {}):
+        _mark(spoken, tools, history.messages)
+    body: dict[str, Any] = {
+        "model": target.model,
+        target.compat.max_tokens_field: _max_tokens(request),
+    }
+    if spoken:
+        body["system"] = spoken
+    if tools:
+        body["tools"] = tools
+        if request.tool_choice is not None:
+            body["tool_choice"] = _tool_choice(request.tool_choice)
+    body["messages"] = history.messages
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    if request.stream:
+        body["stream"] = True
+    return body
+
+
+def _max_tokens(request: Request) -> int:
+    if request.max_tokens is not None:
+        return request.max_tokens
+    return ANSWER_ROOM + (request.thinking.budget or 0)
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    described = {"description": tool.description} if tool.description else {}
+    schema = {"type": "object", **tool.parameters}
+    return {"name": tool.name, **described, "input_schema": schema}
+
+
+def _tool_choice(choice: ToolChoice) -> dict[str, Any]:
+    match choice:
+        case {"name": str(name)} | {"function": {"name": str(name)}}:
+            return {"type": "tool", "name": name}
+        case dict():
+            return choice
+        case "required":
+            return {"type": "any"}
+        case _:
+            return {"type": choice}
+
+
+def _mark(
+    system: list[dict[str, Any]], tools: list[dict[str, Any]], messages: list[dict[str, Any]]
+) -> None:
+    """Mark what the next request repeats. Thinking blocks take no marker; they are an answer's."""
+    last = messages[-1]["content"] if messages and messages[-1]["role"] == "user" else []
+    cacheable = [block for block in last if block.get("type") in _CACHEABLE]
+    for blocks in (system, tools, cacheable):
+        if blocks:
+            blocks[-1]["cache_control"] = {"type": "ephemeral"}
+
+
+def _headers(request: Request, body: dict[str, Any]) -> dict[str, str]:
+    headers = {
+        "content-type": "application/json",
+        "accept": "text/event-stream" if request.stream else "application/json",
+        "anthropic-version": VERSION,
+    }
+    thinking = body.get("thinking")
+    budgeted = isinstance(thinking, dict) and thinking.get("type") == "enabled"
+    betas = [INTERLEAVED] if budgeted and request.tools else []
+    betas += [beta for field, beta in _BETA_OF_FIELD.items() if field in body]
+    if betas:
+        headers["anthropic-beta"] = ",".join(betas)
+    return headers
+
+
+def _notes(request: Request, history: History) -> list[Note]:
+    notes = []
+    if request.tool_choice is not None and not request.tools:
+        notes.append(Note("toolChoice", "tool choice not sent: there are no tools"))
+    last = request.messages[-1] if request.messages else None
+    ends_open = history.messages and history.messages[-1]["role"] == "assistant"
+    if ends_open and last is not None and last.stop_reason != "pause_turn":
+        text = "the request ends with an answer: many models refuse to continue one"
+        notes.append(Note("history", text, warning=True))
+    return notes

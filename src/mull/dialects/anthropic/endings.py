@@ -1,0 +1,54 @@
+"""How an answer ended, in neutral words: stop reasons, refusals and errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mull.neutral.events import Failed, Warned
+
+__all__ = ["neutral_stop_reason", "read_error", "read_stop_details", "read_transformations"]
+
+_STOP_REASONS = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+}
+
+
+def neutral_stop_reason(word: str | None, *, calls: bool) -> str | None:
+    """The neutral word; calls turn a plain stop into `tool_calls`, but not a cut or a refusal."""
+    reason = word if word is None else _STOP_REASONS.get(word, word)
+    return "tool_calls" if calls and reason in (None, "stop") else reason
+
+
+def read_error(value: dict[str, Any]) -> Failed:
+    """An error object in the provider's own words."""
+    error = value.get("error")
+    told: dict[str, Any] = error if isinstance(error, dict) else value
+    text = error if isinstance(error, str) else told.get("message")
+    code = told.get("type") if told is error else None
+    if code is None:
+        code = told.get("code")
+    said = text if isinstance(text, str) and text else "the endpoint reported an error"
+    return Failed(said, None if code is None else str(code), body=value)
+
+
+def read_stop_details(value: Any) -> list[Warned]:
+    """Why the model was stopped, where the endpoint says so."""
+    if not isinstance(value, dict):
+        return []
+    said = [value.get(name) for name in ("category", "explanation")]
+    text = ": ".join(part for part in said if isinstance(part, str) and part)
+    kind = value.get("type")
+    return [Warned(kind if isinstance(kind, str) else "stop_details", text or "no reason given")]
+
+
+def read_transformations(value: Any) -> list[Warned]:
+    """What the endpoint did to the request's own thinking blocks before it answered."""
+    return [
+        Warned(str(row.get("type")), f"{row.get('path')}: {row.get('reason')}")
+        for row in (value if isinstance(value, list) else [])
+        if isinstance(row, dict)
+    ]

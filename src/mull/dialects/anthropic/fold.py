@@ -1,0 +1,62 @@
+"""Puts an object of the wire together from its start and its deltas.
+
+Deltas of kinds that nobody knows follow the habit of the known ones: text is appended, lists
+grow, anything else is replaced. So an unknown block comes out as the endpoint would have sent it
+whole, which is what it takes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+__all__ = ["UNREADABLE_INPUT", "Fold"]
+
+UNREADABLE_INPUT = "partial_json"
+"""Where a block keeps the text of an input that was cut off: stored, never sent back."""
+
+_object = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class Fold:
+    """One object while it grows."""
+
+    __slots__ = ("_data", "_pieces")
+
+    def __init__(self, start: dict[str, Any], without: Iterable[str] = ()) -> None:
+        self._data = {name: value for name, value in start.items() if name not in without}
+        self._pieces: dict[str, list[str]] = {}
+
+    def add(self, delta: dict[str, Any]) -> None:
+        """Take in everything a delta says."""
+        for name, value in delta.items():
+            if name == "citation":
+                self._extend("citations", [value])
+            elif name != "type":
+                self._put(name, value)
+
+    def build(self) -> dict[str, Any]:
+        """The object as it stands."""
+        data = self._data | {name: "".join(pieces) for name, pieces in self._pieces.items()}
+        text = data.pop(UNREADABLE_INPUT, "")
+        if isinstance(text, str) and text.strip():
+            try:
+                data["input"] = _object(text)
+            except (msgspec.DecodeError, UnicodeError):
+                data[UNREADABLE_INPUT] = text
+        return data
+
+    def _put(self, name: str, value: Any) -> None:
+        held = self._data.get(name)
+        if isinstance(value, str) and (held is None or isinstance(held, str)):
+            self._pieces.setdefault(name, [held] if held else []).append(value)
+        elif isinstance(value, list) and (held is None or isinstance(held, list)):
+            self._extend(name, value)
+        elif value is not None:
+            self._data[name] = value
+
+    def _extend(self, name: str, values: list[Any]) -> None:
+        held = self._data.get(name)
+        self._data[name] = [*held, *values] if isinstance(held, list) else values

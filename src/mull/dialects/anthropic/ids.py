@@ -1,0 +1,52 @@
+"""Tool call ids as the API takes them: few characters, each used once in a conversation.
+
+Ids of other servers may hold anything and may start again in every turn (`call_0`). The ids on
+the wire follow from the history alone, from its beginning on, so a longer history keeps them.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import blake2b
+
+__all__ = ["ToolIds"]
+
+_TAKEN = re.compile(r"[a-zA-Z0-9_-]+")
+_REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+class ToolIds:
+    """Gives each call its id on the wire, and each result the id of its call."""
+
+    def __init__(self) -> None:
+        self._used: set[str] = set()
+        self._waiting: dict[str, list[str]] = {}
+
+    def of_call(self, call_id: str) -> str:
+        """The wire's id for a call, in the order of the history."""
+        clean = wire = _clean(call_id)
+        again = 1
+        while wire in self._used:
+            again += 1
+            wire = f"{clean}_{again}"
+        self._used.add(wire)
+        self._waiting.setdefault(call_id, []).append(wire)
+        return wire
+
+    def of_result(self, call_id: str) -> str:
+        """The wire's id of the oldest call of that id which still waits for its result."""
+        waiting = self._waiting.get(call_id)
+        if not waiting:
+            return _clean(call_id)
+        return waiting.pop(0) if len(waiting) > 1 else waiting[0]
+
+    def next_turn(self) -> None:
+        """Calls of earlier answers wait no longer: their results have come or never will."""
+        self._waiting.clear()
+
+
+def _clean(call_id: str) -> str:
+    if _TAKEN.fullmatch(call_id):
+        return call_id
+    told_apart = blake2b(call_id.encode("utf-8", "replace"), digest_size=4).hexdigest()
+    return f"{_REFUSED.sub('_', call_id)}_{told_apart}"

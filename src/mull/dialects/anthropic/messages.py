@@ -1,0 +1,231 @@
+"""The history as the list of messages that the API takes.
+
+Roles alternate, so neighbours of one role become one message, tool results first. The blocks of
+an answer go back in the order they came in, thinking with its signature, unknown blocks verbatim;
+a thought that its endpoint cannot verify stays home, and so does one that nothing follows. What
+is left out is counted and told. A longer history extends what a shorter one gave, block by block.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, assert_never
+
+from mull.dialects.anthropic.fold import UNREADABLE_INPUT
+from mull.dialects.anthropic.ids import ToolIds
+from mull.dialects.anthropic.media import write_media
+from mull.neutral.blocks import (
+    Block,
+    MediaBlock,
+    OpaqueBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+)
+from mull.neutral.messages import Message
+from mull.neutral.request import Note
+from mull.neutral.target import Compat
+
+__all__ = ["History"]
+
+_LEFT_OUT = {
+    "unsigned": ("reasoning", "{n} thought{s} not sent: no signature to verify"),
+    "never": ("reasoning", "{n} thought{s} not sent: the endpoint takes none back"),
+    "trailing": (
+        "reasoning",
+        "{n} thought{s} at the end of an answer not sent: the API takes none",
+    ),
+    "blank": ("history", "{n} blank text{s} not sent: the API takes none"),
+    "media": ("history", "{n} attachment{s} not sent: the API has no block for the kind or place"),
+    "arguments": ("history", "{n} tool call{s} with unreadable arguments sent without them"),
+    "system": ("history", "{n} system message{s} amid the conversation sent in the user's name"),
+    "misplaced": ("history", "{n} block{s} not sent: not for a message of that role"),
+}
+_WARNINGS = frozenset({"media", "arguments", "misplaced"})
+_THOUGHTS = ("thinking", "redacted_thinking")
+
+
+class History:
+    """Takes neutral messages one by one; holds the system texts and messages of the wire."""
+
+    def __init__(self, compat: Compat, *, thinks: bool) -> None:
+        self.system: list[str] = []
+        self.messages: list[dict[str, Any]] = []
+        self._compat, self._thinks = compat, thinks
+        self._ids = ToolIds()
+        self._left: Counter[str] = Counter()
+
+    def add(self, message: Message) -> None:
+        """Append one message."""
+        match message.role:
+            case "system" if not self.messages:
+                self.system.append(message.text)
+            case "assistant":
+                self._append("assistant", self._answer(message))
+            case "system" | "user" | "tool":
+                self._left["system"] += message.role == "system"
+                self._append("user", self._spoken(message))
+            case _:
+                assert_never(message.role)
+
+    def close(self) -> None:
+        """Nothing follows."""
+        self._settle()
+
+    def notes(self) -> tuple[Note, ...]:
+        """What was left out."""
+        return tuple(
+            Note(about, text.format(n=n, s="" if n == 1 else "s"), warning=kind in _WARNINGS)
+            for kind, (about, text) in _LEFT_OUT.items()
+            if (n := self._left[kind])
+        )
+
+    def _append(self, role: str, content: list[dict[str, Any]]) -> None:
+        if not content:
+            return
+        if role == "user":
+            self._settle()
+        if self.messages and self.messages[-1]["role"] == role:
+            self.messages[-1]["content"] += content
+        else:
+            self.messages.append({"role": role, "content": content})
+        if role == "user":
+            # Results must come before anything else the user says.
+            self.messages[-1]["content"].sort(key=_is_no_result)
+
+    def _settle(self) -> None:
+        """Finish the last answer: "The final block in an assistant message cannot be `thinking`"
+        (tailcallhq/forgecode#2107)."""
+        if not self.messages or self.messages[-1]["role"] != "assistant":
+            return
+        content = self.messages[-1]["content"]
+        while content and content[-1].get("type") in _THOUGHTS:
+            content.pop()
+            self._left["trailing"] += 1
+        if not content:
+            self.messages.pop()
+
+    def _answer(self, message: Message) -> list[dict[str, Any]]:
+        if self.messages and self.messages[-1]["role"] == "user":
+            self._ids.next_turn()
+        signed = any(block.signature or block.redacted for block in message.thinking)
+        content = [
+            written
+            for block in message.blocks
+            if (written := self._answer_block(block, signed=signed)) is not None
+        ]
+        return self._filler(message, content) + content if content else []
+
+    def _answer_block(self, block: Block, *, signed: bool) -> dict[str, Any] | None:
+        match block:
+            case TextBlock():
+                return self._text(block, signed=signed)
+            case ThinkingBlock():
+                return self._thought(block)
+            case ToolCallBlock():
+                return self._call(block)
+            case OpaqueBlock():
+                return _verbatim(block)
+            case MediaBlock():
+                return self._leave("media")
+            case ToolResultBlock():
+                return self._leave("misplaced")
+            case _:
+                assert_never(block)
+
+    def _thought(self, block: ThinkingBlock) -> dict[str, Any] | None:
+        if self._compat.reasoning_out == "never":
+            return self._leave("never")
+        if block.redacted is not None:
+            return {"type": "redacted_thinking", "data": block.redacted}
+        demanded = self._compat.requires_reasoning == "all"
+        if not (block.thought or block.signature or demanded):
+            return None
+        thought = {"type": "thinking", "thinking": block.thought}
+        if block.signature is None:
+            # An endpoint that never signs and demands its thoughts back gets them as they came.
+            return thought if demanded else self._leave("unsigned")
+        extra = block.details[0] if block.details else {}
+        return {**extra, **thought, "signature": block.signature}
+
+    def _filler(self, message: Message, content: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """What an endpoint that misses thoughts takes in their place (EC-007)."""
+        filler, required = self._compat.missing_reasoning, self._compat.requires_reasoning
+        needed = required == "all" or (required == "tool_calls" and message.tool_calls)
+        if filler is None or not self._thinks or not needed:
+            return []
+        if any(block.get("type") in _THOUGHTS for block in content):
+            return []
+        return [{"type": "thinking", "thinking": filler, "signature": ""}]
+
+    def _call(self, block: ToolCallBlock) -> dict[str, Any]:
+        self._left["arguments"] += _is_unreadable(block)
+        wire_id = self._ids.of_call(block.id)
+        call = {"type": "tool_use", "id": wire_id, "name": block.name, "input": block.input}
+        return {**(block.extra or {}), **call}
+
+    def _spoken(self, message: Message) -> list[dict[str, Any]]:
+        content = [
+            written
+            for block in message.blocks
+            if (written := self._spoken_block(block)) is not None
+        ]
+        filler = self._compat.empty_content
+        return content or ([] if not filler else [{"type": "text", "text": filler}])
+
+    def _spoken_block(self, block: Block) -> dict[str, Any] | None:
+        match block:
+            case TextBlock():
+                return self._text(block, signed=False)
+            case ToolResultBlock():
+                return self._result(block)
+            case MediaBlock():
+                return self._media(block)
+            case OpaqueBlock():
+                return _verbatim(block)
+            case ThinkingBlock() | ToolCallBlock():
+                return self._leave("misplaced")
+            case _:
+                assert_never(block)
+
+    def _text(self, block: TextBlock, *, signed: bool) -> dict[str, Any] | None:
+        # Blank texts are refused, but between signed thoughts nothing may change
+        # (BerriAI/litellm#23047): there only the empty one goes.
+        if not block.text or not (signed or block.text.strip()):
+            return self._leave("blank") if block.text else None
+        return {**(block.extra or {}), "type": "text", "text": block.text}
+
+    def _result(self, block: ToolResultBlock) -> dict[str, Any]:
+        result: dict[str, Any] = {
+            "type": "tool_result",
+            "tool_use_id": self._ids.of_result(block.call_id),
+        }
+        shown = [one for media in block.media if (one := self._media(media)) is not None]
+        if shown:
+            spoken = [{"type": "text", "text": block.output}] if block.output.strip() else []
+            result["content"] = spoken + shown
+        elif block.output:
+            result["content"] = block.output
+        if block.is_error:
+            result["is_error"] = True
+        return result
+
+    def _media(self, block: MediaBlock) -> dict[str, Any] | None:
+        return write_media(block) or self._leave("media")
+
+    def _leave(self, kind: str) -> dict[str, Any] | None:
+        self._left[kind] += 1
+        return None
+
+
+def _verbatim(block: OpaqueBlock) -> dict[str, Any]:
+    return {name: value for name, value in block.data.items() if name != UNREADABLE_INPUT}
+
+
+def _is_no_result(block: dict[str, Any]) -> bool:
+    return block.get("type") != "tool_result"
+
+
+def _is_unreadable(block: ToolCallBlock) -> bool:
+    return not block.input and bool((block.arguments or "").strip(" \t\r\n{}"))

@@ -1,0 +1,204 @@
+"""`mull wire`: exactly what would be sent and what is read, with nothing secret in it."""
+
+import io
+import json
+
+import pytest
+
+from mull.cli.main import main
+
+TALK = {
+    "system": "be brief",
+    "messages": [
+        {"role": "user", "blocks": [{"type": "text", "text": "What is in a.py?"}]},
+        {
+            "role": "assistant",
+            "blocks": [
+                {"type": "thinking", "thought": "look", "sourceField": "reasoning_content"},
+                {"type": "tool_call", "id": "c1", "name": "read", "input": {"path": "a.py"}},
+            ],
+        },
+        {"role": "tool", "blocks": [{"type": "tool_result", "callId": "c1", "output": "x = 1"}]},
+    ],
+    "tools": [{"name": "read", "description": "reads", "parameters": {"type": "object"}}],
+    "toolChoice": "auto",
+}
+STREAM = (
+    b'data: {"choices":[{"delta":{"role":"assistant","reasoning_content":"h\xc3\xa9"}}]}\n\n'
+    b'data: {"choices":[{"delta":{"content":"yes"}}]}\n\n'
+    b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n'
+    b'data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}}\n\n'
+    b"data: [DONE]\n\n"
+)
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    def run(*words, stdin=b""):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        status = main(["wire", *words])
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return run
+
+
+def encode(run, *words, talk=TALK):
+    status, out, err = run("encode", *words, "-", stdin=json.dumps(talk).encode())
+    assert (status, err) == (0, "")
+    return json.loads(out)
+
+
+def test_encode_prints_the_request(run):
+    shown = encode(run, "-m", "moonshotai/kimi-k2-thinking")
+    assert list(shown) == ["method", "url", "headers", "body", "notes", "tokens"]
+    assert shown["method"] == "POST"
+    assert shown["url"] == "https://api.moonshot.ai/v1/chat/completions"
+    assert shown["headers"]["authorization"] == "Bearer ***"
+    assert shown["body"]["model"] == "kimi-k2-thinking"
+    assert shown["body"]["messages"][2] == {
+        "role": "assistant",
+        "content": None,
+        "reasoning_content": "look",
+        "tool_calls": [
+            {
+                "id": "c1",
+                "type": "function",
+                "function": {"name": "read", "arguments": '{"path":"a.py"}'},
+            }
+        ],
+    }
+    assert shown["tokens"] > 0
+    assert {"about", "text"} <= set(shown["notes"][0])
+
+
+@pytest.mark.parametrize(
+    ("model", "url", "header"),
+    [
+        ("anthropic/claude-sonnet-4-5", "https://api.anthropic.com/v1/messages", "x-api-key"),
+        ("openai/gpt-5", "https://api.openai.com/v1/responses", "authorization"),
+        (
+            "google/gemini-2.5-pro",
+            "https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-pro"
+            ":streamGenerateContent?alt=sse",
+            "x-goog-api-key",
+        ),
+    ],
+)
+def test_every_dialect(run, model, url, header):
+    shown = encode(run, "-m", model)
+    assert shown["url"] == url
+    assert "***" in shown["headers"][header]
+
+
+def test_levels_settings_and_limits_reach_the_body(run):
+    shown = encode(run, "-m", "anthropic/claude-haiku-4-5/low", "--max-tokens", "20000")
+    assert shown["body"]["max_tokens"] == 20_000
+    plain = {**TALK, "messages": TALK["messages"][:1]}
+    shown = encode(run, "-m", "anthropic/claude-haiku-4-5/low", talk=plain)
+    assert shown["body"]["thinking"] == {"type": "enabled", "budget_tokens": 11_349}
+    shown = encode(run, "-m", "claude-haiku-4-5", "--thinking-budget", "5000", talk=plain)
+    assert shown["body"]["thinking"]["budget_tokens"] == 5000
+    shown = encode(run, "-m", "openai/gpt-5", "--no-stream", talk=plain)
+    assert not shown["body"].get("stream")
+
+
+def test_an_endpoint_of_ones_own_with_its_quirks(run):
+    shown = encode(
+        run,
+        "-m",
+        "openai-compatible/qwen3/none",
+        "--base-url",
+        "http://127.0.0.1:8080/v1/",
+        "--compat",
+        '{"thinkingWriter": "template-kwargs"}',
+    )
+    assert shown["url"] == "http://127.0.0.1:8080/v1/chat/completions"
+    shown = encode(run, "-m", "openai/gpt-4o", "--dialect", "openai-chat")
+    assert shown["url"] == "https://api.openai.com/v1/chat/completions"
+
+
+@pytest.mark.parametrize("chunk", [None, 1, 7])
+def test_decode_prints_the_message_whatever_the_cuts(run, chunk):
+    cut = ["--chunk", str(chunk)] if chunk else []
+    status, out, _ = run("decode", "-m", "deepseek/deepseek-v4-pro", *cut, "-", stdin=STREAM)
+    assert status == 0
+    assert json.loads(out) == {
+        "role": "assistant",
+        "status": "complete",
+        "stopReason": "stop",
+        "origin": {
+            "provider": "deepseek",
+            "dialect": "openai-chat",
+            "model": "deepseek-v4-pro",
+            "endpoint": "https://api.deepseek.com",
+        },
+        "blocks": [
+            {"type": "thinking", "thought": "hé", "sourceField": "reasoning_content"},
+            {"type": "text", "text": "yes"},
+        ],
+        "usage": {
+            "input": 3,
+            "output": 2,
+            "reasoning": None,
+            "total": 5,
+            "cacheRead": None,
+            "cacheWrite": None,
+        },
+        "warnings": [],
+        "error": None,
+    }
+
+
+def test_decode_tells_what_went_wrong_and_keeps_the_rest(run):
+    broken = STREAM[: STREAM.index(b"data: [DONE]") - 120]
+    _, out, _ = run("decode", "-m", "deepseek/deepseek-v4-pro", stdin=broken)
+    shown = json.loads(out)
+    assert shown["status"] in ("interrupted", "error")
+    assert shown["error"]["text"]
+    assert shown["blocks"][0]["thought"] == "hé"
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin", "said"),
+    [
+        (["encode", "-"], b"{}", "no model is named: give one with -m PROVIDER/MODEL"),
+        (["encode", "-m", "gpt-5"], b"{", "not a conversation: input data was truncated"),
+        (
+            ["encode", "-m", "gpt-5"],
+            b'{"messages":[{"role":"user","block":[]}]}',
+            "not a conversation: object contains unknown field `block` - at `$.messages[0]`",
+        ),
+        (["encode", "-m", "gpt-5", "no/such/file"], b"", "cannot read no/such/file: No such file"),
+        (["encode", "-m", "gpt-5", "--compat", "["], b"", "--compat is not a JSON object"),
+        (
+            ["encode", "-m", "gpt-5", "--dialect", "latin"],
+            b'{"messages":[]}',
+            "there is no dialect 'latin'",
+        ),
+        (["decode", "-m", "gpt-5", "--chunk", "0"], b"", "--chunk cannot be 0"),
+        (
+            ["encode", "-m", "anthropic/claude-haiku-4-5/90000"],
+            b'{"messages":[]}',
+            "a thinking budget of 90,000 is over 32,000, the most claude-haiku-4-5 takes",
+        ),
+    ],
+)
+def test_bad_input_is_one_clear_line(run, words, stdin, said):
+    status, out, err = run(*words, stdin=stdin)
+    assert (status, out) == (2, "")
+    assert err.startswith(f"mull: {said}")
+    assert err.count("\n") <= 2
+
+
+def test_no_key_is_shown(run, monkeypatch):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-canary")
+    assert "sk-canary" not in json.dumps(encode(run, "-m", "claude-sonnet-4-5"))
+
+
+def test_help_teaches(capsys):
+    with pytest.raises(SystemExit):
+        main(["wire", "encode", "--help"])
+    out = capsys.readouterr().out
+    assert '"sourceField": "reasoning_content"' in out
+    assert "examples:" in out

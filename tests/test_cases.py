@@ -1,0 +1,13 @@
+"""Every failure on our list is named by at least one test."""
+
+from pathlib import Path
+
+import pytest
+from tools.cases import CASES, tests_by_case
+
+FOUND = tests_by_case(Path(__file__).parent)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_case_has_a_test(case):
+    assert FOUND[case], f"no test names {case}: {CASES[case]}"
