@@ -1,0 +1,1 @@
+"""Turns: asking, running tools, asking again."""
