@@ -99,6 +99,36 @@ def test_a_known_id_wins_over_the_index():
     assert [call.input for call in message.tool_calls] == [{"p": 1}, {"q": 2}]
 
 
+def test_item_ids_tell_calls_of_one_call_id_apart():
+    message = assemble(
+        [
+            ToolCallDelta(key="fc_1", id="call", name="f", arguments='{"n":1}'),
+            ToolCallDelta(key="fc_2", id="call", name="f", arguments='{"n":2}'),
+            STOP,
+        ]
+    )
+    assert [call.input for call in message.tool_calls] == [{"n": 1}, {"n": 2}]
+
+
+def test_an_unknown_block_told_twice_keeps_its_place():
+    message = assemble(
+        [
+            OpaqueReceived({"state": "begun"}, key="x"),
+            TextDelta("a", key="y"),
+            OpaqueReceived({"state": "done"}, key="x"),
+            OpaqueReceived({"n": 1}),
+            OpaqueReceived({"n": 2}),
+            STOP,
+        ]
+    )
+    assert message.blocks == (
+        OpaqueBlock({"state": "done"}),
+        TextBlock("a"),
+        OpaqueBlock({"n": 1}),
+        OpaqueBlock({"n": 2}),
+    )
+
+
 def test_calls_without_index_and_id_continue_the_open_one():
     message = assemble(
         [

@@ -29,8 +29,8 @@ Frame: TypeAlias = tuple[str | None, bytes]
 class SseReader:
     """Cuts a stream of bytes into frames.
 
-    Nearly all servers end lines with LF alone; as long as no CR comes, whole frames are cut at
-    their blank lines at once. The first CR changes to reading line by line, for good.
+    Nearly all servers end lines with LF or CRLF; whole frames are then cut at their blank lines
+    at once. The first CR without LF changes to reading line by line, for good.
     """
 
     def __init__(self, limit: int = LINE_LIMIT) -> None:
@@ -38,7 +38,8 @@ class SseReader:
         self._rest: list[bytes] = []
         self._held = 0
         self._waiting = 0
-        self._seen_cr = False
+        self._by_lines = False
+        self._open_cr = False
         self._after_cr = False
         self._at_start = True
         self._event: str | None = None
@@ -51,14 +52,16 @@ class SseReader:
         """The frames that are whole now."""
         if self.overflowed or not chunk:
             return []
-        self._seen_cr = self._seen_cr or b"\r" in chunk
-        if b"\n" not in chunk and not self._seen_cr:
+        if not self._by_lines and (self._open_cr or b"\r" in chunk):
+            chunk = self._without_cr(chunk)
+        if self._by_lines:
+            return self._feed_lines(chunk)
+        if b"\n" not in chunk:
             self._hold(chunk)
             return []
-        if self._seen_cr:
-            return self._feed_lines(chunk)
-        *wholes, rest = self._take_rest(chunk).split(b"\n\n")
-        self._hold(rest)
+        wholes = (self._take_rest(chunk) if self._rest else chunk).split(b"\n\n")
+        if rest := wholes.pop():
+            self._hold(rest)
         frames: list[Frame] = []
         for whole in wholes:
             if whole.startswith(b"data: ") and b"\n" not in whole and not self._at_start:
@@ -70,6 +73,17 @@ class SseReader:
     def close(self) -> list[Frame]:
         """The last frame, where the stream ended without the blank line it should have."""
         return self._read([*self._take_rest(b"").splitlines(), b""])
+
+    def _without_cr(self, chunk: bytes) -> bytes:
+        """The chunk with LF for CRLF; a CR at its end waits for what follows."""
+        if self._open_cr:
+            chunk = b"\r" + chunk
+        self._open_cr = chunk.endswith(b"\r")
+        plain = chunk[: -1 if self._open_cr else None].replace(b"\r\n", b"\n")
+        if b"\r" not in plain:
+            return plain
+        self._by_lines, self._open_cr = True, False
+        return chunk
 
     def _cut(self, whole: bytes) -> list[Frame]:
         """A frame that is more than one line of data: most often a name and its data."""
@@ -114,8 +128,6 @@ class SseReader:
         return whole
 
     def _hold(self, piece: bytes) -> None:
-        if not piece:
-            return
         self._rest.append(piece)
         self._held += len(piece)
         if self._held > self._limit:

@@ -139,8 +139,8 @@ class _ToolCall:
 class _Opaque:
     __slots__ = ("data",)
 
-    def __init__(self, data: dict[str, Any]) -> None:
-        self.data = data
+    def __init__(self) -> None:
+        self.data: dict[str, Any] = {}
 
     def build(self) -> OpaqueBlock:
         return OpaqueBlock(self.data)
@@ -175,7 +175,7 @@ class Assembler:
             case ToolCallDelta():
                 self._find_call(event).add(event)
             case OpaqueReceived():
-                self._append(_Opaque(event.data), event.key)
+                self._find(_Opaque, event.key).data = event.data
             case BlockEnded():
                 self._open = None
             case Reclassified():
@@ -228,11 +228,17 @@ class Assembler:
             if at is not None:
                 self._open = at
                 return self._builders[at]
-        elif self._open is not None and type(self._builders[self._open]) is kind:
-            return self._builders[self._open]
+        elif kind is not _Opaque and self._is_open(kind):
+            return self._builders[self._open or 0]
         return self._append(kind(), key)
 
+    def _is_open(self, kind: type[Any]) -> bool:
+        return self._open is not None and type(self._builders[self._open]) is kind
+
     def _find_call(self, event: ToolCallDelta) -> _ToolCall:
+        if isinstance(event.key, str):  # an item's own id tells calls apart, even of one call id
+            call: _ToolCall = self._find(_ToolCall, event.key)
+            return call
         known = self._calls_by_id.get(event.id) if event.id else None
         if known is not None:
             self._open = known

@@ -1,0 +1,116 @@
+"""Function calls of an answer, whole or in pieces.
+
+A call may come without an id. Then it gets one that is made of the response's id and a running
+number, so the same bytes give the same id and another answer gives another. Whatever the wire's
+call held beside name and arguments, its own id included, stays in `extra`: that is what goes back.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from mull.dialects.gemini.partial import PartialArguments
+from mull.neutral.events import Event, Failed, OpaqueReceived, ToolCallDelta
+
+__all__ = ["PART_KEYS", "CallReader", "signature_of"]
+
+PART_KEYS = "part"
+"""Where `extra` holds the keys that stood beside the call in its part."""
+_encode = msgspec.json.Encoder().encode
+_READ = frozenset({"name", "args", "partialArgs", "willContinue"})
+_BESIDE = frozenset({"functionCall"})
+_BESIDE_SIGNED = frozenset({"functionCall", "thoughtSignature"})
+
+
+class CallReader:
+    """Reads the `functionCall` parts of one answer, in order."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.is_open = False
+        self.response_id: str | None = None
+        self._ids: set[str] = set()
+        self._id = ""
+        self._pieces = PartialArguments()
+
+    def read(self, part: dict[str, Any]) -> list[Event]:
+        """Events of one part that has a `functionCall`."""
+        call, signature = part["functionCall"], signature_of(part)
+        name = call.get("name") if isinstance(call, dict) else None
+        if isinstance(name, str) and name:
+            return [*self.close(), *self._begin(part, call, signature)]
+        if self.is_open and isinstance(call, dict):
+            events: list[Event] = []
+            if signature:
+                events.append(ToolCallDelta(self.count, self._id, signature=signature))
+            return events + self._go_on(call)
+        # Vertex AI closes a streamed call with an empty one; without an open call it says nothing.
+        return [*self.close(), OpaqueReceived(part)] if call or signature else self.close()
+
+    def close(self) -> list[Event]:
+        """The arguments of a call that came in pieces, once no more are to come."""
+        if not self.is_open:
+            return []
+        self.is_open = False
+        return [ToolCallDelta(self.count, self._id, arguments=_text(self._pieces.value))]
+
+    def _begin(
+        self, part: dict[str, Any], call: dict[str, Any], signature: str | None
+    ) -> list[Event]:
+        in_pieces = bool(call.get("willContinue")) or call.get("partialArgs") is not None
+        text = "" if in_pieces else _text(call.get("args"))
+        self.count += 1
+        self._id = self._name(call.get("id"), f"{signature}{call['name']}{text}")
+        extra = _others(call, _READ)
+        if beside := _others(part, _BESIDE_SIGNED if signature else _BESIDE):
+            extra[PART_KEYS] = beside
+        event = ToolCallDelta(self.count, self._id, call["name"], text, signature, extra or None)
+        if not in_pieces:
+            return [event]
+        self.is_open, self._pieces = True, PartialArguments()
+        return [event, *self._go_on(call)]
+
+    def _go_on(self, call: dict[str, Any]) -> list[Event]:
+        events: list[Event] = []
+        try:
+            if (args := call.get("args")) and isinstance(args, dict):
+                self._pieces.value.update(args)
+            if pieces := call.get("partialArgs"):
+                self._pieces.add(pieces)
+        except ValueError as error:
+            events.append(Failed(f"arguments of a call could not be read: {error}", "damaged"))
+        return events if call.get("willContinue") else events + self.close()
+
+    def _name(self, wire_id: Any, content: str) -> str:
+        """The id of the call; a second call must not be taken for the first's continuation."""
+        if isinstance(wire_id, str) and wire_id and wire_id not in self._ids:
+            given = wire_id
+        else:
+            seed = (self.response_id or content).encode("utf-8", "surrogatepass")
+            given = f"call_{blake2b(seed, digest_size=8).hexdigest()}_{self.count}"
+        self._ids.add(given)
+        return given
+
+
+def signature_of(part: dict[str, Any]) -> str | None:
+    """The part's signature; an empty one is none."""
+    given = part.get("thoughtSignature")
+    return given if given and isinstance(given, str) else None
+
+
+def _others(held: dict[str, Any], read: frozenset[str]) -> dict[str, Any]:
+    return {k: v for k, v in held.items() if k not in read and v is not None and v != ""}
+
+
+def _text(args: Any) -> str:
+    """Arguments as JSON text; text that is already there stays as it is."""
+    if args is None or isinstance(args, str):
+        return args or ""
+    try:
+        return _encode(args).decode()
+    except UnicodeEncodeError:  # halves of characters, which the decoder mends afterwards
+        return json.dumps(args, ensure_ascii=False, separators=(",", ":"))

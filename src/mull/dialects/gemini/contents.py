@@ -1,0 +1,180 @@
+"""Messages as Gemini's `contents`.
+
+There are two roles; neighbours of one role are one content, so that parallel calls stand in one
+and their results in the next. Parts go back as they came, in order, with the signature where it
+was. A thought goes back if policy left it in: one with a signature always, one without (a mere
+summary, which the endpoint does not miss) unless the request asks for no thinking. The list only
+ever grows at its end: what a message becomes depends on nothing that follows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, assert_never
+
+from mull.dialects.gemini.calls import PART_KEYS
+from mull.neutral.blocks import (
+    Block,
+    MediaBlock,
+    OpaqueBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+)
+from mull.neutral.messages import Message
+from mull.neutral.request import Note
+
+__all__ = ["PLACEHOLDER", "ContentWriter"]
+
+PLACEHOLDER = "skip_thought_signature_validator"
+"""Google's own word for "this call was not yours": ai.google.dev thought signatures, questions."""
+SOURCE_FIELD = "thought"
+"""The field that thoughts come in here; details of any other are not keys of a part."""
+_SUMMARIES = "unsigned thoughts left out: the request asks for no thinking"
+
+Part = dict[str, Any]
+
+
+class ContentWriter:
+    """Writes the messages of one request.
+
+    `needs_signatures` is for models that refuse a step of the current turn whose first call is
+    unsigned. Such a step gets the placeholder in every turn, since a call must not change its
+    bytes when its turn has passed.
+    """
+
+    def __init__(self, *, needs_signatures: bool, thinks: bool) -> None:
+        self.contents: list[dict[str, Any]] = []
+        self._needs_signatures = needs_signatures
+        self._thinks = thinks
+        self._calls: dict[str, ToolCallBlock] = {}
+        self._placeholders = 0
+        self._left_out: dict[str, int] = {}
+
+    def write(self, messages: Iterable[Message]) -> None:
+        """Append the messages; what a person or a tool says is the user's, as is any system
+        message that stands between them."""
+        for message in messages:
+            if message.role == "assistant":
+                self._append("model", self._write_answer(message))
+            else:
+                self._append("user", [p for b in message.blocks for p in self._parts(b)])
+
+    def notes(self) -> list[Note]:
+        """What could not be sent as it is, and what was added."""
+        notes = [
+            Note("history", f"{count} {what}", warning=what != _SUMMARIES)
+            for what, count in self._left_out.items()
+        ]
+        if self._placeholders:
+            text = f"{self._placeholders} unsigned tool calls sent with {PLACEHOLDER} as signature"
+            notes.append(Note("history", text))
+        if self.contents and self.contents[-1]["role"] == "model":
+            text = "The request ends with the model's own words; newer models refuse that"
+            notes.append(Note("history", text, warning=True))
+        return notes
+
+    def _append(self, role: str, parts: list[Part]) -> None:
+        if not parts:
+            return
+        if self.contents and self.contents[-1]["role"] == role:
+            self.contents[-1]["parts"] += parts
+        else:
+            self.contents.append({"role": role, "parts": parts})
+
+    def _write_answer(self, message: Message) -> list[Part]:
+        calls = message.tool_calls
+        unsigned = not any(call.signature for call in calls)
+        missing = calls[0] if calls and unsigned and self._needs_signatures else None
+        parts: list[Part] = []
+        for block in message.blocks:
+            new = self._parts(block)
+            if block is missing:
+                new[0]["thoughtSignature"] = PLACEHOLDER
+                self._placeholders += 1
+            parts += new
+        return parts
+
+    def _parts(self, block: Block) -> list[Part]:
+        match block:
+            case TextBlock():
+                return _text_parts(block)
+            case ThinkingBlock():
+                return self._thought_parts(block)
+            case ToolCallBlock():
+                return [self._call_part(block)]
+            case ToolResultBlock():
+                return self._result_parts(block)
+            case MediaBlock():
+                return self._media_parts(block)
+            case OpaqueBlock():
+                return [block.data] if block.data else []
+            case _:
+                assert_never(block)
+
+    def _thought_parts(self, block: ThinkingBlock) -> list[Part]:
+        beside = block.details if block.source_field == SOURCE_FIELD else None
+        carried = block.signature or beside
+        if not block.thought.strip() and not carried:
+            if block.has_carrier:
+                self._leave_out("thoughts left out: only another API can read them")
+            return []
+        if not carried and not self._thinks:
+            self._leave_out(_SUMMARIES)
+            return []
+        part: Part = {"text": block.thought, "thought": True}
+        for extra in beside or []:
+            part = {**extra, **part}
+        return [_signed(part, block.signature)]
+
+    def _call_part(self, block: ToolCallBlock) -> Part:
+        self._calls[block.id] = block
+        if not block.input and (block.arguments or "").replace(" ", "") not in ("", "{}"):
+            self._leave_out("tool calls sent without their arguments: they are no JSON object")
+        extra = dict(block.extra or {})
+        beside = extra.pop(PART_KEYS, None) or {}
+        call = {**extra, "name": block.name, "args": block.input}
+        return _signed({**beside, "functionCall": call}, block.signature)
+
+    def _result_parts(self, block: ToolResultBlock) -> list[Part]:
+        call = self._calls.get(block.call_id)
+        key = "error" if block.is_error else "result"
+        result: Part = {
+            "name": call.name if call else block.call_id,
+            "response": {key: block.output},
+        }
+        if call and call.extra and "id" in call.extra:
+            result["id"] = call.extra["id"]
+        media = [part for one in block.media for part in self._media_parts(one)]
+        if media and self._needs_signatures:  # the models that sign also take media in a result
+            result["parts"], media = media, []
+        return [{"functionResponse": result}, *media]
+
+    def _media_parts(self, block: MediaBlock) -> list[Part]:
+        if block.data is not None:
+            return [{"inlineData": {"mimeType": block.media_type, "data": block.data}}]
+        if block.url is None:
+            self._leave_out("media left out: neither data nor an address")
+            return []
+        head, comma, data = block.url.partition(",")
+        if comma and head.startswith("data:") and head.endswith(";base64"):
+            kind = head[len("data:") : -len(";base64")].partition(";")[0] or block.media_type
+            return [{"inlineData": {"mimeType": kind, "data": data}}]
+        return [{"fileData": {"mimeType": block.media_type, "fileUri": block.url}}]
+
+    def _leave_out(self, what: str) -> None:
+        self._left_out[what] = self._left_out.get(what, 0) + 1
+
+
+def _text_parts(block: TextBlock) -> list[Part]:
+    if not block.text and not block.signature and not block.extra:
+        return []
+    return [_signed({**(block.extra or {}), "text": block.text}, block.signature)]
+
+
+def _signed(part: Part, signature: str | None) -> Part:
+    """The signature stands on the part, beside the call (thClaws/thClaws#65)."""
+    if signature:
+        part["thoughtSignature"] = signature
+    return part

@@ -1,0 +1,184 @@
+"""What the chunks of a Gemini answer mean.
+
+Every chunk is a whole response with a few more parts, so one rule holds for streams and for whole
+responses: the same parts in the same order give the same blocks. Neighbouring parts of plain text
+are one block, and so are neighbouring thoughts; a part with a signature is a block of its own,
+because a signed part must go back neither merged nor split (ai.google.dev thought signatures).
+That includes the part without text that often ends a stream and only carries the signature.
+
+`thought: true` alone makes a part a thought; a signature does not. Parts that are neither text nor
+a function call (images, code, server-side tools, whatever comes next) are kept as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mull.dialects.gemini.calls import CallReader, signature_of
+from mull.dialects.gemini.outcome import read_block, read_error, read_finish, read_usage
+from mull.neutral.events import (
+    BlockEnded,
+    Event,
+    Failed,
+    Finished,
+    OpaqueReceived,
+    Started,
+    TextDelta,
+    ThinkingCarrier,
+    ThinkingDelta,
+    UsageReported,
+    Warned,
+)
+from mull.neutral.target import Target
+
+__all__ = ["ChunkInterpreter"]
+
+_SOURCE = "thought"
+_TEXT_KEYS = frozenset({"text", "thought", "thoughtSignature"})
+_UNSIGNED_KEYS = frozenset({"text", "thought"})
+_UNSAID = "FINISH_REASON_UNSPECIFIED"
+
+
+class ChunkInterpreter:
+    """Reads one answer. Thoughts have one place here, so there is no field to choose."""
+
+    def __init__(self, target: Target, field_name: str | None = None) -> None:
+        self._calls = CallReader()
+        self._started = False
+        self._answered = False
+        self._failed = False
+        self._has_others = False
+        self._blocked: tuple[Finished, Warned] | None = None
+        self._reason: str | None = None
+        self._reason_said: Any = None
+        self._counts: dict[str, Any] = {}
+
+    def take(self, event: str | None, value: Any) -> list[Event]:
+        """Events of one chunk; its counts wait for the end, where the last ones hold."""
+        if type(value) is not dict:
+            return [_unreadable("a chunk", value)]
+        out: list[Event] = []
+        candidates = value.get("candidates")
+        if candidates is None and isinstance(value.get("response"), dict):
+            value = value["response"]  # Code Assist wraps every chunk
+            candidates = value.get("candidates")
+        if not self._started:
+            self._start(value, out)
+        if candidates:
+            for candidate in candidates if type(candidates) is list else [candidates]:
+                self._take_candidate(candidate, out)
+        else:
+            self._blocked = read_block(value.get("promptFeedback")) or self._blocked
+        if counts := value.get("usageMetadata"):
+            self._count(counts)
+        if error := value.get("error"):
+            self._failed = True
+            out.append(read_error(error))
+        return out
+
+    def whole(self, value: Any) -> list[Event]:
+        """Events of one whole response."""
+        return self.take(None, value) + self.end(True)
+
+    def end(self, done: bool) -> list[Event]:
+        """The end; only a finish reason, or a stream that says it is done, makes it a good one."""
+        out = self._calls.close()
+        if usage := read_usage(self._counts):
+            out.append(UsageReported(usage))
+        if self._failed:
+            return out
+        if self._blocked is not None:
+            return [*out, *reversed(self._blocked)]
+        if self._reason is not None or (done and self._answered):
+            has_calls = self._calls.count > 0
+            finished, warned = read_finish(self._reason, self._reason_said, has_calls=has_calls)
+            return [*out, *([warned] if warned else []), finished]
+        said = "the answer ended without a finish reason" if self._answered else "no answer came"
+        return [*out, Failed(said, "incomplete", "interrupted")]
+
+    def _start(self, value: dict[str, Any], out: list[Event]) -> None:
+        given, model = value.get("responseId"), value.get("modelVersion")
+        self._started = True
+        self._calls.response_id = given if isinstance(given, str) else None
+        out.append(Started(self._calls.response_id, model if isinstance(model, str) else None))
+
+    def _take_candidate(self, candidate: Any, out: list[Event]) -> None:
+        if type(candidate) is not dict:
+            return
+        if candidate.get("index"):
+            self._leave_out_candidate(out)
+            return
+        self._answered = True
+        if content := candidate.get("content"):
+            parts = content.get("parts") if type(content) is dict else content
+            for part in parts if type(parts) is list else [parts]:
+                self._take_part(part, out)
+        reason = candidate.get("finishReason")
+        if reason and type(reason) is str and reason != _UNSAID:
+            self._reason, self._reason_said = reason, candidate.get("finishMessage")
+
+    def _leave_out_candidate(self, out: list[Event]) -> None:
+        """Only one answer is ever asked for; a second is told of once."""
+        if not self._has_others:
+            self._has_others = True
+            out.append(Warned("candidates", "the provider gave several answers: the first is kept"))
+
+    def _take_part(self, part: Any, out: list[Event]) -> None:
+        """Nearly all parts are a piece of text or of a thought and nothing else."""
+        if type(part) is dict and not self._calls.is_open:
+            text = part.get("text")
+            if type(text) is str:
+                if len(part) == 1:
+                    if text:
+                        out.append(TextDelta(text))
+                    return
+                if len(part) == 2 and part.get("thought") is True:
+                    out.append(ThinkingDelta(text, None, _SOURCE, "summary"))
+                    return
+        self._take_other(part, out)
+
+    def _take_other(self, part: Any, out: list[Event]) -> None:
+        if type(part) is not dict:
+            if part is not None:
+                out.append(_unreadable("a part", part))
+            return
+        text = part.get("text")
+        if part.get("functionCall") is not None:
+            if text and isinstance(text, str):  # two kinds in one part: neither may be lost
+                self._take_part({"text": text, "thought": bool(part.get("thought"))}, out)
+                part = {k: v for k, v in part.items() if k not in ("text", "thought")}
+            out += self._calls.read(part)
+            return
+        out += self._calls.close()
+        if isinstance(text, str) or not any(
+            v for k, v in part.items() if k not in ("thought", "thoughtSignature")
+        ):
+            out += _read_text(part, text or "")
+        else:
+            out.append(OpaqueReceived(part))
+
+    def _count(self, counts: Any) -> None:
+        if isinstance(counts, dict):
+            if None in counts.values():
+                counts = {name: count for name, count in counts.items() if count is not None}
+            self._counts.update(counts)
+
+
+def _read_text(part: dict[str, Any], text: str) -> list[Event]:
+    """Text or a thought with more than its text: signed parts stand alone, others join."""
+    signature = signature_of(part)
+    read = _TEXT_KEYS if signature else _UNSIGNED_KEYS
+    extra = {k: v for k, v in part.items() if k not in read and v is not None and v != ""} or None
+    events: list[Event] = []
+    if part.get("thought"):
+        events.append(ThinkingDelta(text, None, _SOURCE, "summary"))
+        if signature or extra:
+            details = [extra] if extra else None
+            events.append(ThinkingCarrier(signature=signature, details=details))
+    elif text or signature or extra:
+        events.append(TextDelta(text, None, signature, extra))
+    return [BlockEnded(), *events, BlockEnded()] if signature else events
+
+
+def _unreadable(what: str, value: Any) -> Warned:
+    return Warned("unreadable", f"{what} that is no object was left out: {value!r:.80}")

@@ -1,0 +1,114 @@
+"""One request to generateContent or streamGenerateContent.
+
+The model stands in the path, not in the body. Tools go as `parametersJsonSchema`, which takes any
+JSON schema as it is, where `parameters` takes a part of OpenAPI's and refuses the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mull.dialects.body import dump, merge
+from mull.dialects.gemini.contents import ContentWriter
+from mull.neutral.blocks import TextBlock
+from mull.neutral.messages import Message
+from mull.neutral.request import Note, Request, Tool, ToolChoice, WireRequest
+from mull.neutral.target import Target
+from mull.neutral.thinking import write_thinking
+
+__all__ = ["encode_request"]
+
+_PATH = "/models/{model}:{method}"
+_MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY", "any": "ANY"}
+
+
+def encode_request(request: Request, target: Target) -> WireRequest:
+    """The request as it goes out, without any key."""
+    plan = request.thinking
+    writer = ContentWriter(
+        needs_signatures=target.compat.thinking_writer == "gemini-level",
+        thinks=plan.state != "off",
+    )
+    system, messages = _split_system(request)
+    writer.write(messages)
+    body: dict[str, Any] = {"contents": writer.contents}
+    if system:
+        body["systemInstruction"] = {"parts": [{"text": text} for text in system]}
+    notes = writer.notes()
+    if request.tools:
+        body["tools"] = [{"functionDeclarations": [_declare(tool) for tool in request.tools]}]
+    if request.tool_choice is not None:
+        merge(body, _choose(request.tool_choice, request.tools, notes))
+    merge(body, _generation(request), write_thinking(plan))
+    if request.keep_thinking and plan.state in ("default", "on"):
+        merge(body, target.compat.keep_thinking)
+    merge(body, target.compat.extra_body)
+    return WireRequest(
+        path=_path(target, stream=request.stream),
+        body=dump(body),
+        headers={
+            "content-type": "application/json",
+            "accept": "text/event-stream" if request.stream else "application/json",
+        },
+        notes=tuple(notes),
+    )
+
+
+def _path(target: Target, *, stream: bool) -> str:
+    model = target.model.removeprefix("models/")
+    method = "streamGenerateContent?alt=sse" if stream else "generateContent"
+    given = target.compat.path
+    if given is None:
+        given = "/{model}:{method}" if model.startswith("tunedModels/") else _PATH
+    return given.replace("{model}", model).replace("{method}", method)
+
+
+def _split_system(request: Request) -> tuple[list[str], Sequence[Message]]:
+    """The instruction, and the messages after it; a system message further on stays in place."""
+    messages = request.messages
+    start = next((at for at, m in enumerate(messages) if m.role != "system"), len(messages))
+    spoken = [request.system]
+    for message in messages[:start]:
+        spoken += [block.text for block in message.blocks if isinstance(block, TextBlock)]
+    return [text for text in spoken if text], messages[start:]
+
+
+def _declare(tool: Tool) -> dict[str, Any]:
+    declared: dict[str, Any] = {"name": tool.name, "description": tool.description}
+    if tool.parameters:
+        declared["parametersJsonSchema"] = tool.parameters
+    return declared
+
+
+def _choose(choice: ToolChoice, tools: Sequence[Tool], notes: list[Note]) -> dict[str, Any]:
+    """`toolConfig`; a choice by name may be spelled as any of the APIs spell it."""
+    if not tools:
+        if choice != "none":
+            notes.append(Note("toolChoice", "not sent: the request has no tools"))
+        return {}
+    if isinstance(choice, str):
+        return _calling({"mode": _MODES[choice]})
+    if "mode" in choice:
+        return _calling(choice)
+    inner = choice.get("function")
+    name = choice.get("name") or (inner.get("name") if isinstance(inner, dict) else None)
+    if name:
+        return _calling({"mode": "ANY", "allowedFunctionNames": [name]})
+    if (mode := _MODES.get(str(choice.get("type")))) is not None:
+        return _calling({"mode": mode})
+    notes.append(Note("toolChoice", f"not sent: {choice} names no tool", warning=True))
+    return {}
+
+
+def _calling(config: dict[str, Any]) -> dict[str, Any]:
+    return {"toolConfig": {"functionCallingConfig": config}}
+
+
+def _generation(request: Request) -> dict[str, Any]:
+    config: dict[str, Any] = {}
+    if request.max_tokens is not None:
+        config["maxOutputTokens"] = request.max_tokens
+    if request.temperature is not None:
+        config["temperature"] = request.temperature
+    return {"generationConfig": config} if config else {}

@@ -1,0 +1,178 @@
+"""Which tool call a piece belongs to.
+
+A known id decides, then a new id opens a call, then the index; without either the piece belongs
+to the call that is open. Servers repeat index 0 for every call, send the tail of a call under
+another index, or leave index and id out (apache/maka#1976, agno-agi/agno#8879).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from mull.neutral.events import Event, ToolCallDelta
+
+__all__ = ["Calls"]
+
+_ENVELOPE = frozenset({"index", "id", "type", "function"})
+_FUNCTION = frozenset({"name", "arguments"})
+_encode = msgspec.json.Encoder().encode
+
+
+class _Call:
+    __slots__ = ("bare_text", "id", "key", "name")
+
+    def __init__(self, key: int) -> None:
+        self.key = key
+        self.id: str | None = None
+        self.name: str | None = None
+        self.bare_text = ""
+
+
+class Calls:
+    """The calls of one answer."""
+
+    def __init__(self) -> None:
+        self._calls: list[_Call] = []
+        self._by_id: dict[str, _Call] = {}
+        self._by_index: dict[int, _Call] = {}
+        self._inline: dict[int, _Call] = {}
+        self._open: _Call | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._calls)
+
+    def add(self, pieces: list[Any], out: list[Event]) -> None:
+        """Say what the pieces of one delta add."""
+        touched: set[int] = set()
+        for piece in pieces:
+            if isinstance(piece, dict) and not self._goes_on(piece, out):
+                self._piece(piece, touched, out)
+
+    def _goes_on(self, piece: dict[str, Any], out: list[Event]) -> bool:
+        """Say the usual piece: more arguments for a known index, and nothing else."""
+        index, function = piece.get("index"), piece.get("function")
+        if len(piece) != 2 or type(index) is not int or type(function) is not dict:
+            return False
+        call, arguments = self._by_index.get(index), function.get("arguments")
+        if call is None or len(function) != 1 or type(arguments) is not str:
+            return False
+        self._open = call
+        if arguments:
+            out.append(ToolCallDelta(call.key, None, None, arguments))
+        return True
+
+    def add_legacy(self, function: dict[str, Any], out: list[Event]) -> None:
+        """The one call of the API before there were tools."""
+        self.add([{"index": 0, "function": function}], out)
+
+    def add_inline(
+        self, block: int, name: str | None, id_: str | None, text: str, out: list[Event]
+    ) -> None:
+        """A piece of a call that the model wrote into its text."""
+        call, opening = self._inline.get(block), name
+        if call is None:
+            call = self._inline[block] = self._new()
+            call.name, call.id = name, id_
+        else:
+            opening = id_ = None
+        if text or opening or id_:
+            out.append(ToolCallDelta(call.key, id_, opening, text))
+
+    def _piece(self, piece: dict[str, Any], touched: set[int], out: list[Event]) -> None:
+        function = piece.get("function")
+        if not isinstance(function, dict):
+            function = {}
+        index = piece.get("index")
+        index = index if isinstance(index, int) else None
+        id_, name = _word(piece.get("id")), _word(function.get("name"))
+        arguments = _arguments(function.get("arguments"))
+        if not (id_ or name or arguments or self._calls):
+            return
+        before = len(self._calls)
+        call = self._find(id_, index, name, touched)
+        is_new = len(self._calls) > before
+        if index is not None:
+            self._by_index[index] = call
+        self._open = call
+        touched.add(call.key)
+        new_id = id_ if call.id is None else None
+        new_name = name if call.name is None else None
+        if new_id:
+            call.id = new_id
+            self._by_id[new_id] = call
+        call.name = call.name or new_name
+        if id_ is None and index is None:
+            call.bare_text += arguments
+        extra = _extra(piece, function)
+        if is_new or arguments or new_id or new_name or extra:
+            out.append(ToolCallDelta(call.key, new_id, new_name, arguments, None, extra))
+
+    def _find(
+        self, id_: str | None, index: int | None, name: str | None, touched: set[int]
+    ) -> _Call:
+        at_index = None if index is None else self._by_index.get(index)
+        if id_ is not None:
+            known = self._by_id.get(id_)
+            if known is None and at_index is not None and at_index.id is None:
+                known = at_index
+            return known or self._new()
+        if at_index is not None:
+            return self._new() if name and at_index.name not in (None, name) else at_index
+        if self._open is None:
+            return self._new()
+        if name and self._is_another(name, index, touched):
+            return self._new()
+        return self._open
+
+    def _is_another(self, name: str, index: int | None, touched: set[int]) -> bool:
+        """Whether a name without id at a place not seen before opens a call, or belongs to the
+        open one, which may lack a name or have its own repeated."""
+        held = self._open
+        if held is None or held.name is None:
+            return held is None
+        if index is not None or held.name != name:
+            return True
+        return held.key in touched or _is_complete(held.bare_text)
+
+    def _new(self) -> _Call:
+        call = _Call(len(self._calls))
+        self._calls.append(call)
+        return call
+
+
+def _word(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _arguments(value: Any) -> str:
+    """The text of the arguments; some servers send the object itself."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else _encode(value).decode()
+
+
+def _is_complete(text: str) -> bool:
+    try:
+        msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return False
+    return True
+
+
+def _extra(piece: dict[str, Any], function: dict[str, Any]) -> dict[str, Any] | None:
+    """What the wire says beside what mull knows, to be echoed to the same origin.
+
+    Google's thought signatures travel this way (earendil-works/pi#3234).
+    """
+    if piece.keys() <= _ENVELOPE and function.keys() <= _FUNCTION:
+        kind = piece.get("type")
+        return None if kind in (None, "", "function") else {"type": kind}
+    extra = {k: v for k, v in piece.items() if k not in _ENVELOPE and v is not None}
+    if piece.get("type") not in (None, "", "function"):
+        extra["type"] = piece["type"]
+    more = {k: v for k, v in function.items() if k not in _FUNCTION and v is not None}
+    if more:
+        extra["function"] = more
+    return extra or None

@@ -1,0 +1,130 @@
+"""Chunks and whole responses of Chat Completions as events.
+
+This file knows choices, errors, usage and the end; what stands in a delta or message is read in
+`delta`. A stream ends with a finish reason or with `[DONE]`; either is enough, and reading goes
+on after the first, because usage may follow it. Nothing here ever raises for what a server sent.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mull.dialects.openai_chat.delta import DeltaReader
+from mull.dialects.openai_chat.finish import BROKEN, as_error, broken, stop_reason
+from mull.dialects.openai_chat.usage import find_usage, read_usage
+from mull.neutral.events import Event, Failed, Finished, Started, UsageReported, Warned
+from mull.neutral.target import Target
+
+__all__ = ["ChunkInterpreter"]
+
+
+class ChunkInterpreter:
+    """What the JSON of one answer means; `field_name` is the only reasoning field to read."""
+
+    def __init__(self, target: Target, field_name: str | None = None) -> None:
+        self._compat = target.compat
+        self._field_name = field_name
+        self._reader = DeltaReader(target.compat, field_name)
+        self._started = False
+        self._had_delta = False
+        self._warned = False
+        self._failed = False
+        self._reason: str | None = None
+        self._usage: dict[str, Any] | None = None
+
+    def take(self, event: str | None, value: Any) -> list[Event]:
+        """Events of one chunk."""
+        out: list[Event] = []
+        if type(value) is not dict:
+            return out
+        if not self._started:
+            self._start(value, out)
+        finished = False
+        choices = value.get("choices")
+        if type(choices) is list:
+            for choice in choices:
+                if type(choice) is not dict:
+                    continue
+                delta = choice.get("delta")
+                if type(delta) is dict and not choice.get("finish_reason"):
+                    if choice.get("index"):
+                        self._leave_out(out)
+                    else:
+                        self._had_delta = True
+                        self._reader.read(delta, out)
+                else:
+                    finished = self._choice(choice, out) or finished
+        if finished or not choices or value.get("usage"):
+            self._usage = find_usage(value) or self._usage
+        if not choices or event == "error" or value.get("error"):
+            self._fail(as_error(value, event), out)
+        return out
+
+    def whole(self, value: Any) -> list[Event]:
+        """Events of a whole response."""
+        self._reader = DeltaReader(self._compat, self._field_name, whole=True)
+        if not isinstance(value, dict):
+            return [Failed("the answer is not an object", "unreadable", body=value)]
+        out = self.take(None, value)
+        if not self._failed and not value.get("choices"):
+            self._fail(Failed("the answer has no choices", "no_choices", body=value), out)
+        return out + self.end(True)
+
+    def end(self, done: bool) -> list[Event]:
+        """Events of the end; `done` says that the stream said so itself."""
+        if not self._started and not done:
+            return []
+        out: list[Event] = []
+        self._reader.close(out)
+        if self._usage is not None:
+            out.append(UsageReported(read_usage(self._usage)))
+        if self._failed:
+            return out
+        if self._reason is None and not done:
+            text = "the stream ended before the answer did"
+            out.append(Failed(text, "incomplete", "interrupted"))
+        else:
+            calls, refused = bool(self._reader.calls), self._reader.refused
+            out.append(Finished(stop_reason(self._reason, calls=calls, refused=refused)))
+        return out
+
+    def _start(self, value: dict[str, Any], out: list[Event]) -> None:
+        self._started = True
+        id_, model = value.get("id"), value.get("model")
+        out.append(
+            Started(
+                id_ if isinstance(id_, str) else None, model if isinstance(model, str) else None
+            )
+        )
+
+    def _choice(self, choice: dict[str, Any], out: list[Event]) -> bool:
+        """Read one choice; whether it says why the answer ended."""
+        if choice.get("index"):
+            self._leave_out(out)
+            return False
+        delta = choice.get("delta")
+        if type(delta) is dict:
+            self._had_delta = True
+            self._reader.read(delta, out)
+        elif not self._had_delta and type(message := choice.get("message")) is dict:
+            self._reader.read(message, out)
+        reason = choice.get("finish_reason")
+        if not reason:
+            return False
+        if isinstance(reason, str):
+            if self._reason in (None, "stop"):
+                self._reason = reason
+            if reason in BROKEN and not self._failed:
+                self._fail(as_error(choice) or broken(reason), out)
+        return True
+
+    def _leave_out(self, out: list[Event]) -> None:
+        """Only one answer is ever asked for; a second one would be mixed into the first."""
+        if not self._warned:
+            self._warned = True
+            out.append(Warned("choices", "another answer beside the first was left out"))
+
+    def _fail(self, failed: Failed | None, out: list[Event]) -> None:
+        if failed is not None:
+            self._failed = True
+            out.append(failed)

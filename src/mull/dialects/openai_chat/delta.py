@@ -1,0 +1,259 @@
+"""One delta of a stream, or one whole message, as events.
+
+Reasoning comes first, then text, then calls, whatever order the keys stand in: a delta may hold
+the end of a thought and the beginning of the answer (BerriAI/litellm#27492). Of several reasoning
+fields one is read: the one that has delivered before, else the first in the endpoint's order that
+says something; mirrored text is thereby read once (MoonshotAI/kimi-code#3928). Whatever a field
+holds that is of no known type is passed over, never an error.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mull.dialects.openai_chat.calls import Calls
+from mull.dialects.openai_chat.details import Details, text_of
+from mull.dialects.openai_chat.segments import Segments
+from mull.dialects.tags import Piece, TagSplitter
+from mull.neutral.events import Event, Reclassified
+from mull.neutral.target import Compat
+
+__all__ = ["DeltaReader"]
+
+_DETAILS = "reasoning_details"
+_TEXT_MEMBERS = ("text", "output_text")
+
+
+class DeltaReader:
+    """Reads the deltas of one answer in order, or its one message."""
+
+    def __init__(self, compat: Compat, field_name: str | None, *, whole: bool = False) -> None:
+        self._order = (field_name,) if field_name else compat.reasoning_in
+        self._readable = frozenset(self._order)
+        self._reads_details = _DETAILS in self._readable
+        self._field: str | None = None
+        self._details = Details(whole=whole, cumulative=compat.cumulative)
+        self._segments = Segments(self._details)
+        self._tags = TagSplitter(
+            compat.tags,
+            starts_in_reasoning=compat.starts_in_reasoning,
+            anywhere=compat.tags_anywhere,
+        )
+        self._tag_block = 0
+        self._tagged = False
+        self._said: dict[str, str] | None = {} if compat.cumulative else None
+        self.calls = Calls()
+        self.refused = False
+
+    def read(self, delta: dict[str, Any], out: list[Event]) -> None:
+        """Say what this delta adds."""
+        content = calls = more = None
+        for name, part in delta.items():
+            if name == "content":
+                content = part
+            elif name == "tool_calls":
+                calls = part
+            elif part is not None and name != "role":
+                if more is None:
+                    more = {name: part}
+                else:
+                    more[name] = part
+        if more is not None and self._more(more, content, calls, out):
+            return
+        if content:
+            if type(content) is str and self._said is None:
+                self._pieces(self._tags.feed(content), out)
+            else:
+                self._content(content, out)
+        if calls:
+            self._call(calls, out)
+
+    def _more(self, more: dict[str, Any], content: Any, calls: Any, out: list[Event]) -> bool:
+        """What is neither text nor calls; whether those were said with it."""
+        field = self._field
+        if field in more and len(more) == 1 and self._said is None:
+            text = more[field]
+            if type(text) is str and text:
+                self._segments.think(text, field, out)
+                return False
+        if not self._readable.isdisjoint(more):
+            self._reason(more, out)
+        if self._readable.issuperset(more):
+            return False
+        self._rest(more, content, calls, out)
+        return True
+
+    def close(self, out: list[Event]) -> None:
+        """The end of the answer: what was held back, and every carrier."""
+        self._pieces(self._tags.close(), out)
+        self._segments.close(out)
+
+    def _reason(self, thoughts: dict[str, Any], out: list[Event]) -> None:
+        field, text = self._choose(thoughts)
+        if field is None:
+            self._promise_empty(thoughts)
+        elif field != self._field:
+            self._field = field
+            self._pieces(self._tags.disable(), out)
+        pieces = thoughts.get(_DETAILS) if self._reads_details else None
+        if not pieces or not isinstance(pieces, list):
+            if field is not None:
+                self._think(text, field, out)
+        elif field == _DETAILS:
+            run = self._segments.think_run()
+            self._segments.think(self._details.add(pieces, run), _DETAILS, out)
+        else:
+            if field is not None:
+                self._think(text, field, out)
+            self._details.add(pieces, self._segments.carry_run(out))
+
+    def _promise_empty(self, thoughts: dict[str, Any]) -> None:
+        for name in self._order:
+            if isinstance(thoughts.get(name), str):
+                self._segments.promise_empty(name)
+                return
+
+    def _choose(self, thoughts: dict[str, Any]) -> tuple[str | None, str]:
+        if self._field is not None:
+            text = _field_text(thoughts.get(self._field))
+            if text:
+                return self._field, text
+        for name in self._order:
+            text = _field_text(thoughts.get(name))
+            if text:
+                return name, text
+        return None, ""
+
+    def _think(self, text: str, field: str, out: list[Event]) -> None:
+        if self._said is not None:
+            text = self._suffix(field, text)
+        if text:
+            self._segments.think(text, field, out)
+
+    def _suffix(self, channel: str, text: str) -> str:
+        """What is new where every delta repeats all that came before."""
+        assert self._said is not None
+        before = self._said.get(channel, "")
+        if not text.startswith(before):
+            self._said[channel] = before + text
+            return text
+        self._said[channel] = text
+        return text[len(before) :]
+
+    def _content(self, content: Any, out: list[Event]) -> None:
+        if isinstance(content, list):
+            self._members(content, out)
+        elif isinstance(content, str):
+            if self._said is not None:
+                content = self._suffix("content", content)
+            self._pieces(self._tags.feed(content), out)
+
+    def _pieces(self, pieces: list[Piece], out: list[Event]) -> None:
+        segments = self._segments
+        for kind, text, name, id_, block in pieces:
+            if block != self._tag_block:
+                self._tag_block = block
+                segments.leave()
+            if kind == "text":
+                if text:
+                    segments.speak(text, out)
+            elif kind == "thinking":
+                self._tagged = True
+                segments.think(text, "think_tags", out)
+            elif kind == "tool_call":
+                segments.begin_answer("tool_call", out)
+                self.calls.add_inline(block, name, id_, text, out)
+            elif segments.last_text is None:
+                segments.think("", "think_tags", out)
+            else:
+                out.append(Reclassified(segments.last_text, "think_tags"))
+                segments.leave()
+
+    def _members(self, members: list[Any], out: list[Event]) -> None:
+        """Content as a list (Mistral): what is not known is kept, in place."""
+        self._pieces(self._tags.disable(), out)
+        for member in members:
+            if isinstance(member, str):
+                member = {"type": "text", "text": member}
+            if not isinstance(member, dict):
+                continue
+            kind, text = member.get("type"), member.get("text")
+            if kind == "thinking":
+                self._thinking_member(member, out)
+            elif kind in _TEXT_MEMBERS and isinstance(text, str):
+                if text:
+                    self._segments.speak(text, out)
+            else:
+                self._segments.keep(member, out)
+
+    def _thinking_member(self, member: dict[str, Any], out: list[Event]) -> None:
+        inner = member.get("thinking")
+        parts: list[str | dict[str, Any]] = []
+        for part in inner if isinstance(inner, list) else [inner]:
+            if isinstance(part, str):
+                parts.append(part)
+            elif isinstance(part, dict):
+                text = part.get("text")
+                is_text = part.get("type") == "text" and isinstance(text, str)
+                parts.append(text if is_text and len(part) == 2 else part)  # type: ignore[arg-type]
+        text = "".join(map(_field_text, parts))
+        signature = member.get("signature")
+        signature = signature if isinstance(signature, str) and signature else None
+        self._segments.think_members(parts, text, signature, out)
+
+    def _call(self, calls: Any, out: list[Event]) -> None:
+        if isinstance(calls, list):
+            if not self.calls:
+                # Text that was held back in case a mark comes stands before the call.
+                self._pieces(self._tags.disable(), out)
+            self._segments.begin_answer("tool_call", out)
+            self.calls.add(calls, out)
+
+    def _rest(self, rest: dict[str, Any], content: Any, calls: Any, out: list[Event]) -> None:
+        """A delta with keys beyond the usual ones."""
+        opaque = rest.get("reasoning_opaque")
+        if opaque and isinstance(opaque, str) and "reasoning_text" in self._readable:
+            self._segments.sign(opaque, out)
+        extra = rest.get("extra_content")
+        if isinstance(extra, dict) and isinstance(content, str | None):
+            self._marked(content or "", extra, out)
+        elif content:
+            self._content(content, out)
+        refusal = rest.get("refusal")
+        if refusal and isinstance(refusal, str):
+            self.refused = True
+            self._segments.refuse(refusal, out)
+        if calls:
+            self._call(calls, out)
+        function = rest.get("function_call")
+        if isinstance(function, dict) and function:
+            self._segments.begin_answer("tool_call", out)
+            self.calls.add_legacy(function, out)
+        if rest.get("images"):
+            self._segments.keep({"images": rest["images"]}, out)
+
+    def _marked(self, content: str, extra: dict[str, Any], out: list[Event]) -> None:
+        """Google's mark on content: it says that the text is a thought, or it is a carrier."""
+        google = extra.get("google")
+        thought = google.get("thought") if isinstance(google, dict) else None
+        if thought is not True:
+            self._pieces(self._tags.feed(content), out)
+            if extra != {"google": {"thought": thought}}:
+                self._segments.speak("", out, {"extra_content": extra})
+            return
+        pieces = self._tags.feed(content)
+        self._tagged = self._tagged or any(piece.kind == "thinking" for piece in pieces)
+        if self._tagged:
+            self._pieces(pieces, out)
+            return
+        for piece in pieces:
+            self._segments.think(piece.text, "extra_content", out)
+
+
+def _field_text(value: Any) -> str:
+    """The text of a reasoning field: a string, or a list of parts that hold text."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return text_of(value)
+    return "".join(map(_field_text, value)) if isinstance(value, list) else ""

@@ -1,0 +1,82 @@
+"""The body of a Chat Completions request.
+
+Everything about thinking was decided before; here it gets its place. What an endpoint names or
+wants differently is in its compat row, and what that row adds to the body comes last.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mull.dialects.body import dump, merge
+from mull.dialects.openai_chat.messages import MessageList
+from mull.dialects.openai_chat.reasoning import ReasoningRule
+from mull.neutral.request import Note, Request, Tool, ToolChoice, WireRequest
+from mull.neutral.target import Compat, Target
+from mull.neutral.thinking import write_thinking
+
+__all__ = ["encode_request"]
+
+PATH = "/chat/completions"
+
+
+def encode_request(request: Request, target: Target) -> WireRequest:
+    """The request as the target's endpoint takes it, without any key."""
+    compat = target.compat
+    thinks = request.thinking.state in ("default", "on")
+    notes: list[Note] = []
+    stream = request.stream
+    if compat.thinking_needs_stream and thinks and not stream:
+        stream = True
+        notes.append(Note("stream", "streamed all the same: the endpoint thinks in streams only"))
+    history = MessageList(ReasoningRule(request, compat))
+    if request.system:
+        history.add_system(request.system)
+    for message in request.messages:
+        history.add(message)
+    body: dict[str, Any] = {"model": target.model, "messages": history.messages}
+    body |= _options(request, compat, notes)
+    body["stream"] = stream
+    if stream and compat.stream_usage:
+        body["stream_options"] = {"include_usage": True}
+    keep = compat.keep_thinking if request.keep_thinking and thinks else None
+    merge(body, write_thinking(request.thinking), keep, compat.extra_body)
+    accept = "text/event-stream" if stream else "application/json"
+    return WireRequest(
+        path=compat.path or PATH,
+        body=dump(body),
+        headers={"content-type": "application/json", "accept": accept},
+        notes=(*notes, *history.notes()),
+    )
+
+
+def _options(request: Request, compat: Compat, notes: list[Note]) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    if request.tools:
+        options["tools"] = [_tool(tool) for tool in request.tools]
+        if request.tool_choice is not None:
+            options["tool_choice"] = _tool_choice(request.tool_choice)
+    elif request.tool_choice is not None:
+        notes.append(Note("toolChoice", "tool choice not sent: there are no tools"))
+    if request.max_tokens is not None:
+        options[compat.max_tokens_field] = request.max_tokens
+    if request.temperature is not None:
+        options["temperature"] = request.temperature
+    return options
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    function: dict[str, Any] = {"name": tool.name}
+    if tool.description:
+        function["description"] = tool.description
+    function["parameters"] = tool.parameters or {"type": "object", "properties": {}}
+    return {"type": "function", "function": function}
+
+
+def _tool_choice(choice: ToolChoice) -> Any:
+    """A named tool in this API's shape; a shape of its own passes as it is."""
+    if isinstance(choice, dict) and "function" not in choice:
+        name = choice.get("name")
+        if isinstance(name, str):
+            return {"type": "function", "function": {"name": name}}
+    return choice

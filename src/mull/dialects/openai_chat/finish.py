@@ -1,0 +1,85 @@
+"""Why an answer ended: the many words servers have for it, and the errors they write instead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mull.neutral.events import Failed
+from mull.neutral.messages import Status
+
+__all__ = ["BROKEN", "as_error", "broken", "stop_reason"]
+
+_WORDS = {
+    "stop": "stop",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "eos": "stop",
+    "eos_token": "stop",
+    "tool_calls": "tool_calls",
+    "tool_call": "tool_calls",
+    "tool_use": "tool_calls",
+    "function_call": "tool_calls",
+    "length": "length",
+    "max_tokens": "length",
+    "max_output_tokens": "length",
+    "model_length": "length",
+    "model_context_window_exceeded": "length",
+    "content_filter": "content_filter",
+    "safety": "content_filter",
+    "sensitive": "content_filter",
+    "refusal": "refusal",
+}
+BROKEN = frozenset({"error", "network_error", "insufficient_system_resource", "abort"})
+"""Words for an answer that the server could not finish."""
+
+_CUT = frozenset({"length", "content_filter", "refusal"})
+"""Reasons that stand even where calls came: the last of them may be cut short."""
+
+
+def stop_reason(word: str | None, *, calls: bool, refused: bool) -> str | None:
+    """The canonical reason; a provider's own word where there is none."""
+    reason = _WORDS.get(word.lower().replace("-", "_"), word) if word else None
+    if refused and reason in (None, "stop"):
+        return "refusal"
+    if calls and reason not in _CUT:
+        # Some servers say `stop`, or an empty word, although they call (microclaw/microclaw#230).
+        return "tool_calls"
+    return reason
+
+
+def broken(word: str) -> Failed:
+    """The end of an answer that the server says it could not finish."""
+    status: Status = "error" if word == "error" else "interrupted"
+    return Failed(f"the provider ended the answer early: {word}", word, status)
+
+
+def as_error(value: dict[str, Any], event: str | None = None) -> Failed | None:
+    """The error that a chunk or response holds in place of an answer, or beside it."""
+    error = value.get("error")
+    if not error:
+        error = _unwrapped(value, event)
+    if not error:
+        return None
+    if not isinstance(error, dict):
+        return Failed(str(error), None, body=value)
+    text = error.get("message") or error.get("detail") or error.get("msg")
+    code = error.get("code")
+    if code is None or code == "":
+        code = error.get("type")
+    return Failed(
+        text if isinstance(text, str) else str(text or error),
+        None if code is None else str(code),
+        body=value,
+    )
+
+
+def _unwrapped(value: dict[str, Any], event: str | None) -> Any:
+    """Errors that are not under `error`: named by the stream, by vLLM, MiniMax or FastAPI."""
+    if event == "error" or value.get("object") == "error":
+        return value
+    if value.get("choices"):
+        return None
+    state = value.get("base_resp")
+    if isinstance(state, dict) and state.get("status_code"):
+        return {"message": state.get("status_msg"), "code": state["status_code"]}
+    return None if "choices" in value else value.get("detail")

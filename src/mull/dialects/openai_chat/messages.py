@@ -1,0 +1,242 @@
+"""The message list of a request.
+
+Each message is written by itself, from what came before it and never from what follows, so that
+a longer history begins with the very bytes of a shorter one and the endpoint's cache holds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, assert_never
+
+import msgspec
+
+from mull.dialects.openai_chat.reasoning import IN_CONTENT, ReasoningFields, ReasoningRule
+from mull.neutral.blocks import (
+    Block,
+    MediaBlock,
+    OpaqueBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+)
+from mull.neutral.messages import Message
+from mull.neutral.request import Note
+
+__all__ = ["MessageList"]
+
+_encode = msgspec.json.Encoder().encode
+_SOUNDS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+_LEFT_OUT = {
+    "thinking": ("reasoning", "{n} thoughts not sent: the endpoint takes none back in this form"),
+    "media": ("media", "{n} attachments not sent: this API has no place for them"),
+    "opaque": ("history", "{n} parts of a kind that this API does not take back not sent"),
+    "empty": ("history", "{n} empty answers not sent"),
+}
+
+
+class MessageList:
+    """Writes messages in order; `notes` tell what had to be left out."""
+
+    def __init__(self, rule: ReasoningRule) -> None:
+        self._rule = rule
+        self._compat = rule.compat
+        self.messages: list[dict[str, Any]] = []
+        self._left_out: Counter[str] = Counter()
+        self._unnamed: list[str] = []
+        self._calls = 0
+
+    def add_system(self, text: str) -> None:
+        """The prompt, or an instruction in the middle of a conversation."""
+        self.messages.append({"role": self._compat.system_role, "content": text})
+
+    def add(self, message: Message) -> None:
+        """Write one message, or several where it holds results of tools."""
+        results = [block for block in message.blocks if isinstance(block, ToolResultBlock)]
+        for result in results:
+            self._add_result(result)
+        if message.role == "assistant":
+            self._add_assistant(message)
+        elif message.role == "system":
+            self.add_system("\n\n".join(b.text for b in message.blocks if isinstance(b, TextBlock)))
+        elif message.role == "user" and (len(results) < len(message.blocks) or not results):
+            self.messages.append({"role": "user", "content": self._content(message.blocks)})
+
+    def notes(self) -> list[Note]:
+        """What the endpoint does not get."""
+        notes = [
+            Note(about, text.format(n=self._left_out[kind]), warning=kind == "media")
+            for kind, (about, text) in _LEFT_OUT.items()
+            if self._left_out[kind]
+        ]
+        if self.messages and self.messages[-1]["role"] == "assistant":
+            text = "the request ends with an answer: the endpoint will go on with it, or refuse"
+            notes.append(Note("history", text, warning=True))
+        return notes
+
+    def _add_result(self, block: ToolResultBlock) -> None:
+        call_id = block.call_id
+        if not call_id and self._unnamed:
+            call_id = self._unnamed.pop(0)
+        self._left_out["media"] += len(block.media)
+        self.messages.append({"role": "tool", "tool_call_id": call_id, "content": block.output})
+
+    def _content(self, blocks: Sequence[Block]) -> str | list[dict[str, Any]]:
+        """A user's content: plain text goes as a plain string, which every server takes."""
+        parts: list[dict[str, Any]] = []
+        for block in blocks:
+            if isinstance(block, TextBlock):
+                parts.append({"type": "text", "text": block.text})
+            elif isinstance(block, MediaBlock):
+                part = _media(block)
+                parts += [part] if part else []
+                self._left_out["media"] += part is None
+            elif not isinstance(block, ToolResultBlock):
+                self._left_out["opaque"] += 1
+        if not parts:
+            return ""
+        if len(parts) == 1 and parts[0]["type"] == "text":
+            text: str = parts[0]["text"]
+            return text
+        return parts
+
+    def _add_assistant(self, message: Message) -> None:
+        answer = _Answer(self._rule, self._left_out)
+        self._unnamed = []
+        for block in message.blocks:
+            answer.add(block)
+        calls = [self._call(call) for call in message.tool_calls]
+        if answer.is_empty and not calls:
+            # An answer of nothing would be taken for a prefill (ggml-org/llama.cpp#20861).
+            self._left_out["empty"] += 1
+            return
+        written: dict[str, Any] = {"role": "assistant", "content": answer.content()}
+        if calls and not written["content"]:
+            written["content"] = self._compat.empty_content
+        written |= answer.keys(has_calls=bool(calls))
+        if calls:
+            written["tool_calls"] = calls
+        self.messages.append(written)
+
+    def _call(self, block: ToolCallBlock) -> dict[str, Any]:
+        self._calls += 1
+        call_id = block.id
+        if not call_id:
+            call_id = f"call_{self._calls}"
+            self._unnamed.append(call_id)
+        arguments = _encode(block.input).decode() if block.arguments is None else block.arguments
+        extra = dict(block.extra or {})
+        function = {"name": block.name, "arguments": arguments, **extra.pop("function", {})}
+        call: dict[str, Any] = {"id": call_id, "type": "function", "function": function, **extra}
+        if call["type"] != "function" and not block.name:
+            del call["function"]
+        return call
+
+
+class _Answer:
+    """The content of one assistant's message, and the keys beside it."""
+
+    def __init__(self, rule: ReasoningRule, left_out: Counter[str]) -> None:
+        self._rule = rule
+        self._left_out = left_out
+        self._parts: list[dict[str, Any]] = []
+        self._fields = ReasoningFields(rule)
+        self._keys: dict[str, Any] = {}
+        self._thought = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it says nothing that an endpoint would take for an answer."""
+        return not self._parts and not self._keys
+
+    def add(self, block: Block) -> None:
+        match block:
+            case TextBlock():
+                self._add_text(block)
+            case ThinkingBlock():
+                self._add_thinking(block)
+            case OpaqueBlock():
+                if isinstance(block.data.get("type"), str):
+                    self._parts.append(block.data)
+                else:
+                    self._left_out["opaque"] += 1
+            case MediaBlock():
+                self._left_out["media"] += 1
+            case ToolCallBlock() | ToolResultBlock():
+                pass
+            case _:
+                assert_never(block)
+
+    def content(self) -> str | list[dict[str, Any]]:
+        """Plain text where all of it is text, else the list in wire order."""
+        if all(part["type"] == "text" for part in self._parts):
+            return "".join(part["text"] for part in self._parts)
+        return self._parts
+
+    def keys(self, *, has_calls: bool) -> dict[str, Any]:
+        """What stands beside the content: reasoning or its filler, and what was kept."""
+        keys = dict(self._fields.keys())
+        if not keys and not self._thought:
+            filler = self._rule.filler(has_calls=has_calls)
+            keys = dict([filler]) if filler else {}
+        return keys | self._keys
+
+    def _add_text(self, block: TextBlock) -> None:
+        extra = dict(block.extra or {})
+        if extra.pop("refusal", False):
+            self._keys["refusal"] = self._keys.get("refusal", "") + block.text
+        else:
+            self._say(block.text)
+        self._keys |= extra
+
+    def _say(self, text: str) -> None:
+        if not text:
+            return
+        if self._parts and self._parts[-1]["type"] == "text":
+            text = self._parts.pop()["text"] + text
+        self._parts.append({"type": "text", "text": text})
+
+    def _add_thinking(self, block: ThinkingBlock) -> None:
+        place = self._rule.place_of(block)
+        if place is None:
+            self._left_out["thinking"] += not block.is_blank
+        elif place not in IN_CONTENT:
+            self._fields.add(block, place)
+        elif block.thought or block.has_carrier:
+            self._thought = True
+            if place == "think_tags":
+                self._say(_tagged(block.thought, self._rule))
+            else:
+                self._parts.append(_member(block))
+
+
+def _tagged(thought: str, rule: ReasoningRule) -> str:
+    """A thought inside the text, in the marks it came in."""
+    opener, closer = rule.compat.tags[0] if rule.compat.tags else ("<think>", "</think>")
+    # Where the prompt holds the opening mark, the answer never had it.
+    return f"{'' if rule.compat.starts_in_reasoning else opener}{thought}{closer}"
+
+
+def _member(block: ThinkingBlock) -> dict[str, Any]:
+    inner = block.details or [{"type": "text", "text": block.thought}]
+    member: dict[str, Any] = {"type": "thinking", "thinking": inner}
+    if block.signature:
+        member["signature"] = block.signature
+    return member
+
+
+def _media(block: MediaBlock) -> dict[str, Any] | None:
+    kind = block.media_type.partition("/")[0]
+    url = block.url if block.data is None else f"data:{block.media_type};base64,{block.data}"
+    if url is None:
+        return None
+    if kind == "image":
+        return {"type": "image_url", "image_url": {"url": url}}
+    if block.data is None:
+        return None
+    if block.media_type in _SOUNDS:
+        sound = {"data": block.data, "format": _SOUNDS[block.media_type]}
+        return {"type": "input_audio", "input_audio": sound}
+    return {"type": "file", "file": {"filename": block.name or "file", "file_data": url}}

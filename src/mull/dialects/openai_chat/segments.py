@@ -1,0 +1,166 @@
+"""Which block each piece of an answer belongs to.
+
+This wire names no blocks: a block is a run of pieces of one kind, and the next kind opens the
+next block. Thinking that carries something (a signature, details) is remembered by its key, so
+that the carrier can follow at the end without tearing the text that is open by then.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mull.dialects.openai_chat.details import Details
+from mull.neutral.blocks import ThinkingKind
+from mull.neutral.events import Event, OpaqueReceived, TextDelta, ThinkingCarrier, ThinkingDelta
+
+__all__ = ["Segments"]
+
+
+class Segments:
+    """Says the pieces of one answer as events, each with the key of its block."""
+
+    def __init__(self, details: Details) -> None:
+        self._details = details
+        self._kind = ""
+        self._key = -1
+        self._count = -1
+        self._run: int | None = None
+        self._empty: str | None = None
+        self._spoke = False
+        self.last_text: int | None = None
+        self._signatures: dict[int, str] = {}
+        self._members: dict[int, list[str | dict[str, Any]]] = {}
+
+    def think_run(self) -> int:
+        """The key of the run of reasoning that is open, or is opened now."""
+        if self._kind != "thinking":
+            self._open("thinking")
+            self._run = self._key
+        return self._key
+
+    def think(self, text: str, field: str, out: list[Event]) -> int:
+        """A piece of reasoning; the key of its run."""
+        key = self._key if self._kind == "thinking" else self.think_run()
+        out.append(ThinkingDelta(text, key, field))
+        return key
+
+    def speak(self, text: str, out: list[Event], extra: dict[str, Any] | None = None) -> None:
+        """A piece of the answer."""
+        if self._kind != "text":
+            self.begin_answer("text", out)
+            self.last_text = self._key
+        out.append(TextDelta(text, self._key, None, extra))
+
+    def refuse(self, text: str, out: list[Event]) -> None:
+        """A piece of a refusal: text of its own, which goes back in its own field."""
+        if self._kind != "refusal":
+            self.begin_answer("refusal", out)
+        out.append(TextDelta(text, self._key, None, {"refusal": True}))
+
+    def keep(self, data: dict[str, Any], out: list[Event]) -> None:
+        """Something mull does not know."""
+        self.begin_answer("opaque", out)
+        out.append(OpaqueReceived(data, self._key))
+        self._kind = ""
+
+    def begin_answer(self, kind: str, out: list[Event]) -> None:
+        """Open a block that is not thinking; an empty thought that was promised comes first."""
+        if not self._spoke:
+            self._settle_empty(out)
+            self._spoke = True
+        self._open(kind)
+
+    def leave(self) -> None:
+        """Whatever comes next opens a block."""
+        self._kind = ""
+
+    def promise_empty(self, field: str) -> None:
+        """An empty reasoning field came: a value of its own, if it came before any answer."""
+        if self._empty is None and self._run is None and not self._spoke:
+            self._empty = field
+
+    def carry_run(self, out: list[Event]) -> int:
+        """The run that a carrier without text belongs to: the latest, or a new one here."""
+        run = self._run
+        if run is None:
+            if self._kind in ("", "thinking"):
+                run = self.think_run()
+            else:
+                self._count += 1
+                run = self._run = self._count
+            out.append(ThinkingDelta("", run))
+        return run
+
+    def sign(self, signature: str, out: list[Event]) -> None:
+        """A signature of the latest run; another one signs a run of its own."""
+        run = self.carry_run(out)
+        if self._signatures.get(run, signature) != signature:
+            self._run = None
+            if self._kind == "thinking":
+                self._kind = ""
+            run = self.carry_run(out)
+        self._signatures[run] = signature
+
+    def think_members(
+        self,
+        members: list[str | dict[str, Any]],
+        text: str,
+        signature: str | None,
+        out: list[Event],
+    ) -> None:
+        """A thinking member of a content list, with whatever it holds beside text."""
+        signed = self._signatures.get(self._key) if self._kind == "thinking" else None
+        if signed is not None and signed != signature:
+            self.leave()
+        key = self.think(text, "content_list", out)
+        self._members.setdefault(key, []).extend(members)
+        if signature is not None:
+            self._signatures[key] = signature
+
+    def close(self, out: list[Event]) -> None:
+        """The end: what was promised, and every carrier, now that it is whole."""
+        if not self._spoke:
+            self._settle_empty(out)
+        runs = self._details.runs()
+        for key, members in self._members.items():
+            if not all(isinstance(member, str) for member in members):
+                runs[key] = _joined(members)
+        for key in sorted({*runs, *self._signatures}):
+            details = runs.get(key)
+            out.append(
+                ThinkingCarrier(
+                    key,
+                    "reasoning_details" if details else "reasoning_text",
+                    self._signatures.get(key),
+                    kind=_kind(details or []),
+                    details=details,
+                )
+            )
+
+    def _settle_empty(self, out: list[Event]) -> None:
+        if self._empty is not None and self._run is None:
+            self.think("", self._empty, out)
+
+    def _open(self, kind: str) -> None:
+        self._count += 1
+        self._key, self._kind = self._count, kind
+
+
+def _joined(members: list[str | dict[str, Any]]) -> list[dict[str, Any]]:
+    joined: list[dict[str, Any]] = []
+    texts: list[str] = []
+    for member in [*members, None]:
+        if isinstance(member, str):
+            texts.append(member)
+            continue
+        if texts:
+            joined.append({"type": "text", "text": "".join(texts)})
+            texts = []
+        if member is not None:
+            joined.append(member)
+    return joined
+
+
+def _kind(details: list[dict[str, Any]]) -> ThinkingKind | None:
+    kinds = [d.get("type") for d in details if d.get("text") or d.get("summary")]
+    return "summary" if kinds and all(k == "reasoning.summary" for k in kinds) else None

@@ -1,0 +1,1 @@
+"""The OpenAI Responses API and the servers that speak it."""

@@ -1,0 +1,94 @@
+"""From a neutral request to the body of `POST /responses`.
+
+Nothing is stored at the endpoint (`store: false`); instead its encrypted reasoning is asked for,
+so that it can be sent back. Settings that do not change give the same bytes every time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mull.dialects.body import dump, merge
+from mull.dialects.openai_responses.messages import InputItems
+from mull.neutral.request import Note, Request, Tool, ToolChoice, WireRequest
+from mull.neutral.target import Target
+from mull.neutral.thinking import write_thinking
+
+__all__ = ["encode_request"]
+
+PATH = "/responses"
+LEAST_OUTPUT = 16
+"""The API refuses a smaller limit of the answer (earendil-works/pi#6265)."""
+
+
+def encode_request(request: Request, target: Target) -> WireRequest:
+    """The request as the Responses API takes it."""
+    written = InputItems(target)
+    body: dict[str, Any] = {"model": target.model}
+    if request.system and target.compat.system_role == "developer":
+        written.add_system(request.system)
+    elif request.system:
+        body["instructions"] = request.system
+    for message in request.messages:
+        written.add(message)
+    body |= {"input": written.items, "stream": request.stream, "store": False}
+    if _reasons(request, target):
+        body["include"] = ["reasoning.encrypted_content"]
+    if request.tools:
+        body["tools"] = [_tool(tool) for tool in request.tools]
+    if request.tool_choice is not None:
+        body["tool_choice"] = _tool_choice(request.tool_choice)
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    notes = [*written.notes, *_limit(body, request, target)]
+    merge(body, write_thinking(request.thinking))
+    if request.keep_thinking and request.thinking.state in ("on", "default"):
+        merge(body, target.compat.keep_thinking)
+    merge(body, target.compat.extra_body)
+    return WireRequest(
+        path=target.compat.path or PATH,
+        body=dump(body),
+        headers={
+            "content-type": "application/json",
+            "accept": "text/event-stream" if request.stream else "application/json",
+        },
+        notes=tuple(notes),
+    )
+
+
+def _reasons(request: Request, target: Target) -> bool:
+    """Whether encrypted reasoning may be asked for: models that do not reason refuse it."""
+    return target.facts.reasoning or request.thinking.state in ("on", "default")
+
+
+def _limit(body: dict[str, Any], request: Request, target: Target) -> list[Note]:
+    if request.max_tokens is None:
+        return []
+    named = target.compat.max_tokens_field
+    field = "max_output_tokens" if named == "max_tokens" else named
+    body[field] = max(request.max_tokens, LEAST_OUTPUT)
+    if body[field] == request.max_tokens:
+        return []
+    text = f"max_tokens raised from {request.max_tokens} to {LEAST_OUTPUT}: the API takes no less"
+    return [Note("maxTokens", text, True, str(request.max_tokens), str(LEAST_OUTPUT))]
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    """Strict is said outright: left out, this API would rewrite the schema."""
+    made: dict[str, Any] = {"type": "function", "name": tool.name}
+    if tool.description:
+        made["description"] = tool.description
+    made["parameters"] = tool.parameters or {"type": "object", "properties": {}}
+    made["strict"] = False
+    return made
+
+
+def _tool_choice(choice: ToolChoice) -> Any:
+    """A named tool in this API's shape; a shape of its own passes as it is."""
+    if not isinstance(choice, dict):
+        return choice
+    function = choice.get("function")
+    name = function.get("name") if isinstance(function, dict) else choice.get("name")
+    if isinstance(name, str) and choice.get("type", "function") in ("function", "tool"):
+        return {"type": "function", "name": name}
+    return choice

@@ -1,0 +1,346 @@
+"""The output items of one answer while they arrive, and the events they give.
+
+Text is told from deltas as they come; the finished item then fills in what no delta brought and
+gives what only it knows: encrypted content, ids, annotations. What an item says at its opening is
+not read, because it may be partial: it serves only where nothing better comes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from mull.dialects.openai_responses.shapes import (
+    PART_TYPE,
+    SEPARATOR,
+    call_extra,
+    message_extra,
+    pack_part,
+    pack_parts,
+    part_text,
+    parts_of,
+    reasoning_rest,
+)
+from mull.neutral.blocks import ThinkingKind
+from mull.neutral.events import (
+    BlockEnded,
+    Event,
+    OpaqueReceived,
+    TextDelta,
+    ThinkingCarrier,
+    ThinkingDelta,
+    ToolCallDelta,
+    Warned,
+)
+
+__all__ = ["Call", "Item", "Other", "Reasoning", "Said"]
+
+_SOURCE: dict[ThinkingKind, str] = {"summary": "summary", "raw": "reasoning_text"}
+_LISTS: tuple[tuple[ThinkingKind, str], ...] = (("summary", "summary"), ("raw", "content"))
+_EMPTY_PARTS = 100
+"""How many parts before one that comes may be taken for empty; beyond that a number is wrong."""
+_to_json = msgspec.json.Encoder().encode
+
+
+class _Part:
+    __slots__ = ("key", "pieces")
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.pieces: list[str] = []
+
+    def came(self) -> str:
+        if len(self.pieces) != 1:
+            self.pieces = ["".join(self.pieces)]
+        return self.pieces[0]
+
+    def missing(self, whole: str) -> str | None:
+        """What of the whole text did not come; None if something else came."""
+        came = self.came()
+        if whole != came and not whole.startswith(came):
+            # Halves of a character that came one by one are one character in the whole.
+            came = came.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+            if not whole.startswith(came):
+                return None
+        self.pieces = [whole]
+        return whole[len(came) :]
+
+
+def _differs(key: str) -> Warned:
+    return Warned("mismatch", f"the finished item {key} is not what was streamed; both are kept")
+
+
+class Item:
+    """One output item: what it said of itself when it was added, and when it was done."""
+
+    __slots__ = ("done", "first", "key", "last")
+
+    def __init__(self, key: str, first: dict[str, Any]) -> None:
+        self.key = key
+        self.first = first
+        self.last: dict[str, Any] | None = None
+        self.done = False
+
+    def open(self) -> list[Event]:
+        """Events of its beginning."""
+        return []
+
+    def settle(self) -> list[Event]:
+        """Events that give it its place before a later item begins."""
+        return []
+
+    def finish(self, item: dict[str, Any]) -> list[Event]:
+        """Events of the finished item."""
+        raise NotImplementedError
+
+    def fill(self, item: dict[str, Any]) -> list[Event]:
+        """Events of what only the finished response says of an item that was finished before."""
+        return []
+
+    def flush(self) -> list[Event]:
+        """Events of an item that was never finished."""
+        return self.finish(self.first)
+
+
+class Reasoning(Item):
+    """A reasoning item: summary parts, raw parts, encrypted content."""
+
+    __slots__ = ("encrypted", "parts", "settled")
+
+    def __init__(self, key: str, first: dict[str, Any]) -> None:
+        super().__init__(key, first)
+        self.parts: dict[ThinkingKind, dict[Any, _Part]] = {"summary": {}, "raw": {}}
+        self.encrypted = False
+        self.settled = False
+
+    def add(self, kind: ThinkingKind, index: Any, delta: str) -> list[Event]:
+        part = self.parts[kind].get(index)
+        if part is None:
+            return self._open_part(kind, index, delta)
+        part.pieces.append(delta)
+        return [ThinkingDelta(delta, part.key, _SOURCE[kind], kind)]
+
+    def complete(self, kind: ThinkingKind, index: Any, text: str) -> list[Event]:
+        """Add what is missing of a part; a part is opened by its first text, not before."""
+        part = self.parts[kind].get(index)
+        if part is None:
+            return self._open_part(kind, index, text) if text else []
+        missing = part.missing(text)
+        return [ThinkingDelta(missing, part.key, _SOURCE[kind], kind)] if missing else []
+
+    def _open_part(self, kind: ThinkingKind, index: Any, text: str) -> list[Event]:
+        parts = self.parts[kind]
+        shown = [""] if parts else []
+        if type(index) is int and index - len(parts) < _EMPTY_PARTS:
+            for empty in range(len(parts), index):
+                if empty not in parts:
+                    parts[empty] = _Part(self._key(kind))
+                    shown.append("")
+        part = parts[index] = _Part(self._key(kind))
+        part.pieces.append(text)
+        text = SEPARATOR.join((*shown, text))
+        return [ThinkingDelta(text, part.key, _SOURCE[kind], kind)]
+
+    def settle(self) -> list[Event]:
+        if self.done or self.settled or any(self.parts.values()):
+            return []
+        self.settled = True
+        return [self._carrier("summary", self.first)]
+
+    def finish(self, item: dict[str, Any]) -> list[Event]:
+        self.done = True
+        events: list[Event] = []
+        carriers: list[Event] = []
+        held, kept = self.holder(item), dict[ThinkingKind, list[dict[str, Any]]]()
+        for kind, name in _LISTS:
+            parts = parts_of(item.get(name), PART_TYPE[kind])
+            for index, part in enumerate(parts):
+                opening = index not in self.parts[kind]
+                act = self._open_part if opening else self.complete
+                events += act(kind, index, part_text(part))
+            came = self._came(kind)
+            if parts and came != [part_text(part) for part in parts]:
+                events.append(_differs(self.key))
+            kept[kind] = parts or [{"type": PART_TYPE[kind], "text": text} for text in came]
+        usable = bool(item.get("encrypted_content") or SEPARATOR.join(self._came("raw")))
+        rest = [{"item": more}] if (more := reasoning_rest(item)) else []
+        for kind, _ in _LISTS:
+            if kind != held and not self.parts[kind]:
+                continue
+            details = pack_parts(kind, kept[kind], self._came(kind), usable=usable)
+            if kind == held and rest:
+                details = (details or []) + rest
+            carriers.append(self._carrier(kind, item, details, encrypted=kind == held))
+            carriers.append(BlockEnded(self._key(kind)))
+        return events + carriers
+
+    def _came(self, kind: ThinkingKind) -> list[str]:
+        return [part.came() for part in self.parts[kind].values()]
+
+    def holder(self, item: dict[str, Any]) -> ThinkingKind:
+        """The kind of the block that holds the encrypted content."""
+        if self.settled or self.parts["summary"] or item.get("summary"):
+            return "summary"
+        return "raw" if self.parts["raw"] or item.get("content") else "summary"
+
+    def fill(self, item: dict[str, Any]) -> list[Event]:
+        # Azure may tell the encrypted content only in the finished response (pi#6409).
+        if self.encrypted or not item.get("encrypted_content"):
+            return []
+        return [self._carrier(self.holder(self.first), item, encrypted=True)]
+
+    def flush(self) -> list[Event]:
+        item = {k: v for k, v in self.first.items() if k != "encrypted_content"}
+        return self.finish(item)
+
+    def _key(self, kind: ThinkingKind) -> str:
+        return self.key if kind == "summary" else f"{self.key}/content"
+
+    def _carrier(
+        self,
+        kind: ThinkingKind,
+        item: dict[str, Any],
+        details: list[dict[str, Any]] | None = None,
+        *,
+        encrypted: bool = False,
+    ) -> ThinkingCarrier:
+        sealed = item.get("encrypted_content") if encrypted else None
+        self.encrypted = self.encrypted or bool(sealed)
+        item_id = item.get("id")
+        return ThinkingCarrier(
+            self._key(kind),
+            _SOURCE[kind],
+            encrypted=sealed if isinstance(sealed, str) else None,
+            id=item_id if isinstance(item_id, str) else None,
+            kind=kind,
+            details=details,
+        )
+
+
+class Said(Item):
+    """A message item: texts and refusals."""
+
+    __slots__ = ("notes", "parts", "refused")
+
+    def __init__(self, key: str, first: dict[str, Any]) -> None:
+        super().__init__(key, first)
+        self.parts: dict[Any, _Part] = {}
+        self.notes: dict[Any, list[Any]] = {}
+        self.refused = False
+
+    def open(self) -> list[Event]:
+        return [TextDelta("", self._key(0), extra=message_extra(self.first) or None)]
+
+    def add(self, index: Any, delta: str) -> list[Event]:
+        part = self.parts.get(index)
+        if part is None:
+            part = self._part(index)
+        part.pieces.append(delta)
+        return [TextDelta(delta, part.key)]
+
+    def refuse(self, index: Any, delta: str) -> list[Event]:
+        self.refused = True
+        part = self._part(index)
+        extra = None if part.pieces else {"part": {"type": "refusal"}}
+        part.pieces.append(delta)
+        return [TextDelta(delta, part.key, extra=extra)]
+
+    def annotate(self, index: Any, annotation: Any) -> list[Event]:
+        notes = self.notes.setdefault(index, [])
+        notes.append(annotation)
+        part = {"type": "output_text", "annotations": list(notes)}
+        return [TextDelta("", self._part(index).key, extra={"part": part})]
+
+    def complete(self, index: Any, text: str) -> list[Event]:
+        part = self._part(index)
+        missing = part.missing(text)
+        return [TextDelta(missing, part.key)] if missing else []
+
+    def finish(self, item: dict[str, Any]) -> list[Event]:
+        self.done = True
+        extra = message_extra(item)
+        parts = parts_of(item.get("content"), "output_text")
+        events: list[Event] = []
+        for index, part in enumerate(parts):
+            self.refused = self.refused or part.get("type") == "refusal"
+            at = self._part(index)
+            missing = at.missing(part_text(part))
+            if missing is None:
+                events.append(_differs(self.key))
+            kept = pack_part(part, keep_text=missing is None)
+            more = {**extra, "part": kept} if kept is not None else extra
+            events.append(TextDelta(missing or "", at.key, extra=more or None))
+        if not self.parts:
+            events.append(TextDelta("", self._key(0), extra={**extra, "part": {}}))
+        for index, at in self.parts.items():
+            if index not in range(len(parts)):
+                events.append(TextDelta("", at.key, extra=extra or None))
+        return [*events, BlockEnded(self.key)]
+
+    def flush(self) -> list[Event]:
+        return super().flush() if self.first.get("content") else []
+
+    def _part(self, index: Any) -> _Part:
+        part = self.parts.get(index)
+        if part is None:
+            part = self.parts[index] = _Part(self._key(index))
+        return part
+
+    def _key(self, index: Any) -> str:
+        return f"{self.key}/{index}" if index else self.key
+
+
+class Call(Item):
+    """A function call."""
+
+    __slots__ = ("arguments", "id", "name")
+
+    def __init__(self, key: str, first: dict[str, Any]) -> None:
+        super().__init__(key, first)
+        self.arguments = _Part(key)
+        self.id: str | None = None
+        self.name: str | None = None
+
+    def open(self) -> list[Event]:
+        return [self._describe(self.first)]
+
+    def add(self, delta: str) -> list[Event]:
+        self.arguments.pieces.append(delta)
+        return [ToolCallDelta(self.key, arguments=delta)]
+
+    def complete(self, text: str) -> list[Event]:
+        missing = self.arguments.missing(text)
+        return [ToolCallDelta(self.key, arguments=missing)] if missing else []
+
+    def finish(self, item: dict[str, Any]) -> list[Event]:
+        self.done = True
+        events: list[Event] = []
+        text = item.get("arguments")
+        if isinstance(text, dict):
+            text = _to_json(text).decode()
+        missing = self.arguments.missing(text) if isinstance(text, str) and text else ""
+        if missing is None:
+            events.append(_differs(self.key))
+            events.append(ToolCallDelta(self.key, extra={"arguments": text}))
+        return [*events, self._describe(item, missing or ""), BlockEnded(self.key)]
+
+    def _describe(self, item: dict[str, Any], arguments: str = "") -> ToolCallDelta:
+        name, called = item.get("name"), item.get("call_id") or item.get("id")
+        if self.id is None and isinstance(called, str) and (item.get("call_id") or self.done):
+            self.id = called
+        else:
+            called = None
+        if self.name is None and isinstance(name, str) and name:
+            self.name = name
+        return ToolCallDelta(self.key, called, self.name, arguments, None, call_extra(item) or None)
+
+
+class Other(Item):
+    """An item of a kind that is kept as it is: hosted tools and whatever comes next."""
+
+    __slots__ = ()
+
+    def finish(self, item: dict[str, Any]) -> list[Event]:
+        self.done = True
+        return [OpaqueReceived(item, self.key)]

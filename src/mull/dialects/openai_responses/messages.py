@@ -1,0 +1,235 @@
+"""From messages to input items, in the order in which the endpoint gave or expects them.
+
+A reasoning item is sent only where the endpoint can use it (encrypted, or with its raw text) and
+only with the item that followed it. What follows a reasoning item that is not sent loses its id,
+because an endpoint that knows the id asks for the reasoning too (vercel/ai#7099). Every message
+is encoded by itself, so a longer history begins with the items of the shorter one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from typing import Any, TypeAlias
+
+import msgspec
+
+from mull.dialects.openai_responses.shapes import unpack_part, unpack_parts, unpack_rest
+from mull.neutral.blocks import (
+    Block,
+    MediaBlock,
+    OpaqueBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+)
+from mull.neutral.messages import Message
+from mull.neutral.request import Note
+from mull.neutral.target import Target
+
+__all__ = ["InputItems"]
+
+_Item: TypeAlias = dict[str, Any]
+
+CALL_ID_LIMIT = 64
+_to_json = msgspec.json.Encoder().encode
+
+_NOTES = (
+    (
+        "unusable",
+        "reasoning.includeInContext",
+        "{n} thoughts without encrypted content not sent: the endpoint stores nothing",
+    ),
+    ("unfollowed", "reasoning.includeInContext", "{n} thoughts that nothing follows not sent"),
+    ("unpaired", "history", "{n} items of hosted tools not sent: their reasoning is left out"),
+    ("unsendable", "history", "{n} attachments not sent: this API has no place for them"),
+    ("errors", "history", "{n} failed tool results sent as text: this API has no error flag"),
+)
+
+
+class InputItems:
+    """The input of a request, and what could not be part of it."""
+
+    def __init__(self, target: Target) -> None:
+        self.items: list[_Item] = []
+        self._target = target
+        self._system_role = "developer" if target.compat.system_role == "developer" else "system"
+        self._call_ids: dict[str, str] = {}
+        self._left = dict.fromkeys((name for name, _, _ in _NOTES), 0)
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What was left out, if anything."""
+        return tuple(
+            Note(about, text.format(n=self._left[name]))
+            for name, about, text in _NOTES
+            if self._left[name]
+        )
+
+    def add_system(self, text: str) -> None:
+        """Add a system prompt as an item of its own."""
+        content = [{"type": "input_text", "text": text}]
+        self.items.append({"type": "message", "role": self._system_role, "content": content})
+
+    def add(self, message: Message) -> None:
+        """Add the items of one message."""
+        if message.role == "assistant":
+            self.items += self._answer(message)
+        else:
+            role = self._system_role if message.role == "system" else "user"
+            self.items += self._given(role, message.blocks)
+
+    def _given(self, role: str, blocks: Sequence[Block]) -> Iterator[_Item]:
+        """What a person, a program or a tool gave."""
+        content: list[_Item] = []
+        for block in blocks:
+            if isinstance(block, ToolResultBlock):
+                if content:
+                    yield {"type": "message", "role": role, "content": content}
+                    content = []
+                yield self._result(block)
+            elif isinstance(block, TextBlock):
+                content.append({"type": "input_text", "text": block.text})
+            elif isinstance(block, MediaBlock):
+                content += self._media(block)
+        if content:
+            yield {"type": "message", "role": role, "content": content}
+
+    def _result(self, block: ToolResultBlock) -> _Item:
+        self._left["errors"] += block.is_error
+        output: str | list[_Item] = block.output
+        if block.media:
+            said = [{"type": "input_text", "text": block.output}] if block.output else []
+            output = [*said, *(part for one in block.media for part in self._media(one))]
+        call_id = self._call_ids.get(block.call_id, block.call_id)
+        return {"type": "function_call_output", "call_id": call_id, "output": output}
+
+    def _media(self, block: MediaBlock) -> list[_Item]:
+        data = f"data:{block.media_type};base64,{block.data}" if block.data else None
+        if block.media_type.startswith("image/") and (address := data or block.url):
+            return [{"type": "input_image", "image_url": address, "detail": "auto"}]
+        if data:
+            name = block.name or "file"
+            return [{"type": "input_file", "filename": name, "file_data": data}]
+        if block.url:
+            return [{"type": "input_file", "file_url": block.url}]
+        self._left["unsendable"] += 1
+        return []
+
+    def _answer(self, message: Message) -> list[_Item]:
+        """The items of an answer; `paired` says that the reasoning before an item is sent."""
+        items: list[_Item] = []
+        paired = False
+        for group in _groups(message.blocks):
+            block = group[0]
+            if isinstance(block, ThinkingBlock):
+                reasoning = _reasoning([one for one in group if isinstance(one, ThinkingBlock)])
+                paired = reasoning is not None
+                self._left["unusable"] += reasoning is None
+                items += [reasoning] if reasoning else []
+            elif isinstance(block, TextBlock):
+                texts = [one for one in group if isinstance(one, TextBlock)]
+                items += _message(texts, with_id=paired)
+            elif isinstance(block, ToolCallBlock):
+                items.append(self._call(block, message, with_id=paired))
+            elif isinstance(block, OpaqueBlock):
+                items += self._opaque(block, message, paired=paired)
+            elif isinstance(block, MediaBlock):
+                self._left["unsendable"] += 1
+        while items and items[-1].get("type") == "reasoning":
+            items.pop()
+            self._left["unfollowed"] += 1
+        return items
+
+    def _call(self, block: ToolCallBlock, message: Message, *, with_id: bool) -> _Item:
+        call_id = block.id
+        if message.origin not in (None, self._target.origin) and len(call_id) > CALL_ID_LIMIT:
+            call_id = self._call_ids.setdefault(block.id, _shortened(block.id))
+        arguments = block.arguments
+        if arguments is None:
+            arguments = _to_json(block.input).decode()
+        return {
+            "type": "function_call",
+            "call_id": call_id,
+            "name": block.name,
+            "arguments": arguments,
+            **_own_keys(block.extra, with_id=with_id),
+        }
+
+    def _opaque(self, block: OpaqueBlock, message: Message, *, paired: bool) -> list[_Item]:
+        """A hosted tool's item cannot be without its id, so it goes where its reasoning goes."""
+        thought = message.usage is None or message.usage.reasoning != 0
+        if not paired and thought and self._target.facts.reasoning:
+            self._left["unpaired"] += 1
+            return []
+        return [block.data]
+
+
+def _groups(blocks: Sequence[Block]) -> Iterator[list[Block]]:
+    """Blocks that were one item: both kinds of a thought, the parts of a message."""
+    group: list[Block] = []
+    for block in blocks:
+        if group and not _is_same_item(group[-1], block):
+            yield group
+            group = []
+        group.append(block)
+    if group:
+        yield group
+
+
+def _is_same_item(before: Block, block: Block) -> bool:
+    if isinstance(before, ThinkingBlock) and isinstance(block, ThinkingBlock):
+        return (before.kind, block.kind) == ("summary", "raw") and before.id == block.id
+    if isinstance(before, TextBlock) and isinstance(block, TextBlock):
+        item_id = (block.extra or {}).get("id")
+        return item_id is not None and (before.extra or {}).get("id") == item_id
+    return False
+
+
+def _reasoning(blocks: Sequence[ThinkingBlock]) -> _Item | None:
+    """The reasoning item as it came; None where the endpoint could make nothing of it.
+
+    Raw text goes back to the servers that sent it (llama.cpp, vLLM, DeepSeek); OpenAI, which
+    refuses it, sends none. A status is never sent. A summary or an id alone finds nothing at an
+    endpoint that was told not to store (anomalyco/opencode#7724).
+    """
+    item: _Item = {"type": "reasoning"}
+    parts: dict[str, list[_Item]] = {"summary": [], "raw": []}
+    encrypted: str | None = None
+    for block in blocks:
+        item.update(unpack_rest(block))
+        if block.id is not None:
+            item["id"] = block.id
+        parts[block.kind] += unpack_parts(block)
+        encrypted = block.encrypted if block.encrypted is not None else encrypted
+    item["summary"] = parts["summary"]
+    if encrypted is not None:
+        item["encrypted_content"] = encrypted
+    if any(block.thought for block in blocks if block.kind == "raw"):
+        item["content"] = parts["raw"]
+    return item if encrypted or "content" in item else None
+
+
+def _message(blocks: Sequence[TextBlock], *, with_id: bool) -> list[_Item]:
+    if len(blocks) == 1 and not blocks[0].text and not blocks[0].extra:
+        return []
+    parts = [part for part in map(unpack_part, blocks) if part is not None]
+    extra = {key: value for key, value in (blocks[0].extra or {}).items() if key != "part"}
+    item: _Item = {"type": "message", "role": "assistant"}
+    status = extra.pop("status", "completed")
+    own = _own_keys(extra, with_id=with_id)
+    if "id" in own:
+        item["status"] = status
+    return [{**item, **own, "content": parts}]
+
+
+def _own_keys(extra: dict[str, Any] | None, *, with_id: bool) -> _Item:
+    if extra is None:
+        return {}
+    return {key: value for key, value in extra.items() if with_id or key != "id"}
+
+
+def _shortened(call_id: str) -> str:
+    """A foreign id that is too long here, made the same short one every time."""
+    return f"{call_id[:39]}-{sha256(call_id.encode('utf-8', 'replace')).hexdigest()[:24]}"

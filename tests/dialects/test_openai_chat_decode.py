@@ -1,0 +1,277 @@
+"""Chat Completions streams and whole responses become the same message, however cut or damaged."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conversations import target
+from mull.dialects.openai_chat.decode import ChunkInterpreter
+from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
+from mull.neutral.events import (
+    Finished,
+    Started,
+    ThinkingCarrier,
+    ThinkingDelta,
+    ToolCallDelta,
+    UsageReported,
+)
+from openai_chat_wire import (
+    STREAMS,
+    TARGETS,
+    WHOLES,
+    answers,
+    decode,
+    deltas,
+    events_of,
+    fixture,
+    render_stream,
+    render_whole,
+    whole,
+)
+
+stream_names = st.sampled_from(sorted(STREAMS))
+
+
+def call(id_: str | None = None, name: str | None = None, arguments: str = "", **more):
+    return {"id": id_, "function": {"name": name, "arguments": arguments}, **more}
+
+
+def test_events_come_in_wire_order():
+    kinds = [type(event) for event in events_of(STREAMS["openrouter-encrypted"])]
+    assert kinds == [
+        Started,
+        ThinkingDelta,
+        ToolCallDelta,
+        ThinkingCarrier,
+        UsageReported,
+        Finished,
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(WHOLES))
+def test_a_stream_and_its_whole_response_are_the_same_message(name):
+    assert fixture(name) == decode(WHOLES[name], TARGETS.get(name))
+
+
+@given(stream_names, st.lists(st.integers(0, 10_000), max_size=12))
+def test_cuts_change_nothing(name, cuts):
+    assert fixture(name, cuts) == fixture(name)
+
+
+@pytest.mark.parametrize("name", sorted(STREAMS))
+def test_one_byte_at_a_time_changes_nothing(name):
+    body = STREAMS[name]
+    assert fixture(name, list(range(len(body)))) == fixture(name)
+
+
+@settings(max_examples=200)
+@given(answers(), st.data())
+def test_any_answer_is_read_from_a_stream_and_from_a_whole_response(message, data):
+    assert decode(render_whole(message)) == message
+    assert decode(render_stream(data.draw, message)) == message
+
+
+@settings(max_examples=200)
+@given(stream_names, st.data())
+def test_damage_never_raises_and_keeps_what_came_before(name, data):
+    body = bytearray(STREAMS[name])
+    at = data.draw(st.integers(0, len(body)))
+    how = data.draw(st.sampled_from(["cut", "flip", "insert", "drop"]))
+    if how == "cut":
+        del body[at:]
+    elif how == "flip" and at < len(body):
+        body[at] ^= 1 << data.draw(st.integers(0, 7))
+    elif how == "insert":
+        body[at:at] = data.draw(st.binary(max_size=6))
+    else:
+        del body[at : at + 40]
+    whole_frames = bytes(STREAMS[name][:at]).rpartition(b"\n\n")[0] + b"\n\n"
+    before = decode(whole_frames, TARGETS.get(name)).blocks
+    after = decode(bytes(body), TARGETS.get(name))
+    assert after.status is not None
+    assert _text(after.blocks).startswith(_text(before)[: max(0, len(_text(before)) - 12)])
+
+
+def _text(blocks):
+    """All text in order, without what a closing mark may still move (the last characters)."""
+    return "".join(getattr(b, "thought", "") or getattr(b, "text", "") for b in blocks)
+
+
+@settings(max_examples=200)
+@given(st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(
+        st.sampled_from([
+            "choices", "delta", "message", "content", "role", "tool_calls", "function", "name",
+            "arguments", "index", "id", "type", "text", "thinking", "reasoning",
+            "reasoning_content", "reasoning_details", "reasoning_opaque", "reasoning_text",
+            "extra_content", "google", "thought", "refusal", "function_call", "images", "usage",
+            "x_groq", "error", "code", "finish_reason", "completion_tokens_details",
+        ]),
+        inner,
+        max_size=5,
+    ),
+    max_leaves=25,
+))  # fmt: skip
+def test_no_shape_of_json_is_too_odd(value):
+    one = ChunkInterpreter(target())
+    one.take(None, value)
+    one.take("error", {"choices": [{"delta": value, "finish_reason": value}], "usage": value})
+    one.take(None, {"choices": [{"delta": {"content": [value], "tool_calls": [value]}}]})
+    one.take(None, {"choices": [{"delta": {"reasoning_details": [value], "reasoning": value}}]})
+    one.end(False)
+    ChunkInterpreter(target()).whole(value)
+
+
+# Reasoning fields
+
+
+def test_the_field_that_delivered_is_read_on_unless_another_comes_alone():
+    body = deltas({"reasoning": "a"}, {"reasoning_content": "X", "reasoning": "b"},
+                  {"reasoning_content": "c"}, {"content": "d"})  # fmt: skip
+    assert decode(body).blocks == (ThinkingBlock("abc", "reasoning"), TextBlock("d"))
+
+
+def test_a_field_name_is_the_only_one_read():
+    body = deltas({"reasoning": "a", "reasoning_content": "b", "mine": "c"}, {"content": "d"})
+    assert decode(body, field="mine").blocks == (ThinkingBlock("c", "mine"), TextBlock("d"))
+
+
+def test_the_endpoints_order_decides_between_fields():
+    ordered = target(compat={"reasoning_in": ("reasoning", "reasoning_content")})
+    body = deltas({"reasoning_content": "a", "reasoning": "b"})
+    assert decode(body, ordered).thinking[0].source_field == "reasoning"
+
+
+def test_an_empty_field_takes_the_name_of_the_one_that_speaks():
+    body = deltas({"reasoning_content": "", "reasoning": None}, {"reasoning": "x"})
+    assert decode(body).blocks == (ThinkingBlock("x", "reasoning"),)
+
+
+def test_an_empty_field_alone_is_an_empty_thought():
+    expected = (ThinkingBlock("", "reasoning_content"),)
+    assert decode(deltas({"reasoning_content": ""})).blocks == expected
+    assert decode(whole({"content": "", "reasoning_content": ""})).blocks == expected
+
+
+def test_thoughts_between_texts_stay_there():
+    body = deltas({"reasoning": "a"}, {"content": "b"}, {"reasoning": "c"}, {"content": "d"})
+    assert decode(body).blocks == (
+        ThinkingBlock("a", "reasoning"),
+        TextBlock("b"),
+        ThinkingBlock("c", "reasoning"),
+        TextBlock("d"),
+    )
+
+
+def test_details_belong_to_the_thought_they_came_in():
+    def piece(index, **more):
+        return [{"type": "reasoning.text", "index": index, **more}]
+
+    body = deltas(
+        {"reasoning": "a", "reasoning_details": piece(0, text="a")},
+        {"content": "b"},
+        {"reasoning_details": piece(0, signature="s0")},
+        {"content": "c"},
+        {"reasoning": "d", "reasoning_details": piece(1, text="d")},
+        {"reasoning_details": piece(1, signature="s1")},
+        {"content": "e"},
+    )
+    first = ThinkingBlock("a", "reasoning", details=piece(0, text="a", signature="s0"))
+    second = ThinkingBlock("d", "reasoning", details=piece(1, text="d", signature="s1"))
+    assert decode(body).blocks == (first, TextBlock("bc"), second, TextBlock("e"))
+
+
+def test_a_carrier_after_text_does_not_tear_it():
+    encrypted = {"type": "reasoning.encrypted", "data": "x", "index": 0}
+    body = deltas({"content": "a"}, {"reasoning_details": [encrypted]}, {"content": "b"})
+    kept = ThinkingBlock("", "reasoning_details", details=[encrypted])
+    assert decode(body).blocks == (TextBlock("ab"), kept)
+
+
+def test_details_that_contradict_are_entries_of_their_own():
+    one = {"type": "reasoning.encrypted", "id": "call_1", "data": "x", "index": 0}
+    two = {"type": "reasoning.encrypted", "id": "call_2", "data": "y", "index": 0}
+    signed = {"type": "reasoning.text", "text": "a", "signature": "s", "index": 1}
+    more = {"type": "reasoning.text", "text": "b", "index": 1}
+    body = deltas(*({"reasoning_details": [d]} for d in (one, two, two, signed, more)))
+    assert decode(body).thinking[0].details == [one, two, signed, more]
+
+
+def test_details_without_an_index_join_only_their_neighbours():
+    def piece(text):
+        return {"type": "reasoning.text", "text": text}
+
+    other = {"type": "reasoning.encrypted", "data": "x"}
+    body = deltas(
+        *({"reasoning_details": [d]} for d in (piece("a"), piece("b"), other, piece("c")))
+    )
+    assert decode(body).thinking[0].details == [piece("ab"), other, piece("c")]
+
+
+def test_a_stream_that_repeats_itself_is_read_once():
+    repeats = target(compat={"cumulative": True})
+
+    def both(text):
+        return {"reasoning_details": [{"type": "text", "text": text}]}
+
+    body = deltas(both("Hm"), both("Hm, so"), {"content": "A"}, {"content": "A b"})
+    expected = ThinkingBlock(
+        "Hm, so", "reasoning_details", details=[{"type": "text", "text": "Hm, so"}]
+    )
+    assert decode(body, repeats).blocks == (expected, TextBlock("A b"))
+    body = deltas({"reasoning": "a"}, {"reasoning": "ab"}, {"reasoning": "ab"}, {"reasoning": "x"})
+    assert decode(body, repeats).blocks == (ThinkingBlock("abx", "reasoning"),)
+
+
+def test_a_second_opaque_signs_a_thought_of_its_own():
+    body = deltas({"reasoning_text": "a"}, {"reasoning_opaque": "s"}, {"reasoning_opaque": "t"})
+    assert decode(body).blocks == (
+        ThinkingBlock("a", "reasoning_text", signature="s"),
+        ThinkingBlock("", "reasoning_text", signature="t"),
+    )
+
+
+def test_members_of_a_list_keep_what_is_no_text():
+    reference = {"type": "tool_reference", "tool": "web"}
+    inner = [{"type": "text", "text": "a"}, reference, {"type": "text", "text": "b"}]
+    member = {"type": "thinking", "thinking": inner}
+    expected = ThinkingBlock("ab", "content_list", details=inner)
+    assert decode(whole({"content": [member, "c"]})).blocks == (expected, TextBlock("c"))
+    pieces = [{"content": [{"type": "thinking", "thinking": [part]}]} for part in inner]
+    assert decode(deltas(*pieces, {"content": "c"})).blocks == (expected, TextBlock("c"))
+
+
+def test_signed_members_stay_apart():
+    def member(text, signature):
+        inner = [{"type": "text", "text": text}]
+        return {"type": "thinking", "thinking": inner, "signature": signature}
+
+    body = whole({"content": [member("a", "s"), member("b", "t")]})
+    assert [(b.thought, b.signature) for b in decode(body).thinking] == [("a", "s"), ("b", "t")]
+
+
+def test_marked_content_without_tags_is_a_thought():
+    mark = {"extra_content": {"google": {"thought": True}}}
+    carried = {"extra_content": {"google": {"thought_signature": "s"}}}
+    body = deltas({"content": "a", **mark}, {"content": "b"}, {"content": "", **carried})
+    assert decode(body).blocks == (
+        ThinkingBlock("a", "extra_content"),
+        TextBlock("b", extra=carried),
+    )
+
+
+def test_held_text_stands_before_the_call():
+    body = deltas({"content": "\n<thi"}, {"tool_calls": [call("c", "f", "{}")]})
+    assert decode(body).blocks == (TextBlock("\n<thi"), ToolCallBlock("c", "f"))
+
+
+def test_pictures_are_kept():
+    pictures = {"images": [{"type": "image_url", "image_url": {"url": "data:,"}}]}
+    assert decode(deltas({"content": "a", **pictures})).blocks == (
+        TextBlock("a"),
+        OpaqueBlock(pictures),
+    )
