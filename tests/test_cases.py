@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from tools.cases import CASES, tests_by_case
+from tools.cases import CASES, named_by
 
-FOUND = tests_by_case(Path(__file__).parent)
+FOUND = named_by(Path(__file__).parent)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -69,7 +69,7 @@ CASES = {
 }
 
 
-def tests_by_case(folder: Path) -> dict[str, list[str]]:
+def named_by(folder: Path) -> dict[str, list[str]]:
     """The tests that name each case, by `file::test`."""
     found: dict[str, list[str]] = {case: [] for case in CASES}
     pattern = re.compile(r"^def (test_\w+)\(.*?\n(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
@@ -93,7 +93,7 @@ def page(root: Path) -> str:
         "| case | what went wrong | tests |",
         "|---|---|---|",
     ]
-    for case, tests in tests_by_case(root / "tests").items():
+    for case, tests in named_by(root / "tests").items():
         shown = "<br>".join(f"`{test}`" for test in tests) or "none yet"
         lines.append(f"| {case} | {CASES[case]} | {shown} |")
     return "\n".join(lines) + "\n"

@@ -111,6 +111,7 @@ def test_c01_characters_cut_in_half():
 def test_c02_comments_are_signs_of_life_only():
     reading = decoder(LEVEL)
     reading.feed(fixture("comments.sse"))
+    reading.close()
     assert reading.comments == 3
     got = decode(fixture("comments.sse"))
     assert (got.blocks, got.message.status) == ((TextBlock("a\r\nb  "),), "complete")

@@ -52,13 +52,13 @@ def test_a_known_id_wins_over_the_index():
 def test_calls_without_id_and_index_are_told_apart_by_their_names():
     one = [{"function": {"name": "f", "arguments": "{}"}}]
     assert calls_of(one * 2, one, [{"function": {"name": "g"}}]) == [
-        ("", "f", {}),
-        ("", "f", {}),
-        ("", "f", {}),
-        ("", "g", {}),
+        ("call_0", "f", {}),
+        ("call_1", "f", {}),
+        ("call_2", "f", {}),
+        ("call_3", "g", {}),
     ]
     halves = [[{"function": {"name": "f", "arguments": part}}] for part in ('{"x":', "1}")]
-    assert calls_of(*halves) == [("", "f", {"x": 1})]
+    assert calls_of(*halves) == [("call_0", "f", {"x": 1})]
 
 
 def test_an_id_may_come_after_its_call_began():
@@ -68,7 +68,7 @@ def test_an_id_may_come_after_its_call_began():
 
 def test_another_name_at_a_used_index_is_another_call():
     found = calls_of([call(None, "f", "{}", index=0)], [call(None, "g", "{}", index=0)])
-    assert found == [("", "f", {}), ("", "g", {})]
+    assert found == [("call_0", "f", {}), ("call_1", "g", {})]
 
 
 def test_arguments_may_be_an_object_and_kinds_may_be_unknown():
@@ -84,7 +84,7 @@ def test_the_function_call_of_old_servers_is_a_call():
     body = deltas({"function_call": {"name": "f", "arguments": "{"}},
                   {"function_call": {"arguments": "}"}}, reason="function_call")  # fmt: skip
     message = decode(body)
-    assert message.tool_calls == (ToolCallBlock("", "f"),)
+    assert message.tool_calls == (ToolCallBlock("call_0", "f"),)
     assert message.stop_reason == "tool_calls"
 
 

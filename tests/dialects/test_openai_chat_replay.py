@@ -239,3 +239,21 @@ def test_an_empty_thought_is_not_sent_without_a_filler():
     assert "reasoning_content" not in written(
         ThinkingBlock("", "reasoning_content"), TextBlock("a")
     )
+
+
+def test_ids_of_a_form_the_endpoint_takes_and_pairs_stay_pairs():
+    """Mistral takes ids of nine letters and digits only (anomalyco/opencode#1680)."""
+    strict = target(compat={"tool_id_length": 9})
+    messages = (
+        user("q"),
+        assistant(ToolCallBlock("call_long-id", "f"), ToolCallBlock("abcDEF123", "g")),
+        Message(
+            role="tool",
+            blocks=(ToolResultBlock("call_long-id", "1"), ToolResultBlock("abcDEF123", "2")),
+        ),
+    )
+    request = Request(messages=messages, thinking=ThinkingPlan("absent"))
+    sent = msgspec.json.decode(encode_request(request, strict).body)["messages"]
+    first, second = (call["id"] for call in sent[1]["tool_calls"])
+    assert (len(first), first.isalnum(), second) == (9, True, "abcDEF123")
+    assert [message["tool_call_id"] for message in sent[2:]] == [first, second]

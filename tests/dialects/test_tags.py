@@ -230,7 +230,7 @@ def test_a14_a_call_drafted_in_a_thought_is_none():
         ("thinking", 'maybe <tool_call>{"name":"rm"}</tool_call>'),
         ("tool_call", "", "ls", None),
     ]
-    assert message(feed([text])).blocks[1] == ToolCallBlock("", "ls", {})
+    assert message(feed([text])).blocks[1] == ToolCallBlock("call_0", "ls", {})
 
 
 def test_a14_kimi_marks_in_a_thought_are_its_text():

@@ -52,8 +52,8 @@ class Surrogates:
         return [*before, _cleaned(_replace(event, _whole(text)))]
 
 
-def _key(event: Event) -> tuple[Any, Any]:
-    return getattr(event, "key", None), getattr(event, "id", None)
+def _key(event: Event) -> Any:
+    return getattr(event, "key", None)
 
 
 def _text(event: Event) -> str:

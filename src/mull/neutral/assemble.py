@@ -190,7 +190,10 @@ class Assembler:
                 pass
 
     def blocks(self) -> tuple[Block, ...]:
-        """The blocks so far, in wire order."""
+        """The blocks so far, in wire order; a call that the wire gave no id gets one."""
+        calls = [builder for builder in self._builders if isinstance(builder, _ToolCall)]
+        for at, call in enumerate(calls):
+            call.id = call.id or f"call_{at}"
         return tuple(builder.build() for builder in self._builders)
 
     def message(self) -> Message:

@@ -144,6 +144,7 @@ class Compat(Value, frozen=True):
     empty_content: str | None = None
     tools_need_responses: bool = False
     path: str | None = None
+    tool_id_length: int | None = None
     auth: Literal["bearer", "x-api-key", "x-goog-api-key", "api-key"] | None = None
     extra_body: dict[str, Any] = {}
 

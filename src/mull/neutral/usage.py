@@ -1,8 +1,8 @@
 """Token counts as providers report them, in one meaning for all.
 
 `input` is everything the model read, cached or not; `cache_read` and `cache_write` are parts of
-it. `output` is everything the model produced, reasoning included; `reasoning` is the part of it that
-was reasoning. Dialects whose wire counts reasoning beside the output (Gemini) add it before they
+it. `output` is everything the model produced, reasoning included; `reasoning` is the part of it
+that was reasoning. Dialects whose wire counts reasoning beside the output (Gemini) add it before they
 build this value, so it is counted once everywhere. Unknown is None, never 0.
 """
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from hashlib import sha256
 from typing import Any, assert_never
 
 import msgspec
@@ -81,7 +82,15 @@ class MessageList:
         if not call_id and self._unnamed:
             call_id = self._unnamed.pop(0)
         self._left_out["media"] += len(block.media)
+        call_id = self._fitting(call_id)
         self.messages.append({"role": "tool", "tool_call_id": call_id, "content": block.output})
+
+    def _fitting(self, call_id: str) -> str:
+        """The id, or one made of it where the endpoint takes only ids of a certain form."""
+        length = self._compat.tool_id_length
+        if not length or (len(call_id) == length and call_id.isascii() and call_id.isalnum()):
+            return call_id
+        return sha256(call_id.encode("utf-8", "replace")).hexdigest()[:length]
 
     def _content(self, blocks: Sequence[Block]) -> str | list[dict[str, Any]]:
         """A user's content: plain text goes as a plain string, which every server takes."""
@@ -126,6 +135,7 @@ class MessageList:
         if not call_id:
             call_id = f"call_{self._calls}"
             self._unnamed.append(call_id)
+        call_id = self._fitting(call_id)
         arguments = _encode(block.input).decode() if block.arguments is None else block.arguments
         extra = dict(block.extra or {})
         function = {"name": block.name, "arguments": arguments, **extra.pop("function", {})}
