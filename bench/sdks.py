@@ -41,12 +41,14 @@ def _anthropic(body: bytes) -> None:
 
 
 def _gemini(body: bytes) -> None:
+    import httpx2 as httpx
+    from google import genai
     from google.genai import types
 
-    decode = types.GenerateContentResponse.model_validate_json
-    for line in body.splitlines():
-        if line.startswith(b"data: "):
-            decode(line[6:])
+    options = types.HttpOptions(httpx_client=httpx.Client(transport=_answering(body)))
+    client = genai.Client(api_key="-", http_options=options)
+    for _ in client.models.generate_content_stream(model="m", contents="q"):
+        pass
 
 
 def _answering(body: bytes):

@@ -47,11 +47,31 @@ _arguments = msgspec.json.Decoder(dict[str, Any])
 _encode = msgspec.json.Encoder().encode
 
 
+class _Pieces:
+    """Text that grows: small pieces are joined from time to time, so that memory follows the
+    text and not the number of deltas."""
+
+    __slots__ = ("_recent", "_settled")
+
+    def __init__(self) -> None:
+        self._recent: list[str] = []
+        self._settled: list[str] = []
+
+    def append(self, piece: str) -> None:
+        self._recent.append(piece)
+        if len(self._recent) >= 1024:
+            self._settled.append("".join(self._recent))
+            self._recent.clear()
+
+    def join(self) -> str:
+        return "".join((*self._settled, *self._recent))
+
+
 class _Text:
     __slots__ = ("extra", "pieces", "signature")
 
     def __init__(self) -> None:
-        self.pieces: list[str] = []
+        self.pieces = _Pieces()
         self.signature: str | None = None
         self.extra: dict[str, Any] | None = None
 
@@ -63,14 +83,14 @@ class _Text:
             self.extra = {**(self.extra or {}), **event.extra}
 
     def build(self) -> TextBlock:
-        return TextBlock("".join(self.pieces), self.signature, self.extra)
+        return TextBlock(self.pieces.join(), self.signature, self.extra)
 
 
 class _Thinking:
     __slots__ = ("carriers", "kind", "pieces", "source_field")
 
     def __init__(self) -> None:
-        self.pieces: list[str] = []
+        self.pieces = _Pieces()
         self.source_field: str | None = None
         self.kind: ThinkingKind = "raw"
         self.carriers: dict[str, Any] = {}
@@ -93,7 +113,7 @@ class _Thinking:
 
     def build(self) -> ThinkingBlock:
         return ThinkingBlock(
-            "".join(self.pieces), source_field=self.source_field, kind=self.kind, **self.carriers
+            self.pieces.join(), source_field=self.source_field, kind=self.kind, **self.carriers
         )
 
 
@@ -104,7 +124,7 @@ class _ToolCall:
         self.structured = False
         self.id: str | None = None
         self.name: str | None = None
-        self.pieces: list[str] = []
+        self.pieces = _Pieces()
         self.signature: str | None = None
         self.extra: dict[str, Any] | None = None
 
@@ -120,7 +140,7 @@ class _ToolCall:
             self.extra = {**(self.extra or {}), **event.extra}
 
     def build(self) -> ToolCallBlock:
-        text = "".join(self.pieces)
+        text = self.pieces.join()
         value: dict[str, Any] = {}
         kept: str | None = None
         if text:

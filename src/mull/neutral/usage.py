@@ -2,8 +2,8 @@
 
 `input` is everything the model read, cached or not; `cache_read` and `cache_write` are parts of
 it. `output` is everything the model produced, reasoning included; `reasoning` is the part of it
-that was reasoning. Dialects whose wire counts reasoning beside the output (Gemini) add it before they
-build this value, so it is counted once everywhere. Unknown is None, never 0.
+that was reasoning. Dialects whose wire counts reasoning beside the output (Gemini) add it before
+they build this value, so it is counted once everywhere. Unknown is None, never 0.
 """
 
 from __future__ import annotations
