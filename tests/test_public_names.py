@@ -17,7 +17,7 @@ NAMES = [
     "CatalogError",
     "Compat",
     "ConfigError",
-    "Conversation",
+    "RequestOptions",
     "Entry",
     "LocalError",
     "Log",

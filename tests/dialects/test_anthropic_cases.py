@@ -29,7 +29,7 @@ from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolRes
 from mull.neutral.errors import BudgetError
 from mull.neutral.events import Failed, Finished
 from mull.neutral.messages import Message, assistant, user
-from mull.neutral.request import Conversation, Tool
+from mull.neutral.request import RequestOptions, Tool
 from mull.policy.prepare import prepare
 
 TIDE = Tool("tide")
@@ -52,7 +52,7 @@ def sent(*messages, where=HERE, conversation=None, **settings):
     for message in messages:
         log.append(message)
     settings = {"includeInContext": True, **settings}
-    prepared = prepare(log, snapshot(**settings), where, conversation or Conversation())
+    prepared = prepare(log, snapshot(**settings), where, conversation or RequestOptions())
     wire = encode_request(prepared.request, where)
     notes = [note.text for note in (*prepared.notes, *wire.notes)]
     return json.loads(wire.body), notes
@@ -177,7 +177,7 @@ def test_c09_the_last_usage_wins():
 
 def test_d07_thinking_precedes_its_call():
     found, _ = sent(
-        user("q"), own(SIGNED, CALL), RESULT, where=HERE, conversation=Conversation(tools=(TIDE,))
+        user("q"), own(SIGNED, CALL), RESULT, where=HERE, conversation=RequestOptions(tools=(TIDE,))
     )
     assert found["thinking"]["type"] == "enabled"
     assert [b["type"] for b in found["messages"][1]["content"]] == ["thinking", "tool_use"]
@@ -246,22 +246,22 @@ def test_d25_empty_answers_do_not_end_a_request():
 
 
 def test_e01_a_budget_stays_under_max_tokens():
-    found, _ = sent(user("q"), conversation=Conversation(max_tokens=3000), effort="high")
+    found, _ = sent(user("q"), conversation=RequestOptions(max_tokens=3000), effort="high")
     assert found["max_tokens"] > found["thinking"]["budget_tokens"]
     with pytest.raises(BudgetError):
-        sent(user("q"), conversation=Conversation(max_tokens=1024), maxTokens=2048)
+        sent(user("q"), conversation=RequestOptions(max_tokens=1024), maxTokens=2048)
 
 
 def test_e03_a_temperature_does_not_go_beside_thinking():
-    found, notes = sent(user("q"), conversation=Conversation(temperature=0.2))
+    found, notes = sent(user("q"), conversation=RequestOptions(temperature=0.2))
     assert "temperature" not in found
     assert any("temperature" in note for note in notes)
-    found, _ = sent(user("q"), conversation=Conversation(temperature=0.2), enabled=False)
+    found, _ = sent(user("q"), conversation=RequestOptions(temperature=0.2), enabled=False)
     assert found["temperature"] == 0.2
 
 
 def test_e04_a_forced_tool_is_never_sent_beside_thinking():
-    forced = Conversation(tools=(TIDE,), tool_choice="required")
+    forced = RequestOptions(tools=(TIDE,), tool_choice="required")
     found, notes = sent(user("q"), conversation=forced)
     assert found["tool_choice"] == {"type": "any"}
     assert found["thinking"] == {"type": "disabled"}

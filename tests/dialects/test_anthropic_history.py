@@ -23,7 +23,7 @@ from mull.neutral.blocks import (
     ToolResultBlock,
 )
 from mull.neutral.messages import Message, assistant, user
-from mull.neutral.request import Conversation, Request, Tool
+from mull.neutral.request import Request, RequestOptions, Tool
 from mull.neutral.thinking import ThinkingPlan
 from mull.policy.prepare import prepare
 
@@ -372,7 +372,7 @@ def test_what_policy_prepares_can_be_sent(turns, strip):
         log,
         snapshot(includeInContext=True, stripFromContext=strip),
         claude(options=[{"type": "toggle"}, BUDGET]),
-        Conversation(system="s", tools=(TIDE,)),
+        RequestOptions(system="s", tools=(TIDE,)),
     )
     found = json.loads(encode_request(prepared.request, prepared.target).body)
     assert found["messages"][-1]["role"] == "user"

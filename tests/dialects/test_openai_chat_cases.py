@@ -17,7 +17,7 @@ from mull.neutral.blocks import (
 )
 from mull.neutral.events import Failed
 from mull.neutral.messages import Message, assistant, user
-from mull.neutral.request import Conversation
+from mull.neutral.request import RequestOptions
 from mull.neutral.usage import Usage
 from mull.policy.prepare import prepare
 from openai_chat_wire import STREAMS, chunk, decode, deltas, events_of, fixture, sse, whole
@@ -42,7 +42,7 @@ def results(*ids: str) -> Message:
 
 def send(messages, to=None, settings=KEEP, **options):
     """The body that goes out after all policies."""
-    prepared = prepare(Log(messages), settings, to or target(), Conversation(**options))
+    prepared = prepare(Log(messages), settings, to or target(), RequestOptions(**options))
     made = encode_request(prepared.request, to or target())
     return msgspec.json.decode(made.body), made
 

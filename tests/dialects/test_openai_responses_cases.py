@@ -12,7 +12,7 @@ from mull.dialects.registry import encode_request
 from mull.history.log import Log
 from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 from mull.neutral.messages import Message, assistant, message_from_json, message_to_json, user
-from mull.neutral.request import Conversation, Tool
+from mull.neutral.request import RequestOptions, Tool
 from mull.neutral.target import Target
 from mull.policy.prepare import prepare
 from openai_responses_wire import STREAMS, TARGET, WHOLE, cut, decode, sse
@@ -23,7 +23,7 @@ OPENAI = target("responses", dialect="openai-responses", options=EFFORTS, compat
 
 
 def send(*history: Message, at: Target = OPENAI, talk: Any = None, **chosen: Any) -> dict[str, Any]:
-    prepared = prepare(Log(history), snapshot(**chosen), at, talk or Conversation())
+    prepared = prepare(Log(history), snapshot(**chosen), at, talk or RequestOptions())
     return msgspec.json.decode(encode_request(prepared.request, at).body)
 
 
@@ -287,7 +287,7 @@ def test_d25_thoughts_alone_are_no_turn_of_their_own():
 
 
 def test_e04_a_forced_tool_is_sent_beside_thinking():
-    talk = Conversation(tools=(Tool("look"),), tool_choice={"name": "look"})
+    talk = RequestOptions(tools=(Tool("look"),), tool_choice={"name": "look"})
     sent = send(user("q"), talk=talk, effort="high")
     assert sent["tool_choice"] == {"type": "function", "name": "look"}
     assert sent["reasoning"]["effort"] == "high"

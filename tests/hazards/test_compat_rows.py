@@ -14,7 +14,7 @@ from mull.dialects.registry import encode_request
 from mull.history.log import Log
 from mull.neutral.blocks import ThinkingBlock, ToolCallBlock, ToolResultBlock
 from mull.neutral.messages import Message, assistant, user
-from mull.neutral.request import Conversation, Tool
+from mull.neutral.request import RequestOptions, Tool
 from mull.policy.prepare import prepare
 from mull.settings.layers import Settings
 from mull.settings.presets import preset_values
@@ -81,7 +81,7 @@ def encode(target, level, messages):
     if level:
         settings.set("reasoning.effort", level)
     snapshot = settings.snapshot(preset=preset_values(target.facts))
-    conversation = Conversation(tools=(Tool("f", "d", {"type": "object"}),))
+    conversation = RequestOptions(tools=(Tool("f", "d", {"type": "object"}),))
     prepared = prepare(Log(messages), snapshot, target, conversation)
     wire = encode_request(prepared.request, target)
     return wire, json.loads(wire.body)

@@ -15,7 +15,7 @@ from mull.dialects.registry import encode_request
 from mull.history.log import Log
 from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 from mull.neutral.messages import Message, assistant, user
-from mull.neutral.request import Conversation, Tool
+from mull.neutral.request import RequestOptions, Tool
 from mull.policy.prepare import prepare
 from mull.settings.layers import Settings
 from mull.settings.presets import preset_values
@@ -86,7 +86,7 @@ def encode(messages, dialect, **settings):
     for key, value in settings.items():
         layers.set(f"reasoning.{key}", value)
     snapshot = layers.snapshot(preset=preset_values(target.facts))
-    conversation = Conversation(
+    conversation = RequestOptions(
         system="be brief", tools=(Tool("look", "looks", {"type": "object", "properties": {}}),)
     )
     prepared = prepare(Log(messages), snapshot, target, conversation)

@@ -10,7 +10,7 @@ from mull.dialects.registry import encode_request
 from mull.history.log import Log
 from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 from mull.neutral.messages import Message, assistant, user
-from mull.neutral.request import Conversation, Tool
+from mull.neutral.request import RequestOptions, Tool
 from mull.policy.prepare import prepare
 from mull.settings.layers import Settings
 from mull.settings.presets import preset_values
@@ -64,7 +64,7 @@ def test_each_request_extends_the_one_before(model):
     settings = Settings()
     settings.set("reasoning.includeInContext", True)
     snapshot = settings.snapshot(preset=preset_values(target.facts))
-    conversation = Conversation(system="s", tools=(Tool("f", "d", {"type": "object"}),))
+    conversation = RequestOptions(system="s", tools=(Tool("f", "d", {"type": "object"}),))
     log, previous = Log(), []
     for message in grow(target.origin):
         log.append(message)

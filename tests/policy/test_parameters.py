@@ -5,7 +5,7 @@ import pytest
 from conversations import snapshot, target
 from mull.history.log import Log
 from mull.neutral.messages import user
-from mull.neutral.request import Conversation, Tool
+from mull.neutral.request import RequestOptions, Tool
 from mull.policy.prepare import prepare
 
 BUDGET = [{"type": "budget_tokens", "min": 1024, "max": 64_000}]
@@ -17,7 +17,7 @@ CHAT = target("openai-effort", options=WORDS)
 
 def ask(where, settings=None, **conversation):
     prepared = prepare(
-        Log([user("q")]), snapshot(**(settings or {})), where, Conversation(**conversation)
+        Log([user("q")]), snapshot(**(settings or {})), where, RequestOptions(**conversation)
     )
     return prepared.request, [note.text for note in prepared.notes if note.warning]
 

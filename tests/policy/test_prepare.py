@@ -16,7 +16,7 @@ from conversations import messages as any_message
 from mull.history.log import Entry, Log
 from mull.neutral.blocks import TextBlock
 from mull.neutral.messages import assistant, messages_to_json, user
-from mull.neutral.request import Conversation, Tool
+from mull.neutral.request import RequestOptions, Tool
 from mull.policy.prepare import prepare
 from mull.policy.tokens import (
     CHARACTERS,
@@ -79,7 +79,7 @@ def test_prepare_never_changes_the_log(history, settings, where):
 
 @given(histories, some_settings, st.sampled_from(TARGETS), st.text(max_size=20))
 def test_the_effective_count_is_the_count_of_what_is_sent(history, settings, where, system):
-    conversation = Conversation(system=system, tools=(Tool("f", "does", {"type": "object"}),))
+    conversation = RequestOptions(system=system, tools=(Tool("f", "does", {"type": "object"}),))
     prepared = prepare(Log(history), snapshot(**settings), where, conversation)
     assert prepared.tokens == recount(prepared, conversation)
 
@@ -152,7 +152,7 @@ def test_the_display_form():
 
 
 def test_the_request_carries_what_was_asked():
-    conversation = Conversation(
+    conversation = RequestOptions(
         system="be brief", tool_choice="auto", temperature=0.5, max_tokens=77, stream=False
     )
     settings = snapshot(includeInContext=True, fieldName="reasoning")

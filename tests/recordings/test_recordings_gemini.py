@@ -33,7 +33,7 @@ from mull.neutral.blocks import (
     ToolResultBlock,
 )
 from mull.neutral.messages import Message, assistant, user
-from mull.neutral.request import Conversation, Tool
+from mull.neutral.request import RequestOptions, Tool
 from mull.policy.prepare import prepare
 from recordings import bodies, chunk_streams, exchanges, need_recordings
 
@@ -170,7 +170,7 @@ def asked_of(exchange):
     declared = [d for t in request.get("tools", []) for d in t.get("functionDeclarations", [])]
     schema = "parameters_json_schema"
     system = request.get("systemInstruction", {"parts": [{"text": ""}]})
-    return Conversation(
+    return RequestOptions(
         system=system["parts"][0]["text"],
         tools=tuple(Tool(d["name"], d["description"], d.get(schema, {})) for d in declared),
         stream="stream" in exchange.path,

@@ -30,7 +30,7 @@ from mull.neutral.blocks import (
     ToolResultBlock,
 )
 from mull.neutral.messages import Message, assistant, user
-from mull.neutral.request import Conversation
+from mull.neutral.request import RequestOptions
 from mull.policy.prepare import prepare
 from openai_chat_wire import decode
 from recordings import Exchange, bodies, chunk_streams, exchanges, need_recordings
@@ -203,7 +203,7 @@ def test_the_next_request_is_what_the_provider_accepted(conversation):
         to = targets(exchange)
         log = Log(history(exchange, before))
         stream = bool(exchange.request.get("stream"))
-        prepared = prepare(log, snapshot(includeInContext=True), to, Conversation(stream=stream))
+        prepared = prepare(log, snapshot(includeInContext=True), to, RequestOptions(stream=stream))
         body = json.loads(encode_request(prepared.request, to).body)
         assert body["stream"] == stream
         ours, theirs = body["messages"], list(map(plain, exchange.request["messages"]))

@@ -61,6 +61,11 @@ def resolve(
         AmbiguousModel: several providers have it and nothing tells which is meant.
         ConfigError: the dialect, `compat` or a row is not allowed.
     """
+    if base_url and "@" in base_url:  # it would be shown, and stored with every message
+        raise ConfigError(
+            "the address holds a name or password before the @: leave it out, and send it as the"
+            " key or as a header"
+        )
     asked = _Asked(
         shipped() if catalog is None else catalog,
         keys,

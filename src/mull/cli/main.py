@@ -20,6 +20,7 @@ __all__ = ["COMMANDS", "main"]
 COMMANDS = {
     "models": ("mull.cli.models", "list and show models, and what thinking levels become"),
     "wire": ("mull.cli.wire", "see what a request or an answer is on the wire, without sending"),
+    "keys": ("mull.cli.keys", "store keys, log in, and see where each key is found"),
     "settings": ("mull.cli.settings", "show every setting, its value and where it comes from"),
     "profile": ("mull.cli.profile", "save, show and choose named sets of settings"),
 }

@@ -22,7 +22,7 @@ from mull.neutral.blocks import Value
 from mull.neutral.errors import ConfigError
 from mull.neutral.events import Failed
 from mull.neutral.messages import Message
-from mull.neutral.request import Conversation, Tool, ToolChoice
+from mull.neutral.request import RequestOptions, Tool, ToolChoice
 from mull.neutral.target import Target
 from mull.policy.prepare import prepare
 from mull.tokenizers import counter_for
@@ -129,7 +129,7 @@ def run(options: Namespace) -> int:
 
 def _encode(options: Namespace, ready: setup.Setup, target: Target) -> dict[str, Any]:
     talk = _read_talk(_read(options.file))
-    conversation = Conversation(
+    conversation = RequestOptions(
         system=talk.system,
         tools=talk.tools,
         tool_choice=talk.tool_choice,

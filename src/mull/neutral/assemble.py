@@ -35,6 +35,7 @@ from mull.neutral.events import (
     ThinkingCarrier,
     ThinkingDelta,
     ToolCallDelta,
+    ToolRan,
     UsageReported,
     Warned,
 )
@@ -206,7 +207,7 @@ class Assembler:
                 self.warnings.append(event)
             case Finished() | Failed():
                 self._end = event
-            case Started() | Retrying() | Healed():
+            case Started() | Retrying() | Healed() | ToolRan():
                 pass
 
     def blocks(self) -> tuple[Block, ...]:

@@ -28,6 +28,7 @@ __all__ = [
     "ThinkingCarrier",
     "ThinkingDelta",
     "ToolCallDelta",
+    "ToolRan",
     "UsageReported",
     "Warned",
 ]
@@ -122,6 +123,15 @@ class Warned(Value, frozen=True, tag_field="type", tag="warning"):
     text: str
 
 
+class ToolRan(Value, frozen=True, tag_field="type", tag="tool_result"):
+    """A tool has run, and this is what goes back to the model."""
+
+    call_id: str
+    name: str
+    output: str
+    is_error: bool = False
+
+
 class Retrying(Value, frozen=True, tag_field="type", tag="retrying"):
     """The request goes out again, unchanged, after a wait; nothing had been received."""
 
@@ -164,6 +174,7 @@ Event: TypeAlias = (
     | Reclassified
     | UsageReported
     | Warned
+    | ToolRan
     | Retrying
     | Healed
     | Finished

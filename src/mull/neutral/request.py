@@ -8,7 +8,7 @@ from mull.neutral.blocks import Value
 from mull.neutral.messages import Message
 from mull.neutral.thinking import ThinkingPlan
 
-__all__ = ["Conversation", "Note", "Request", "Tool", "ToolChoice", "WireRequest"]
+__all__ = ["Note", "Request", "RequestOptions", "Tool", "ToolChoice", "WireRequest"]
 
 ToolChoice: TypeAlias = Literal["auto", "none", "required"] | dict[str, Any]
 
@@ -36,7 +36,7 @@ class Note(Value, frozen=True):
     sent_as: str | None = None
 
 
-class Conversation(Value, frozen=True):
+class RequestOptions(Value, frozen=True):
     """Everything about a request that is not history, settings or target."""
 
     system: str = ""

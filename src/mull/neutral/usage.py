@@ -8,9 +8,11 @@ they build this value, so it is counted once everywhere. Unknown is None, never 
 
 from __future__ import annotations
 
+from msgspec.structs import astuple
+
 from mull.neutral.blocks import Value
 
-__all__ = ["Usage"]
+__all__ = ["Usage", "add_usage"]
 
 
 class Usage(Value, frozen=True, omit_defaults=False):
@@ -22,3 +24,11 @@ class Usage(Value, frozen=True, omit_defaults=False):
     total: int | None = None
     cache_read: int | None = None
     cache_write: int | None = None
+
+
+def add_usage(one: Usage | None, other: Usage | None) -> Usage | None:
+    """What two answers cost together; what one of them did not tell is unknown."""
+    if one is None or other is None:
+        return None
+    pairs = zip(astuple(one), astuple(other), strict=True)
+    return Usage(*(None if a is None or b is None else a + b for a, b in pairs))

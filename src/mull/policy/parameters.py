@@ -10,7 +10,7 @@ from msgspec import json
 
 from mull.neutral.blocks import Value
 from mull.neutral.messages import Dialect
-from mull.neutral.request import Conversation, Note, ToolChoice
+from mull.neutral.request import Note, RequestOptions, ToolChoice
 from mull.neutral.target import Target
 from mull.neutral.thinking import WriterName
 from mull.policy.thinking import Planned
@@ -34,7 +34,7 @@ class Parameters(Value, frozen=True):
 
 
 def forced_tools_stop_thinking(
-    conversation: Conversation, target: Target, planned: Planned
+    conversation: RequestOptions, target: Target, planned: Planned
 ) -> str | None:
     """Why this request must not think: the user forces a tool and the endpoint takes one only."""
     if not _is_forced(conversation.tool_choice) or not planned.thinks:
@@ -44,7 +44,7 @@ def forced_tools_stop_thinking(
     return "Thinking is off for this request: the endpoint takes no forced tool while it thinks"
 
 
-def settle_parameters(conversation: Conversation, target: Target, planned: Planned) -> Parameters:
+def settle_parameters(conversation: RequestOptions, target: Target, planned: Planned) -> Parameters:
     """Leave out what the endpoint would refuse, and say so."""
     notes: list[Note] = []
     temperature = conversation.temperature

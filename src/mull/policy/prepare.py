@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from mull.history.log import Log
 from mull.neutral.blocks import ThinkingBlock, Value
 from mull.neutral.messages import Dialect, Message
-from mull.neutral.request import Conversation, Note, Request
+from mull.neutral.request import Note, Request, RequestOptions
 from mull.neutral.target import Target
 from mull.neutral.thinking import WriterName
 from mull.policy.logview import LogView, Memory
@@ -52,14 +52,14 @@ class Prepared(Value, frozen=True):
 
 
 _memories: WeakKeyDictionary[Log, Memory] = WeakKeyDictionary()
-_PLAIN = Conversation()
+_PLAIN = RequestOptions()
 
 
 def prepare(
     log: Log,
     snapshot: Snapshot,
     target: Target,
-    conversation: Conversation = _PLAIN,
+    conversation: RequestOptions = _PLAIN,
     *,
     counter: Counter = CHARACTERS,
 ) -> Prepared:
@@ -125,7 +125,7 @@ def _chain_lacks_thought(turn: tuple[Message, ...], target: Target, planned: Pla
     )
 
 
-def _count_fixed(conversation: Conversation, counter: Counter) -> int:
+def _count_fixed(conversation: RequestOptions, counter: Counter) -> int:
     system = conversation.system
     spoken = counter.count(system) + MESSAGE_OVERHEAD if system else 0
     return spoken + count_tools(conversation.tools, counter)
@@ -134,7 +134,7 @@ def _count_fixed(conversation: Conversation, counter: Counter) -> int:
 def _request(
     view: LogView,
     snapshot: Snapshot,
-    conversation: Conversation,
+    conversation: RequestOptions,
     planned: Planned,
     parameters: Parameters,
 ) -> Request:

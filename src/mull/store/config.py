@@ -174,6 +174,11 @@ def _provider(table: Mapping[str, Any], name: str, file: str) -> ProviderConfig:
 
 
 def _base_url(value: object, where: str) -> str | None:
+    if isinstance(value, str) and "@" in value:  # a password in it would be shown and stored
+        raise ConfigError(
+            f"{where}: base_url holds a name or password before the @: leave it out, and send it"
+            " as a header or as the key"
+        )
     if value is None or (isinstance(value, str) and _URL.fullmatch(value)):
         return value.rstrip("/") if value else None
     raise _refused(where, "base_url", value, "an address such as https://host/v1")
@@ -194,7 +199,9 @@ def _headers(value: object, where: str) -> dict[str, str]:
     for name, text in value.items():
         # a line break in a header would let a value write headers of its own
         if not (_HEADER.fullmatch(name) and isinstance(text, str) and text.isprintable()):
-            raise _refused(where, f"headers.{quote(name)}", text, "one line of text")
+            raise ConfigError(
+                f"{where}: headers.{quote(name)} cannot be that: use one line of text"
+            )
     return value
 
 

@@ -1,0 +1,217 @@
+"""`mull keys`: store keys, log in, and see where each key comes from. No key is ever shown.
+
+A key is typed at a hidden prompt or piped in. On the command line it would stay in the shell's
+history and in the list of processes, so it is refused there.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import SUPPRESS, ArgumentParser, Namespace, _SubParsersAction
+
+from mull.auth.flow import Show
+from mull.auth.logins import LOGINS
+from mull.auth.secret import Secret, parse_secret
+from mull.auth.variables import Place
+from mull.catalog.resolve import GENERIC
+from mull.cli.setup import Setup, load
+from mull.neutral.errors import ConfigError, NetworkError, RefusedError, RemoteError
+from mull.settings.words import closest, quote
+from mull.store.config import ProviderConfig
+from mull.store.keys import Keys
+from mull.store.paths import data_dir
+from mull.store.profiles import NO_PROFILE
+
+__all__ = ["arguments", "run"]
+
+_EXIT_REFUSED = 3
+_EXIT_NETWORK = 5
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add the subcommands."""
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    store = _named(actions, "set", _set, "store a key, typed hidden or piped in")
+    store.add_argument("key", nargs="*", help=SUPPRESS)  # to refuse it without echoing it
+    store.add_argument("--stdin", action="store_true", help="read the key from standard input")
+    store.add_argument(
+        "--file", action="store_true", help="use mull's own file even if there is a keyring"
+    )
+    listing = _named(actions, "list", _list, "show where each key is found", named=False)
+    listing.add_argument("--json", action="store_true", help="print JSON")
+    _named(actions, "delete", _delete, "delete a stored key")
+    _named(actions, "login", _login, f"log in at a provider: {', '.join(LOGINS)}")
+    _named(actions, "path", _path, "print where the file of stored keys is", named=False)
+
+
+def run(options: Namespace) -> int:
+    """Run the chosen subcommand.
+
+    Raises:
+        LocalError: the provider is unknown, or a key cannot be read or stored.
+    """
+    try:
+        status: int = options.action(options)
+        return status
+    except RemoteError as error:
+        print(f"mull: {error}", file=sys.stderr)
+        if isinstance(error, NetworkError):
+            return _EXIT_NETWORK
+        return _EXIT_REFUSED if isinstance(error, RefusedError) else 1
+
+
+def _named(
+    actions: _SubParsersAction[ArgumentParser],
+    name: str,
+    action: object,
+    line: str,
+    *,
+    named: bool = True,
+) -> ArgumentParser:
+    parser = actions.add_parser(name, help=line, description=line)
+    if named:
+        parser.add_argument("provider", metavar="PROVIDER", help="the provider's id")
+    parser.set_defaults(action=action)
+    return parser
+
+
+def _setup() -> tuple[Setup, Keys]:
+    setup = load(Namespace(sets=[], profile=NO_PROFILE, config=None))
+    return setup, Keys(data_dir(), os.environ)
+
+
+def _set(options: Namespace) -> int:
+    if options.key:
+        raise ConfigError(
+            "a key on the command line stays in the shell's history: run "
+            "`mull keys set PROVIDER` and type it, or pipe it in with --stdin"
+        )
+    setup, keys = _setup()
+    provider = _provider(setup, options.provider)
+    key = _read_key(provider, piped=options.stdin or not sys.stdin.isatty())
+    where = keys.keep(provider, key, in_file=options.file)
+    print(f"Stored the key of {provider} in {_stored(keys, where)}.")
+    _tell_unused(setup, keys, provider)
+    return 0
+
+
+def _read_key(provider: str, *, piped: bool) -> Secret:
+    text = sys.stdin.read() if piped else _hidden(f"Key of {provider} (not shown): ")
+    return parse_secret(text, "what was given")
+
+
+def _hidden(prompt: str) -> str:
+    import getpass
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", getpass.GetPassWarning)  # it would go on, and echo
+        try:
+            return getpass.getpass(prompt)
+        except getpass.GetPassWarning:
+            raise ConfigError(
+                "this terminal cannot hide what is typed: pipe the key in with --stdin"
+            ) from None
+        except EOFError:
+            raise ConfigError("no key was typed; nothing is stored") from None
+
+
+def _list(options: Namespace) -> int:
+    setup, keys = _setup()
+    rows = [
+        (provider, place, place is places[0])
+        for provider in sorted({*setup.catalog().providers, *keys.stored(), GENERIC})
+        for places in [_places(setup, keys, provider)]
+        for place in places
+    ]
+    if options.json:
+        print(_json(rows))
+        return 0
+    if not rows:
+        print("No key is found; `mull keys set PROVIDER` stores one.")
+    wide = max((len(provider) for provider, _, _ in rows), default=0)
+    for provider, place, used in rows:
+        note = "" if used else "(not used)"
+        words = [provider.ljust(wide), place.kind.ljust(11), place.variable or "", note]
+        print("  ".join(words[:2] + [word for word in words[2:] if word]).rstrip())
+    return 0
+
+
+def _json(rows: list[tuple[str, Place, bool]]) -> str:
+    import json
+
+    shown = [
+        {"provider": name, "found": place.kind, "variable": place.variable, "used": used}
+        for name, place, used in rows
+    ]
+    return json.dumps(shown, indent=2)
+
+
+def _delete(options: Namespace) -> int:
+    setup, keys = _setup()
+    known = keys.stored()
+    name = options.provider.lower()
+    provider = name if name in known else _provider(setup, options.provider)
+    where = keys.delete(provider)
+    print(f"Deleted the key of {provider} from {_stored(keys, where)}.")
+    for place in _places(setup, keys, provider)[:1]:
+        print(f"{place.variable} is still set and is used.")
+    return 0
+
+
+def _login(options: Namespace) -> int:
+    setup, keys = _setup()
+    provider = _provider(setup, options.provider)
+    if provider not in LOGINS:
+        raise ConfigError(
+            f"{provider} has no login: `mull keys set {provider}` stores its key; "
+            f"a login is for {', '.join(LOGINS)}"
+        )
+    from mull.client.auth_drive import drive
+
+    outcome = drive(LOGINS[provider].log_in(), show=_show_code)
+    where = keys.keep(provider, outcome.key)
+    print(f"Logged in at {provider}; the login is in {_stored(keys, where)}.")
+    return 0
+
+
+def _show_code(step: Show) -> None:
+    minutes = max(1, round(step.seconds / 60))
+    print(f"Open {step.url} and enter the code {step.code} within {minutes} minutes.", flush=True)
+
+
+def _path(options: Namespace) -> int:
+    print(Keys(data_dir(), os.environ).path)
+    return 0
+
+
+def _provider(setup: Setup, typed: str) -> str:
+    """The id of a provider that the catalog or the config file has.
+
+    Raises:
+        ConfigError: there is none of this name; says which is close.
+    """
+    known = [*setup.catalog().providers, GENERIC]
+    name = next((name for name in known if name.lower() == typed.lower()), None)
+    if name is not None:
+        return name
+    near = closest(typed, known)
+    hint = f"did you mean {near}?" if near else "`mull models` lists providers and models"
+    raise ConfigError(f"no provider is called {quote(typed)}: {hint}")
+
+
+def _places(setup: Setup, keys: Keys, provider: str) -> list[Place]:
+    entry = setup.catalog().provider(provider)
+    own = setup.config.providers.get(provider.lower(), ProviderConfig())
+    return keys.places(provider, entry.env if entry else (), own=own.key_env)
+
+
+def _stored(keys: Keys, where: str) -> str:
+    return "the system's keyring" if where == "keyring" else str(keys.path)
+
+
+def _tell_unused(setup: Setup, keys: Keys, provider: str) -> None:
+    first = _places(setup, keys, provider)[0]
+    if first.variable is not None:
+        print(f"It is not used while {first.variable} is set.")

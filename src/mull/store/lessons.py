@@ -1,0 +1,30 @@
+"""What refusals taught, kept between runs: `lessons.json` in the data directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mull.neutral.errors import ConfigError
+from mull.policy.lessons import Lessons, lessons_from_json, lessons_to_json
+from mull.store.files import read_bytes, write_atomic
+
+__all__ = ["LESSONS_FILE", "load_lessons", "save_lessons"]
+
+LESSONS_FILE = "lessons.json"
+
+
+def load_lessons(data_dir: Path) -> Lessons:
+    """The lessons so far. They can be learnt again, so a damaged file counts as none."""
+    try:
+        data = read_bytes(data_dir / LESSONS_FILE)
+        return Lessons() if data is None else lessons_from_json(data)
+    except ConfigError:
+        return Lessons()
+
+
+def save_lessons(data_dir: Path, lessons: Lessons) -> None:
+    """Keep the lessons; a full or read-only disk only means that they are learnt again."""
+    try:
+        write_atomic(data_dir / LESSONS_FILE, lessons_to_json(lessons))
+    except ConfigError:
+        return
