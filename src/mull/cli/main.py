@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "main"]
 
 COMMANDS = {
+    "ask": ("mull.cli.ask", "ask a model and print its answer"),
+    "doctor": ("mull.cli.doctor", "see what is set up, and test a model's reasoning"),
     "models": ("mull.cli.models", "list and show models, and what thinking levels become"),
     "wire": ("mull.cli.wire", "see what a request or an answer is on the wire, without sending"),
     "keys": ("mull.cli.keys", "store keys, log in, and see where each key is found"),

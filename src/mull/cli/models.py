@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from mull.cli import setup
 from mull.cli.model_page import page, page_json, price, steering
 from mull.neutral.errors import ConfigError, RemoteError
@@ -36,6 +38,9 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("words", nargs="*", metavar="WORD", help="see below")
     parser.add_argument("--reasoning", action="store_true", help="list only models that reason")
     parser.add_argument("--provider", metavar="P", help="list only this provider's models")
+    parser.add_argument(
+        "--local", action="store_true", help="list the models of servers on this machine"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
         "--from", dest="source", metavar="URL|FILE", help="update: where the facts come from"
@@ -45,6 +50,8 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> int:
     """List, show or update, as the first word says."""
+    if options.local:
+        return _list_local(options)
     first, *rest = options.words or [""]
     if options.source is not None and first != "update":
         raise ConfigError("--from belongs to `mull models update`")
@@ -59,6 +66,25 @@ def run(options: Namespace) -> int:
             raise ConfigError("name one model: mull models show NAME")
         return _show(options, rest[0])
     return _list(options)
+
+
+def _list_local(options: Namespace) -> int:
+    from mull.agent.discover import LOCAL_PROVIDERS, discover_now
+    from mull.agent.engine import Engine
+
+    found = discover_now(Engine(setup.load(options)))
+    if options.json:
+        print(msgspec.json.format(msgspec.json.encode([f._asdict() for f in found])).decode())
+        return 0
+    for server in found:
+        for name in server.names:
+            print(f"{name}  {server.base_url}")
+    if not any(server.models for server in found):
+        print(
+            f"no model server answers here; looked for {', '.join(LOCAL_PROVIDERS)}",
+            file=sys.stderr,
+        )
+    return 0
 
 
 def _show(options: Namespace, name: str) -> int:

@@ -1,0 +1,163 @@
+"""The one client behind every face: targets, keys, the connection, and what refusals taught."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from mull.agent.setup import Setup, load_setup
+from mull.client.access import Access, access, missing_key
+from mull.neutral.errors import ConfigError
+from mull.neutral.events import Event, Finished
+from mull.neutral.messages import Dialect
+from mull.neutral.target import Target
+from mull.policy.lessons import Lessons, apply_lessons
+from mull.policy.prepare import Prepared
+from mull.store.keys import Keys
+from mull.store.lessons import load_lessons, save_lessons
+from mull.store.paths import data_dir
+
+if TYPE_CHECKING:
+    from mull.client.auth_drive import Sessions
+    from mull.client.exchange import ExchangeOptions
+    from mull.client.http import Transport
+    from mull.policy.heal import Repaired
+    from mull.policy.heal_case import Refusal
+
+__all__ = ["Engine"]
+
+
+class Engine:
+    """Finds targets, opens the way to them and sends. Connections are kept until it is closed."""
+
+    def __init__(self, setup: Setup | None = None) -> None:
+        self.setup = setup or load_setup()
+        self.keys = Keys(data_dir(), os.environ)
+        self._lessons: Lessons | None = None
+        self._transport: Transport | None = None
+        self._sessions: Sessions | None = None
+
+    @property
+    def lessons(self) -> Lessons:
+        """What earlier refusals taught about endpoints."""
+        if self._lessons is None:
+            self._lessons = load_lessons(data_dir())
+        return self._lessons
+
+    def target(
+        self,
+        model: str | None = None,
+        *,
+        base_url: str | None = None,
+        dialect: Dialect | None = None,
+        compat: Mapping[str, Any] | None = None,
+    ) -> Target:
+        """The target of a model's name, or of the model that the settings name.
+
+        Raises:
+            CatalogError: no model, or more than one, has this name.
+            ConfigError: no model is named anywhere.
+        """
+        name = model or self.setup.settings.snapshot().model
+        if name is None:
+            raise ConfigError(
+                "no model is named: give one (-m PROVIDER/MODEL), or set one for good with"
+                ' model = "PROVIDER/MODEL" in config.toml or MULL_MODEL'
+            )
+        target = self.setup.resolve(name, base_url=base_url, dialect=dialect, compat=compat)
+        return apply_lessons(target, self.lessons)
+
+    def way_to(
+        self,
+        target: Target,
+        *,
+        key: str | None = None,
+        base_url: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Access:
+        """How the target is reached; starts the embedded model if that is what was asked for.
+
+        Raises:
+            ConfigError: a key or an address is missing; says how to give it.
+        """
+        way = access(
+            target, self.setup.config, self.keys, key=key, base_url=base_url, headers=headers
+        )
+        own_server = base_url is not None or _is_loopback(way.base_url)
+        if not own_server and (problem := missing_key(target, way)):
+            raise ConfigError(problem)
+        return way
+
+    def sender(
+        self, way: Access, options: ExchangeOptions | None = None
+    ) -> Callable[[Prepared], AsyncGenerator[Event, None]]:
+        """What sends a prepared request along this way and gives the events of its answer."""
+
+        def send(prepared: Prepared) -> AsyncGenerator[Event, None]:
+            return self._send(prepared, way, options)
+
+        return send
+
+    async def _send(
+        self, prepared: Prepared, way: Access, options: ExchangeOptions | None
+    ) -> AsyncGenerator[Event, None]:
+        from mull.client.exchange import ExchangeOptions, exchange
+
+        repairs: list[Repaired] = []
+
+        def repair(refused: Prepared, refusal: Refusal) -> Repaired | None:
+            from mull.policy.heal import heal  # only what is refused needs it
+
+            repaired = heal(refused, refusal)
+            if repaired is not None:
+                repairs.append(repaired)
+            return repaired
+
+        if way.login is not None:
+            way = await asyncio.to_thread(self._enter, way)
+        events = exchange(
+            prepared,
+            way,
+            transport=self._connection(),
+            options=options or ExchangeOptions(),
+            heal=repair,
+        )
+        async with aclosing(events):
+            async for event in events:
+                if isinstance(event, Finished) and repairs:
+                    self._learn(prepared.target, repairs[-1])
+                yield event
+
+    def _learn(self, target: Target, repaired: Repaired) -> None:
+        if repaired.learn is not None:
+            self._lessons = self.lessons.learn(target, repaired.learn)
+            save_lessons(data_dir(), self._lessons)
+
+    def _enter(self, way: Access) -> Access:
+        """Trade a login for a session; the sessions of this process are kept."""
+        if self._sessions is None:
+            from mull.client.auth_drive import Sessions
+
+            self._sessions = Sessions()
+        return self._sessions.enter(way)
+
+    def _connection(self) -> Transport:
+        if self._transport is None:
+            from mull.client.http import Transport
+
+            self._transport = Transport()
+        return self._transport
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._transport is not None:
+            transport, self._transport = self._transport, None
+            await transport.close()
+
+
+def _is_loopback(url: str) -> bool:
+    return urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")

@@ -1,0 +1,233 @@
+"""The library's front: ask, stream, and conversations that keep their history.
+
+Everything runs on one asynchronous core. The blocking names use a private event loop; the names
+that end in `_async` run on the caller's own. Settings come from the same layers as the command's:
+config file, profile, environment, then what is given here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from functools import cache
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from mull.agent.engine import Engine
+from mull.agent.functions import tools_from
+from mull.agent.results import Result, result_of
+from mull.agent.run import Turn, run_turn
+from mull.history.log import Log
+from mull.neutral.events import Event
+from mull.neutral.messages import Dialect, Message, user
+from mull.neutral.request import RequestOptions
+from mull.neutral.target import Target
+from mull.settings.layers import Snapshot
+from mull.settings.registry import parse_all
+from mull.tokenizers import counter_for
+
+if TYPE_CHECKING:
+    from mull.client.exchange import ExchangeOptions
+    from mull.client.sync import BlockingLoop
+
+__all__ = ["AsyncStream", "Conversation", "Stream", "ask", "ask_async", "stream", "stream_async"]
+
+
+class AsyncStream:
+    """The events of a turn as they happen; `result` is there at any time, whole at the end."""
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self._events = run_turn(turn)
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        return self._events
+
+    async def aclose(self) -> None:
+        """Stop: the socket is closed and what came is kept as interrupted."""
+        await self._events.aclose()
+
+    @property
+    def result(self) -> Result:
+        """What has come so far."""
+        return result_of(self._turn)
+
+
+class Stream:
+    """The same for code that blocks. Leaving the loop early closes the socket."""
+
+    def __init__(self, turn: Turn, loop: BlockingLoop) -> None:
+        self._turn = turn
+        self._events = loop.stream(lambda: run_turn(turn))
+
+    def __iter__(self) -> Iterator[Event]:
+        return self._events
+
+    @property
+    def result(self) -> Result:
+        """What has come so far."""
+        return result_of(self._turn)
+
+
+class Conversation:
+    """A history that grows turn by turn, and the model that it is held with.
+
+    Every thought is kept in `log`; which of them are sent is decided anew for each request. The
+    model can be switched at any time: what only the old one understands is left out, and is
+    there again when you switch back.
+    """
+
+    def __init__(  # noqa: PLR0913 - keywords, each of them optional
+        self,
+        model: str | None = None,
+        *,
+        system: str = "",
+        tools: Iterable[Callable[..., Any]] = (),
+        settings: Mapping[str, object] | None = None,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        messages: Iterable[Message] = (),
+        key: str | None = None,
+        base_url: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        dialect: Dialect | None = None,
+        compat: Mapping[str, Any] | None = None,
+        limits: ExchangeOptions | None = None,
+        engine: Engine | None = None,
+    ) -> None:
+        self.log = Log(messages)
+        self._engine = engine or _shared_engine()
+        self._settings: dict[str, object] = dict(parse_all(settings or {}))
+        self._tools = tools_from(tools)
+        self._way = {"key": key, "base_url": base_url, "headers": headers}
+        self._place = {"base_url": base_url, "dialect": dialect, "compat": compat}
+        self._limits = limits
+        self._options = RequestOptions(
+            system=system,
+            tools=tuple(tool.definition for tool in self._tools.values()),
+            max_tokens=max_tokens,
+            temperature=temperature,
+        )
+        self._model = model
+        self.target: Target = self._resolve(model)
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """Everything said so far."""
+        return self.log.messages
+
+    def switch(self, model: str) -> Target:
+        """Go on with another model from the next turn on.
+
+        Raises:
+            CatalogError: no model, or more than one, has this name; nothing has changed.
+        """
+        self.target = self._resolve(model)
+        self._model = model
+        return self.target
+
+    def set(self, key: str, value: object) -> None:
+        """Change a setting from the next request on.
+
+        Raises:
+            SettingError: the key or value is not allowed; nothing has changed.
+        """
+        self._settings.update(parse_all({key: value}))
+
+    def ask(self, text: str) -> Result:
+        """Say something and wait for the answer, tools included.
+
+        Raises:
+            RemoteError: the endpoint refused or could not be reached.
+            LocalError: the request cannot be made as asked.
+        """
+        turn = self._turn(text)
+        return _shared_loop().run(lambda: _finish(turn))
+
+    async def ask_async(self, text: str) -> Result:
+        """`ask` on the caller's event loop."""
+        return await _finish(self._turn(text))
+
+    def stream(self, text: str) -> Stream:
+        """Say something and get the answer's events as they come."""
+        return Stream(self._turn(text), _shared_loop())
+
+    def stream_async(self, text: str) -> AsyncStream:
+        """`stream` on the caller's event loop."""
+        return AsyncStream(self._turn(text))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections; they are opened again when needed."""
+        _shared_loop().run(self._engine.close)
+
+    async def aclose(self) -> None:
+        """`close` on the caller's event loop."""
+        await self._engine.close()
+
+    def _resolve(self, model: str | None) -> Target:
+        return self._engine.target(model, **self._place)  # type: ignore[arg-type]
+
+    def _snapshot(self) -> Snapshot:
+        return self._engine.setup.snapshot_for(self.target, self._settings, self._model)
+
+    def _turn(self, text: str) -> Turn:
+        way = self._engine.way_to(self.target, **self._way)  # type: ignore[arg-type]
+        turn = Turn(
+            log=self.log,
+            target=self.target,
+            snapshot=self._snapshot(),
+            options=self._options,
+            counter=counter_for(self.target),
+            send=self._engine.sender(way, self._limits),
+            tools=self._tools,
+        )
+        self.log.append(user(text))
+        return turn
+
+
+def ask(prompt: str, model: str | None = None, **more: Any) -> Result:
+    """Ask once and wait for the answer. Takes what `Conversation` takes."""
+    return Conversation(model, **more).ask(prompt)
+
+
+async def ask_async(prompt: str, model: str | None = None, **more: Any) -> Result:
+    """`ask` on the caller's event loop."""
+    return await Conversation(model, **more).ask_async(prompt)
+
+
+def stream(prompt: str, model: str | None = None, **more: Any) -> Stream:
+    """Ask once and get the answer's events as they come. Takes what `Conversation` takes."""
+    return Conversation(model, **more).stream(prompt)
+
+
+def stream_async(prompt: str, model: str | None = None, **more: Any) -> AsyncStream:
+    """`stream` on the caller's event loop."""
+    return Conversation(model, **more).stream_async(prompt)
+
+
+async def _finish(turn: Turn) -> Result:
+    async for _ in run_turn(turn):
+        pass
+    return result_of(turn)
+
+
+@cache
+def _shared_engine() -> Engine:
+    return Engine()
+
+
+@cache
+def _shared_loop() -> BlockingLoop:
+    from mull.client.sync import BlockingLoop
+
+    return BlockingLoop()

@@ -1,0 +1,189 @@
+"""What every face of mull starts from: the layers of settings, the user's files, the catalog.
+
+The environment is read here and nowhere below. The catalog is read when a model is first looked
+up, so that what needs no model never pays for it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mull.neutral.errors import ConfigError, ProfileError, SettingError
+from mull.neutral.messages import Dialect
+from mull.neutral.target import Target
+from mull.settings.environment import Environment, read_environment
+from mull.settings.layers import Settings, Snapshot
+from mull.settings.presets import preset_values
+from mull.settings.profile import Profile, check_provider
+from mull.settings.registry import CLEARING_WORDS
+from mull.settings.words import quote
+from mull.store.config import Config, load_config
+from mull.store.paths import config_dir, data_dir
+from mull.store.profiles import NO_PROFILE, Profiles
+
+if TYPE_CHECKING:
+    from mull.catalog.load import Catalog
+
+__all__ = ["Setup", "apply_sets", "load_setup", "profiles"]
+
+
+def _to_stderr(line: str) -> None:
+    print(f"mull: {line}", file=sys.stderr)
+
+
+def profiles() -> Profiles:
+    """The user's profiles."""
+    return Profiles(config_dir() / "profiles")
+
+
+class Setup:
+    """The settings with all layers in place, and the ways to a target and its snapshot."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        config: Config,
+        environment: Environment,
+        keys: frozenset[str],
+    ) -> None:
+        self.settings = settings
+        self.config = config
+        self.environment = environment
+        self.keys = keys
+        self.profile: Profile | None = None
+        self.profile_name: str | None = None
+
+    def catalog(self) -> Catalog:
+        """The catalog with the user's additions; read at the first call."""
+        return self._catalog
+
+    @cached_property
+    def _catalog(self) -> Catalog:
+        from mull.store.catalog import load_catalog
+
+        return load_catalog(config_dir(), data_dir(), [self.config.overlay])
+
+    def use_profile(self, name: str) -> Profile:
+        """Check a profile and make it the profile layer.
+
+        Raises:
+            ProfileError: it is missing or damaged, or names an unknown provider or setting.
+        """
+        profile = profiles().load(name)
+        if profile.provider is not None:
+            check_provider(profile, name, self._providers())
+        self.settings.replace("profile", profile.settings, profile.model_name)
+        self.profile, self.profile_name = profile, name
+        return profile
+
+    def _providers(self) -> list[str]:
+        from mull.catalog.resolve import GENERIC
+
+        return [*self.catalog().providers, GENERIC]
+
+    def resolve(
+        self,
+        name: str,
+        *,
+        base_url: str | None = None,
+        dialect: Dialect | None = None,
+        compat: Mapping[str, Any] | None = None,
+    ) -> Target:
+        """The target of a model's name, with what config.toml says of its provider.
+
+        Raises:
+            CatalogError: no model, or more than one, has this name.
+        """
+        from mull.catalog.resolve import resolve
+
+        return resolve(
+            name,
+            catalog=self.catalog(),
+            keys=self.keys,
+            base_url=base_url,
+            dialect=dialect,
+            compat=compat,
+            compat_rows=self.config.compat_rows,
+        )
+
+    def snapshot_for(
+        self,
+        target: Target,
+        request: Mapping[str, object] | None = None,
+        model: str | None = None,
+    ) -> Snapshot:
+        """The settings that hold for a request to this target, its presets included."""
+        preset = preset_values(target.facts)
+        return self.settings.snapshot(preset=preset, request=request, model=model)
+
+
+def load_setup(
+    *,
+    model: str | None = None,
+    sets: Sequence[str] = (),
+    profile: str | None = None,
+    config: Path | None = None,
+    warn: Callable[[str], None] = _to_stderr,
+) -> Setup:
+    """Build the layers from config file, profile, environment and what is given, in that order.
+
+    Raises:
+        LocalError: one of them is not as it should be; says which and how.
+    """
+    environment = read_environment(os.environ)
+    for warning in environment.warnings:
+        warn(warning)
+    said = _config(config)
+    settings = Settings()
+    settings.replace("config", said.settings, said.model)
+    settings.replace("environment", environment.values, environment.model)
+    settings.set_model(model)
+    apply_sets(settings, sets)
+    keys = frozenset(name for name, value in os.environ.items() if value)
+    setup = Setup(settings, said, environment, keys)
+    _choose_profile(setup, profile)
+    return setup
+
+
+def apply_sets(settings: Settings, sets: Sequence[str]) -> None:
+    """Apply `--set KEY=VALUE` options to the session, in order.
+
+    Raises:
+        SettingError: one of them is not allowed.
+    """
+    for text in sets:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise SettingError(f"--set {quote(text)} has no value: use --set KEY=VALUE")
+        if value.strip().lower() in CLEARING_WORDS:
+            settings.reset(key)
+        else:
+            settings.set(key, value)
+
+
+def _config(path: Path | None) -> Config:
+    if path is not None and not path.exists():
+        raise ConfigError(f"there is no file {quote(str(path))} to read as --config")
+    return load_config(path or config_dir() / "config.toml")
+
+
+def _choose_profile(setup: Setup, name: str | None) -> None:
+    if name is not None:
+        if name.lower() != NO_PROFILE:
+            setup.use_profile(name)
+        return
+    default = profiles().default()
+    if default is None:
+        return
+    try:
+        setup.use_profile(default)
+    except ProfileError as error:
+        raise ProfileError(
+            f"{error}\nIt is the default profile; `mull profile set-default {NO_PROFILE}` "
+            "goes on without it"
+        ) from None

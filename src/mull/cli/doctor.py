@@ -1,0 +1,96 @@
+"""`mull doctor`: what is set up, what is missing, and with --live whether reasoning works."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+
+from mull._version import __version__
+from mull.agent.checks import check_live
+from mull.agent.discover import discover_now
+from mull.agent.engine import Engine
+from mull.cli import setup
+from mull.client.access import missing_key
+from mull.neutral.errors import LocalError, RemoteError
+from mull.neutral.target import Target
+from mull.store.paths import config_dir, data_dir
+
+__all__ = ["arguments", "run"]
+
+_MARKS = {True: "✓", False: "✗", None: "–"}
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add the model and whether to ask it."""
+    parser.add_argument("model", nargs="?", metavar="PROVIDER/MODEL", help="look at this one")
+    parser.add_argument(
+        "--live", action="store_true", help="ask the model: a few small requests, which cost money"
+    )
+    parser.add_argument("--base-url", metavar="URL", help="the endpoint's address")
+    setup.add_arguments(parser)
+
+
+def run(options: Namespace) -> int:
+    """Print what was found; 1 if something that was asked for does not work.
+
+    Raises:
+        LocalError: the model or an option is not as it should be.
+    """
+    engine = Engine(setup.load(options))
+    for label, text in _configuration(engine):
+        print(f"  {label:<12} {text}")
+    name = options.model or engine.setup.settings.snapshot().model
+    if name is None:
+        print("\nNo model is chosen. `mull doctor PROVIDER/MODEL` looks at one.")
+        return 0
+    target = engine.target(name, base_url=options.base_url)
+    good = _look_at(engine, target, options.base_url)
+    if options.live and good:
+        good = asyncio.run(_live(engine, name, options.base_url))
+    elif not options.live:
+        print("\nNothing was sent. --live asks the model (a few small requests).")
+    return 0 if good else 1
+
+
+def _configuration(engine: Engine) -> Iterator[tuple[str, str]]:
+    yield "mull", f"{__version__}, Python {sys.version.split()[0]}"
+    config = config_dir() / "config.toml"
+    yield "config", f"{config}{'' if config.exists() else ' (not there: nothing is changed)'}"
+    yield "data", str(data_dir())
+    yield "profile", engine.setup.profile_name or "none"
+    providers = engine.setup.catalog().providers
+    with_key = [p.id for p in providers.values() if engine.keys.places(p.id, p.env)]
+    yield "keys", ", ".join(with_key) or "none (`mull keys set PROVIDER`)"
+    servers = [f"{found.provider} ({len(found.models)})" for found in discover_now(engine)]
+    yield "local", ", ".join(servers) or "no model server answers on this machine"
+
+
+def _look_at(engine: Engine, target: Target, base_url: str | None) -> bool:
+    print(f"\n{target.name}")
+    for note in target.notes:
+        print(f"  – {note}")
+    try:
+        way = engine.way_to(target, base_url=base_url)
+    except LocalError as error:
+        print(f"  ✗ {error}")
+        return False
+    key = "a key is found" if way.key else "no key"
+    needed = "" if way.key or missing_key(target, way) is None else ", and none may be needed"
+    print(f"  ✓ {way.base_url}, {target.dialect}, {key}{needed}")
+    return True
+
+
+async def _live(engine: Engine, name: str, base_url: str | None) -> bool:
+    good = True
+    try:
+        async for check in check_live(engine, name, base_url):
+            print(f"  {_MARKS[check.good]} {check.name}: {check.said}", flush=True)
+            good = good and check.good is not False
+    except RemoteError as error:
+        print(f"  ✗ {error}")
+        return False
+    finally:
+        await engine.close()
+    return good

@@ -1,0 +1,187 @@
+"""How an answer is shown as it comes: plain text, one JSON object, or a line per event."""
+
+from __future__ import annotations
+
+from typing import Protocol, TextIO
+
+import msgspec
+
+from mull.agent.results import Result
+from mull.neutral.errors import RemoteError
+from mull.neutral.events import (
+    Event,
+    Failed,
+    Healed,
+    Retrying,
+    TextDelta,
+    ThinkingDelta,
+    ToolRan,
+    Warned,
+)
+from mull.neutral.target import Target
+
+__all__ = ["JsonLines", "JsonObject", "Plain", "Show", "result_json"]
+
+_DIM, _PLAIN = "\x1b[2;3m", "\x1b[0m"
+_encode = msgspec.json.Encoder().encode
+
+
+class Show(Protocol):
+    """What is told about an answer while it comes."""
+
+    def begin(self, target: Target) -> None: ...
+    def event(self, event: Event) -> None: ...
+    def end(self, result: Result) -> None: ...
+    def failed(self, error: RemoteError) -> None: ...
+    def interrupted(self) -> None: ...
+
+
+class Plain:
+    """The answer on one stream; notes and trouble on the other, thoughts where they were asked."""
+
+    def __init__(self, out: TextIO, err: TextIO, *, thinking: str) -> None:
+        self._out = out
+        self._err = err
+        self._hidden = thinking == "hide"
+        self._thoughts = out if thinking == "show" and out.isatty() else err
+        self._in_thought = False
+        self._last = ""
+
+    def begin(self, target: Target) -> None:
+        for note in target.notes:
+            self._say(note)
+
+    def event(self, event: Event) -> None:
+        match event:
+            case ThinkingDelta() if not self._hidden and (event.text.strip() or self._in_thought):
+                self._think(event.text)
+            case TextDelta() if event.text:
+                self._end_thought()
+                self._out.write(event.text)
+                self._out.flush()
+                self._last = event.text
+            case Retrying():
+                self._say(f"{event.reason}: asking again in {event.seconds:.0f} s")
+            case Healed():
+                self._say(f"the endpoint refused ({event.reason}): {event.change}")
+            case ToolRan():
+                self._end_thought()
+                self._say(
+                    f"{event.name}: {'failed: ' if event.is_error else ''}{_line(event.output)}"
+                )
+            case Warned():
+                self._say(event.text)
+            case Failed():
+                self._end_thought()
+                self._say(event.text)
+
+    def end(self, result: Result) -> None:
+        self._end_thought()
+        if self._last and not self._last.endswith("\n"):
+            self._out.write("\n")
+            self._out.flush()
+        for note in result.notes:
+            if note.warning:
+                self._say(note.text)
+        if said := _WITHOUT_ANSWER.get(result.status):
+            self._say(said)
+
+    def failed(self, error: RemoteError) -> None:
+        self._end_thought()
+        self._say(str(error))
+
+    def interrupted(self) -> None:
+        self._end_thought()
+        self._say("interrupted; what came is kept (mull ask --continue)")
+
+    def _think(self, text: str) -> None:
+        tty = self._thoughts.isatty()
+        if not self._in_thought:
+            self._thoughts.write(_DIM if tty else "")
+            self._in_thought = True
+        self._thoughts.write(text)
+        self._thoughts.flush()
+
+    def _end_thought(self) -> None:
+        if self._in_thought:
+            self._in_thought = False
+            self._thoughts.write((_PLAIN if self._thoughts.isatty() else "") + "\n\n")
+            self._thoughts.flush()
+
+    def _say(self, text: str) -> None:
+        self._out.flush()
+        print(f"mull: {text}", file=self._err)
+
+
+_WITHOUT_ANSWER = {
+    "no_answer": "the model thought and gave no answer",
+    "truncated_in_reasoning": "the limit was reached before the thought was over: no answer",
+    "truncated": "the answer is cut off at its limit of tokens",
+}
+
+
+class JsonObject:
+    """One object when all is over."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def begin(self, target: Target) -> None:
+        pass
+
+    def event(self, event: Event) -> None:
+        pass
+
+    def end(self, result: Result) -> None:
+        self._out.write(msgspec.json.format(result_json(result), indent=2).decode() + "\n")
+
+    def failed(self, error: RemoteError) -> None:
+        self._out.write(_encode({"status": "error", "error": str(error)}).decode() + "\n")
+
+    def interrupted(self) -> None:
+        self._out.write('{"status":"interrupted"}\n')
+
+
+class JsonLines:
+    """A line for each event, and a last one of type `result`."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def begin(self, target: Target) -> None:
+        pass
+
+    def event(self, event: Event) -> None:
+        self._line(_encode(event))
+
+    def end(self, result: Result) -> None:
+        self._line(b'{"type":"result",' + result_json(result)[1:])
+
+    def failed(self, error: RemoteError) -> None:
+        self._line(_encode({"type": "error", "text": str(error)}))
+
+    def interrupted(self) -> None:
+        self._line(b'{"type":"error","text":"interrupted"}')
+
+    def _line(self, data: bytes) -> None:
+        self._out.write(data.decode() + "\n")
+        self._out.flush()
+
+
+def result_json(result: Result) -> bytes:
+    """A result as JSON: text, thinking, status, usage, notes, message."""
+    return _encode(
+        {
+            "text": result.text,
+            "thinking": result.thinking,
+            "status": result.status,
+            "usage": result.usage,
+            "notes": result.notes,
+            "message": result.message,
+        }
+    )
+
+
+def _line(text: str) -> str:
+    first = text.strip().partition("\n")[0]
+    return first if len(first) <= 80 else first[:79] + "…"

@@ -1,0 +1,160 @@
+"""`mull ask`: what goes to standard output, what to standard error, and the exit status."""
+
+import io
+import json
+
+import pytest
+
+from mull.cli.main import main
+from mull.testing.server import Reply, ScriptedServer
+
+
+def chunk(delta, finish=None):
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+
+GOOD = Reply.events(
+    chunk({"reasoning_content": "let me see"}),
+    chunk({"content": "Hello"}),
+    chunk({"content": " there"}),
+    chunk({}, "stop"),
+    "[DONE]",
+)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def ask(capsys, monkeypatch):
+    def ask(replies, *words, stdin=None):
+        monkeypatch.setattr("sys.stdin", Terminal() if stdin is None else io.StringIO(stdin))
+        with ScriptedServer(replies) as server:
+            place = ["-m", "openai-compatible/thinker", "--base-url", server.url]
+            status = main(["ask", *place, *words])
+        said = capsys.readouterr()
+        return status, said.out, said.err, server.requests
+
+    return ask
+
+
+def test_the_answer_alone_goes_to_stdout_in_a_pipe(ask):
+    status, out, err, _ = ask([GOOD], "hi", "you")
+    assert (status, out, err) == (0, "Hello there\n", "")
+
+
+def test_thoughts_go_to_stderr_when_asked(ask):
+    for place in ("stderr", "show"):
+        _, out, err, _ = ask([GOOD], "--thinking", place, "hi")
+        assert (out, err) == ("Hello there\n", "let me see\n\n")
+
+
+def test_on_a_terminal_thoughts_are_shown_before_the_answer(ask, monkeypatch):
+    screen = Terminal()
+    monkeypatch.setattr("sys.stdout", screen)
+    ask([GOOD], "hi")
+    assert screen.getvalue() == "\x1b[2;3mlet me see\x1b[0m\n\nHello there\n"
+
+
+def test_hidden_by_setting_on_a_terminal(ask, monkeypatch):
+    screen = Terminal()
+    monkeypatch.setattr("sys.stdout", screen)
+    ask([GOOD], "--set", "reasoning.includeInResponse=false", "hi")
+    assert screen.getvalue() == "Hello there\n"
+
+
+def test_the_question_comes_from_words_file_and_pipe(ask, tmp_path):
+    file = tmp_path / "more.txt"
+    file.write_text("from a file\n")
+    *_, requests = ask([GOOD], "-f", str(file), "review", "this", stdin="piped\n")
+    assert requests[0].json["messages"][-1]["content"] == "review this\n\nfrom a file\n\npiped"
+
+
+def test_json_is_one_object(ask):
+    status, out, _, _ = ask([GOOD], "--json", "hi")
+    shown = json.loads(out)
+    assert status == 0
+    assert list(shown) == ["text", "thinking", "status", "usage", "notes", "message"]
+    assert (shown["text"], shown["thinking"]) == ("Hello there", "let me see")
+
+
+def test_stream_json_is_an_event_a_line_and_a_result(ask):
+    _, out, _, _ = ask([GOOD], "--stream-json", "hi")
+    lines = [json.loads(line) for line in out.splitlines()]
+    kinds = [line["type"] for line in lines]
+    assert kinds[-2:] == ["finished", "result"]
+    assert [line["text"] for line in lines if line["type"] == "thinking"] == ["let me see"]
+    assert "".join(line["text"] for line in lines if line["type"] == "text") == "Hello there"
+
+
+@pytest.mark.parametrize(
+    ("replies", "status", "said"),
+    [
+        ([Reply.json({"error": {"message": "bad key"}}, status=401)], 3, "bad key"),
+        (
+            [Reply.events(chunk({"reasoning_content": "x"}), chunk({}, "stop"), "[DONE]")],
+            4,
+            "the model thought and gave no answer",
+        ),
+        (
+            [Reply.events(chunk({"reasoning_content": "x"}), chunk({}, "length"), "[DONE]")],
+            4,
+            "the limit was reached before the thought was over: no answer",
+        ),
+        ([Reply.events(chunk({"content": "par"}))], 5, ""),
+        ([Reply.events(chunk({"content": "p"}), {"error": {"message": "broke"}})], 3, "broke"),
+        (
+            [Reply.events(chunk({"content": "cut"}), chunk({}, "length"), "[DONE]")],
+            0,
+            "the answer is cut off at its limit of tokens",
+        ),
+    ],
+)
+def test_the_exit_status_says_how_it_went(ask, replies, status, said):
+    got, _, err, _ = ask(replies, "hi")
+    assert got == status
+    assert said in err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["ask"], 'nothing was asked: write mull ask "your question"'),
+        (["ask", "-f", "no-such-file", "x"], "cannot read no-such-file"),
+        (["ask", "x"], "no model is named"),
+        (["ask", "-m", "nope", "x"], "no model is called 'nope'"),
+        (["ask", "-m", "claude-sonnet-4-5", "x"], "there is no key for Anthropic"),
+        (["ask", "--continue", "x"], "there is no conversation to go on with"),
+        (
+            ["ask", "-m", "gpt-5", "--set", "reasoning.format=xml", "x"],
+            "reasoning.format cannot be",
+        ),
+    ],
+)
+def test_bad_input_is_one_clear_line(words, said, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", Terminal())
+    assert main(words) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"mull: {said}")
+    assert "Traceback" not in err
+
+
+def test_continue_goes_on_with_the_last_conversation(ask):
+    ask([GOOD], "--system", "be kind", "first")
+    *_, requests = ask([GOOD], "--continue", "second")
+    assert [m["content"] for m in requests[0].json["messages"]] == [
+        "be kind",
+        "first",
+        "Hello there",
+        "second",
+    ]
+
+
+def test_a_level_behind_the_model_reaches_the_request(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", Terminal())
+    with ScriptedServer([GOOD]) as server:
+        main(["ask", "-m", "deepseek/deepseek-v4-pro/none", "--base-url", server.url, "hi"])
+    assert server.requests[0].json["thinking"] == {"type": "disabled"}
+    assert capsys.readouterr().out == "Hello there\n"
