@@ -1,0 +1,162 @@
+"""What refusals taught about endpoints, and how it changes a target.
+
+A lesson is what a compat row and a model's facts should have said, in their own keys, plus the
+carriers that the endpoint would not take back, by their fingerprints. It holds for one model at
+one endpoint in one dialect. Values only: the client decides when to learn, the store where to keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from mull.neutral.blocks import Block, TextBlock, ThinkingBlock, ToolCallBlock, Value
+from mull.neutral.errors import ConfigError
+from mull.neutral.messages import Dialect
+from mull.neutral.target import Compat, ModelFacts, Target
+
+__all__ = [
+    "Lesson",
+    "Lessons",
+    "apply_lesson",
+    "apply_lessons",
+    "fingerprints",
+    "lessons_from_json",
+    "lessons_to_json",
+]
+
+KEPT_CARRIERS = 4096
+"""How many refused carriers are remembered of one target; the oldest go first."""
+
+
+class Lesson(Value, frozen=True):
+    """What to do differently from now on.
+
+    `compat` and `facts` overrule the target's, key by key, in the spelling of the config file and
+    of models.dev. With a new `dialect` nothing else of the old compat holds.
+    """
+
+    compat: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
+    dialect: Dialect | None = None
+    refused: tuple[str, ...] = ()
+
+    @property
+    def only_carriers(self) -> bool:
+        """Whether it says nothing of the endpoint itself: true whatever the next answer is."""
+        return not (self.compat or self.facts or self.dialect)
+
+    def __or__(self, later: Lesson) -> Lesson:
+        refused = dict.fromkeys((*self.refused, *later.refused))
+        return Lesson(
+            compat={**self.compat, **later.compat},
+            facts={**self.facts, **later.facts},
+            dialect=later.dialect or self.dialect,
+            refused=tuple(refused)[-KEPT_CARRIERS:],
+        )
+
+
+class _Entry(Value, frozen=True):
+    provider: str
+    dialect: Dialect
+    model: str
+    lesson: Lesson
+    endpoint: str | None = None
+
+    def is_of(self, target: Target) -> bool:
+        return (self.provider, self.endpoint, self.dialect, self.model) == (
+            target.provider,
+            target.endpoint,
+            target.dialect,
+            target.model,
+        )
+
+
+class Lessons(Value, frozen=True):
+    """All lessons, each kept for the target that was refused. Learning gives a new value."""
+
+    entries: tuple[_Entry, ...] = ()
+
+    def learn(self, target: Target, lesson: Lesson) -> Lessons:
+        """These lessons and one more; `target` is the one whose request was refused."""
+        others = tuple(entry for entry in self.entries if not entry.is_of(target))
+        before = self.for_target(target)
+        joined = before | lesson if before else lesson
+        entry = _Entry(target.provider, target.dialect, target.model, joined, target.endpoint)
+        return Lessons((*others, entry))
+
+    def for_target(self, target: Target) -> Lesson | None:
+        """What was learnt of this very target."""
+        return next((entry.lesson for entry in self.entries if entry.is_of(target)), None)
+
+
+def apply_lesson(target: Target, lesson: Lesson) -> Target:
+    """The target as the lesson has it."""
+    moved = lesson.dialect is not None and lesson.dialect != target.dialect
+    compat = Compat() if moved else target.compat
+    if lesson.compat or moved:
+        compat = msgspec.convert({**msgspec.to_builtins(compat), **lesson.compat}, Compat)
+    facts, known = target.facts, target.known
+    if lesson.facts:
+        values = {**msgspec.to_builtins(facts), **lesson.facts}
+        if "reasoning_options" in lesson.facts:  # what is steered reasons, listed or not
+            values["reasoning"] = known = True
+        facts = msgspec.convert(values, ModelFacts)
+    dialect = lesson.dialect or target.dialect
+    return msgspec.structs.replace(target, compat=compat, facts=facts, dialect=dialect, known=known)
+
+
+def apply_lessons(target: Target, lessons: Lessons) -> Target:
+    """The target with all that was learnt of it, also in the dialect it moved to."""
+    seen: set[Dialect] = set()
+    while target.dialect not in seen:
+        seen.add(target.dialect)
+        lesson = lessons.for_target(target)
+        if lesson is not None:
+            target = apply_lesson(target, lesson)
+    return target
+
+
+def fingerprints(block: Block) -> Iterator[str]:
+    """Short names for the carriers of a block; a carrier itself is never written down again."""
+    carriers: list[Any] = []
+    if isinstance(block, ThinkingBlock):
+        carriers = [block.signature, block.encrypted, block.redacted]
+        for entry in block.details or ():
+            carriers += [entry.get("signature"), entry.get("data")]
+    elif isinstance(block, TextBlock | ToolCallBlock):
+        carriers = [block.signature]
+    for carrier in carriers:
+        if isinstance(carrier, str) and carrier:
+            yield blake2b(carrier.encode("utf-8", "replace"), digest_size=8).hexdigest()
+
+
+def lessons_to_json(lessons: Lessons) -> bytes:
+    """The lessons as JSON."""
+    return msgspec.json.encode(lessons)
+
+
+def lessons_from_json(data: bytes | str) -> Lessons:
+    """The lessons that `lessons_to_json` wrote, without those that no longer fit.
+
+    Raises:
+        ConfigError: the JSON holds no lessons; says where and why.
+    """
+    try:
+        lessons = msgspec.json.decode(data, type=Lessons)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"not lessons: {error}") from None
+    return Lessons(tuple(entry for entry in lessons.entries if _fits(entry.lesson)))
+
+
+def _fits(lesson: Lesson) -> bool:
+    """Whether this version knows the keys: what it cannot use it will learn again."""
+    try:
+        msgspec.convert(lesson.compat, Compat)
+        msgspec.convert(lesson.facts, ModelFacts)
+    except msgspec.ValidationError:
+        return False
+    return True

@@ -1,0 +1,174 @@
+"""What holds of healing whatever an endpoint says and whatever was sent."""
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conversations import messages, origins, snapshot, target, texts
+from healing import prepared, said
+from mull.dialects.registry import encode_request
+from mull.history.log import Log
+from mull.neutral.messages import messages_to_json
+from mull.neutral.request import RequestOptions, Tool
+from mull.neutral.thinking import LADDER, WRITERS
+from mull.policy.heal import Refusal, explain, heal, leave_out_refused
+from mull.policy.heal_causes import CAUSES
+from mull.policy.lessons import Lessons, apply_lessons, lessons_from_json, lessons_to_json
+from mull.policy.prepare import prepare
+
+DIALECTS = {
+    "anthropic": ("anthropic-budget", "anthropic-adaptive", "none"),
+    "gemini": ("gemini-budget", "gemini-level"),
+    "openai-responses": ("responses",),
+    "openai-chat": tuple(name for name in WRITERS if name.partition("-")[0] != "gemini"),
+}
+OPTIONS = (
+    {"type": "toggle"},
+    {"type": "effort", "values": ("none", "low", "high")},
+    {"type": "effort", "values": ("minimal", "medium", "max")},
+    {"type": "budget_tokens", "min": 1024, "max": 32_000},
+)
+KNOWN = (
+    "messages.1.content.0: Invalid `signature` in `thinking` block",
+    "messages.3.content.8: `thinking` blocks in the latest assistant message cannot be modified",
+    "Invalid `signature` in `thinking` block. The block is bound to a different conversation.",
+    "messages.2.content.1.thinking.signature: Field required",
+    "messages.1.content.0.text.id: Extra inputs are not permitted",
+    "each thinking block must contain thinking",
+    "The final block in an assistant message cannot be `thinking`.",
+    "Expected `thinking` or `redacted_thinking`, but found `tool_use`",
+    "When thinking is disabled, an `assistant` message in the final position cannot contain it",
+    "Item 'rs_1' of type 'reasoning' was provided without its required following item.",
+    "Encrypted content is not supported with this model.",
+    "Function call is missing a thought_signature in functionCall parts.",
+    "Corrupted thought signature",
+    "thinking is enabled but reasoning_content is missing in assistant tool call message",
+    "property 'messages.1.assistant.reasoning_content' is unsupported",
+    '"thinking.type.enabled" is not supported for this model',
+    "adaptive thinking is not supported on this model",
+    "Thinking level is not supported for this model",
+    '"thinking.type.disabled" is not supported for this model',
+    "Unsupported value: 'high'. Supported values are: 'low', 'medium'.",
+    "think value high is not supported",
+    "This model does not support the effort parameter.",
+    "`max_tokens` must be greater than `thinking.budget_tokens`.",
+    "thinking_budget parameter must be a positive integer and not greater than 2048",
+    "The thinking budget (52428) is invalid.",
+    "Function tools with reasoning_effort are not supported",
+    "This model only support stream mode",
+    "Thinking may not be enabled when tool_choice forces tool use.",
+    "Json mode response is not supported when enable_thinking is true",
+    "Assistant response prefill is incompatible with enable_thinking.",
+    "max_tokens is not supported with this model. Use max_completion_tokens instead.",
+    "`temperature` may only be set to 1 when thinking is enabled.",
+    "model does not support thinking",
+    "Unsupported parameter: 'reasoning_effort'",
+)
+
+
+@st.composite
+def targets(draw):
+    dialect = draw(st.sampled_from(sorted(DIALECTS)))
+    return target(
+        draw(st.sampled_from(DIALECTS[dialect])),
+        dialect=dialect,
+        options=draw(st.lists(st.sampled_from(OPTIONS), max_size=3)),
+        known=draw(st.booleans()),
+        reasoning=draw(st.booleans()),
+        compat={
+            "requires_reasoning": draw(st.sampled_from(["no", "tool_calls", "all"])),
+            "missing_reasoning": draw(st.sampled_from([None, "", " "])),
+            "reasoning_out": draw(st.sampled_from(["same", "never", "reasoning_content"])),
+            "extra_body": draw(st.sampled_from([{}, {"reasoning_effort": "x"}, {"top_p": 0.1}])),
+        },
+        can_be_off=draw(st.sampled_from([None, True, False])),
+    )
+
+
+@st.composite
+def requests(draw):
+    one = draw(targets())
+    history = draw(st.lists(messages, max_size=6))
+    own = draw(st.sampled_from([None, one.origin]))
+    for at, message in enumerate(history):
+        if message.role == "assistant" and draw(st.booleans()):
+            history[at] = type(message)(
+                role="assistant", status="complete", origin=own, blocks=message.blocks
+            )
+    wishes = {"includeInContext": True, "enabled": draw(st.booleans())}
+    level = draw(st.sampled_from([None, *LADDER]))
+    wishes |= {"effort": level} if level else {}
+    options = RequestOptions(
+        tools=draw(st.sampled_from([(), (Tool("look"),)])),
+        tool_choice=draw(st.sampled_from([None, "auto", "required", {"name": "look"}])),
+        temperature=draw(st.sampled_from([None, 0.2])),
+        max_tokens=draw(st.sampled_from([None, 500, 4_000])),
+        stream=draw(st.booleans()),
+    )
+    return prepare(Log(history), snapshot(**wishes), one, options)
+
+
+words = st.sampled_from([*KNOWN, *(text.pattern.pattern for c in CAUSES for text in c.texts)])
+refusals = st.builds(
+    Refusal,
+    st.sampled_from([200, 400, 404, 422, 500]),
+    st.lists(words | texts, min_size=1, max_size=3).map(" ".join),
+    st.none() | texts,
+    st.none() | texts,
+)
+
+
+@settings(max_examples=400)
+@given(requests(), refusals)
+def test_a_repair_changes_something_keeps_what_is_visible_and_happens_once(refused, refusal):
+    before = messages_to_json(refused.request.messages)
+    repaired = heal(refused, refusal)
+    assert messages_to_json(refused.request.messages) == before
+    if repaired is None:
+        return
+    assert (repaired.request, repaired.target) != (refused.request, refused.target)
+    assert said(repaired.request.messages) == said(refused.request.messages)
+    assert heal(repaired.prepared, refusal) is None
+    encode_request(repaired.request, repaired.target)
+    if repaired.learn is not None:
+        lessons = Lessons().learn(refused.target, repaired.learn)
+        assert lessons_from_json(lessons_to_json(lessons)) == lessons
+        taught = apply_lessons(refused.target, lessons)
+        assert taught.dialect == repaired.target.dialect
+        assert taught.compat == repaired.target.compat
+        later = leave_out_refused(refused, lessons)
+        assert said(later.request.messages) == said(refused.request.messages)
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_repair_of_an_ordinary_conversation_changes_the_bytes(writer):
+    dialects = [dialect for dialect, writers in DIALECTS.items() if writer in writers]
+    compat = {"requires_reasoning": "tool_calls"}
+    for dialect in dialects:
+        one = target(writer, dialect=dialect, options=list(OPTIONS[:2]), compat=compat)
+        for parts in ({}, {"tool_choice": "required", "temperature": 0.2, "stream": False}):
+            refused = prepared(one, settings={"effort": "high"}, **parts)
+            before = encode_request(refused.request, refused.target)
+            for text in KNOWN:
+                repaired = heal(refused, Refusal(400, text))
+                if repaired is not None:
+                    after = encode_request(repaired.request, repaired.target)
+                    assert (after.path, after.body) != (before.path, before.body), text
+
+
+@given(targets(), st.integers(0, 999), st.text(max_size=200), st.none() | texts, origins)
+def test_no_text_makes_it_stumble(one, status, text, code, origin):
+    refusal = Refusal(status, text, code)
+    heal(prepared(one, []), refusal)
+    assert len(explain(refusal, one).splitlines()) <= 2
+
+
+@pytest.mark.parametrize("filler", ["messages.1", "thinking ", "effort", "a", "extra_forbidden "])
+def test_an_endless_text_is_read_in_no_time(filler):
+    refused = prepared(target("openai-effort"))
+    began = time.process_time()
+    heal(refused, Refusal(400, filler * 200_000))
+    explain(Refusal(400, filler * 200_000), refused.target)
+    assert time.process_time() - began < 2
