@@ -36,9 +36,9 @@ if TYPE_CHECKING:  # the same names as in _PUBLIC, for type checkers; a test com
     from mull.neutral.messages import message_from_json as message_from_json
     from mull.neutral.messages import message_to_json as message_to_json
     from mull.neutral.messages import user as user
-    from mull.neutral.request import Conversation as Conversation
     from mull.neutral.request import Note as Note
     from mull.neutral.request import Request as Request
+    from mull.neutral.request import RequestOptions as RequestOptions
     from mull.neutral.request import Tool as Tool
     from mull.neutral.target import Compat as Compat
     from mull.neutral.target import ModelFacts as ModelFacts
@@ -88,7 +88,7 @@ _PUBLIC = {
         "message_to_json",
         "user",
     ),
-    "mull.neutral.request": ("Conversation", "Note", "Request", "Tool"),
+    "mull.neutral.request": ("RequestOptions", "Note", "Request", "Tool"),
     "mull.neutral.target": ("Compat", "ModelFacts", "Target"),
     "mull.neutral.usage": ("Usage",),
     "mull.policy.prepare": ("Prepared", "prepare"),
