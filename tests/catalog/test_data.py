@@ -275,7 +275,7 @@ def test_a_claude_that_refuses_budgets_lists_none(name):
     ("name", "requires", "filler"),
     [
         ("moonshotai/kimi-k2-thinking", "tool_calls", ""),
-        ("moonshotai/kimi-k2.6", "tool_calls", " "),
+        ("moonshotai/kimi-k2.6", "all", " "),
         ("moonshotai/kimi-k3", "all", " "),
         ("deepseek/deepseek-v4-pro", "all", ""),
         ("openrouter/deepseek/deepseek-v4-pro", "all", ""),

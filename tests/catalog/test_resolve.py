@@ -213,7 +213,6 @@ def test_the_makers_own_spelling_goes_before_guessing_among_resellers():
             ("'six' is taken as six-2501-preview, the newest of them",),
         ),
         ("org/four", ("b", "Org/Four"), ()),
-        ("b/seven", ("c", "b/seven"), ()),
         ("B/THREE-4.5", ("b", "three-4-5"), ()),
     ],
 )
@@ -310,6 +309,12 @@ def test_a_url_moves_a_known_model_and_keeps_its_facts():
     assert (target.provider, target.dialect) == ("anthropic", "anthropic")
     assert target.endpoint == "http://127.0.0.1:9/v1"
     assert target.known
+
+
+def test_who_names_a_provider_is_not_sent_to_another(small):
+    target = resolve("b/seven", catalog=small)
+    assert (target.provider, target.model, target.known) == ("b", "seven", False)
+    assert target.notes == ("'seven' is not in the catalog (others have it: c/b/seven)",)
 
 
 def test_a_url_that_a_provider_owns_says_whose_model_is_meant(small):

@@ -56,14 +56,16 @@ def test_what_goes_back_and_where(run):
     _, out, _ = run("show", "kimi-k2-thinking")
     assert (
         "thinking, in reasoning_content (reasoning.includeInContext is true by preset);"
-        " refused without, once tools are called" in "".join(out)
+        " needed while tools are called" in "".join(out)
     )
     _, out, _ = run("show", "zai/glm-4.7")
-    assert (
-        "  sent back  thinking, in reasoning_content (reasoning.includeInContext is true by preset)"
-        in out
-    )
+    assert "(reasoning.includeInContext is true by preset)" in "".join(out)
     _, out, _ = run("show", "zai/glm-4.7", "--set", "reasoning.includeInContext=false")
+    assert (
+        "  sent back  thinking of an open tool chain, in reasoning_content;"
+        " needed while tools are called" in out
+    )
+    _, out, _ = run("show", "groq/qwen/qwen3-32b")
     assert "  sent back  nothing (reasoning.includeInContext is false)" in out
 
 

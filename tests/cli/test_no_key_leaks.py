@@ -46,6 +46,11 @@ MODELS = (
     "mine/model",
 )
 RUNS = [
+    "ask -m nonsense-model hello",
+    "ask -m mine/model -f missing.txt hello",
+    "ask -m mine/model --continue --json hello",
+    "doctor mine/model",
+    "doctor nonsense-model",
     "models",
     "models gpt --provider openai --json",
     "models show gpt-5",

@@ -129,6 +129,27 @@ def test_an_unknown_block_told_twice_keeps_its_place():
     )
 
 
+def test_asking_midway_changes_nothing():
+    events = [ToolCallDelta(0, None, "f"), ToolCallDelta(0, "real", None, '{"a":1}'), STOP]
+    assembler = Assembler()
+    for event in events:
+        assembler.add(event)
+        assembler.message()
+    assert assembler.message() == assemble(events)
+    assert assembler.message().tool_calls == (ToolCallBlock("real", "f", {"a": 1}),)
+
+
+def test_ids_made_up_do_not_collide_with_real_ones():
+    events = [ToolCallDelta(0, "call_0", "f"), ToolCallDelta(1, None, "g"), STOP]
+    assert [call.id for call in assemble(events).tool_calls] == ["call_0", "call_1"]
+
+
+def test_arguments_too_deep_to_read_are_kept_as_text():
+    deep = '{"a":' * 5000 + "1" + "}" * 5000
+    (call,) = assemble([ToolCallDelta(0, "c", "f", deep), STOP]).tool_calls
+    assert (call.input, call.arguments) == ({}, deep)
+
+
 def test_calls_without_index_and_id_continue_the_open_one():
     message = assemble(
         [

@@ -101,7 +101,7 @@ def test_a_users_budget_that_cannot_hold_names_both_numbers(window, limit):
 
 def test_the_window_leaves_what_the_context_does_not_use():
     assert Window(output=64_000, context=200_000, used=190_000).ceiling == 10_000
-    assert Window(output=64_000, context=200_000, used=300_000).ceiling == 1
+    assert Window(output=64_000, context=200_000, used=300_000).ceiling == LEAST_ANSWER
     assert Window(context=200_000).ceiling == 200_000
     assert Window().ceiling is None
 

@@ -27,9 +27,18 @@ def test_a_faultless_turn_passes_as_it_is():
     assert repaired == type(repaired)(tuple(turn))
 
 
-def test_results_of_parallel_calls_may_come_in_any_messages_and_order():
-    turn = [user("q"), assistant(call("a"), call("b")), results("b"), results("a")]
+def test_d16_results_of_parallel_calls_go_out_in_the_order_of_the_calls():
+    turn = [user("q"), assistant(call("a"), call("b")), results("a"), results("b")]
     assert repair_turn(turn).messages == tuple(turn)
+    turn = [user("q"), assistant(call("a"), call("b")), results("b"), results("a")]
+    assert repair_turn(turn).messages == (*turn[:2], results("a", "b"))
+
+
+def test_an_earlier_round_with_the_same_id_does_not_answer_an_interrupted_call():
+    first = [user("q"), assistant(call("a")), results("a")]
+    cut = assistant(TextBlock("x"), call("a"), status="interrupted")
+    repaired = repair_turn([*first, cut])
+    assert (repaired.messages, repaired.unfinished) == (tuple(first), 1)
 
 
 def test_a_call_without_a_result_is_closed_in_call_order():

@@ -72,6 +72,16 @@ def test_err_002_a_tokenizer_that_fails_in_the_middle():
     assert len(seen) == 2
 
 
+def test_half_a_character_is_that_texts_fault_alone():
+    counter = SafeCounter("o200k_base", True, counter_named("o200k_base")._load)
+    assert counter.count("a\ud800b") == 3
+    assert (counter.name, counter.count("hello world"), counter.take_warning()) == (
+        "o200k_base",
+        2,
+        None,
+    )
+
+
 def test_an_unknown_vocabulary_is_survived():
     counter = SafeCounter("nope", False, counter_named("no-such-vocabulary")._load)
     assert counter.count("abcdef") == 3

@@ -114,10 +114,13 @@ def _at(asked: _Asked, provider: Provider, model: str, typed: str) -> Found:
     own = asked.catalog.names_of(provider).find(model)
     if own:
         return own[0]
-    # Makers' names double as provider ids: `maker/model` may be a gateway's own id.
-    if asked.base_url is None and (whole := _exact(asked.catalog, typed)):
-        return _choose(asked, typed, whole) or whole[0]
-    return Found(provider.id, model, model, _unlisted(provider, model), known=False)
+    note = _unlisted(provider, model)
+    # Makers' names double as provider ids, so the whole may be a gateway's own id. Who named a
+    # provider must not be sent to another; a hint is enough.
+    elsewhere = [f"{hit.provider}/{hit.model}" for hit in _exact(asked.catalog, typed)]
+    if note and elsewhere:
+        note += f" (others have it: {listed(elsewhere)})"
+    return Found(provider.id, model, model, note, known=False)
 
 
 def _at_url(asked: _Asked, typed: str) -> Found:

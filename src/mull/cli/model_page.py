@@ -102,7 +102,7 @@ def sends_back(target: Target, snapshot: Snapshot) -> str:
         return "nothing: the endpoint refuses it"
     field = compat.reasoning_out
     where = "in the field that it came in" if field == "same" else f"in {field}"
-    needed = {"all": "; refused without", "tool_calls": "; refused without, once tools are called"}
+    needed = {"all": "; needed on every answer", "tool_calls": "; needed while tools are called"}
     must = needed.get(compat.requires_reasoning, "")
     if snapshot["reasoning.includeInContext"]:
         layer = snapshot.origin("reasoning.includeInContext")

@@ -2,13 +2,14 @@
 
 A block is found by the wire's own key first, a tool call then by its id, and only without either
 by adjacency: the open block of the same kind. Blocks stand in the order in which they were first
-heard of. Text is collected in pieces and joined once, so memory grows with the text.
+heard of. Text is collected in pieces, so memory grows with the text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from itertools import count
+from typing import Any, assert_never
 
 import msgspec
 
@@ -140,21 +141,19 @@ class _ToolCall:
         if event.extra is not None:
             self.extra = {**(self.extra or {}), **event.extra}
 
-    def build(self) -> ToolCallBlock:
+    def build(self, call_id: str) -> ToolCallBlock:
         text = self.pieces.join()
         value: dict[str, Any] = {}
         kept: str | None = None
         if text:
             try:
                 value = _arguments.decode(text)
-            except (msgspec.DecodeError, UnicodeError):
+            except (msgspec.DecodeError, UnicodeError, RecursionError):
                 kept = text
             else:
                 same = self.structured or _encode(value).decode() == text
                 kept = None if same else text
-        return ToolCallBlock(
-            self.id or "", self.name or "", value, kept, self.signature, self.extra
-        )
+        return ToolCallBlock(call_id, self.name or "", value, kept, self.signature, self.extra)
 
 
 class _Opaque:
@@ -209,13 +208,19 @@ class Assembler:
                 self._end = event
             case Started() | Retrying() | Healed() | ToolRan():
                 pass
+            case _:
+                assert_never(event)
 
     def blocks(self) -> tuple[Block, ...]:
         """The blocks so far, in wire order; a call that the wire gave no id gets one."""
-        calls = [builder for builder in self._builders if isinstance(builder, _ToolCall)]
-        for at, call in enumerate(calls):
-            call.id = call.id or f"call_{at}"
-        return tuple(builder.build() for builder in self._builders)
+        taken = {b.id for b in self._builders if isinstance(b, _ToolCall)}
+        free = (name for n in count() if (name := f"call_{n}") not in taken)
+        return tuple(
+            builder.build(builder.id or next(free))
+            if isinstance(builder, _ToolCall)
+            else builder.build()
+            for builder in self._builders
+        )
 
     def message(self) -> Message:
         """The message so far; without an end it is `interrupted`."""

@@ -41,9 +41,14 @@ class Window(Value, frozen=True):
     used: int = 0
 
     @property
+    def is_full(self) -> bool:
+        """Whether hardly an answer fits beside what the context holds, by our count."""
+        return self.context is not None and self.context - self.used < LEAST_ANSWER
+
+    @property
     def ceiling(self) -> int | None:
         """The most tokens one answer can have, thinking included."""
-        room = max(self.context - self.used, 1) if self.context else None
+        room = max(self.context - self.used, LEAST_ANSWER) if self.context else None
         limits = [limit for limit in (self.output, room) if limit]
         return min(limits) if limits else None
 

@@ -7,7 +7,6 @@ one, the last one with thinking) are made again: a new turn costs what is new, n
 from __future__ import annotations
 
 from mull.history.log import Log
-from mull.neutral.blocks import Block
 from mull.neutral.messages import Message
 from mull.policy.reasoning import has_thinking, starts_turn
 from mull.policy.tokens import MESSAGE_OVERHEAD, Counter, count_block
@@ -33,19 +32,25 @@ class _Turn:
 
 
 class _Counts:
-    """The tokens of blocks, each counted once. Holding the block keeps its id from reuse."""
+    """The tokens of the log's blocks, each counted once; the log keeps them, and so their ids."""
 
     def __init__(self, counter: Counter) -> None:
         self._counter = counter
-        self._known: dict[int, tuple[Block, int]] = {}
+        self._known: dict[int, int] = {}
+
+    def stored(self, message: Message) -> int:
+        """The tokens of a message of the log."""
+        for block in message.blocks:
+            if id(block) not in self._known:
+                self._known[id(block)] = count_block(block, self._counter)
+        return self.message(message)
 
     def message(self, message: Message) -> int:
+        """The tokens of a message, most of whose blocks are the log's."""
         total = MESSAGE_OVERHEAD
         for block in message.blocks:
             known = self._known.get(id(block))
-            if known is None:
-                known = self._known[id(block)] = block, count_block(block, self._counter)
-            total += known[1]
+            total += count_block(block, self._counter) if known is None else known
         return total
 
 
@@ -78,7 +83,7 @@ class LogView:
                 self._turns.append(_Turn())
             self._turns[-1].messages.append(message)
             self._turns[-1].place = None
-            self.raw_tokens += self._counts.message(message)
+            self.raw_tokens += self._counts.stored(message)
             current = len(self._turns) - 1
             if has_thinking(message):
                 self._last_thinking = current
@@ -122,6 +127,6 @@ class Memory:
             view = LogView(rules, counts)
             while len(self._views) >= KEPT_VIEWS:
                 self._views.pop(next(iter(self._views)))
-        self._views[key] = view
         view.catch_up(log)
+        self._views[key] = view  # only now: nobody else may see a view that is half made
         return view

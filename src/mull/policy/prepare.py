@@ -16,7 +16,7 @@ from mull.neutral.target import Target
 from mull.neutral.thinking import WriterName
 from mull.policy.logview import LogView, Memory
 from mull.policy.parameters import Parameters, forced_tools_stop_thinking, settle_parameters
-from mull.policy.thinking import Planned, plan_thinking, plan_without_thinking
+from mull.policy.thinking import Planned, plan_thinking, plan_without_thinking, window_of
 from mull.policy.tokens import CHARACTERS, MESSAGE_OVERHEAD, Counter, SafeCounter, count_tools
 from mull.policy.view import Rules, Tally, is_open_chain
 from mull.settings.layers import Snapshot
@@ -25,6 +25,8 @@ __all__ = ["Prepared", "prepare"]
 
 OFF_FORBIDS_THOUGHTS: frozenset[Dialect] = frozenset({"anthropic"})
 """Dialects that refuse thinking in the history of a request that does not think."""
+NEEDS_CARRIERS_ONLY: frozenset[Dialect] = frozenset({"anthropic", "openai-responses", "gemini"})
+"""Dialects that verify or decrypt reasoning, and need nothing that is only readable."""
 CHAIN_STARTS_WITH_THOUGHT: frozenset[WriterName] = frozenset({"anthropic-budget"})
 """Writers whose endpoints refuse to think on in a tool chain that began without a thought."""
 
@@ -85,7 +87,7 @@ def prepare(
         target=target,
         tokens=fixed + view.tokens,
         raw_tokens=fixed + view.raw_tokens,
-        window=snapshot["context.limit"] or target.facts.limit.input or target.facts.limit.context,
+        window=window_of(target, snapshot),
         counter=counter.name,
         exact=counter.exact,
         thinking=planned.summary,
@@ -107,6 +109,7 @@ def _rules(snapshot: Snapshot, target: Target, planned: Planned) -> Rules:
         handoff=snapshot["reasoning.handoff"],
         required=planned.thinks and target.compat.requires_reasoning != "no",
         forbidden=not planned.thinks and target.dialect in OFF_FORBIDS_THOUGHTS,
+        carried_only=target.dialect in NEEDS_CARRIERS_ONLY,
     )
 
 
@@ -158,8 +161,8 @@ _SAID_OF = (
     (
         "required",
         "reasoning.includeInContext",
-        "{n} {thoughts} of the open tool chain sent all the same:"
-        " the endpoint refuses the request without",
+        "{n} {thoughts} of the open tool chain sent all the same: the endpoint needs them;"
+        " once the chain is closed they go, and the prompt cache with them",
         False,
     ),
     ("foreign", "reasoning.handoff", "{n} {thoughts} of another model left out", False),

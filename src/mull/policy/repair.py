@@ -30,7 +30,6 @@ class Repair(Value, frozen=True):
 
 def repair_turn(messages: Sequence[Message]) -> Repair:
     """Mend one turn (from a user's message up to the next)."""
-    answered = {b.call_id for m in messages for b in m.blocks if isinstance(b, ToolResultBlock)}
     out: list[Message] = []
     unfinished = empty = closed = orphans = 0
     for head, results in _groups(messages):
@@ -38,7 +37,7 @@ def repair_turn(messages: Sequence[Message]) -> Repair:
         if head is not None:
             clean, strays = _without_strays(head)
             orphans += strays
-            if _is_unfinished(clean, answered):
+            if _is_unfinished(clean, results):
                 unfinished += 1
             elif _says_nothing(clean, head):
                 empty += 1
@@ -82,16 +81,18 @@ def _says_nothing(message: Message, before: Message) -> bool:
     return all(isinstance(block, ThinkingBlock) for block in message.blocks)
 
 
-def _is_unfinished(message: Message, answered: set[str]) -> bool:
+def _is_unfinished(message: Message, results: Sequence[Message]) -> bool:
     if message.role != "assistant" or message.status not in ("interrupted", "error"):
         return False
+    answered = {b.call_id for m in results for b in m.blocks if isinstance(b, ToolResultBlock)}
     return not any(call.id in answered for call in message.tool_calls)
 
 
 def _pair(
     calls: Sequence[ToolCallBlock], messages: Sequence[Message]
 ) -> tuple[Iterable[Message], int, int]:
-    """Match results to calls; without a fault the messages stay as they are."""
+    """Match results to calls, in the order of the calls: some APIs tell them apart by nothing
+    else. Without a fault the messages stay as they are."""
     waiting: dict[str, list[ToolResultBlock]] = {}
     for message in messages:
         for block in message.blocks:
@@ -106,6 +107,11 @@ def _pair(
             closed += 1
             blocks.append(ToolResultBlock(call.id, NO_RESULT, is_error=True))
     orphans = sum(map(len, waiting.values()))
-    if not closed and not orphans:
+    given = [b for m in messages for b in m.blocks if isinstance(b, ToolResultBlock)]
+    if not closed and not orphans and _same_order(given, blocks):
         return messages if blocks else (), 0, 0
     return (Message(role="tool", blocks=tuple(blocks)),) if blocks else (), closed, orphans
+
+
+def _same_order(one: Sequence[ToolResultBlock], other: Sequence[ToolResultBlock]) -> bool:
+    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))

@@ -39,6 +39,7 @@ __all__ = [
     "level_table",
     "plan_thinking",
     "plan_without_thinking",
+    "window_of",
     "wish_of",
 ]
 
@@ -126,6 +127,13 @@ class _Choice(Value, frozen=True):
     warnings: tuple[str, ...] = ()
 
 
+def window_of(target: Target, snapshot: Snapshot) -> int | None:
+    """The tokens a request to this target may hold; the user's own number goes before any."""
+    limit = target.facts.limit
+    window: int | None = snapshot["context.limit"] or limit.input or limit.context
+    return window
+
+
 def wish_of(snapshot: Snapshot) -> Wish:
     """Read the wish out of the settings: off beats a budget, a budget beats a level."""
     if not snapshot["reasoning.enabled"]:
@@ -190,9 +198,12 @@ def _plan(
     window = Window(
         max_tokens=max_tokens,
         output=target.facts.limit.output,
-        context=snapshot["context.limit"] or target.facts.limit.context,
+        context=window_of(target, snapshot),
         used=used,
     )
+    if window.is_full:
+        text = f"the request holds about {used:,} tokens of a window of {window.context:,}"
+        notes.append(Note(about="context.limit", text=text, warning=True))
     _check_limit(target, max_tokens)
     if choice.budget:
         choice, max_tokens, more = _fit(target, snapshot, choice, window)

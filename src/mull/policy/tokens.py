@@ -82,6 +82,8 @@ class SafeCounter:
             if self._count is None:
                 self._count = self._load()
             return self._count(text)
+        except UnicodeError:  # half a character, which no tokenizer takes: the text's own fault
+            return CHARACTERS.count(text)
         except Exception as error:  # whatever a foreign library raises must not end a turn
             self._warning = (
                 f"the tokenizer {self.name} failed ({error}): token counts are now estimated"

@@ -8,16 +8,18 @@ or handed over as plain text, never in tags.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, assert_never
 
 import msgspec
 
 from mull.neutral.blocks import (
     Block,
+    MediaBlock,
     OpaqueBlock,
     TextBlock,
     ThinkingBlock,
     ToolCallBlock,
+    ToolResultBlock,
     Value,
 )
 from mull.neutral.messages import Message, Origin
@@ -28,7 +30,10 @@ __all__ = ["Place", "Rules", "Tally", "TurnView", "is_open_chain", "view_turn"]
 
 
 class Rules(Value, frozen=True):
-    """Everything that decides a view: the user's preferences and the endpoint's demands."""
+    """Everything that decides a view: the user's preferences and the endpoint's demands.
+
+    With `carried_only` what the protocol needs are carriers, not readable thoughts.
+    """
 
     origin: Origin
     include: bool
@@ -36,6 +41,7 @@ class Rules(Value, frozen=True):
     handoff: Literal["drop", "text"]
     required: bool
     forbidden: bool
+    carried_only: bool = False
 
 
 class Place(Value, frozen=True):
@@ -133,8 +139,17 @@ def _own_blocks(
     if wanted:
         return list(message.blocks), Tally()
     if needed:
-        return list(message.blocks), Tally(required=thinking)
+        kept = [b for b in message.blocks if _is_needed(b, rules)]
+        left = len(message.blocks) - len(kept)
+        return kept, Tally(required=thinking - left, stripped=left)
     return _others(message), Tally(stripped=thinking)
+
+
+def _is_needed(block: Block, rules: Rules) -> bool:
+    if not rules.carried_only or not isinstance(block, ThinkingBlock):
+        return True
+    carriers = (block.signature, block.encrypted, block.redacted, block.details)
+    return any(carrier is not None for carrier in carriers)
 
 
 def _others(message: Message) -> list[Block]:
@@ -155,10 +170,15 @@ def _foreign_blocks(message: Message, rules: Rules, *, wanted: bool) -> tuple[li
                     dropped += 1
             case OpaqueBlock():
                 opaque += 1
-            case TextBlock() if block.signature or block.extra:
-                out.append(TextBlock(block.text))
-            case ToolCallBlock() if block.signature or block.extra:
-                out.append(msgspec.structs.replace(block, signature=None, extra=None))
-            case _:
+            case TextBlock():
+                own = block.signature or block.extra
+                out.append(TextBlock(block.text) if own else block)
+            case ToolCallBlock():
+                own = block.signature or block.extra
+                plain = msgspec.structs.replace(block, signature=None, extra=None)
+                out.append(plain if own else block)
+            case ToolResultBlock() | MediaBlock():
                 out.append(block)
+            case _:
+                assert_never(block)
     return out, Tally(foreign=dropped, opaque=opaque, handed_over=handed)

@@ -44,6 +44,8 @@ _BOOLEANS = {
 _WHOLE = re.compile(r"\+?(?:\d+(?:_\d+)*|\d{1,3}(?:,\d{3})+)(?:\.0+)?", re.ASCII)
 _DECIMAL = re.compile(r"\+?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}", re.ASCII)
+_TAKEN = ("content", "name", "refusal", "role", "tool_call_id", "tool_calls")
+"""Fields of a message that mean something else: reasoning there would be taken for it."""
 _MODEL = re.compile(r"[^\s/](?:\S{0,298}[^\s/])?")
 
 
@@ -73,7 +75,7 @@ _ALLOWED: Mapping[Kind, str] = {
     "count": "a whole number from 1 to 1,000,000,000, such as 50000",
     "seconds": "a number of seconds above 0, such as 90",
     "share": "a number from 0 to 1, such as 0.85",
-    "field": "a field name, such as reasoning_content",
+    "field": "the name of a field for reasoning, such as reasoning_content",
     "model": "a model's name, such as provider/model",
 }
 
@@ -223,7 +225,7 @@ def _read(setting: Setting, raw: object) -> SettingValue:
             number = _decimal(raw)
             return number if number is not None and 0 <= number <= 1 else None
         case "field":
-            return _name(_FIELD, raw)
+            return None if raw in _TAKEN else _name(_FIELD, raw)
         case "model":
             return _name(_MODEL, raw)
 

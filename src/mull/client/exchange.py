@@ -1,0 +1,310 @@
+"""One request to an endpoint and its answer, as events.
+
+Here the pieces meet: encode, send, decode, and what to do when it fails. The rules:
+
+- A request that failed before its first event goes out again where that may help; the wait and
+  its reason are an event (`Retrying`). A connection that breaks later is not tried again: what
+  came is kept, and the last event says what happened.
+- A refusal, before the stream or inside it, is shown to `heal` once, as long as nothing visible
+  has come. A repaired request goes out (`Healed`) unless those very bytes were sent before.
+  A refusal inside a stream may also be retried then, as if it had come before it.
+- Refusals and failures before the first event are raised, later ones are a `Failed` event.
+
+An answer that begins anew after `Retrying` or `Healed` may say `Started` a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from mull.client.access import Access, request_headers
+from mull.client.clock import Clock, SystemClock, idle_limit, say_seconds
+from mull.client.http import Answer, HttpRequest, Transport, host_of
+from mull.client.refusal import (
+    failure_in_stream,
+    is_refusal,
+    read_refusal,
+    refusal_of,
+    refused_error,
+    scrub,
+    secrets_in,
+)
+from mull.client.retry import Failure, Retry, RetryRules, Stop, decide
+from mull.dialects.decoder import Decoder
+from mull.dialects.registry import decoder, encode_request
+from mull.neutral.errors import NetworkError, RemoteError, SilenceError
+from mull.neutral.events import (
+    BlockEnded,
+    Event,
+    Failed,
+    Finished,
+    Healed,
+    Retrying,
+    Started,
+    UsageReported,
+    Warned,
+)
+from mull.neutral.request import WireRequest
+from mull.policy.heal_case import Refusal
+from mull.policy.prepare import Prepared
+
+if TYPE_CHECKING:
+    from mull.policy.heal import Repaired
+
+__all__ = ["ExchangeOptions", "Heal", "exchange"]
+
+_UNSEEN = frozenset({Started, UsageReported, Warned, BlockEnded})
+
+
+Heal: TypeAlias = "Callable[[Prepared, Refusal], Repaired | None]"
+"""`mull.policy.heal.heal`, or a function around it that also learns."""
+
+
+def _ignore(prepared: Prepared, wire: WireRequest) -> None:
+    pass
+
+
+_RULES = RetryRules()
+
+
+@dataclass(frozen=True)
+class ExchangeOptions:
+    """`idle` and `total` are limits in seconds: None leaves the idle limit to what is known of the
+    model, and the total off. `sending` is told each request that goes out, keyless, with its notes
+    and, after healing, with the target it really goes to.
+    """
+
+    idle: float | None = None
+    total: float | None = None
+    retry: RetryRules = _RULES
+    sending: Callable[[Prepared, WireRequest], None] = _ignore
+
+
+_OPTIONS = ExchangeOptions()
+_CLOCK = SystemClock()
+
+
+async def exchange(
+    prepared: Prepared,
+    way: Access,
+    *,
+    transport: Transport,
+    options: ExchangeOptions = _OPTIONS,
+    clock: Clock = _CLOCK,
+    heal: Heal | None = None,
+) -> AsyncGenerator[Event, None]:
+    """Send a prepared request and give the events of its answer as they come.
+
+    Closing the iterator, or cancelling the task, closes the socket at once.
+
+    Raises:
+        RefusedError: the endpoint said no, and neither healing nor waiting helps.
+        NetworkError: it could not be reached, or broke off before it said anything.
+        LocalError: the request cannot be sent as it is.
+    """
+    run = _Run(prepared, way, options, clock, heal)
+    while True:
+        attempt = run.begin()
+        try:
+            async with transport.send(run.request, idle=run.idle, total=run.left()) as answer:
+                if await attempt.open(answer):
+                    async for chunk in answer:
+                        for event in attempt.feed(chunk):
+                            yield event
+        except NetworkError as error:
+            attempt.broke = error
+        for event in attempt.close():
+            yield event
+        if attempt.failure is None:
+            return
+        step = run.recover(attempt)
+        yield step
+        if isinstance(step, Failed):
+            return
+        if isinstance(step, Retrying):
+            await clock.sleep(step.seconds)
+
+
+class _Run:
+    """What outlives an attempt: the request as it stands, the attempts made, the time spent."""
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        way: Access,
+        options: ExchangeOptions,
+        clock: Clock,
+        heal: Heal | None,
+    ) -> None:
+        self._way = way
+        self._options = options
+        self._clock = clock
+        self._heal = heal
+        self._began = clock.now()
+        self._attempt = 0
+        self._sent: set[tuple[str, bytes]] = set()
+        self._take(prepared, *self._encode(prepared))
+
+    def begin(self) -> _Attempt:
+        """Count an attempt and say what goes out."""
+        self._attempt += 1
+        self._sent.add((self.request.url, self.request.body))
+        self._options.sending(self.prepared, self._wire)
+        return _Attempt(self.prepared, host_of(self.request.url), self._secrets)
+
+    def left(self) -> float | None:
+        """How much of the total limit is left."""
+        total = self._options.total
+        return None if total is None else total - (self._clock.now() - self._began)
+
+    def recover(self, attempt: _Attempt) -> Healed | Retrying | Failed:
+        """What to do about an attempt that failed.
+
+        Raises:
+            RemoteError: nothing, and nothing of this attempt was told yet.
+        """
+        failure = attempt.failure
+        assert failure is not None
+        refused = failure.status is not None
+        healed = self._repair(failure, attempt) if refused else None
+        if healed is not None:
+            return healed
+        decision = self._decide(failure, attempt)
+        if isinstance(decision, Retry):
+            return Retrying(self._attempt + 1, decision.seconds, decision.reason)
+        if attempt.ending is not None and refused:
+            text = f"{attempt.ending.text}\n{decision.reason}".strip()
+            return msgspec.structs.replace(attempt.ending, text=text)
+        raise self._error(failure, attempt.broke, decision)
+
+    def _decide(self, failure: Failure, attempt: _Attempt) -> Retry | Stop:
+        left = self.left()
+        if isinstance(attempt.broke, SilenceError) or (left is not None and left <= 0):
+            # A model may think in silence: asking again would have it think, and cost, twice.
+            return Stop()
+        clock, rules = self._clock, self._options.retry
+        decision = decide(failure, self._attempt, clock.wall(), clock.rand(), rules)
+        if isinstance(decision, Retry) and left is not None and decision.seconds >= left:
+            span = say_seconds(decision.seconds)
+            return Stop(f"Another try in {span} would be over the time limit that was set")
+        return decision
+
+    def _repair(self, failure: Failure, attempt: _Attempt) -> Healed | None:
+        if self._heal is None:
+            return None
+        refusal = refusal_of(failure, streamed=attempt.ending is not None)
+        repaired = self._heal(self.prepared, refusal)
+        if repaired is None:
+            return None
+        wire, request = self._encode(repaired.prepared)
+        if (request.url, request.body) in self._sent:
+            return None
+        self._heal = None
+        self._take(repaired.prepared, wire, request)
+        return Healed(repaired.reason, repaired.change)
+
+    def _encode(self, prepared: Prepared) -> tuple[WireRequest, HttpRequest]:
+        wire = encode_request(prepared.request, prepared.target)
+        headers = request_headers(self._way, prepared.target, wire, prepared.request.messages)
+        url = self._way.base_url + wire.path
+        return wire, HttpRequest(wire.method, url, headers, wire.body)
+
+    def _take(self, prepared: Prepared, wire: WireRequest, request: HttpRequest) -> None:
+        self.prepared, self.request, self._wire = prepared, request, wire
+        asked = self._options.idle
+        self.idle = idle_limit(prepared.request, prepared.target) if asked is None else asked
+        open_headers = {name.lower() for name in wire.headers}
+        kept = {n: v for n, v in request.headers.items() if n not in open_headers}
+        self._secrets = secrets_in(kept)
+
+    def _error(self, failure: Failure, broke: NetworkError | None, stop: Stop) -> RemoteError:
+        if failure.status is not None:
+            return refused_error(failure, self.prepared.target, self.request.url, stop.reason)
+        kind = type(broke) if broke is not None else NetworkError
+        return kind(f"{failure.text}\n{stop.reason}".rstrip())
+
+
+class _Attempt:
+    """One request on its way: what it has told so far, and how it ended.
+
+    `failure` is set by `close` where something may be done about the end; `ending` is the event
+    that a refusal inside a stream was.
+    """
+
+    def __init__(self, prepared: Prepared, host: str, secrets: tuple[str, ...]) -> None:
+        self._prepared = prepared
+        self._host = host
+        self._secrets = secrets
+        self._decoder: Decoder | None = None
+        self._begun = self._visible = False
+        self.broke: NetworkError | None = None
+        self.ending: Failed | None = None
+        self.failure: Failure | None = None
+
+    async def open(self, answer: Answer) -> bool:
+        """Look at the head; whether a body follows that is to be decoded."""
+        target = self._prepared.target
+        refusal = await read_refusal(answer, target)
+        if refusal is None:
+            self._decoder = decoder(target, self._prepared.request.reasoning_field)
+            return True
+        self.failure = self._scrubbed(refusal)
+        return False
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """The events that these bytes complete."""
+        assert self._decoder is not None
+        events = self._decoder.feed(chunk)
+        if not self._visible and events:
+            self._note(events)
+        return events
+
+    def close(self) -> list[Event]:
+        """The last events of an answer that is over; none where a failure is to be dealt with."""
+        if self._decoder is None:
+            if self.failure is None:
+                self.failure = Failure(self._say_broke())
+            return []
+        *rest, end = self._decoder.close()
+        begun = self._begun
+        self._note(rest)
+        if isinstance(end, Finished):
+            return [*rest, end]
+        assert isinstance(end, Failed)
+        if is_refusal(end):
+            end = self._scrubbed_event(end)
+            if not self._visible:
+                self.ending, self.failure = end, failure_in_stream(end)
+                return []
+        elif begun and self.broke is not None:
+            text = f"{self.broke}; what came before is kept"
+            end = Failed(text, "network", "interrupted")
+        elif not begun and (self.broke is not None or end.status == "interrupted"):
+            self.failure = Failure(self._say_broke())
+            return []
+        return [*rest, end]
+
+    def _note(self, events: list[Event]) -> None:
+        self._begun = self._begun or bool(events)
+        self._visible = self._visible or any(type(event) not in _UNSEEN for event in events)
+
+    def _say_broke(self) -> str:
+        if self.broke is not None:
+            return str(self.broke)
+        return f"{self._host} ended the answer before it began"
+
+    def _scrubbed(self, failure: Failure) -> Failure:
+        return msgspec.structs.replace(
+            failure,
+            text=scrub(failure.text, self._secrets),
+            code=scrub(failure.code, self._secrets),
+            body=scrub(failure.body, self._secrets),
+        )
+
+    def _scrubbed_event(self, failed: Failed) -> Failed:
+        text, body = scrub(failed.text, self._secrets), scrub(failed.body, self._secrets)
+        return msgspec.structs.replace(failed, text=text, body=body)

@@ -1,0 +1,204 @@
+"""HTTP/1.1 as a client speaks it: a request to bytes, bytes to an answer. No sockets, no time.
+
+A reader is fed what the socket gives and returns the body's bytes as soon as they are there. It
+follows RFC 9112 on where a body ends and is strict there, because a wrong end is a wrong answer;
+it forgives bare line feeds and odd headers, which small servers send.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+__all__ = ["AnswerReader", "ProtocolError", "encode_head"]
+
+HEAD_LIMIT = 256 * 1024
+LINE_LIMIT = 16 * 1024
+
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
+_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+_TARGET = re.compile(r"[\x21-\x7e]+")
+_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
+_STATUS_LINE = re.compile(rb"HTTP/(\d\.\d) (\d{3})(?: .*)?", re.DOTALL)
+_SIZE = re.compile(rb"[0-9A-Fa-f]{1,15}")
+
+
+class ProtocolError(ValueError):
+    """What came, or what should go out, is not HTTP. Its text holds no header's value."""
+
+
+def encode_head(method: str, target: str, headers: Mapping[str, str]) -> bytes:
+    """A request's head.
+
+    Raises:
+        ProtocolError: a part of it holds a character that HTTP does not allow.
+    """
+    if not _TARGET.fullmatch(target):
+        raise ProtocolError("the address holds a blank or a character that is not ASCII")
+    lines = [f"{method} {target} HTTP/1.1"]
+    for name, value in headers.items():
+        if not _TOKEN.fullmatch(name):
+            raise ProtocolError(f"a header cannot be called {name!r}")
+        if not _VALUE.fullmatch(value):
+            raise ProtocolError(
+                f"the header {name!r} holds a character that HTTP does not allow,"
+                " such as a line break"
+            )
+        lines.append(f"{name}: {value}")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+class AnswerReader:
+    """Reads one answer. `status` is 0 until its head is there, `done` tells its end.
+
+    `reusable` says that the connection may carry another request; ask when done.
+    """
+
+    def __init__(self, method: str) -> None:
+        self._method = method
+        self._pending = b""
+        self._state: Literal["head", "length", "open", "size", "data", "after", "trailer"] = "head"
+        self._left = 0
+        self._keeps = True
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.done = False
+
+    @property
+    def touched(self) -> bool:
+        """Whether anything came at all."""
+        return bool(self.status or self._pending)
+
+    @property
+    def reusable(self) -> bool:
+        """Whether the connection is as fresh as before the request."""
+        return self.done and self._keeps and not self._pending
+
+    def feed(self, data: bytes) -> bytes:
+        """The bytes of the body that these bytes bring.
+
+        Raises:
+            ProtocolError: they are not HTTP.
+        """
+        if self._pending:
+            data, self._pending = self._pending + data, b""
+        if self._state == "head":
+            data = self._read_head(data)
+        if self.done or not data:
+            self._pending += data
+            return b""
+        if self._state == "open":
+            return data
+        if self._state == "length":
+            return self._read_length(data)
+        return self._read_chunks(data)
+
+    def close(self) -> None:
+        """The other side closed the connection.
+
+        Raises:
+            ProtocolError: the answer was not over.
+        """
+        if self._state == "open":
+            self.done, self._keeps = True, False
+        if not self.done:
+            where = "before it answered" if not self.status else "in the middle of the answer"
+            raise ProtocolError(f"it was closed {where}")
+
+    def _read_head(self, data: bytes) -> bytes:
+        while self._state == "head":
+            end = _BLANK_LINE.search(data)
+            if end is None:
+                if len(data) > HEAD_LIMIT:
+                    raise ProtocolError("the head of the answer has no end")
+                self._pending = data
+                return b""
+            status = self._read_lines(data[: end.start()])
+            data = data[end.end() :]
+            if 100 <= status < 200:  # the real answer follows
+                self.headers = {}
+                continue
+            self.status = status
+            self._frame()
+        return data
+
+    def _read_lines(self, head: bytes) -> int:
+        first, *lines = head.replace(b"\r\n", b"\n").lstrip(b"\n").split(b"\n")
+        start = _STATUS_LINE.fullmatch(first)
+        if start is None:
+            raise ProtocolError("what it says is not HTTP")
+        self._keeps = start.group(1) == b"1.1"
+        for line in lines:
+            name, colon, value = line.decode("latin-1").partition(":")
+            name, value = name.strip().lower(), value.strip()
+            if colon and name:
+                before = self.headers.get(name)
+                self.headers[name] = value if before is None else f"{before}, {value}"
+        return int(start.group(2))
+
+    def _frame(self) -> None:
+        """Where the body ends: RFC 9112, section 6.3."""
+        headers = self.headers
+        words = headers.get("connection", "").lower()
+        if "close" in words:
+            self._keeps = False
+        elif "keep-alive" in words:
+            self._keeps = True
+        length = headers.get("content-length")
+        if self._method == "HEAD" or self.status in (204, 304):
+            self._state, self.done = "length", True
+        elif "transfer-encoding" in headers:
+            coding = headers["transfer-encoding"].lower().split(",")[-1].strip()
+            self._state = "size" if coding == "chunked" else "open"
+        elif length is not None:
+            sizes = {part.strip() for part in length.split(",")}
+            size = sizes.pop()
+            if sizes or not size.isascii() or not size.isdigit():
+                raise ProtocolError("it names no length that the answer can have")
+            self._state, self._left = "length", int(size)
+            self.done = self._left == 0
+        else:
+            self._state = "open"
+
+    def _read_length(self, data: bytes) -> bytes:
+        piece, self._pending = data[: self._left], data[self._left :]
+        self._left -= len(piece)
+        self.done = self._left == 0
+        return piece
+
+    def _read_chunks(self, data: bytes) -> bytes:
+        pieces: list[bytes] = []
+        at, size = 0, len(data)
+        while at < size and not self.done:
+            if self._state == "data":
+                piece = data[at : at + self._left]
+                pieces.append(piece)
+                at += len(piece)
+                self._left -= len(piece)
+                if not self._left:
+                    self._state = "after"
+                continue
+            end = data.find(b"\n", at)
+            if end < 0:
+                if size - at > LINE_LIMIT:
+                    raise ProtocolError("a line between two chunks has no end")
+                break
+            self._read_line(data[at:end].rstrip(b"\r"))
+            at = end + 1
+        self._pending = data[at:]
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _read_line(self, line: bytes) -> None:
+        if self._state == "size":
+            number = line.partition(b";")[0].strip()
+            if not _SIZE.fullmatch(number):
+                raise ProtocolError("a chunk without a size")
+            self._left = int(number, 16)
+            self._state = "data" if self._left else "trailer"
+        elif self._state == "after":
+            if line:
+                raise ProtocolError("a chunk is longer than its size")
+            self._state = "size"
+        elif not line:
+            self.done = True

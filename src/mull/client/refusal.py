@@ -1,0 +1,182 @@
+"""What an endpoint said when it said no, before a stream or inside one.
+
+Error bodies are read by the dialect's own decoder, which knows their shapes; this file adds what
+only HTTP knows: statuses, redirects, web pages where an answer should be. Nothing that was sent
+as a secret is ever part of what is reported, also where the endpoint echoes it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from mull.auth.static import MASK
+from mull.client.http import Answer, host_of
+from mull.client.retry import Failure
+from mull.dialects.registry import decode_response
+from mull.neutral.errors import NetworkError, RefusedError
+from mull.neutral.events import Failed
+from mull.neutral.target import Target
+from mull.policy.heal_case import Refusal
+
+__all__ = [
+    "failure_in_stream",
+    "is_refusal",
+    "read_refusal",
+    "refusal_of",
+    "refused_error",
+    "scrub",
+    "secrets_in",
+]
+
+BODY_LIMIT = 256 * 1024
+
+_NOT_A_REFUSAL = frozenset({"unreadable", "damaged", "no_choices", "spliced"})
+"""Codes of our own decoder for answers that it could not read."""
+_UNREAD = frozenset({"unreadable", "empty", "incomplete", "damaged", "no_choices"})
+_STATUS_OF_CODE = {
+    "invalid_request_error": 400,
+    "INVALID_ARGUMENT": 400,
+    "authentication_error": 401,
+    "UNAUTHENTICATED": 401,
+    "permission_error": 403,
+    "PERMISSION_DENIED": 403,
+    "not_found_error": 404,
+    "NOT_FOUND": 404,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "RESOURCE_EXHAUSTED": 429,
+    "api_error": 500,
+    "server_error": 500,
+    "internal_server_error": 500,
+    "INTERNAL": 500,
+    "UNAVAILABLE": 503,
+    "server_is_overloaded": 503,
+    "slow_down": 503,
+    "timeout_error": 504,
+    "DEADLINE_EXCEEDED": 504,
+    "overloaded_error": 529,
+}
+_SECRET = re.compile(r"\S{8,}")
+_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+
+
+async def read_refusal(answer: Answer, target: Target) -> Failure | None:
+    """The failure that an answer is by its head; None where its body is to be decoded."""
+    page = answer.headers.get("content-type", "").startswith("text/html")
+    if 200 <= answer.status < 300 and not page:
+        return None
+    try:
+        body = await answer.read(BODY_LIMIT)
+    except NetworkError:
+        body = b""  # the status alone says enough
+    failure = _read_body(body, target)
+    return msgspec.structs.replace(
+        failure,
+        status=answer.status,
+        headers=answer.headers,
+        text=failure.text or "no reason given",
+    )
+
+
+def _read_body(body: bytes, target: Target) -> Failure:
+    ending = decode_response(body, target)[-1]
+    if not isinstance(ending, Failed) or ending.code in _UNREAD:
+        return Failure(_words(body))
+    return _from_event(ending)
+
+
+def _words(body: bytes) -> str:
+    """The text of a body that is no error in the dialect's shape; of a web page, its title."""
+    text = body.decode("utf-8", "replace")
+    if text.lstrip()[:1] == "<":
+        title = _TITLE.search(text)
+        text = f"a web page, {' '.join(title.group(1).split())!r}" if title else "a web page"
+    return " ".join(text.split())
+
+
+def _from_event(failed: Failed) -> Failure:
+    error = failed.body
+    if isinstance(error, dict) and isinstance(error.get("error"), dict):
+        error = error["error"]
+    kind = error.get("type") if isinstance(error, dict) else None
+    return Failure(
+        failed.text,
+        code=failed.code,
+        kind=kind if isinstance(kind, str) else None,
+        body=failed.body,
+    )
+
+
+def is_refusal(failed: Failed) -> bool:
+    """Whether a failure inside a stream is the endpoint's own no, not a cut or damage."""
+    return failed.status != "interrupted" and failed.code not in _NOT_A_REFUSAL
+
+
+def failure_in_stream(failed: Failed) -> Failure:
+    """A refusal inside a stream, with the status that it would have had before one."""
+    code = failed.code or ""
+    numeric = int(code) if code.isascii() and code.isdigit() and len(code) == 3 else None
+    failure = _from_event(failed)
+    status = numeric or _STATUS_OF_CODE.get(code) or _STATUS_OF_CODE.get(failure.kind or "")
+    return msgspec.structs.replace(failure, status=status or 400)
+
+
+def refusal_of(failure: Failure, *, streamed: bool) -> Refusal:
+    """The refusal as healing reads it."""
+    status = 200 if streamed else failure.status or 0
+    return Refusal(status, failure.text, failure.code, failure.kind)
+
+
+def refused_error(failure: Failure, target: Target, url: str, advice: str) -> RefusedError:
+    """The error for a person: who refused, in its own words, and what to do."""
+    from mull.policy.heal import explain  # its many patterns are only needed for this
+
+    status = failure.status or 0
+    where = failure.headers.get("location")
+    if where is not None and 300 <= status < 400:
+        message = (
+            f"{host_of(url)} redirects to {_address(where)}; a key is not sent after a redirect.\n"
+            "If that is the right place, make it the base URL."
+        )
+    elif 200 <= status < 300:
+        said = f"{host_of(url)} answered with {failure.text}, not a model's answer"
+        message = f"{said}.\nCheck the base URL."
+    else:
+        message = explain(refusal_of(failure, streamed=False), target)
+    if advice:
+        message += (" " if "\n" in message else "\n") + f"{advice}."
+    return RefusedError(message, status=status, text=failure.text, code=failure.code)
+
+
+def _address(url: str) -> str:
+    """An address without its query, which may hold anything."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "elsewhere"
+    return f"{parts.scheme}://{host_of(url)}{parts.path}" if parts.netloc else parts.path
+
+
+def secrets_in(headers: dict[str, str]) -> tuple[str, ...]:
+    """What must never be shown of these headers, longest first."""
+    found = {word for value in headers.values() for word in _SECRET.findall(value)}
+    return tuple(sorted(found, key=len, reverse=True))
+
+
+def scrub(value: Any, secrets: tuple[str, ...]) -> Any:
+    """The value without the secrets, wherever in it they are."""
+    match value:
+        case str():
+            for secret in secrets:
+                value = value.replace(secret, MASK)
+            return value
+        case dict():
+            return {scrub(k, secrets): scrub(v, secrets) for k, v in value.items()}
+        case list():
+            return [scrub(item, secrets) for item in value]
+        case _:
+            return value

@@ -1,0 +1,231 @@
+"""Whether a request that failed goes out again, and when.
+
+Only what failed before anything came is asked about here; the caller sees to that. A server's own
+word on when to come back goes before any arithmetic, in whatever form it says it. An account that
+is out of money or of its daily share is not asked again: waiting does not help it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from mull.client.clock import say_seconds
+from mull.neutral.blocks import Value
+
+__all__ = ["Failure", "Retry", "RetryRules", "Stop", "decide", "wait_asked"]
+
+RETRIED = frozenset({408, 409, 425, 429})
+"""Refusals that may be over soon, beside everything from 500 up."""
+TOO_MANY = 429
+FIRST_WAIT, LONGEST_BACKOFF = 0.5, 30.0
+
+_EXHAUSTED = re.compile(
+    r"insufficient[_ ](quota|balance|credit|funds)|exceeded_current_quota|billing|credit_?balance"
+    r"|credit balance is too low|out of credits|no resource package|account_?deactivated"
+    r"|used all available credits|usage[_ ]limit[_ ](reached|exceeded)|payment required",
+    re.IGNORECASE,
+)
+_DAILY = re.compile(r"per[_-]?day", re.IGNORECASE)
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|us|µs|ns|d|h|m|s)")
+_SPAN_SECONDS = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "µs": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "m": 60.0,
+    "h": 3600.0,
+    "d": 86400.0,
+}
+_TRY_AGAIN = re.compile(
+    r"(?:try again|retry) (?:in|after) ((?:\d+(?:\.\d+)?\s?(?:ms|d|h|m|s)(?![a-z]))+)"
+    r"|(?:try again|retry) (?:in|after) (\d+(?:\.\d+)?) seconds?",
+    re.IGNORECASE,
+)
+
+
+class Failure(Value, frozen=True):
+    """What went wrong, in the other side's own words where it has some. A `status` of None is a
+    connection that failed."""
+
+    text: str
+    status: int | None = None
+    code: str | None = None
+    kind: str | None = None
+    headers: dict[str, str] = {}
+    body: Any = None
+
+
+class RetryRules(Value, frozen=True):
+    """At most this many attempts in all, and no single wait longer than this many seconds."""
+
+    attempts: int = 4
+    longest_wait: float = 120.0
+
+
+class Retry(Value, frozen=True):
+    """Ask again after so many seconds."""
+
+    seconds: float
+    reason: str
+
+
+class Stop(Value, frozen=True):
+    """Do not ask again. `reason` is empty where the failure itself says it all."""
+
+    reason: str = ""
+
+
+_RULES = RetryRules()
+
+
+def decide(
+    failure: Failure, attempt: int, now: float, rand: float, rules: RetryRules = _RULES
+) -> Retry | Stop:
+    """Decide after attempt number `attempt` (from 1); `now` is in seconds since 1970, `rand` from
+    0 to 1."""
+    if not _may_pass(failure):
+        return Stop()
+    if _is_exhausted(failure):
+        return Stop("The account's quota or credit is used up; asking again does not help")
+    asked = wait_asked(failure, now)
+    if asked is not None and asked > rules.longest_wait:
+        return Stop(f"It asks to wait {say_seconds(asked)}: try again then")
+    if attempt >= rules.attempts:
+        return Stop(f"Tried {attempt} times" if attempt > 1 else "")
+    if asked is not None:
+        # Others were told the same moment: come a little after it, not all at once.
+        return Retry(asked + rand * min(1.0, 0.1 * asked + 0.05), _reason(failure))
+    ceiling = min(FIRST_WAIT * 2 ** (attempt - 1), LONGEST_BACKOFF, rules.longest_wait)
+    return Retry(ceiling * (0.5 + 0.5 * rand), _reason(failure))
+
+
+def _reason(failure: Failure) -> str:
+    return failure.text if failure.status is None else f"{failure.status}: {failure.text}"
+
+
+def _may_pass(failure: Failure) -> bool:
+    if failure.status is None:
+        return True
+    told = failure.headers.get("x-should-retry")
+    if told in ("true", "false"):
+        return told == "true"
+    return failure.status in RETRIED or failure.status >= 500
+
+
+def _is_exhausted(failure: Failure) -> bool:
+    if _EXHAUSTED.search(failure.code or ""):
+        return True
+    details = list(_details(failure.body))
+    if any(_DAILY.search(str(v.get("quotaId", ""))) for d in details for v in _violations(d)):
+        return True
+    # Gemini speaks of plan and billing also where only a minute's share is used up, and then
+    # says when to come back.
+    return _retry_info(details) is None and _EXHAUSTED.search(failure.text) is not None
+
+
+def wait_asked(failure: Failure, now: float) -> float | None:
+    """How many seconds the server asks to wait, in any of the ways that servers say it."""
+    headers = failure.headers
+    for seconds in (
+        _number(headers.get("retry-after-ms"), 1e-3),
+        _moment(headers.get("retry-after"), now),
+        _retry_info(list(_details(failure.body))),
+        _in_words(failure.text),
+        _resets(headers, now) if failure.status == TOO_MANY else None,
+    ):
+        if seconds is not None:
+            return max(seconds, 0.0)
+    return None
+
+
+def _number(text: str | None, unit: float = 1.0) -> float | None:
+    try:
+        value = float(text) * unit if text is not None else math.nan
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and value >= 0 else None
+
+
+def _moment(text: str | None, now: float) -> float | None:
+    """Seconds from now until a moment: a count, a span, a date, or seconds since 1970."""
+    if text is None:
+        return None
+    value = _number(text)
+    if value is not None:
+        if value > 1e11:
+            return value / 1000 - now
+        return value - now if value > 1e9 else value
+    span = _span(text)
+    return span if span is not None else _date(text, now)
+
+
+def _span(text: str) -> float | None:
+    """`6m0s`, `1.5s`, `20ms`, `1h2m3s`: spans as Go writes them."""
+    text = text.strip().replace(" ", "")
+    found = list(_SPAN.finditer(text))
+    if not found or "".join(match.group(0) for match in found) != text:
+        return None
+    return sum(float(match.group(1)) * _SPAN_SECONDS[match.group(2)] for match in found)
+
+
+def _date(text: str, now: float) -> float | None:
+    """RFC 3339, or a date as HTTP writes it."""
+    from email.utils import parsedate_to_datetime  # slow to load, and seldom needed
+
+    for read in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            moment = read(text.strip())
+            moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            return moment.timestamp() - now
+        except (ValueError, OverflowError, TypeError, IndexError):
+            continue
+    return None
+
+
+def _in_words(text: str) -> float | None:
+    """`Please try again in 6m0s.`"""
+    match = _TRY_AGAIN.search(text)
+    if match is None:
+        return None
+    return _span(match.group(1).lower()) if match.group(1) else _number(match.group(2))
+
+
+def _resets(headers: Mapping[str, str], now: float) -> float | None:
+    """When the last of the used-up shares is full again (`x-ratelimit-reset-tokens`,
+    `anthropic-ratelimit-requests-reset`); shares that have something left do not matter."""
+    waits = []
+    for name, value in headers.items():
+        if "ratelimit" not in name or "reset" not in name:
+            continue
+        left = _number(headers.get(name.replace("reset", "remaining")))
+        wait = _moment(value, now)
+        if wait is not None and not left:
+            waits.append(wait)
+    return max(waits, default=None)
+
+
+def _details(body: Any) -> Iterator[dict[str, Any]]:
+    """The `details` of an error as Google writes it, wherever the error stands."""
+    for value in body if isinstance(body, list) else [body]:
+        error = value.get("error", value) if isinstance(value, dict) else None
+        details = error.get("details") if isinstance(error, dict) else None
+        if isinstance(details, list):
+            yield from (detail for detail in details if isinstance(detail, dict))
+
+
+def _violations(detail: dict[str, Any]) -> list[dict[str, Any]]:
+    found = detail.get("violations")
+    return [v for v in found if isinstance(v, dict)] if isinstance(found, list) else []
+
+
+def _retry_info(details: list[dict[str, Any]]) -> float | None:
+    for detail in details:
+        delay = detail.get("retryDelay")
+        if isinstance(delay, str) and (span := _span(delay)) is not None:
+            return span
+    return None

@@ -1,0 +1,134 @@
+"""The asynchronous core for code that blocks.
+
+One private event loop in a thread of its own runs everything; the caller's thread only takes
+what comes out of a queue. So scripts need no asyncio, notebooks that already run a loop work the
+same way, and connections are kept between calls. Leaving an iteration early, by `break`, an
+exception or Ctrl-C, cancels the work and returns once it has ended: the socket is closed then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import weakref
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
+from queue import SimpleQueue
+from typing import Any, NamedTuple, Self, TypeAlias, TypeVar
+
+__all__ = ["BlockingLoop"]
+
+_T = TypeVar("_T")
+_Queue: TypeAlias = SimpleQueue[Any]
+_PATIENCE = 5.0
+"""Seconds that work under way gets to end when the loop is closed."""
+
+
+class _End(NamedTuple):
+    """Comes last out of the queue, however the work ended."""
+
+    task: asyncio.Task[Any]
+
+
+class BlockingLoop:
+    """Runs coroutines and asynchronous iterators for callers that block. Close it when done."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="mull-client", daemon=True
+        )
+        self._thread.start()
+        # Also runs at exit, while the interpreter is still whole.
+        self._finalizer = weakref.finalize(self, _stop, self._loop, self._thread)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def run(self, make: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
+        """Run what `make` makes to its end and give its result."""
+
+        async def whole(_: _Queue) -> _T:
+            return await make()
+
+        try:
+            next(self._work(whole))
+        except StopIteration as end:
+            result: _T = end.value
+            return result
+        raise AssertionError("a coroutine yields nothing")
+
+    def stream(self, make: Callable[[], AsyncIterator[_T]]) -> Iterator[_T]:
+        """Iterate over what `make` makes, as it comes. It is made when the first item is asked
+        for; a slow reader does not hold it back, items wait in memory."""
+
+        async def pump(queue: _Queue) -> None:
+            source = make()
+            try:
+                async for item in source:
+                    queue.put(item)
+            finally:
+                if close := getattr(source, "aclose", None):
+                    await close()
+
+        return self._work(pump)
+
+    def close(self) -> None:
+        """Cancel what is under way and end the thread."""
+        self._finalizer()
+
+    def _work(
+        self, begin: Callable[[_Queue], Coroutine[Any, Any, Any]]
+    ) -> Generator[Any, None, Any]:
+        if threading.current_thread() is self._thread:
+            raise RuntimeError("the blocking front cannot be used from its own event loop")
+        queue: _Queue = SimpleQueue()
+        tasks: list[asyncio.Task[Any]] = []
+
+        def start() -> None:
+            task = self._loop.create_task(begin(queue))
+            tasks.append(task)
+            task.add_done_callback(lambda done: queue.put(_End(done)))
+
+        if not self._finalizer.alive:
+            raise RuntimeError("this client was closed")
+        ended = False
+        try:
+            self._loop.call_soon_threadsafe(start)
+            while type(item := queue.get()) is not _End:
+                yield item
+            ended = True
+            if item.task.cancelled():
+                raise RuntimeError("this client was closed")
+            return item.task.result()
+        finally:
+            if not ended:
+                self._abandon(tasks, queue)
+
+    def _abandon(self, tasks: list[asyncio.Task[Any]], queue: _Queue) -> None:
+        if not self._finalizer.alive:
+            return  # closing has ended it
+        self._loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
+        while type(item := queue.get()) is not _End:
+            pass
+        if not item.task.cancelled():
+            item.task.exception()  # looked at, so that nothing complains of it later
+
+
+def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+    if threading.current_thread() is thread:
+        loop.stop()  # collected by its own thread, which cannot wait for itself
+        return
+    asyncio.run_coroutine_threadsafe(_cancel_all(), loop).result(_PATIENCE)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join(_PATIENCE)
+    loop.close()
+
+
+async def _cancel_all() -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

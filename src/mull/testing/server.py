@@ -1,0 +1,312 @@
+"""A scripted HTTP server on loopback, for tests of anything that talks to a model.
+
+    with ScriptedServer([Reply.events({"choices": [...]}, "[DONE]")]) as server:
+        ...  # talk to server.url
+    assert server.requests[0].json["model"] == "gpt-5"
+
+Each request takes the next reply of the script. A reply is a head and steps: bytes are sent at
+once, a `Gate` waits until the test opens it, `CUT` breaks the connection, `STALL` says nothing
+more until the other side leaves. Nothing ever sleeps. The server runs in a thread of its own, so
+that blocking and asynchronous code can use it alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Self, TypeAlias
+
+import msgspec
+
+__all__ = ["CUT", "STALL", "Gate", "Recorded", "Reply", "ScriptedServer", "Step"]
+
+
+class Gate:
+    """A place in a script where the server waits until the test opens it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._opened = False
+        self._reached = threading.Event()
+        self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
+
+    def open(self) -> None:
+        """Let the server go on, now and whenever it comes here again."""
+        with self._lock:
+            self._opened = True
+            waiting, self._waiting = self._waiting, []
+        for loop, future in waiting:
+            loop.call_soon_threadsafe(_finish, future)
+
+    def wait_reached(self, timeout: float = 10) -> bool:
+        """Block until the server stands here; False if it did not come in time."""
+        return self._reached.wait(timeout)
+
+    async def pass_through(self) -> None:
+        """The server's side: return once the gate is open."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+        with self._lock:
+            if not self._opened:
+                self._waiting.append((loop, future))
+            else:
+                future.set_result(None)
+        self._reached.set()
+        await future
+
+
+def _finish(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+class _Cut:
+    def __repr__(self) -> str:
+        return "CUT"
+
+
+CUT: Final = _Cut()
+"""Break the connection here, without any end."""
+STALL: Final = Gate()
+"""A gate that nobody opens."""
+
+Step: TypeAlias = bytes | Gate | _Cut
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One answer. `before` happens before the head is sent, `steps` are its body.
+
+    The body is chunked, one chunk a step, unless the headers give a content-length or say
+    `connection: close`, which end it in those ways.
+    """
+
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    steps: Sequence[Step] = ()
+    before: Sequence[Step] = ()
+
+    @classmethod
+    def json(cls, value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:
+        """A whole JSON document."""
+        body = msgspec.json.encode(value)
+        head = {"content-type": "application/json", "content-length": str(len(body))}
+        return cls(status, {**head, **(headers or {})}, (body,))
+
+    @classmethod
+    def events(cls, *events: Any, status: int = 200) -> Reply:
+        """A stream of server-sent events: steps pass as they are, text and values become data."""
+        return cls(status, {"content-type": "text/event-stream"}, tuple(map(_as_step, events)))
+
+    @classmethod
+    def hang_up(cls) -> Reply:
+        """The connection breaks before any answer."""
+        return cls(before=(CUT,))
+
+
+def _as_step(event: Any) -> Step:
+    if isinstance(event, bytes | Gate | _Cut):
+        return event
+    data = event.encode() if isinstance(event, str) else msgspec.json.encode(event)
+    return b"data: " + data + b"\n\n"
+
+
+@dataclass(eq=False)
+class Recorded:
+    """A request that came. `connection` numbers the TCP connections from 0."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+    connection: int
+    _left: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def json(self) -> Any:
+        """The body, read as JSON."""
+        return msgspec.json.decode(self.body)
+
+    def wait_left(self, timeout: float = 10) -> bool:
+        """Block until the other side closed before the reply was over; False if it did not."""
+        return self._left.wait(timeout)
+
+
+Script: TypeAlias = Iterable[Reply] | Callable[[Recorded], Reply]
+
+
+class ScriptedServer:
+    """Plays a script of replies, or asks a function for each. Use it with `with`.
+
+    `tls` is a server's SSL context; without one it speaks plain HTTP.
+    """
+
+    def __init__(self, script: Script = (), *, tls: ssl.SSLContext | None = None) -> None:
+        self._script = script if callable(script) else _in_order(script)
+        self._tls = tls
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._came = threading.Condition()
+        self.port = 0
+        self.requests: list[Recorded] = []
+        self.connections = 0
+
+    @property
+    def url(self) -> str:
+        """The server's address, without a slash at its end."""
+        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}"
+
+    def wait_requests(self, count: int = 1, timeout: float = 10) -> bool:
+        """Block until so many requests have come; False if they did not come in time."""
+        with self._came:
+            return self._came.wait_for(lambda: len(self.requests) >= count, timeout)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._call(self._start())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._call(self._stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self.__exit__)
+
+    def _call(self, step: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(step, self._loop).result()
+
+    async def _start(self) -> None:
+        self._server = await asyncio.start_server(
+            self._connected, "127.0.0.1", 0, ssl=self._tls, limit=64 * 1024
+        )
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def _stop(self) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # lets the closed transports go
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        number, self.connections = self.connections, self.connections + 1
+        connection = _Connection(reader, writer, number)
+        try:
+            while recorded := await connection.read_request():
+                with self._came:
+                    self.requests.append(recorded)
+                    self._came.notify_all()
+                if not await connection.play(self._script(recorded), recorded):
+                    break
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass
+        finally:
+            self._tasks.discard(task)
+            writer.transport.abort()
+
+
+def _in_order(replies: Iterable[Reply]) -> Callable[[Recorded], Reply]:
+    left = iter(replies)
+
+    def next_reply(recorded: Recorded) -> Reply:
+        missing = {"error": {"message": f"no reply is scripted for {recorded.path}"}}
+        return next(left, None) or Reply.json(missing, 404)
+
+    return next_reply
+
+
+class _Connection:
+    """One TCP connection: requests in, replies out, one after the other."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._number = number
+        self._early = b""
+
+    async def read_request(self) -> Recorded | None:
+        """The next request, or None where the other side is done."""
+        try:
+            head = self._early + await self._reader.readuntil(b"\r\n\r\n")
+        except asyncio.IncompleteReadError:
+            return None
+        self._early = b""
+        first, *lines = head.decode("latin-1").split("\r\n")
+        method, path, _ = first.split(" ", 2)
+        pairs = (line.partition(":") for line in lines if line)
+        headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
+        body = await self._reader.readexactly(int(headers.get("content-length", 0)))
+        return Recorded(method, path, headers, body, self._number)
+
+    async def play(self, reply: Reply, recorded: Recorded) -> bool:
+        """Send a reply; whether the connection can be used again."""
+        playing = asyncio.ensure_future(self._play(reply))
+        leaving = asyncio.ensure_future(self._reader.read(1))
+        try:
+            await asyncio.wait({playing, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if leaving.done() and not leaving.cancelled() and not self._take(leaving):
+                if not playing.done():
+                    recorded._left.set()
+                return False
+            return await playing
+        except (OSError, asyncio.CancelledError):
+            return False
+        finally:
+            for task in (playing, leaving):
+                task.cancel()
+            await asyncio.gather(playing, leaving, return_exceptions=True)
+
+    def _take(self, leaving: asyncio.Future[bytes]) -> bytes:
+        """What came while the reply was under way: nothing means that the other side left."""
+        self._early = b"" if leaving.exception() else leaving.result()
+        return self._early
+
+    async def _play(self, reply: Reply) -> bool:
+        if not await self._steps(reply.before, lambda data: data):
+            return False
+        headers = {name.lower(): value for name, value in reply.headers.items()}
+        closes = headers.get("connection", "").lower() == "close"
+        chunked = not closes and "content-length" not in headers
+        if chunked:
+            headers["transfer-encoding"] = "chunked"
+        lines = [f"HTTP/1.1 {reply.status} Scripted", *(f"{n}: {v}" for n, v in headers.items())]
+        await self._send(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
+        frame = (lambda data: b"%x\r\n%b\r\n" % (len(data), data)) if chunked else (lambda d: d)
+        if not await self._steps(reply.steps, frame):
+            return False
+        if chunked:
+            await self._send(b"0\r\n\r\n")
+        return not closes
+
+    async def _steps(self, steps: Sequence[Step], frame: Callable[[bytes], bytes]) -> bool:
+        for step in steps:
+            if isinstance(step, bytes):
+                if step:  # an empty chunk would end the body
+                    await self._send(frame(step))
+            elif isinstance(step, Gate):
+                await step.pass_through()
+            else:
+                self._writer.transport.abort()
+                return False
+        return True
+
+    async def _send(self, data: bytes) -> None:
+        self._writer.write(data)
+        await self._writer.drain()
