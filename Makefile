@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-
 JUDGES := $(VENV)/.judges
+LOCAL := $(VENV)/.local
 
 .PHONY: help setup test check judges bench docs demo clean
 help:
@@ -31,6 +31,11 @@ $(JUDGES): $(READY)
 	fi
 	@touch $@
 
+$(LOCAL): $(READY)
+	@echo "installing the embedded model (about 130 MB) ..."
+	@$(BIN)/mull local install
+	@touch $@
+
 setup: $(READY) ## make the virtual environment in .venv
 test: $(READY) ## everything a change must pass: checks, generated docs, tests
 	@$(MAKE) --no-print-directory check
@@ -41,13 +46,13 @@ check: $(READY) ## format, lint, types, import contracts
 	$(BIN)/mypy --no-error-summary
 	$(BIN)/lint-imports --no-logo >.import-linter.log || { cat .import-linter.log; exit 1; }
 	@rm -f .import-linter.log
-judges: $(JUDGES) ## the slow tests: the vendors' own SDKs judge our requests and answers
+judges: $(JUDGES) $(LOCAL) ## the slow tests: the vendors' own SDKs judge our requests and answers
 	$(BIN)/python -m pytest -q -m slow
 docs: $(READY) ## write the generated parts of docs/ anew
 	$(BIN)/python -m tools.docs
 bench: $(JUDGES) ## measure, and write bench/RESULTS.md
 	$(BIN)/python -m bench
-demo: $(READY) ## look a model up and show what thinking levels become
-	$(BIN)/mull models show claude-sonnet-4-5
+demo: $(LOCAL) ## ask the embedded model a question, thought and answer apart; needs no key
+	$(BIN)/mull ask -m local/smollm2 --thinking show "Why is the sky blue?"
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

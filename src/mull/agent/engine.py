@@ -9,6 +9,8 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
+
 from mull.agent.setup import Setup, load_setup
 from mull.client.access import Access, access, missing_key
 from mull.neutral.errors import ConfigError
@@ -28,7 +30,11 @@ if TYPE_CHECKING:
     from mull.policy.heal import Repaired
     from mull.policy.heal_case import Refusal
 
-__all__ = ["Engine"]
+__all__ = ["EMBEDDED", "Engine"]
+
+EMBEDDED = "local"
+"""The provider whose server mull runs itself."""
+SMALL = "this model is very small: it really thinks, but what it says is often wrong"
 
 
 class Engine:
@@ -69,6 +75,8 @@ class Engine:
                 ' model = "PROVIDER/MODEL" in config.toml or MULL_MODEL'
             )
         target = self.setup.resolve(name, base_url=base_url, dialect=dialect, compat=compat)
+        if target.provider == EMBEDDED:
+            target = replace(target, notes=(*target.notes, SMALL))
         return apply_lessons(target, self.lessons)
 
     def way_to(
@@ -84,6 +92,8 @@ class Engine:
         Raises:
             ConfigError: a key or an address is missing; says how to give it.
         """
+        if target.provider == EMBEDDED and base_url is None:
+            return Access("")  # its address is known when it runs: see _send
         way = access(
             target, self.setup.config, self.keys, key=key, base_url=base_url, headers=headers
         )
@@ -117,6 +127,8 @@ class Engine:
                 repairs.append(repaired)
             return repaired
 
+        if not way.base_url:
+            way = await asyncio.to_thread(_embedded_way)
         if way.login is not None:
             way = await asyncio.to_thread(self._enter, way)
         events = exchange(
@@ -161,3 +173,12 @@ class Engine:
 
 def _is_loopback(url: str) -> bool:
     return urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
+
+
+def _embedded_way() -> Access:
+    """Start the embedded model if it does not run; its address and key are new each time."""
+    from mull.auth.secret import Secret
+    from mull.local.manage import ensure
+
+    running = ensure(data_dir() / "local")
+    return Access(running.base_url, Secret(running.key))

@@ -22,6 +22,7 @@ COMMANDS = {
     "doctor": ("mull.cli.doctor", "see what is set up, and test a model's reasoning"),
     "models": ("mull.cli.models", "list and show models, and what thinking levels become"),
     "wire": ("mull.cli.wire", "see what a request or an answer is on the wire, without sending"),
+    "local": ("mull.cli.local", "start, stop and look at the small model that comes with mull"),
     "keys": ("mull.cli.keys", "store keys, log in, and see where each key is found"),
     "settings": ("mull.cli.settings", "show every setting, its value and where it comes from"),
     "profile": ("mull.cli.profile", "save, show and choose named sets of settings"),

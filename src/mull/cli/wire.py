@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -71,7 +71,7 @@ class _Talk(Value, frozen=True):
     tools: tuple[Tool, ...] = ()
     tool_choice: ToolChoice | None = None
     temperature: float | None = None
-    max_tokens: int | None = None
+    max_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -128,13 +128,14 @@ def run(options: Namespace) -> int:
 
 
 def _encode(options: Namespace, ready: setup.Setup, target: Target) -> dict[str, Any]:
+    _check_count("--max-tokens", options.max_tokens)
     talk = _read_talk(_read(options.file))
     conversation = RequestOptions(
         system=talk.system,
         tools=talk.tools,
         tool_choice=talk.tool_choice,
         temperature=talk.temperature,
-        max_tokens=options.max_tokens or talk.max_tokens,
+        max_tokens=talk.max_tokens if options.max_tokens is None else options.max_tokens,
         stream=not options.no_stream,
     )
     snapshot = ready.snapshot_for(target)
@@ -144,7 +145,7 @@ def _encode(options: Namespace, ready: setup.Setup, target: Target) -> dict[str,
     return {
         "method": wire.method,
         "url": (target.endpoint or "") + wire.path,
-        "headers": {**wire.headers, **key_headers(target, MASK)},
+        "headers": {**wire.headers, **key_headers(target, MASK), **_own_headers(ready, target)},
         "body": msgspec.Raw(wire.body),
         "notes": [*prepared.notes, *wire.notes],
         "tokens": prepared.tokens,
@@ -152,9 +153,8 @@ def _encode(options: Namespace, ready: setup.Setup, target: Target) -> dict[str,
 
 
 def _decode(options: Namespace, ready: setup.Setup, target: Target) -> dict[str, Any]:
+    _check_count("--chunk", options.chunk)
     body = _read(options.file)
-    if options.chunk is not None and options.chunk < 1:
-        raise ConfigError(f"--chunk cannot be {options.chunk}: use a whole number from 1")
     size = options.chunk or len(body) or 1
     reading = decoder(target, ready.snapshot_for(target)["reasoning.fieldName"])
     assembler, error = Assembler(target.origin), None
@@ -169,6 +169,17 @@ def _decode(options: Namespace, ready: setup.Setup, target: Target) -> dict[str,
     return shown
 
 
+def _own_headers(ready: setup.Setup, target: Target) -> dict[str, str]:
+    """The names of the headers that config.toml adds, as they are sent; any may hold a secret."""
+    own = ready.config.providers.get(target.provider.lower())
+    return {name.lower(): MASK for name in own.headers} if own else {}
+
+
+def _check_count(option: str, given: int | None) -> None:
+    if given is not None and given < 1:
+        raise ConfigError(f"{option} cannot be {given}: use a whole number from 1")
+
+
 def _read(name: str) -> bytes:
     try:
         return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
@@ -181,6 +192,8 @@ def _read_talk(data: bytes) -> _Talk:
         return msgspec.json.decode(data, type=_Talk)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         text = str(error)
+        if "`$.toolChoice" in text:
+            text = 'toolChoice is "auto", "none", "required" or {"name": TOOL}'
         raise ConfigError(f"not a conversation: {text[:1].lower()}{text[1:]}") from None
 
 

