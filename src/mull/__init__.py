@@ -8,6 +8,14 @@ from mull._version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # the same names as in _PUBLIC, for type checkers; a test compares the two
+    from mull.agent.library import AsyncStream as AsyncStream
+    from mull.agent.library import Conversation as Conversation
+    from mull.agent.library import Stream as Stream
+    from mull.agent.library import ask as ask
+    from mull.agent.library import ask_async as ask_async
+    from mull.agent.library import stream as stream
+    from mull.agent.library import stream_async as stream_async
+    from mull.agent.results import Result as Result
     from mull.catalog.resolve import resolve as resolve
     from mull.history.log import Entry as Entry
     from mull.history.log import Log as Log
@@ -26,9 +34,12 @@ if TYPE_CHECKING:  # the same names as in _PUBLIC, for type checkers; a test com
     from mull.neutral.errors import ConfigError as ConfigError
     from mull.neutral.errors import LocalError as LocalError
     from mull.neutral.errors import MullError as MullError
+    from mull.neutral.errors import NetworkError as NetworkError
     from mull.neutral.errors import ProfileError as ProfileError
+    from mull.neutral.errors import RefusedError as RefusedError
     from mull.neutral.errors import RemoteError as RemoteError
     from mull.neutral.errors import SettingError as SettingError
+    from mull.neutral.errors import SilenceError as SilenceError
     from mull.neutral.errors import UnknownModel as UnknownModel
     from mull.neutral.messages import Message as Message
     from mull.neutral.messages import Origin as Origin
@@ -56,9 +67,25 @@ if TYPE_CHECKING:  # the same names as in _PUBLIC, for type checkers; a test com
     from mull.tokenizers import counter_for as counter_for
 
 _PUBLIC = {
+    "mull.agent.library": (
+        "AsyncStream",
+        "Conversation",
+        "Stream",
+        "ask",
+        "ask_async",
+        "stream",
+        "stream_async",
+    ),
+    "mull.agent.results": ("Result",),
     "mull.catalog.resolve": ("resolve",),
-    "mull.history.log": ("Entry", "Log"),
-    "mull.neutral.assemble": ("Assembler", "assemble"),
+    "mull.history.log": (
+        "Entry",
+        "Log",
+    ),
+    "mull.neutral.assemble": (
+        "Assembler",
+        "assemble",
+    ),
     "mull.neutral.blocks": (
         "Block",
         "MediaBlock",
@@ -75,9 +102,12 @@ _PUBLIC = {
         "ConfigError",
         "LocalError",
         "MullError",
+        "NetworkError",
         "ProfileError",
+        "RefusedError",
         "RemoteError",
         "SettingError",
+        "SilenceError",
         "UnknownModel",
     ),
     "mull.neutral.messages": (
@@ -88,17 +118,32 @@ _PUBLIC = {
         "message_to_json",
         "user",
     ),
-    "mull.neutral.request": ("RequestOptions", "Note", "Request", "Tool"),
-    "mull.neutral.target": ("Compat", "ModelFacts", "Target"),
+    "mull.neutral.request": (
+        "Note",
+        "Request",
+        "RequestOptions",
+        "Tool",
+    ),
+    "mull.neutral.target": (
+        "Compat",
+        "ModelFacts",
+        "Target",
+    ),
     "mull.neutral.usage": ("Usage",),
-    "mull.policy.prepare": ("Prepared", "prepare"),
+    "mull.policy.prepare": (
+        "Prepared",
+        "prepare",
+    ),
     "mull.policy.reasoning": (
         "estimate_thinking_tokens",
         "extract_thinking_blocks",
         "filter_thinking_for_context",
         "thinking_to_reasoning_field",
     ),
-    "mull.settings.layers": ("Settings", "Snapshot"),
+    "mull.settings.layers": (
+        "Settings",
+        "Snapshot",
+    ),
     "mull.settings.presets": ("preset_values",),
     "mull.tokenizers": ("counter_for",),
 }

@@ -50,6 +50,7 @@ RUNS = [
     "ask -m mine/model -f missing.txt hello",
     "ask -m mine/model --continue --json hello",
     "doctor mine/model",
+    "local status",
     "doctor nonsense-model",
     "models",
     "models gpt --provider openai --json",

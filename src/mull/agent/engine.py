@@ -144,6 +144,14 @@ class Engine:
                     self._learn(prepared.target, repairs[-1])
                 yield event
 
+    def without_refused(self, prepared: Prepared) -> Prepared:
+        """The request without the carriers that this endpoint refused before."""
+        if self.lessons.for_target(prepared.target) is None:
+            return prepared
+        from mull.policy.heal import leave_out_refused
+
+        return leave_out_refused(prepared, self.lessons)
+
     def _learn(self, target: Target, repaired: Repaired) -> None:
         if repaired.learn is not None:
             self._lessons = self.lessons.learn(target, repaired.learn)

@@ -101,11 +101,12 @@ class Conversation:
         self._way = {"key": key, "base_url": base_url, "headers": headers}
         self._place = {"base_url": base_url, "dialect": dialect, "compat": compat}
         self._limits = limits
+        usual = self._engine.setup.parameters
         self._options = RequestOptions(
             system=system,
             tools=tuple(tool.definition for tool in self._tools.values()),
-            max_tokens=max_tokens,
-            temperature=temperature,
+            max_tokens=usual.max_tokens if max_tokens is None else max_tokens,
+            temperature=usual.temperature if temperature is None else temperature,
         )
         self._model = model
         self.target: Target = self._resolve(model)
@@ -190,6 +191,7 @@ class Conversation:
             counter=counter_for(self.target),
             send=self._engine.sender(way, self._limits),
             tools=self._tools,
+            adjust=self._engine.without_refused,
         )
         self.log.append(user(text))
         return turn

@@ -44,6 +44,7 @@ class Turn:
     counter: Counter
     send: Callable[[Prepared], AsyncGenerator[Event, None]]
     tools: Mapping[str, FunctionTool] = field(default_factory=dict)
+    adjust: Callable[[Prepared], Prepared] = lambda prepared: prepared
     messages: list[Message] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     prepared: Prepared | None = None
@@ -102,8 +103,10 @@ async def _ask(turn: Turn) -> AsyncGenerator[Event, None]:
 def _prepare(turn: Turn) -> Prepared:
     """The request; a short one is not worth loading a tokenizer for, its estimate is high."""
     arguments = turn.log, turn.snapshot, turn.target, turn.options
-    quick = prepare(*arguments)
-    return quick if quick.tokens <= QUICKLY_COUNTED else prepare(*arguments, counter=turn.counter)
+    prepared = prepare(*arguments)
+    if prepared.tokens > QUICKLY_COUNTED:
+        prepared = prepare(*arguments, counter=turn.counter)
+    return turn.adjust(prepared)
 
 
 async def _run_tools(turn: Turn, calls: tuple[ToolCallBlock, ...]) -> list[ToolResultBlock]:

@@ -19,7 +19,7 @@ from mull.neutral.target import Target
 from mull.settings.environment import Environment, read_environment
 from mull.settings.layers import Settings, Snapshot
 from mull.settings.presets import preset_values
-from mull.settings.profile import Profile, check_provider
+from mull.settings.profile import Parameters, Profile, check_provider
 from mull.settings.registry import CLEARING_WORDS
 from mull.settings.words import quote
 from mull.store.config import Config, load_config
@@ -67,6 +67,11 @@ class Setup:
         from mull.store.catalog import load_catalog
 
         return load_catalog(config_dir(), data_dir(), [self.config.overlay])
+
+    @property
+    def parameters(self) -> Parameters:
+        """What the profile says of a request besides its settings."""
+        return self.profile.parameters if self.profile else Parameters()
 
     def use_profile(self, name: str) -> Profile:
         """Check a profile and make it the profile layer.

@@ -15,15 +15,21 @@ from mull.agent.engine import Engine
 from mull.agent.library import AsyncStream, Conversation
 from mull.cli import setup
 from mull.cli.draw import JsonLines, JsonObject, Plain, Show
-from mull.neutral.errors import ConfigError, NetworkError, RemoteError
+from mull.neutral.errors import ConfigError, NetworkError, RefusedError, RemoteError
 from mull.neutral.messages import Status
 from mull.settings.layers import Snapshot
 from mull.store.last import load_last, save_last
 
 __all__ = ["EXIT", "arguments", "exit_status", "run"]
 
-EXIT = {"answer": 0, "usage": 2, "refused": 3, "no answer": 4, "network": 5, "interrupted": 130}
-"""How it went, as exit statuses."""
+EXIT = {
+    "answer": 0,
+    "refused": RefusedError.exit_status,
+    "no answer": 4,
+    "network": NetworkError.exit_status,
+    "interrupted": 130,
+}
+"""How an answer went, as exit statuses; errors have their own."""
 
 _TEXT = """\
 Asks a model and prints its answer. The question is taken from the arguments, a
@@ -91,7 +97,7 @@ def run(options: Namespace) -> int:
         status = asyncio.run(_converse(conversation, prompt, show))
     except RemoteError as error:
         show.failed(error)
-        return EXIT["network"] if isinstance(error, NetworkError) else EXIT["refused"]
+        return error.exit_status
     except KeyboardInterrupt:
         show.interrupted()
         return EXIT["interrupted"]

@@ -28,7 +28,6 @@ COMMANDS = {
     "profile": ("mull.cli.profile", "save, show and choose named sets of settings"),
 }
 
-EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
 
@@ -50,18 +49,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(words: list[str]) -> int:
     import os
 
-    from mull.neutral.errors import LocalError
+    from mull.neutral.errors import MullError
 
     options = _parser(words).parse_args(words)
     try:
         status: int = options.run(options)
         sys.stdout.flush()
         return status
-    except LocalError as error:
+    except MullError as error:
         if os.environ.get("DEBUG") == "1":
             raise
         print(f"mull: {error}", file=sys.stderr)
-        return EXIT_USAGE
+        return error.exit_status
 
 
 def _parser(words: list[str]) -> ArgumentParser:

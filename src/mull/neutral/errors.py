@@ -39,11 +39,15 @@ __all__ = [
 
 
 class MullError(Exception):
-    """Base of all errors that mull raises on purpose."""
+    """Base of all errors that mull raises on purpose. `exit_status` is the command's."""
+
+    exit_status = 1
 
 
 class LocalError(MullError):
     """What was asked cannot be done as asked."""
+
+    exit_status = 2
 
 
 class SettingError(LocalError):
@@ -87,6 +91,8 @@ class RemoteError(MullError):
 class NetworkError(RemoteError):
     """The endpoint could not be reached, or the connection broke."""
 
+    exit_status = 5
+
 
 class SilenceError(NetworkError):
     """The endpoint sent nothing for too long."""
@@ -94,6 +100,8 @@ class SilenceError(NetworkError):
 
 class RefusedError(RemoteError):
     """The endpoint answered with an error. `text` and `code` are its own words."""
+
+    exit_status = 3
 
     def __init__(
         self, message: str, *, status: int, text: str = "", code: str | None = None
