@@ -14,12 +14,13 @@ from mull.neutral.blocks import (
     ToolResultBlock,
 )
 from mull.neutral.messages import Message, assistant, user
-from mull.neutral.request import Request, Tool
+from mull.neutral.request import NamedTool, Request, Tool
 from mull.neutral.thinking import ThinkingPlan
 
 ON = ThinkingPlan("on", "anthropic-budget", budget=4096)
-OFF = ThinkingPlan("off", "anthropic-budget")
-ABSENT = ThinkingPlan("absent")
+OFF = ThinkingPlan("off", "anthropic-budget", thinks=False)
+ABSENT = ThinkingPlan("absent", thinks=False)
+LEFT = ThinkingPlan("absent")
 TIDE = Tool("tide", "High water.", {"properties": {"port": {"type": "string"}}})
 CACHING = {"input": 3, "output": 15, "cache_read": 0.3, "cache_write": 3.75}
 
@@ -152,7 +153,10 @@ def test_asking_to_keep_thoughts_and_what_else_the_endpoint_wants():
     assert found["metadata"] == {"user_id": "u"}
     assert found["thinking"] == {"type": "enabled", "budget_tokens": 4096, "display": "omitted"}
     assert wire.headers["anthropic-beta"] == "context-management-2025-06-27"
-    for asked in (request(keep_thinking=True, thinking=OFF), request()):
+    left = request(keep_thinking=True, thinking=LEFT)
+    assert json.loads(encode(left, where).body)["context_management"] == edits
+    silent = [request(keep_thinking=True, thinking=plan) for plan in (OFF, ABSENT)]
+    for asked in (*silent, request()):
         assert "context_management" not in json.loads(encode(asked, where).body)
 
 
@@ -162,12 +166,7 @@ def test_asking_to_keep_thoughts_and_what_else_the_endpoint_wants():
         ("auto", {"type": "auto"}),
         ("none", {"type": "none"}),
         ("required", {"type": "any"}),
-        ({"name": "tide"}, {"type": "tool", "name": "tide"}),
-        ({"type": "function", "function": {"name": "tide"}}, {"type": "tool", "name": "tide"}),
-        (
-            {"type": "auto", "disable_parallel_tool_use": True},
-            {"type": "auto", "disable_parallel_tool_use": True},
-        ),
+        (NamedTool("tide"), {"type": "tool", "name": "tide"}),
     ],
 )
 def test_tool_choice(choice, wire):

@@ -28,8 +28,9 @@ from mull.neutral.thinking import ThinkingPlan
 from mull.policy.prepare import prepare
 
 ON = ThinkingPlan("on", "anthropic-budget", budget=4096)
-OFF = ThinkingPlan("off", "anthropic-budget")
-ABSENT = ThinkingPlan("absent")
+OFF = ThinkingPlan("off", "anthropic-budget", thinks=False)
+ABSENT = ThinkingPlan("absent", thinks=False)
+LEFT = ThinkingPlan("absent")
 TIDE = Tool("tide", "High water.", {"properties": {"port": {"type": "string"}}})
 CACHING = {"input": 3, "output": 15, "cache_read": 0.3, "cache_write": 3.75}
 
@@ -173,117 +174,22 @@ def test_foreign_tool_ids_are_made_fit_in_call_and_result():
     assert other[0][1][0]["id"] != wire_id
 
 
-def test_ids_that_start_again_every_turn_are_told_apart():
-    turn = [assistant(ToolCallBlock("call_0", "tide")), tool(ToolResultBlock("call_0", "4"))]
-    found = contents(*turn, *turn, *turn)
-    calls = [content[0]["id"] for role, content in found if role == "assistant"]
-    results = [content[0]["tool_use_id"] for role, content in found if role == "user"]
-    assert calls == results == ["call_0", "call_0_2", "call_0_3"]
-    twice = assistant(ToolCallBlock("c", "a"), ToolCallBlock("c", "b"))
-    found = contents(twice, tool(ToolResultBlock("c", "1"), ToolResultBlock("c", "2")))
-    assert [block["tool_use_id"] for block in found[1][1]] == ["c", "c_2"]
+def test_a_numbered_id_of_a_server_is_not_given_twice():
+    ids = [ToolCallBlock(name, "f") for name in ("c", "c_2", "c", "c", "c_2")]
+    ((_, sent),) = contents(assistant(*ids))
+    assert [block["id"] for block in sent] == ["c", "c_2", "c_3", "c_4", "c_2_2"]
 
 
-def test_blank_texts_stay_only_between_signed_thoughts():
-    blank = TextBlock("\n\n")
-    signed = assistant(blank, thought(), TextBlock(""), TextBlock("a"))
-    assert [b["type"] for b in contents(signed, user("x"))[0][1]] == ["text", "thinking", "text"]
-    plain = assistant(blank, TextBlock(""), TextBlock("a"))
-    assert contents(plain, user("x"))[0][1] == [text("a")]
-    assert said(plain, user("x")) == ["1 blank text not sent: the API takes none"]
-    assert contents(user(" "), user("x")) == [("user", [text("x")])]
-    filled = claude(compat={"empty_content": "(nothing)"})
-    assert contents(user(""), where=filled) == [("user", [text("(nothing)")])]
-
-
-def test_system_messages():
-    first = Message(role="system", blocks=(TextBlock("Be brief."),))
-    found = body(first, user("x"), first, system="You know tides.")
-    assert found["system"] == [text("You know tides."), text("Be brief.")]
-    assert found["messages"] == [{"role": "user", "content": [text("x"), text("Be brief.")]}]
-    assert said(user("x"), first)[0].startswith("1 system message")
-
-
-def test_blocks_in_the_wrong_role_are_told():
-    odd = Message(role="user", blocks=(thought(), ToolCallBlock("a", "f"), TextBlock("x")))
-    strange = assistant(ToolResultBlock("a"), MediaBlock("image/png", data="AA"), TextBlock("y"))
-    assert contents(odd, strange, user("z")) == [
-        ("user", [text("x")]),
-        ("assistant", [text("y")]),
-        ("user", [text("z")]),
+def test_results_come_first_whatever_messages_they_came_in():
+    calls = [ToolCallBlock(name, "f") for name in "abc"]
+    results = [tool(ToolResultBlock(call.id, "r")) for call in calls]
+    spoken = [results[0], user("first"), *results[1:], user("second")]
+    (_, (_, sent)) = contents(assistant(*calls), *spoken)
+    assert [block.get("tool_use_id", block.get("text")) for block in sent] == [
+        *"abc",
+        "first",
+        "second",
     ]
-    texts = said(odd, strange, user("z"))
-    assert texts[0].startswith("1 attachment")
-    assert texts[1].startswith("3 blocks not sent")
-
-
-def test_unknown_blocks_of_a_user_pass():
-    block = OpaqueBlock({"type": "search_result", "title": "t"})
-    assert contents(Message(role="user", blocks=(block,))) == [("user", [block.data])]
-
-
-def test_the_text_of_an_unreadable_input_is_not_sent():
-    cut = OpaqueBlock({"type": "server_tool_use", "input": {}, "partial_json": "{"})
-    assert contents(assistant(cut), user("x"))[0][1] == [{"type": "server_tool_use", "input": {}}]
-    call = assistant(ToolCallBlock("a", "tide", {}, arguments='{"port": "B'))
-    assert contents(call)[0][1][0]["input"] == {}
-    assert any("unreadable arguments" in line for line in said(call))
-
-
-def test_an_endpoint_that_takes_no_thoughts_gets_none():
-    where = claude(compat={"reasoning_out": "never"})
-    asked = request(assistant(thought(), TextBlock("a")), user("x"))
-    wire = encode(asked, where)
-    assert json.loads(wire.body)["messages"][0]["content"] == [text("a")]
-    assert wire.notes[0].text == "1 thought not sent: the endpoint takes none back"
-
-
-def test_an_endpoint_that_demands_its_unsigned_thoughts_gets_them():
-    where = claude(compat={"requires_reasoning": "all"})
-    answer = assistant(ThinkingBlock("t", "thinking"), TextBlock("a"))
-    assert contents(answer, user("x"), where=where)[0][1] == [
-        {"type": "thinking", "thinking": "t"},
-        text("a"),
-    ]
-
-
-def test_a_filler_stands_in_for_missing_thoughts_where_the_row_asks():
-    filler = {"type": "thinking", "thinking": " ", "signature": ""}
-    called, plain = assistant(ToolCallBlock("a", "f")), assistant(TextBlock("a"))
-    where = claude(compat={"missing_reasoning": " "})
-    assert contents(called, user("x"), where=where)[0][1][0] == filler
-    assert contents(plain, user("x"), where=where)[0][1] == [text("a")]
-    assert contents(called, user("x"), where=where, thinking=OFF)[0][1][0]["type"] == "tool_use"
-    where = claude(compat={"missing_reasoning": " ", "requires_reasoning": "all"})
-    assert contents(plain, user("x"), where=where)[0][1] == [filler, text("a")]
-    own = assistant(thought(), TextBlock("a"))
-    assert contents(own, user("x"), where=where)[0][1][0]["thinking"] == "t"
-
-
-def test_unknown_keys_of_a_thought_go_back():
-    answer = assistant(thought(details=[{"model_hint": 1, "type": "other"}]), TextBlock("a"))
-    assert contents(answer, user("x"))[0][1][0] == {
-        "model_hint": 1,
-        "type": "thinking",
-        "thinking": "t",
-        "signature": "s",
-    }
-
-
-def test_a_request_that_ends_with_an_answer_is_told_unless_it_was_paused():
-    answer = assistant(TextBlock("a"), stop_reason="stop")
-    assert "ends with an answer" in said(user("q"), answer)[0]
-    assert said(user("q"), decode(STREAMS["pause_turn"])) == []
-    assert said(user("q"), assistant(thought())) == [
-        "1 thought at the end of an answer not sent: the API takes none"
-    ]
-
-
-def test_ids_survive_a_turn_that_was_split_in_two_answers():
-    call = assistant(ToolCallBlock("c", "f"))
-    once = [call, tool(ToolResultBlock("c", "1"))]
-    found = contents(*once, call, assistant(TextBlock("wait")), tool(ToolResultBlock("c", "2")))
-    assert found[-1][1][0]["tool_use_id"] == "c_2"
 
 
 def flat(wire):

@@ -18,6 +18,7 @@ from anthropic_wire import (
     stop,
 )
 from mull.dialects.anthropic.decode import ChunkInterpreter
+from mull.dialects.anthropic.fold import Fold
 from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
 from mull.neutral.events import (
     Failed,
@@ -30,6 +31,25 @@ from mull.neutral.usage import Usage
 def test_a_signature_of_a_block_that_never_stopped_does_not_count():
     (thought,) = decode(STREAMS["cut_in_signature"]).blocks
     assert thought == ThinkingBlock("Half a thou", source_field="thinking")
+
+
+def test_lists_grow_in_the_fold_and_nowhere_else():
+    start, more = {"citations": [1], "seen": None}, [5]
+    fold = Fold(start)
+    fold.add({"citation": 2, "seen": more})
+    first = fold.build()
+    fold.add({"citation": 3, "seen": [6]})
+    assert fold.build() == {"citations": [1, 2, 3], "seen": [5, 6]}
+    assert first == {"citations": [1, 2], "seen": [5]}
+    assert (start, more) == ({"citations": [1], "seen": None}, [5])
+
+
+def test_a_list_that_another_value_replaced_begins_anew():
+    fold, again = Fold({}), [2]
+    for value in ([1], 7, again, [3]):
+        fold.add({"novel": value})
+    assert fold.build() == {"novel": [2, 3]}
+    assert again == [2]
 
 
 def test_a_late_signature_still_finds_its_block():

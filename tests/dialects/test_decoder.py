@@ -54,6 +54,7 @@ def test_a_stream_and_a_document_are_told_apart_by_looking():
     assert decode(b' \n{"all":{"t":"a"}}') == [TextDelta("a"), Finished("stop")]
     assert decode(b'[{"t":"a"},{"t":"b"}]') == [TextDelta("a"), TextDelta("b"), Finished("stop")]
     assert decode(b'{"t":"a"}\n{"t":"b"}\n') == [
+        Warned("stream", "2 events in one frame were taken apart"),
         TextDelta("a"),
         TextDelta("b"),
         Finished("stop"),
@@ -112,6 +113,18 @@ def test_a_document_that_is_not_json():
     assert decode(b"[" + b" " * 300)[-1].text.endswith(" …")
 
 
+def test_what_was_put_right_in_a_document_is_warned_of_as_in_a_stream():
+    mended = Warned("stream", "invalid UTF-8 was replaced")
+    assert decode(b'{"all":{"t":"x\xffy"}}') == [mended, TextDelta("x\ufffdy"), Finished("stop")]
+    assert decode(b'data: {"t":"x\xffy"}\n\ndata: [DONE]\n\n')[0] == mended
+    assert decode(b'[{"t":"x\xffy"}]')[:2] == [mended, TextDelta("x\ufffdy")]
+    assert decode(b'{"all":"\xff')[0] == mended
+
+
+def test_an_empty_list_is_no_answer():
+    assert decode(b"[]") == [Failed("the answer is not JSON: []", "unreadable")]
+
+
 def test_too_much_is_given_up():
     assert decode(b'{"all":' + b" " * 200, limit=100)[-1].code == "unreadable"
     stream = b'data: {"t":"a"}\n\ndata: ' + b"x" * 200
@@ -127,6 +140,26 @@ def test_glued_frames_are_warned_of_and_nothing_is_lost():
         TextDelta("b"),
     ]
     assert events[-1] == Finished("stop")
+
+
+def test_c02_a_comment_passed_on_as_data_is_a_comment():
+    events = decode(b'data: : PROCESSING\n\ndata: {"t":"a"}\n\ndata: [DONE]\n\n')
+    assert events == [TextDelta("a"), Finished("stop")]
+
+
+def test_c05_an_end_glued_to_the_last_event():
+    events = decode(b'data: {"t":"a"}\ndata: [DONE]\n\n')
+    assert (events[-2], events[-1]) == (TextDelta("a"), Finished("stop"))
+
+
+def test_halves_of_characters_in_an_error_can_be_told():
+    class Refusing(Echo):
+        def whole(self, value):
+            return [Failed(value["text"])]
+
+    decoder = Decoder(Refusing())
+    decoder.feed(b'{"text":"boom \\ud83c"}')
+    assert decoder.close()[-1].text == "boom \ufffd"
 
 
 def test_comments_are_counted():

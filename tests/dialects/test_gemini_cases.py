@@ -5,7 +5,6 @@ import pytest
 
 from conversations import ELSEWHERE, snapshot, target
 from gemini_wire import COUNTS, LEVEL, decode, ended, fixture, response, sse, whole
-from mull.dialects.gemini.contents import PLACEHOLDER
 from mull.dialects.registry import decoder, encode_request
 from mull.history.log import Log
 from mull.neutral.blocks import (
@@ -16,6 +15,7 @@ from mull.neutral.blocks import (
     ToolResultBlock,
 )
 from mull.neutral.messages import Message, assistant, user
+from mull.neutral.thinking import UNSIGNED_CALL
 from mull.neutral.usage import Usage
 from mull.policy.prepare import prepare
 
@@ -191,7 +191,7 @@ def test_d15_calls_of_another_model_pass_the_validation():
     history = [user("u"), assistant(*calls, origin=ELSEWHERE), results(("c1", "1"), ("c2", "2"))]
     _, model, answers = sent(history)["contents"]
     assert model["parts"] == [
-        {"functionCall": {"name": "f", "args": {"a": 1}}, "thoughtSignature": PLACEHOLDER},
+        {"functionCall": {"name": "f", "args": {"a": 1}}, "thoughtSignature": UNSIGNED_CALL},
         {"functionCall": {"name": "g", "args": {}}},
     ]
     assert [part["functionResponse"]["name"] for part in answers["parts"]] == ["f", "g"]

@@ -24,11 +24,10 @@ from gemini_wire import (
     whole,
     without_made_up_ids,
 )
-from mull.dialects.gemini.contents import PLACEHOLDER
 from mull.dialects.registry import encode_request
 from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolResultBlock
 from mull.neutral.messages import Message, assistant, user
-from mull.neutral.thinking import ThinkingPlan
+from mull.neutral.thinking import UNSIGNED_CALL, ThinkingPlan
 from mull.neutral.usage import Usage
 
 BODIES = [fixture(name) for name in fixture_names("sse") + fixture_names("json")]
@@ -120,7 +119,7 @@ def results(*blocks):
 
 
 ON = ThinkingPlan("on", "gemini-level", effort="high")
-OFF = ThinkingPlan("off", "gemini-budget", budget=0)
+OFF = ThinkingPlan("off", "gemini-budget", budget=0, thinks=False)
 
 
 @given(answers)
@@ -174,7 +173,7 @@ def test_every_carrier_goes_back_byte_for_byte(history, to):
     held = [
         *carriers([part_of(b) for m in history if m.role == "assistant" for b in m.blocks]),
     ]
-    assert [carrier for carrier in sent if carrier != PLACEHOLDER] == held
+    assert [carrier for carrier in sent if carrier != UNSIGNED_CALL] == held
 
 
 @given(messages, st.sampled_from([LEVEL, BUDGET]), st.sampled_from([ABSENT, ON, OFF]))

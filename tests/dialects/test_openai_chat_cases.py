@@ -123,6 +123,7 @@ def test_a14_a_call_drafted_in_a_thought_is_no_call():
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning", "thinking", "reasoning_text"])
 def test_b01_whatever_the_field_is_called(field):
+    """REQ-THINK-003.1, REQ-THINK-003.3: a streamed field is read, and the block names it."""
     body = deltas({field: "The"}, {field: " user"}, {"content": "Hi"})
     assert decode(body).blocks == (ThinkingBlock("The user", field), TextBlock("Hi"))
 
@@ -148,6 +149,7 @@ def test_b06_blanks_are_text():
 
 
 def test_b07_an_empty_thought_is_not_no_thought():
+    """REQ-THINK-003.4: an answer without reasoning has no thinking block, and nothing breaks."""
     assert decode(deltas({"reasoning_content": "", "tool_calls": [CALL]})).blocks == (
         ThinkingBlock("", "reasoning_content"),
         ToolCallBlock("c1", "f"),

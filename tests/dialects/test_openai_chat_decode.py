@@ -52,6 +52,7 @@ def test_events_come_in_wire_order():
 
 @pytest.mark.parametrize("name", sorted(WHOLES))
 def test_a_stream_and_its_whole_response_are_the_same_message(name):
+    """REQ-THINK-003.2: a whole response gives the same blocks as its stream."""
     assert fixture(name) == decode(WHOLES[name], TARGETS.get(name))
 
 

@@ -18,13 +18,15 @@ from mull.neutral.blocks import (
     ToolResultBlock,
 )
 from mull.neutral.messages import Message, assistant, user
-from mull.neutral.request import Request, Tool
+from mull.neutral.request import NamedTool, Request, Tool
 from mull.neutral.target import Target
 from mull.neutral.thinking import ThinkingPlan
 from openai_chat_wire import answers, decode, render_stream
 
 ON = ThinkingPlan("on", "openai-effort", effort="high")
-OFF = ThinkingPlan("off", "thinking-type")
+OFF = ThinkingPlan("off", "thinking-type", thinks=False)
+LEFT = ThinkingPlan("absent")
+SILENT = ThinkingPlan("absent", thinks=False)
 
 
 def encode(*messages: Message, to: Target | None = None, **options: Any):
@@ -78,6 +80,9 @@ def test_the_row_names_roles_limits_path_and_more():
     body, _ = encode(user("q"), to=row, thinking=OFF, keep_thinking=True, stream=False)
     assert body["thinking"] == {"type": "disabled", "extra": 1}
     assert body["stream"] is False
+    for plan, kept in ((LEFT, {"clear_thinking": False}), (SILENT, {})):
+        body, _ = encode(user("q"), to=row, thinking=plan, keep_thinking=True)
+        assert body["thinking"] == {**kept, "extra": 1}
 
 
 def test_tools_and_their_choice():
@@ -95,8 +100,8 @@ def test_tools_and_their_choice():
     ]
     assert body["tool_choice"] == "required"
     named = {"type": "function", "function": {"name": "f"}}
-    for choice in (named, {"name": "f"}, {"type": "tool", "name": "f"}):
-        assert encode(user("q"), tools=tools, tool_choice=choice)[0]["tool_choice"] == named
+    body, _ = encode(user("q"), tools=tools, tool_choice=NamedTool("f"))
+    assert body["tool_choice"] == named
     body, made = encode(user("q"), tool_choice="auto")
     assert "tool_choice" not in body
     assert made.notes[0].about == "toolChoice"

@@ -23,7 +23,9 @@ from mull.neutral.target import Target
 from mull.neutral.thinking import ThinkingPlan
 
 ON = ThinkingPlan("on", "openai-effort", effort="high")
-OFF = ThinkingPlan("off", "thinking-type")
+OFF = ThinkingPlan("off", "thinking-type", thinks=False)
+LEFT = ThinkingPlan("absent")
+SILENT = ThinkingPlan("absent", thinks=False)
 SIGNED = [{"type": "reasoning.text", "text": "hm", "signature": "s", "index": 0}]
 
 
@@ -223,8 +225,10 @@ def test_fillers_never_stand_beside_reasoning_or_while_it_is_off():
     }
     tagged = written(ThinkingBlock("hm", "think_tags"), TextBlock("a"), to=row)
     assert "reasoning_content" not in tagged
-    assert "reasoning_content" not in written(TextBlock("a"), to=row, thinking=OFF)
-    assert written(TextBlock("a"), to=row)["reasoning_content"] == ""
+    for plan in (OFF, SILENT):
+        assert "reasoning_content" not in written(TextBlock("a"), to=row, thinking=plan)
+    for plan in (ON, LEFT):
+        assert written(TextBlock("a"), to=row, thinking=plan)["reasoning_content"] == ""
     details = target(
         compat={
             "requires_reasoning": "all",

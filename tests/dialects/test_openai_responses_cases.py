@@ -12,7 +12,7 @@ from mull.dialects.registry import encode_request
 from mull.history.log import Log
 from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 from mull.neutral.messages import Message, assistant, message_from_json, message_to_json, user
-from mull.neutral.request import RequestOptions, Tool
+from mull.neutral.request import NamedTool, RequestOptions, Tool
 from mull.neutral.target import Target
 from mull.policy.prepare import prepare
 from openai_responses_wire import STREAMS, TARGET, WHOLE, cut, decode, sse
@@ -239,7 +239,8 @@ def test_d19_reasoning_without_encrypted_content_is_not_sent():
     sent = send(user("q"), message, results(message))
     assert kinds(sent) == ["message", "function_call", "function_call_output"]
     assert "id" not in sent["input"][1]
-    assert "without encrypted content not sent" in told(user("q"), message, results(message))
+    notes = told(user("q"), message, results(message), includeInContext=True)
+    assert "without encrypted content not sent" in notes
 
 
 def test_d19_raw_text_goes_back_to_the_server_that_sent_it():
@@ -287,7 +288,7 @@ def test_d25_thoughts_alone_are_no_turn_of_their_own():
 
 
 def test_e04_a_forced_tool_is_sent_beside_thinking():
-    talk = RequestOptions(tools=(Tool("look"),), tool_choice={"name": "look"})
+    talk = RequestOptions(tools=(Tool("look"),), tool_choice=NamedTool("look"))
     sent = send(user("q"), talk=talk, effort="high")
     assert sent["tool_choice"] == {"type": "function", "name": "look"}
     assert sent["reasoning"]["effort"] == "high"

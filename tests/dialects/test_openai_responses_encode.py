@@ -20,7 +20,7 @@ from mull.neutral.blocks import (
     ToolResultBlock,
 )
 from mull.neutral.messages import Message, assistant, message_from_json, message_to_json, user
-from mull.neutral.request import Request, Tool, WireRequest
+from mull.neutral.request import NamedTool, Request, Tool, WireRequest
 from mull.neutral.target import Target
 from mull.neutral.thinking import ThinkingPlan
 from mull.neutral.usage import Usage
@@ -97,7 +97,7 @@ def test_the_plan_is_written_and_extra_body_comes_last():
 def test_keeping_old_thoughts_is_asked_for_while_thinking():
     keep = {"reasoning": {"context": "all_turns"}}
     at = target("responses", dialect="openai-responses", compat={"keep_thinking": keep})
-    off = ThinkingPlan("off", "responses", "none")
+    off = ThinkingPlan("off", "responses", "none", thinks=False)
     assert body(user("x"), at=at, keep_thinking=True)["reasoning"]["context"] == "all_turns"
     assert "context" not in body(user("x"), at=at)["reasoning"]
     assert "context" not in body(user("x"), at=at, keep_thinking=True, thinking=off)["reasoning"]
@@ -123,13 +123,7 @@ def test_a_model_that_does_not_reason_is_not_asked_for_reasoning():
     [
         ("auto", "auto"),
         ("required", "required"),
-        ({"name": "look"}, {"type": "function", "name": "look"}),
-        (
-            {"type": "function", "function": {"name": "look"}},
-            {"type": "function", "name": "look"},
-        ),
-        ({"type": "tool", "name": "look"}, {"type": "function", "name": "look"}),
-        ({"type": "hosted_tool"}, {"type": "hosted_tool"}),
+        (NamedTool("look"), {"type": "function", "name": "look"}),
     ],
 )
 def test_tool_choices(choice, sent):

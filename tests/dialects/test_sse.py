@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mull.dialects.sse import SseReader, parse_payload
+from mull.dialects.sse import Parsed, SseReader, parse_payload
 
 
 def read(*chunks, limit=10_000):
@@ -81,6 +81,23 @@ def test_an_endless_event_is_given_up_and_memory_stays_bounded(chunks):
     assert reader.close() == []
 
 
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        [b"data: a\n", b"\ndata: b\n", b"\n"],
+        [b"data: a", b"\n", b"\n", b"\n", b"\n", b"data: b\n\n"],
+        [b"data: a\r\n", b"\r", b"\n", b"data: b\r\n\r\n"],
+        [b"data: a\n", b"\r", b"\ndata: b\r\n\r\n"],
+    ],
+)
+def test_a_blank_line_cut_in_two_ends_its_frame_at_once(chunks):
+    reader = SseReader()
+    assert [frame for chunk in chunks for frame in reader.feed(chunk)] == [
+        (None, b"a"),
+        (None, b"b"),
+    ]
+
+
 lines = st.lists(
     st.sampled_from([b"data: {}", b"data: 1", b"", b": c", b"event: e", b"junk", b"data"])
     | st.binary(max_size=6),
@@ -98,7 +115,7 @@ def test_any_cut_gives_the_same_frames(parts, end, cuts):
 
 
 def test_payloads_are_json():
-    assert parse_payload(b' {"a": [1, null]} ') == ([{"a": [1, None]}], None, b"", False)
+    assert parse_payload(b' {"a": [1, null]} ') == Parsed([{"a": [1, None]}])
 
 
 @pytest.mark.parametrize(
@@ -109,6 +126,12 @@ def test_glued_frames_are_taken_apart_and_reported(data):
     parsed = parse_payload(data)
     assert parsed.values == [{"a": 1}, {"b": 2}]
     assert parsed.problem == "2 events in one frame were taken apart"
+
+
+@pytest.mark.parametrize("data", [b'{"a":1}\n[DONE]', b'{"a":1}data: [DONE]', b'{"a":1}[DONE]'])
+def test_c05_an_end_glued_to_the_last_event_is_an_end(data):
+    parsed = parse_payload(data)
+    assert (parsed.values, parsed.done, parsed.lost) == ([{"a": 1}], True, b"")
 
 
 def test_what_cannot_be_read_is_named_and_what_came_before_is_kept():
@@ -131,7 +154,11 @@ def test_deep_nesting_is_survived():
 @given(st.binary(max_size=60))
 def test_any_bytes_can_be_parsed_or_reported(data):
     parsed = parse_payload(data)
-    assert parsed.values or parsed.lost or not data.replace(b"data:", b"").strip(b" \t\r\n")
+    assert (
+        parsed.values
+        or parsed.lost
+        or not data.replace(b"data:", b"").replace(b"[DONE]", b"").strip(b" \t\r\n")
+    )
 
 
 @given(st.recursive(st.none() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)))

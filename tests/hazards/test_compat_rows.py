@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from conversations import ELSEWHERE
 from mull.catalog.load import load
 from mull.catalog.resolve import resolve
 from mull.dialects.registry import encode_request
 from mull.history.log import Log
-from mull.neutral.blocks import ThinkingBlock, ToolCallBlock, ToolResultBlock
+from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 from mull.neutral.messages import Message, assistant, user
 from mull.neutral.request import RequestOptions, Tool
 from mull.policy.prepare import prepare
@@ -76,8 +77,10 @@ LIST = {"anthropic": "messages", "openai-chat": "messages"}
 LIST |= {"openai-responses": "input", "gemini": "contents"}
 
 
-def encode(target, level, messages):
+def encode(target, level, messages, wishes=None):
     settings = Settings()
+    for key, value in (wishes or {}).items():
+        settings.set(key, value)
     if level:
         settings.set("reasoning.effort", level)
     snapshot = settings.snapshot(preset=preset_values(target.facts))
@@ -169,8 +172,16 @@ def test_an_endpoint_nobody_knows_gets_nothing_invented():
     shown = picture("openai-compatible/nobody-knows")
     for level in ("unset", "none"):
         assert set(shown[level]) <= {"stream_options"}
-    (message,) = [m for m in shown["replay"] if m["role"] == "assistant"]
-    assert "reasoning" not in message
+
+
+@pytest.mark.parametrize("field", ["reasoning", "reasoning_content", "thinking"])
+def test_an_endpoint_nobody_knows_gets_its_thoughts_back_where_it_sent_them(field):
+    target = resolve("openai-compatible/nobody-knows", catalog=CATALOG)
+    for origin, sent in ((target.origin, {field: "why"}), (ELSEWHERE, {})):
+        blocks = ThinkingBlock("why", field), TextBlock("so")
+        talk = [user("q"), assistant(*blocks, origin=origin), user("r")]
+        _, body = encode(target, None, talk, {"reasoning.includeInContext": True})
+        assert body["messages"][1] == {"role": "assistant", "content": "so", **sent}
 
 
 if __name__ == "__main__":  # python -m tests.hazards.test_compat_rows writes the table anew

@@ -5,7 +5,7 @@ import pytest
 from conversations import snapshot, target
 from mull.history.log import Log
 from mull.neutral.messages import user
-from mull.neutral.request import RequestOptions, Tool
+from mull.neutral.request import NamedTool, RequestOptions, Tool
 from mull.policy.prepare import prepare
 
 BUDGET = [{"type": "budget_tokens", "min": 1024, "max": 64_000}]
@@ -37,7 +37,7 @@ def test_e03_models_that_take_no_temperature():
     assert said == ["temperature 1 not sent: thinker takes no temperature"]
 
 
-@pytest.mark.parametrize("choice", ["required", {"name": "f"}])
+@pytest.mark.parametrize("choice", ["required", NamedTool("f")])
 def test_e04_a_forced_tool_turns_thinking_off_where_it_can(choice):
     request, said = ask(CLAUDE, tool_choice=choice, tools=(Tool("f"),))
     assert request.tool_choice == choice
@@ -47,12 +47,13 @@ def test_e04_a_forced_tool_turns_thinking_off_where_it_can(choice):
     ]
 
 
-def test_e04_or_is_not_forced_where_thinking_cannot_stop():
-    request, said = ask(ALWAYS, tool_choice="required", tools=(Tool("f"),))
+@pytest.mark.parametrize(("choice", "shown"), [("required", "required"), (NamedTool("f"), "f")])
+def test_e04_or_is_not_forced_where_thinking_cannot_stop(choice, shown):
+    request, said = ask(ALWAYS, tool_choice=choice, tools=(Tool("f"),))
     assert request.tool_choice == "auto"
     assert request.thinking.state == "default"
     assert said == [
-        "toolChoice required → auto: thinker cannot stop thinking"
+        f"toolChoice {shown} → auto: thinker cannot stop thinking"
         " and takes no forced tool while it thinks"
     ]
 
@@ -76,3 +77,18 @@ def test_a_strip_policy_that_costs_the_prompt_cache_says_so():
     assert notes[-1].text == (
         "every turn takes the thinking of the one before out again: prompt caches end there"
     )
+
+
+def test_e04_models_that_never_take_a_forced_tool():
+    where = target("thinking-type", options=[{"type": "toggle"}], forced_tools=False)
+    request, said = ask(where, tool_choice="required", tools=(Tool("f"),))
+    assert request.tool_choice == "auto"
+    assert said == ["toolChoice required → auto: thinker takes no forced tool"]
+    between = target(
+        "anthropic-adaptive",
+        dialect="anthropic",
+        options=WORDS,
+        can_be_off=True,
+        off_type="between_tools",
+    )
+    assert ask(between, tool_choice="required", tools=(Tool("f"),))[0].tool_choice == "auto"

@@ -77,6 +77,10 @@ class Engine:
         target = self.setup.resolve(name, base_url=base_url, dialect=dialect, compat=compat)
         if target.provider == EMBEDDED:
             target = replace(target, notes=(*target.notes, SMALL))
+        return self.learnt(target)
+
+    def learnt(self, target: Target) -> Target:
+        """The target with all that refusals have taught of it by now."""
         return apply_lessons(target, self.lessons)
 
     def way_to(

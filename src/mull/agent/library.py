@@ -182,6 +182,7 @@ class Conversation:
         return self._engine.setup.snapshot_for(self.target, self._settings, self._model)
 
     def _turn(self, text: str) -> Turn:
+        self.target = self._engine.learnt(self.target)
         way = self._engine.way_to(self.target, **self._way)  # type: ignore[arg-type]
         turn = Turn(
             log=self.log,
@@ -192,6 +193,7 @@ class Conversation:
             send=self._engine.sender(way, self._limits),
             tools=self._tools,
             adjust=self._engine.without_refused,
+            learnt=self._engine.learnt,
         )
         self.log.append(user(text))
         return turn

@@ -11,6 +11,8 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from mull.agent.functions import FunctionTool
 from mull.history.log import Log
 from mull.neutral.assemble import Assembler
@@ -45,6 +47,7 @@ class Turn:
     send: Callable[[Prepared], AsyncGenerator[Event, None]]
     tools: Mapping[str, FunctionTool] = field(default_factory=dict)
     adjust: Callable[[Prepared], Prepared] = lambda prepared: prepared
+    learnt: Callable[[Target], Target] = lambda target: target
     messages: list[Message] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     prepared: Prepared | None = None
@@ -83,6 +86,7 @@ async def run_turn(turn: Turn) -> AsyncGenerator[Event, None]:
 
 async def _ask(turn: Turn) -> AsyncGenerator[Event, None]:
     """One request and its answer."""
+    turn.target = turn.learnt(turn.target)
     prepared = turn.prepared = _prepare(turn)
     turn.note(*prepared.notes)
     folding = Assembler(turn.target.origin)
@@ -95,7 +99,8 @@ async def _ask(turn: Turn) -> AsyncGenerator[Event, None]:
                 folding.add(event)
                 yield event
     finally:
-        message = folding.message()
+        # what a healed answer came from, and in which dialect, is known once it is whole
+        message = replace(folding.message(), origin=turn.learnt(turn.target).origin)
         if message.blocks or message.status != "interrupted":
             turn.add(message)
 

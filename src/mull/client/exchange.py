@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ExchangeOptions", "Heal", "exchange"]
 
+_TELLS = frozenset({Warned, Failed})
 _UNSEEN = frozenset({Started, UsageReported, Warned, BlockEnded})
 
 
@@ -261,7 +262,7 @@ class _Attempt:
         events = self._decoder.feed(chunk)
         if not self._visible and events:
             self._note(events)
-        return events
+        return self._without_secrets(events)
 
     def close(self) -> list[Event]:
         """The last events of an answer that is over; none where a failure is to be dealt with."""
@@ -269,14 +270,13 @@ class _Attempt:
             if self.failure is None:
                 self.failure = Failure(self._say_broke())
             return []
-        *rest, end = self._decoder.close()
+        *rest, end = self._without_secrets(self._decoder.close())
         begun = self._begun
         self._note(rest)
         if isinstance(end, Finished):
             return [*rest, end]
         assert isinstance(end, Failed)
         if is_refusal(end):
-            end = self._scrubbed_event(end)
             if not self._visible:
                 self.ending, self.failure = end, failure_in_stream(end)
                 return []
@@ -303,8 +303,23 @@ class _Attempt:
             text=scrub(failure.text, self._secrets),
             code=scrub(failure.code, self._secrets),
             body=scrub(failure.body, self._secrets),
+            headers=scrub(dict(failure.headers), self._secrets),
         )
 
-    def _scrubbed_event(self, failed: Failed) -> Failed:
-        text, body = scrub(failed.text, self._secrets), scrub(failed.body, self._secrets)
-        return msgspec.structs.replace(failed, text=text, body=body)
+    def _without_secrets(self, events: list[Event]) -> list[Event]:
+        """Whatever tells of trouble may quote what was sent."""
+        if not any(type(event) in _TELLS for event in events):
+            return events
+        return [self._cleaned(event) for event in events]
+
+    def _cleaned(self, event: Event) -> Event:
+        if isinstance(event, Warned):
+            return msgspec.structs.replace(event, text=scrub(event.text, self._secrets))
+        if not isinstance(event, Failed):
+            return event
+        return msgspec.structs.replace(
+            event,
+            text=scrub(event.text, self._secrets),
+            code=scrub(event.code, self._secrets),
+            body=scrub(event.body, self._secrets),
+        )

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 from msgspec import DecodeError
 
-from mull.dialects.sse import BOM, LINE_LIMIT, Frame, SseReader, decode_json, parse_payload
-from mull.dialects.surrogates import Surrogates
+from mull.dialects.sse import BOM, LINE_LIMIT, Frame, Parsed, SseReader, decode_json, parse_payload
+from mull.dialects.surrogates import Surrogates, cleaned
 from mull.neutral.events import Event, Failed, Finished, Warned
 
 __all__ = ["Decoder", "Interpreter"]
@@ -114,9 +114,13 @@ class Decoder:
         if data.strip() == b"[DONE]":
             self._done = True
             return []
+        if data.lstrip().startswith(b":"):  # a comment that a proxy passed on as data
+            self._reader.comments += 1
+            return []
         parsed = parse_payload(data)
         self._surrogates.needed |= parsed.odd
-        events: list[Event] = [Warned("stream", parsed.problem)] if parsed.problem else []
+        self._done = self._done or parsed.done
+        events = _mended(parsed)
         for value in parsed.values:
             events += self._guard(self._interpreter.take, event, value)
         if parsed.lost:
@@ -131,16 +135,17 @@ class Decoder:
         self._surrogates.needed |= parsed.odd
         if parsed.lost:
             self._lost = parsed.lost
-        values = parsed.values
+        events, values = _mended(parsed), parsed.values
         if len(values) == 1 and isinstance(values[0], list):
             values = values[0]
         elif len(values) == 1:
-            return self._guard(self._interpreter.whole, values[0])
+            return events + self._guard(self._interpreter.whole, values[0])
+        for value in values:
+            events += self._guard(self._interpreter.take, None, value)
         if values:
-            events = [e for v in values for e in self._guard(self._interpreter.take, None, v)]
             return events + self._guard(self._interpreter.end, True)
         self._finished = Failed(f"the answer is not JSON: {_shorten(body)}", "unreadable")
-        return []
+        return events
 
     def _guard(self, step: Any, *arguments: Any) -> list[Event]:
         """Run a step of the interpreter; a shape that nobody expected is damage, not a crash."""
@@ -169,11 +174,16 @@ class Decoder:
                 self._finished = event
         return [event for event in events if type(event) not in _ENDS]
 
-    def _ending(self, end: Finished | Failed) -> Finished | Failed:
+    def _ending(self, end: Finished | Failed) -> Event:
         if isinstance(end, Finished) and self._lost is not None:
             text = f"part of the answer could not be read: {_shorten(self._lost)}"
             return Failed(text, "damaged")
-        return end
+        return cleaned(end) if self._surrogates.needed else end
+
+
+def _mended(parsed: Parsed) -> list[Event]:
+    """A warning of what was put right."""
+    return [Warned("stream", parsed.problem)] if parsed.problem else []
 
 
 def _shorten(data: bytes) -> str:

@@ -9,6 +9,7 @@ show that the other side lives. Rule 3: what servers do wrong is put right where
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -20,6 +21,7 @@ LINE_LIMIT = 64 * 1024 * 1024
 BOM = b"\xef\xbb\xbf"
 decode_json = msgspec.json.Decoder().decode
 """Any JSON value; the one decoder for all foreign JSON."""
+_BETWEEN = re.compile(r"(?:[ \t\r\n]+|data:|\[DONE\])*")
 
 
 Frame: TypeAlias = tuple[str | None, bytes]
@@ -54,12 +56,16 @@ class SseReader:
             return []
         if not self._by_lines and (self._open_cr or b"\r" in chunk):
             chunk = self._without_cr(chunk)
+            if not chunk:
+                return []
         if self._by_lines:
             return self._feed_lines(chunk)
-        if b"\n" not in chunk:
-            self._hold(chunk)
-            return []
-        wholes = (self._take_rest(chunk) if self._rest else chunk).split(b"\n\n")
+        if self._rest:
+            if not self._ends_frame(chunk):
+                self._hold(chunk)
+                return []
+            chunk = self._take_rest(chunk)
+        wholes = chunk.split(b"\n\n")
         if rest := wholes.pop():
             self._hold(rest)
         frames: list[Frame] = []
@@ -73,6 +79,12 @@ class SseReader:
     def close(self) -> list[Frame]:
         """The last frame, where the stream ended without the blank line it should have."""
         return self._read([*self._take_rest(b"").splitlines(), b""])
+
+    def _ends_frame(self, chunk: bytes) -> bool:
+        """Whether the chunk brings a blank line; what is held has none, but may begin one."""
+        if b"\n\n" in chunk:
+            return True
+        return chunk.startswith(b"\n") and self._rest[-1].endswith(b"\n")
 
     def _without_cr(self, chunk: bytes) -> bytes:
         """The chunk with LF for CRLF; a CR at its end waits for what follows."""
@@ -169,12 +181,14 @@ class SseReader:
 
 class Parsed(NamedTuple):
     """The JSON values of one frame. `problem` says what was put right, `lost` what could not be;
-    `odd` warns that text may hold halves of characters."""
+    `odd` warns that text may hold halves of characters; `done` that the end of the stream was
+    glued to it."""
 
     values: list[Any]
     problem: str | None = None
     lost: bytes = b""
     odd: bool = False
+    done: bool = False
 
 
 def parse_payload(data: bytes) -> Parsed:
@@ -188,19 +202,17 @@ def parse_payload(data: bytes) -> Parsed:
 def _recover(data: bytes) -> Parsed:
     text = data.decode("utf-8", "replace")
     problem = "invalid UTF-8 was replaced" if "\ufffd" in text else None
-    decoder, values, at = json.JSONDecoder(), list[Any](), 0
-    while at < len(text):
-        at += len(text) - at - len(text[at:].lstrip(" \t\r\n"))
-        if text.startswith("data:", at):
-            at += 5
-            continue
-        if at >= len(text):
+    decoder, values, at, done = json.JSONDecoder(), list[Any](), 0, False
+    while between := _BETWEEN.match(text, at):
+        at, done = between.end(), done or "[DONE]" in between[0]
+        if at == len(text):
             break
         try:
             value, at = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
-            return Parsed(values, problem, text[at:].encode("utf-8", "replace"), odd=True)
+            lost = text[at:].encode("utf-8", "replace")
+            return Parsed(values, problem, lost, odd=True, done=done)
         values.append(value)
-    if len(values) > 1:
-        problem = f"{len(values)} events in one frame were taken apart"
-    return Parsed(values, problem, odd=True)
+    if len(values) + done > 1:
+        problem = f"{len(values) + done} events in one frame were taken apart"
+    return Parsed(values, problem, odd=True, done=done)

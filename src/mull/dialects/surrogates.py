@@ -12,7 +12,7 @@ import msgspec
 
 from mull.neutral.events import Event, TextDelta, ThinkingDelta, ToolCallDelta
 
-__all__ = ["Surrogates"]
+__all__ = ["Surrogates", "cleaned"]
 
 _FIELD: dict[type, str] = {TextDelta: "text", ThinkingDelta: "text", ToolCallDelta: "arguments"}
 
@@ -37,7 +37,7 @@ class Surrogates:
 
     def _mend(self, event: Event) -> list[Event]:
         if type(event) not in _FIELD:
-            return [_cleaned(event)]
+            return [cleaned(event)]
         text, before, half = _text(event), list[Event](), self._half
         if half is not None and text:
             if type(half) is type(event) and _key(half) == _key(event):
@@ -49,7 +49,7 @@ class Surrogates:
             text = text[:-1]
             if not text:
                 return before
-        return [*before, _cleaned(_replace(event, _whole(text)))]
+        return [*before, cleaned(_replace(event, _whole(text)))]
 
 
 def _key(event: Event) -> Any:
@@ -70,7 +70,7 @@ def _whole(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def _cleaned(event: Event) -> Event:
+def cleaned(event: Event) -> Event:
     """Carriers and unknown blocks are kept as they are unless they could not be stored."""
     try:
         msgspec.json.encode(event)

@@ -8,9 +8,24 @@ from mull.neutral.blocks import Value
 from mull.neutral.messages import Message
 from mull.neutral.thinking import ThinkingPlan
 
-__all__ = ["Note", "Request", "RequestOptions", "Tool", "ToolChoice", "WireRequest"]
+__all__ = [
+    "NamedTool",
+    "Note",
+    "Request",
+    "RequestOptions",
+    "Tool",
+    "ToolChoice",
+    "WireRequest",
+]
 
-ToolChoice: TypeAlias = Literal["auto", "none", "required"] | dict[str, Any]
+
+class NamedTool(Value, frozen=True):
+    """The one tool that the model must call."""
+
+    name: str
+
+
+ToolChoice: TypeAlias = Literal["auto", "none", "required"] | NamedTool
 
 
 class Tool(Value, frozen=True):

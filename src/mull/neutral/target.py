@@ -70,6 +70,7 @@ class ModelFacts(_Facts, frozen=True):
     open_weights: bool | None = None
     input: tuple[str, ...] = ()
     status: str | None = None
+    forced_tools: bool | None = None
     thinks_by_default: bool | None = None
     can_be_off: bool | None = None
     default_effort: str | None = None

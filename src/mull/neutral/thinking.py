@@ -14,8 +14,10 @@ from typing import Any, Literal, TypeAlias
 from mull.neutral.blocks import Value
 
 __all__ = [
+    "DEFAULT_ANSWER",
     "LADDER",
     "LEVEL_ALIASES",
+    "UNSIGNED_CALL",
     "WRITERS",
     "Level",
     "ThinkingPlan",
@@ -27,6 +29,11 @@ __all__ = [
 Level: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 LADDER: tuple[Level, ...] = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 LEVEL_ALIASES: Mapping[str, Level] = MappingProxyType({"med": "medium", "off": "none"})
+
+DEFAULT_ANSWER = 8192
+"""Tokens for the answer, beside any budget, where nobody named a limit and one must be sent."""
+UNSIGNED_CALL = "skip_thought_signature_validator"
+"""Google's own word for "this call was not yours": ai.google.dev thought signatures, questions."""
 
 WriterName: TypeAlias = Literal[
     "openai-effort",
@@ -57,6 +64,8 @@ class ThinkingPlan(Value, frozen=True):
     `absent` sends nothing at all, `default` leaves thinking to the model but asks to see it,
     `on` and `off` are explicit. `effort` is the wire's own word. `budget_field`, `off_type` and
     `template_key` are the endpoint's names for a budget, for being off, and for the switch.
+    `thinks` is whether the model may think in answer: `absent` can mean off, a model that never
+    does, or one that is left to itself, and some endpoints go on thinking when told to stop.
     """
 
     state: Literal["absent", "default", "on", "off"]
@@ -67,6 +76,7 @@ class ThinkingPlan(Value, frozen=True):
     budget_field: str | None = None
     off_type: str = "disabled"
     template_key: str = "enable_thinking"
+    thinks: bool = True
 
 
 Fragment: TypeAlias = dict[str, Any]

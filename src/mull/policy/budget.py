@@ -10,7 +10,7 @@ from mull.neutral.blocks import Value
 from mull.neutral.errors import BudgetError
 from mull.neutral.request import Note
 from mull.neutral.target import ReasoningOption
-from mull.neutral.thinking import Level
+from mull.neutral.thinking import DEFAULT_ANSWER, Level
 
 __all__ = [
     "ANSWER_ROOM",
@@ -23,7 +23,7 @@ __all__ = [
     "shrink_for_context",
 ]
 
-ANSWER_ROOM = 8192
+ANSWER_ROOM = DEFAULT_ANSWER
 """Tokens for the answer beside the budget, where the limits allow it."""
 LEAST_ANSWER = 1024
 """Tokens for the answer that a derived budget always leaves."""

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from mull.neutral.messages import Dialect
+from mull.neutral.request import NamedTool
 from mull.neutral.thinking import ThinkingPlan, write_thinking
 from mull.policy.heal_case import Case, Change
 from mull.policy.heal_history import as_foreign, drop_last_answer
@@ -145,7 +146,7 @@ def rename_limit(case: Case, found: re.Match[str]) -> Change | None:
 def free_tools(case: Case, found: re.Match[str]) -> Change | None:
     """A forced tool and thinking exclude each other: no thinking, else no force."""
     choice = case.request.tool_choice
-    if choice != "required" and not isinstance(choice, dict):
+    if choice != "required" and not isinstance(choice, NamedTool):
         return None
     quiet = stop_thinking(case, found)
     if quiet is not None and write_thinking(quiet.request.thinking) != write_thinking(case.plan):

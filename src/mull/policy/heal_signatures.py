@@ -14,14 +14,12 @@ import msgspec
 
 from mull.neutral.blocks import Block, TextBlock, ThinkingBlock, ToolCallBlock
 from mull.neutral.messages import Message
+from mull.neutral.thinking import UNSIGNED_CALL
 from mull.policy.heal_case import Case, Change
 from mull.policy.heal_history import rebuilt, turn_start
 from mull.policy.lessons import Lesson, fingerprints
 
-__all__ = ["PLACEHOLDER", "sign_calls", "strip_signatures"]
-
-PLACEHOLDER = "skip_thought_signature_validator"
-"""Google's own word for a call that is not its own: ai.google.dev thought signatures."""
+__all__ = ["sign_calls", "strip_signatures"]
 
 _PLACE, _KEY = "extra_content", "thought_signature"
 
@@ -85,7 +83,7 @@ def _marked_step(message: Message) -> Message:
         if block is not calls[0]:
             return block
         held = dict(_namespaces(calls[0]))
-        held["google"] = {**held.get("google", {}), _KEY: PLACEHOLDER}
+        held["google"] = {**held.get("google", {}), _KEY: UNSIGNED_CALL}
         extra = {**(calls[0].extra or {}), _PLACE: held}
         return msgspec.structs.replace(calls[0], extra=extra)
 

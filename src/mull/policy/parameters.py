@@ -6,11 +6,9 @@ gave is never dropped in silence: each change is a note.
 
 from __future__ import annotations
 
-from msgspec import json
-
 from mull.neutral.blocks import Value
 from mull.neutral.messages import Dialect
-from mull.neutral.request import Note, RequestOptions, ToolChoice
+from mull.neutral.request import NamedTool, Note, RequestOptions, ToolChoice
 from mull.neutral.target import Target
 from mull.neutral.thinking import WriterName
 from mull.policy.thinking import Planned
@@ -41,6 +39,8 @@ def forced_tools_stop_thinking(
         return None
     if planned.plan.writer not in REFUSES_FORCED_TOOLS or not target.facts.can_stop_thinking:
         return None
+    if target.facts.forced_tools is False or target.facts.off_type != "disabled":
+        return None  # being off would not help
     return "Thinking is off for this request: the endpoint takes no forced tool while it thinks"
 
 
@@ -52,14 +52,8 @@ def settle_parameters(conversation: RequestOptions, target: Target, planned: Pla
         notes.append(_changed("temperature", f"{temperature:g}", "not sent", reason))
         temperature = None
     choice = conversation.tool_choice
-    if (
-        _is_forced(choice)
-        and planned.thinks
-        and planned.plan.writer in REFUSES_FORCED_TOOLS
-        and planned.plan.state != "off"
-    ):
-        reason = f"{target.model} cannot stop thinking and takes no forced tool while it thinks"
-        asked = choice if isinstance(choice, str) else json.encode(choice).decode()
+    if choice is not None and _is_forced(choice) and (reason := _refuses_force(target, planned)):
+        asked = choice.name if isinstance(choice, NamedTool) else choice
         notes.append(_changed("toolChoice", asked, "auto", reason))
         choice = "auto"
     if conversation.tools and target.compat.tools_need_responses and planned.thinks:
@@ -69,7 +63,15 @@ def settle_parameters(conversation: RequestOptions, target: Target, planned: Pla
 
 
 def _is_forced(choice: ToolChoice | None) -> bool:
-    return choice == "required" or isinstance(choice, dict)
+    return choice == "required" or isinstance(choice, NamedTool)
+
+
+def _refuses_force(target: Target, planned: Planned) -> str | None:
+    if target.facts.forced_tools is False:
+        return f"{target.model} takes no forced tool"
+    if planned.thinks and planned.plan.writer in REFUSES_FORCED_TOOLS:
+        return f"{target.model} cannot stop thinking and takes no forced tool while it thinks"
+    return None
 
 
 def _refuses_temperature(value: float, target: Target, planned: Planned) -> str | None:

@@ -220,6 +220,7 @@ def _plan(
         budget_field=target.compat.budget_field,
         off_type=target.facts.off_type,
         template_key=target.compat.template_key,
+        thinks=choice.thinks,
     )
     fragment = write_thinking(plan)
     outcome = Note(

@@ -77,7 +77,7 @@ class ChunkInterpreter:
         """Events of the end of the stream."""
         if not self._begun:
             return []
-        ended = done or self._is_over
+        ended = done or self._reason is not None
         # A message that ended has ended its blocks, also where their own stops got lost.
         events = self._close_parts(whole=ended)
         if self._failed:

@@ -10,24 +10,22 @@ from typing import Any
 
 from mull.dialects.anthropic.messages import History
 from mull.dialects.body import dump, merge
-from mull.neutral.request import Note, Request, Tool, ToolChoice, WireRequest
+from mull.neutral.request import NamedTool, Note, Request, Tool, ToolChoice, WireRequest
 from mull.neutral.target import Target
-from mull.neutral.thinking import ThinkingPlan, write_thinking
+from mull.neutral.thinking import DEFAULT_ANSWER, write_thinking
 
 __all__ = ["encode_request"]
 
 VERSION = "2023-06-01"
 INTERLEAVED = "interleaved-thinking-2025-05-14"
 _BETA_OF_FIELD = {"context_management": "context-management-2025-06-27"}
-ANSWER_ROOM = 8_192
-"""Tokens for an answer where nobody named a limit: the API refuses a request without one."""
 _CACHEABLE = frozenset({"text", "image", "document", "tool_result"})
 
 
 def encode_request(request: Request, target: Target) -> WireRequest:
     """The request as it goes out, without any key."""
     compat = target.compat
-    thinks = _thinks(request.thinking)
+    thinks = request.thinking.thinks
     history = History(compat, thinks=thinks)
     for message in request.messages:
         history.add(message)
@@ -36,17 +34,11 @@ def encode_request(request: Request, target: Target) -> WireRequest:
     keep = compat.keep_thinking if request.keep_thinking and thinks else None
     merge(body, write_thinking(request.thinking), keep, compat.extra_body)
     return WireRequest(
-        path=compat.path or "/messages",
+        path="/messages" if compat.path is None else compat.path,
         body=dump(body),
         headers=_headers(request, body),
         notes=(*history.notes(), *_notes(request, history)),
     )
-
-
-def _thinks(plan: ThinkingPlan) -> bool:
-    if plan.state == "off":
-        return plan.off_type != "disabled"
-    return plan.state != "absent"
 
 
 def _body(request: Request, target: Target, history: History) -> dict[str, Any]:
@@ -74,9 +66,10 @@ def _body(request: Request, target: Target, history: History) -> dict[str, Any]:
 
 
 def _max_tokens(request: Request) -> int:
+    """The limit of the answer: the API refuses a request without one."""
     if request.max_tokens is not None:
         return request.max_tokens
-    return ANSWER_ROOM + (request.thinking.budget or 0)
+    return DEFAULT_ANSWER + (request.thinking.budget or 0)
 
 
 def _tool(tool: Tool) -> dict[str, Any]:
@@ -86,15 +79,9 @@ def _tool(tool: Tool) -> dict[str, Any]:
 
 
 def _tool_choice(choice: ToolChoice) -> dict[str, Any]:
-    match choice:
-        case {"name": str(name)} | {"function": {"name": str(name)}}:
-            return {"type": "tool", "name": name}
-        case dict():
-            return choice
-        case "required":
-            return {"type": "any"}
-        case _:
-            return {"type": choice}
+    if isinstance(choice, NamedTool):
+        return {"type": "tool", "name": choice.name}
+    return {"type": "any" if choice == "required" else choice}
 
 
 def _mark(

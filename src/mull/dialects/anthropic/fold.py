@@ -23,11 +23,12 @@ _object = msgspec.json.Decoder(dict[str, Any]).decode
 class Fold:
     """One object while it grows."""
 
-    __slots__ = ("_data", "_pieces")
+    __slots__ = ("_data", "_lists", "_pieces")
 
     def __init__(self, start: dict[str, Any], without: Iterable[str] = ()) -> None:
         self._data = {name: value for name, value in start.items() if name not in without}
         self._pieces: dict[str, list[str]] = {}
+        self._lists: dict[str, list[Any]] = {}
 
     def add(self, delta: dict[str, Any]) -> None:
         """Take in everything a delta says."""
@@ -39,7 +40,9 @@ class Fold:
 
     def build(self) -> dict[str, Any]:
         """The object as it stands."""
-        data = self._data | {name: "".join(pieces) for name, pieces in self._pieces.items()}
+        data = dict(self._data)
+        data |= {name: [*own] for name, own in self._lists.items() if data[name] is own}
+        data |= {name: "".join(pieces) for name, pieces in self._pieces.items()}
         text = data.pop(UNREADABLE_INPUT, "")
         if isinstance(text, str) and text.strip():
             try:
@@ -58,5 +61,8 @@ class Fold:
             self._data[name] = value
 
     def _extend(self, name: str, values: list[Any]) -> None:
+        """Grow a list of our own: the one that came belongs to the wire's value."""
         held = self._data.get(name)
-        self._data[name] = [*held, *values] if isinstance(held, list) else values
+        if name not in self._lists or self._lists[name] is not held:
+            self._data[name] = self._lists[name] = [*held] if isinstance(held, list) else []
+        self._lists[name] += values

@@ -7,6 +7,7 @@ the wire follow from the history alone, from its beginning on, so a longer histo
 from __future__ import annotations
 
 import re
+from collections import deque
 from hashlib import blake2b
 
 __all__ = ["ToolIds"]
@@ -20,17 +21,19 @@ class ToolIds:
 
     def __init__(self) -> None:
         self._used: set[str] = set()
-        self._waiting: dict[str, list[str]] = {}
+        self._times: dict[str, int] = {}
+        self._waiting: dict[str, deque[str]] = {}
 
     def of_call(self, call_id: str) -> str:
         """The wire's id for a call, in the order of the history."""
         clean = wire = _clean(call_id)
-        again = 1
+        times = self._times.get(clean, 1)
         while wire in self._used:
-            again += 1
-            wire = f"{clean}_{again}"
+            times += 1
+            wire = f"{clean}_{times}"
+        self._times[clean] = times
         self._used.add(wire)
-        self._waiting.setdefault(call_id, []).append(wire)
+        self._waiting.setdefault(call_id, deque()).append(wire)
         return wire
 
     def of_result(self, call_id: str) -> str:
@@ -38,7 +41,7 @@ class ToolIds:
         waiting = self._waiting.get(call_id)
         if not waiting:
             return _clean(call_id)
-        return waiting.pop(0) if len(waiting) > 1 else waiting[0]
+        return waiting.popleft() if len(waiting) > 1 else waiting[0]
 
     def next_turn(self) -> None:
         """Calls of earlier answers wait no longer: their results have come or never will."""

@@ -84,22 +84,22 @@ class History:
     def _append(self, role: str, content: list[dict[str, Any]]) -> None:
         if not content:
             return
-        if role == "user":
+        if self.messages and self.messages[-1]["role"] != role:
             self._settle()
         if self.messages and self.messages[-1]["role"] == role:
             self.messages[-1]["content"] += content
         else:
             self.messages.append({"role": role, "content": content})
-        if role == "user":
-            # Results must come before anything else the user says.
-            self.messages[-1]["content"].sort(key=_is_no_result)
 
     def _settle(self) -> None:
-        """Finish the last answer: "The final block in an assistant message cannot be `thinking`"
-        (tailcallhq/forgecode#2107)."""
-        if not self.messages or self.messages[-1]["role"] != "assistant":
+        """Finish the last message: "The final block in an assistant message cannot be `thinking`"
+        (tailcallhq/forgecode#2107), and results come before anything else the user says."""
+        if not self.messages:
             return
         content = self.messages[-1]["content"]
+        if self.messages[-1]["role"] == "user":
+            content.sort(key=_is_no_result)
+            return
         while content and content[-1].get("type") in _THOUGHTS:
             content.pop()
             self._left["trailing"] += 1

@@ -24,11 +24,11 @@ from mull.neutral.blocks import (
 )
 from mull.neutral.messages import Message
 from mull.neutral.request import Note
+from mull.neutral.thinking import UNSIGNED_CALL
 
 __all__ = ["PLACEHOLDER", "ContentWriter"]
 
-PLACEHOLDER = "skip_thought_signature_validator"
-"""Google's own word for "this call was not yours": ai.google.dev thought signatures, questions."""
+PLACEHOLDER = UNSIGNED_CALL
 SOURCE_FIELD = "thought"
 """The field that thoughts come in here; details of any other are not keys of a part."""
 _SUMMARIES = "unsigned thoughts left out: the request asks for no thinking"
@@ -49,7 +49,7 @@ class ContentWriter:
         self._needs_signatures = needs_signatures
         self._thinks = thinks
         self._calls: dict[str, ToolCallBlock] = {}
-        self._placeholders = 0
+        self._unsigned = 0
         self._left_out: dict[str, int] = {}
 
     def write(self, messages: Iterable[Message]) -> None:
@@ -67,8 +67,8 @@ class ContentWriter:
             Note("history", f"{count} {what}", warning=what != _SUMMARIES)
             for what, count in self._left_out.items()
         ]
-        if self._placeholders:
-            text = f"{self._placeholders} unsigned tool calls sent with {PLACEHOLDER} as signature"
+        if self._unsigned:
+            text = f"{self._unsigned} unsigned tool calls sent with {UNSIGNED_CALL} as signature"
             notes.append(Note("history", text))
         if self.contents and self.contents[-1]["role"] == "model":
             text = "The request ends with the model's own words; newer models refuse that"
@@ -91,8 +91,8 @@ class ContentWriter:
         for block in message.blocks:
             new = self._parts(block)
             if block is missing:
-                new[0]["thoughtSignature"] = PLACEHOLDER
-                self._placeholders += 1
+                new[0]["thoughtSignature"] = UNSIGNED_CALL
+                self._unsigned += 1
             parts += new
         return parts
 

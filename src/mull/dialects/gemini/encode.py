@@ -13,14 +13,14 @@ from mull.dialects.body import dump, merge
 from mull.dialects.gemini.contents import ContentWriter
 from mull.neutral.blocks import TextBlock
 from mull.neutral.messages import Message
-from mull.neutral.request import Note, Request, Tool, ToolChoice, WireRequest
+from mull.neutral.request import NamedTool, Note, Request, Tool, ToolChoice, WireRequest
 from mull.neutral.target import Target
 from mull.neutral.thinking import write_thinking
 
 __all__ = ["encode_request"]
 
 _PATH = "/models/{model}:{method}"
-_MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY", "any": "ANY"}
+_MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 
 
 def encode_request(request: Request, target: Target) -> WireRequest:
@@ -28,7 +28,7 @@ def encode_request(request: Request, target: Target) -> WireRequest:
     plan = request.thinking
     writer = ContentWriter(
         needs_signatures=target.compat.thinking_writer == "gemini-level",
-        thinks=plan.state != "off",
+        thinks=plan.thinks,
     )
     system, messages = _split_system(request)
     writer.write(messages)
@@ -41,7 +41,7 @@ def encode_request(request: Request, target: Target) -> WireRequest:
     if request.tool_choice is not None:
         merge(body, _choose(request.tool_choice, request.tools, notes))
     merge(body, _generation(request), write_thinking(plan))
-    if request.keep_thinking and plan.state in ("default", "on"):
+    if request.keep_thinking and plan.thinks:
         merge(body, target.compat.keep_thinking)
     merge(body, target.compat.extra_body)
     return WireRequest(
@@ -82,26 +82,14 @@ def _declare(tool: Tool) -> dict[str, Any]:
 
 
 def _choose(choice: ToolChoice, tools: Sequence[Tool], notes: list[Note]) -> dict[str, Any]:
-    """`toolConfig`; a choice by name may be spelled as any of the APIs spell it."""
     if not tools:
         if choice != "none":
             notes.append(Note("toolChoice", "not sent: the request has no tools"))
         return {}
-    if isinstance(choice, str):
-        return _calling({"mode": _MODES[choice]})
-    if "mode" in choice:
-        return _calling(choice)
-    inner = choice.get("function")
-    name = choice.get("name") or (inner.get("name") if isinstance(inner, dict) else None)
-    if name:
-        return _calling({"mode": "ANY", "allowedFunctionNames": [name]})
-    if (mode := _MODES.get(str(choice.get("type")))) is not None:
-        return _calling({"mode": mode})
-    notes.append(Note("toolChoice", f"not sent: {choice} names no tool", warning=True))
-    return {}
-
-
-def _calling(config: dict[str, Any]) -> dict[str, Any]:
+    if isinstance(choice, NamedTool):
+        config = {"mode": "ANY", "allowedFunctionNames": [choice.name]}
+    else:
+        config = {"mode": _MODES[choice]}
     return {"toolConfig": {"functionCallingConfig": config}}
 
 

@@ -17,17 +17,20 @@ __all__ = ["Calls"]
 
 _ENVELOPE = frozenset({"index", "id", "type", "function"})
 _FUNCTION = frozenset({"name", "arguments"})
+_CLOSED_BY = {"{": "}", "[": "]"}
 _encode = msgspec.json.Encoder().encode
 
 
 class _Call:
-    __slots__ = ("bare_text", "id", "key", "name")
+    """`bare` holds the arguments that came without id and index, in pieces."""
+
+    __slots__ = ("bare", "id", "key", "name")
 
     def __init__(self, key: int) -> None:
         self.key = key
         self.id: str | None = None
         self.name: str | None = None
-        self.bare_text = ""
+        self.bare: list[str] = []
 
 
 class Calls:
@@ -103,8 +106,8 @@ class Calls:
             call.id = new_id
             self._by_id[new_id] = call
         call.name = call.name or new_name
-        if id_ is None and index is None:
-            call.bare_text += arguments
+        if arguments and id_ is None and index is None:
+            call.bare.append(arguments)
         extra = _extra(piece, function)
         if is_new or arguments or new_id or new_name or extra:
             out.append(ToolCallDelta(call.key, new_id, new_name, arguments, None, extra))
@@ -115,6 +118,8 @@ class Calls:
         at_index = None if index is None else self._by_index.get(index)
         if id_ is not None:
             known = self._by_id.get(id_)
+            if known is not None and self._is_namesake(known, index, name, touched):
+                return self._new()
             if known is None and at_index is not None and at_index.id is None:
                 known = at_index
             return known or self._new()
@@ -126,6 +131,15 @@ class Calls:
             return self._new()
         return self._open
 
+    def _is_namesake(
+        self, known: _Call, index: int | None, name: str | None, touched: set[int]
+    ) -> bool:
+        """Whether a call only shares its id with a known one: it opens anew beside it."""
+        if known.key in touched:
+            return True
+        elsewhere = index is not None and self._by_index.get(index) is not known
+        return elsewhere and name is not None and known.name is not None
+
     def _is_another(self, name: str, index: int | None, touched: set[int]) -> bool:
         """Whether a name without id at a place not seen before opens a call, or belongs to the
         open one, which may lack a name or have its own repeated."""
@@ -134,7 +148,7 @@ class Calls:
             return held is None
         if index is not None or held.name != name:
             return True
-        return held.key in touched or _is_complete(held.bare_text)
+        return held.key in touched or _is_complete(held.bare)
 
     def _new(self) -> _Call:
         call = _Call(len(self._calls))
@@ -153,9 +167,15 @@ def _arguments(value: Any) -> str:
     return "" if value is None else _encode(value).decode()
 
 
-def _is_complete(text: str) -> bool:
+def _is_complete(pieces: list[str]) -> bool:
+    if not pieces:
+        return False
+    closing, last = _CLOSED_BY.get(pieces[0][0]), pieces[-1][-1]
+    if closing is not None and last != closing and not last.isspace():
+        # Asked for every piece that repeats the name, so seldom worth reading them all.
+        return False
     try:
-        msgspec.json.decode(text)
+        msgspec.json.decode("".join(pieces))
     except msgspec.DecodeError:
         return False
     return True

@@ -11,7 +11,7 @@ from typing import Any
 from mull.dialects.body import dump, merge
 from mull.dialects.openai_chat.messages import MessageList
 from mull.dialects.openai_chat.reasoning import ReasoningRule
-from mull.neutral.request import Note, Request, Tool, ToolChoice, WireRequest
+from mull.neutral.request import NamedTool, Note, Request, Tool, ToolChoice, WireRequest
 from mull.neutral.target import Compat, Target
 from mull.neutral.thinking import write_thinking
 
@@ -23,7 +23,7 @@ PATH = "/chat/completions"
 def encode_request(request: Request, target: Target) -> WireRequest:
     """The request as the target's endpoint takes it, without any key."""
     compat = target.compat
-    thinks = request.thinking.state in ("default", "on")
+    thinks = request.thinking.thinks
     notes: list[Note] = []
     stream = request.stream
     if compat.thinking_needs_stream and thinks and not stream:
@@ -43,7 +43,7 @@ def encode_request(request: Request, target: Target) -> WireRequest:
     merge(body, write_thinking(request.thinking), keep, compat.extra_body)
     accept = "text/event-stream" if stream else "application/json"
     return WireRequest(
-        path=compat.path or PATH,
+        path=PATH if compat.path is None else compat.path,
         body=dump(body),
         headers={"content-type": "application/json", "accept": accept},
         notes=(*notes, *history.notes()),
@@ -74,9 +74,6 @@ def _tool(tool: Tool) -> dict[str, Any]:
 
 
 def _tool_choice(choice: ToolChoice) -> Any:
-    """A named tool in this API's shape; a shape of its own passes as it is."""
-    if isinstance(choice, dict) and "function" not in choice:
-        name = choice.get("name")
-        if isinstance(name, str):
-            return {"type": "function", "function": {"name": name}}
+    if isinstance(choice, NamedTool):
+        return {"type": "function", "function": {"name": choice.name}}
     return choice

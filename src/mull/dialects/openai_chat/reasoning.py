@@ -31,7 +31,7 @@ class ReasoningRule:
     def __init__(self, request: Request, compat: Compat) -> None:
         self.only = request.reasoning_field
         self.compat = compat
-        self._thinks = request.thinking.state != "off"
+        self._thinks = request.thinking.thinks
         self._first = next(iter(compat.reasoning_in), "reasoning_content")
 
     def place_of(self, block: ThinkingBlock) -> str | None:

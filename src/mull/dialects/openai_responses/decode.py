@@ -35,6 +35,8 @@ class ChunkInterpreter:
         self._said = self._by_id[Said]
         self._by_index: dict[int, Item] = {}
         self._heard: dict[int, _Act | None] | None = {}
+        self._number: int | None = None
+        self._delta: Any = None
         self._id: str | None = None
         self._started = self._ended = False
         self._acts: dict[str, _Act] = {
@@ -75,8 +77,11 @@ class ChunkInterpreter:
         if type(number) is int and self._heard is not None:
             if number not in self._heard:
                 self._heard[number] = act
+            elif number == self._number and value.get("delta") != self._delta:
+                self._heard = None  # one number for different deltas: the numbers mean nothing
             elif self._is_replay(number, act, value):
                 return []
+            self._number, self._delta = number, value.get("delta")
         return act(value) if act is not None else self._unknown(value)
 
     def whole(self, value: Any) -> list[Event]:

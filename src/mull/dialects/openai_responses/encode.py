@@ -10,7 +10,7 @@ from typing import Any
 
 from mull.dialects.body import dump, merge
 from mull.dialects.openai_responses.messages import InputItems
-from mull.neutral.request import Note, Request, Tool, ToolChoice, WireRequest
+from mull.neutral.request import NamedTool, Note, Request, Tool, ToolChoice, WireRequest
 from mull.neutral.target import Target
 from mull.neutral.thinking import write_thinking
 
@@ -42,11 +42,11 @@ def encode_request(request: Request, target: Target) -> WireRequest:
         body["temperature"] = request.temperature
     notes = [*written.notes, *_limit(body, request, target)]
     merge(body, write_thinking(request.thinking))
-    if request.keep_thinking and request.thinking.state in ("on", "default"):
+    if request.keep_thinking and request.thinking.thinks:
         merge(body, target.compat.keep_thinking)
     merge(body, target.compat.extra_body)
     return WireRequest(
-        path=target.compat.path or PATH,
+        path=PATH if target.compat.path is None else target.compat.path,
         body=dump(body),
         headers={
             "content-type": "application/json",
@@ -84,11 +84,6 @@ def _tool(tool: Tool) -> dict[str, Any]:
 
 
 def _tool_choice(choice: ToolChoice) -> Any:
-    """A named tool in this API's shape; a shape of its own passes as it is."""
-    if not isinstance(choice, dict):
-        return choice
-    function = choice.get("function")
-    name = function.get("name") if isinstance(function, dict) else choice.get("name")
-    if isinstance(name, str) and choice.get("type", "function") in ("function", "tool"):
-        return {"type": "function", "name": name}
+    if isinstance(choice, NamedTool):
+        return {"type": "function", "name": choice.name}
     return choice
