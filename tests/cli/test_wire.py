@@ -150,6 +150,47 @@ def test_decode_prints_the_message_whatever_the_cuts(run, chunk):
     }
 
 
+def test_what_decode_prints_can_be_given_to_encode(run):
+    _, out, _ = run("decode", "-m", "moonshotai/kimi-k2.5", "-", stdin=STREAM)
+    talk = {"messages": [*TALK["messages"][:1], json.loads(out), TALK["messages"][0]]}
+    sent = encode(run, "-m", "moonshotai/kimi-k2.5", talk=talk)["body"]["messages"][1]
+    assert (sent["content"], sent["reasoning_content"]) == ("yes", "hé")
+
+
+def test_nothing_is_left_out_because_it_is_empty(run):
+    stream = (
+        b'data: {"choices":[{"delta":{"reasoning_content":"","tool_calls":[{"index":0,"id":"a",'
+        b'"function":{"name":"f","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}\n\n'
+    )
+    _, out, _ = run("decode", "-m", "moonshotai/kimi-k2.5", "-", stdin=stream)
+    shown = json.loads(out)
+    assert shown["usage"] is None
+    assert shown["blocks"] == [
+        {"type": "thinking", "thought": "", "sourceField": "reasoning_content"},
+        {"type": "tool_call", "id": "a", "name": "f", "input": {}},
+    ]
+
+
+def test_a_profiles_parameters_reach_the_body(run, capsys):
+    main(
+        [
+            "profile",
+            "save",
+            "warm",
+            "--temperature",
+            "0.5",
+            "--max-tokens",
+            "99",
+            "-m",
+            "openai/gpt-4o",
+        ]
+    )
+    capsys.readouterr()
+    plain = {"messages": TALK["messages"][:1]}
+    body = encode(run, "--profile", "warm", talk=plain)["body"]
+    assert (body["temperature"], body["max_output_tokens"]) == (0.5, 99)
+
+
 def test_decode_tells_what_went_wrong_and_keeps_the_rest(run):
     broken = STREAM[: STREAM.index(b"data: [DONE]") - 120]
     _, out, _ = run("decode", "-m", "deepseek/deepseek-v4-pro", stdin=broken)
@@ -177,6 +218,13 @@ def test_decode_tells_what_went_wrong_and_keeps_the_rest(run):
             "there is no dialect 'latin'",
         ),
         (["decode", "-m", "gpt-5", "--chunk", "0"], b"", "--chunk cannot be 0"),
+        (["encode", "-m", "gpt-5", "--max-tokens", "0"], b"", "--max-tokens cannot be 0: use a"),
+        (["encode", "-m", "gpt-5", "--max-tokens", "-5"], b"", "--max-tokens cannot be -5: use a"),
+        (
+            ["encode", "-m", "gpt-5"],
+            b'{"messages":[],"maxTokens":0}',
+            "not a conversation: expected `int` >= 1 - at `$.maxTokens`",
+        ),
         (
             ["encode", "-m", "anthropic/claude-haiku-4-5/90000"],
             b'{"messages":[]}',
@@ -189,6 +237,42 @@ def test_bad_input_is_one_clear_line(run, words, stdin, said):
     assert (status, out) == (2, "")
     assert err.startswith(f"mull: {said}")
     assert err.count("\n") <= 2
+
+
+@pytest.mark.parametrize(
+    "choice",
+    ["any", {"type": "function", "function": {"name": "read"}}, {"name": 1}, {}, ["read"]],
+)
+def test_a_tool_choice_is_a_word_or_a_name_and_nothing_else(run, choice):
+    talk = json.dumps({**TALK, "toolChoice": choice}).encode()
+    status, out, err = run("encode", "-m", "gpt-5", stdin=talk)
+    assert (status, out) == (2, "")
+    assert err == (
+        'mull: not a conversation: toolChoice is "auto", "none", "required" or {"name": TOOL}\n'
+    )
+
+
+def test_a_tool_chosen_by_name_is_said_in_the_words_of_each_dialect(run):
+    talk = {**TALK, "messages": TALK["messages"][:1], "toolChoice": {"name": "read"}}
+    shown = encode(run, "-m", "openai/gpt-5", talk=talk)
+    assert shown["body"]["tool_choice"] == {"type": "function", "name": "read"}
+    shown = encode(run, "-m", "google/gemini-2.5-pro", talk=talk)
+    assert shown["body"]["toolConfig"] == {
+        "functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["read"]}
+    }
+
+
+def test_headers_of_ones_own_are_shown_without_their_values(run, tmp_path):
+    config = tmp_path / "mine.toml"
+    config.write_text(
+        "[providers.moonshotai.headers]\n"
+        '"X-Title" = "canary one"\n"Authorization" = "canary ${TWO}"\n'
+    )
+    shown = encode(run, "-m", "moonshotai/kimi-k2-thinking", "--config", str(config))
+    assert shown["headers"]["x-title"] == shown["headers"]["authorization"] == "***"
+    assert "canary" not in json.dumps(shown)
+    shown = encode(run, "-m", "openai/gpt-5", "--config", str(config))
+    assert "x-title" not in shown["headers"]
 
 
 def test_no_key_is_shown(run, monkeypatch):

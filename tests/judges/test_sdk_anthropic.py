@@ -31,7 +31,7 @@ from conversations import messages
 from mull.dialects.registry import encode_request
 from mull.neutral.blocks import OpaqueBlock, ToolResultBlock
 from mull.neutral.messages import Message, user
-from mull.neutral.request import Request, Tool
+from mull.neutral.request import NamedTool, Request, Tool
 from mull.neutral.thinking import ThinkingPlan
 
 sdk = pytest.importorskip("anthropic")
@@ -169,7 +169,7 @@ plans = st.sampled_from(
 )
 targets = st.sampled_from([HERE, claude(cost={"cache_write": 1})])
 tools = st.sampled_from([(), (Tool("tide", "High water."), Tool("low", parameters={"a": 1}))])
-choices = st.sampled_from([None, "auto", "none", "required", {"name": "tide"}])
+choices = st.sampled_from([None, "auto", "none", "required", NamedTool("tide")])
 
 
 def turn(number: int, answer: Message) -> list[Message]:

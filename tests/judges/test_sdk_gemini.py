@@ -35,7 +35,7 @@ from mull.neutral.blocks import (
     ToolResultBlock,
 )
 from mull.neutral.messages import Message, assistant, user
-from mull.neutral.request import Tool
+from mull.neutral.request import NamedTool, Tool
 from mull.neutral.thinking import ThinkingPlan
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -114,7 +114,7 @@ schema = {
     "$defs": {"p": {"type": "object", "additionalProperties": False}},
 }
 tool_lists = st.sampled_from([(), (Tool("read", "Reads.", schema), Tool("now"))])
-choices = st.sampled_from([None, "auto", "none", "required", {"name": "read"}])
+choices = st.sampled_from([None, "auto", "none", "required", NamedTool("read")])
 
 
 def standard(value):

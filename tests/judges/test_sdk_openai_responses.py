@@ -14,7 +14,7 @@ from conversations import json_objects, names, target, texts
 from mull.dialects.registry import encode_request
 from mull.neutral.blocks import TextBlock, ToolResultBlock
 from mull.neutral.messages import Message, user
-from mull.neutral.request import Request, Tool
+from mull.neutral.request import NamedTool, Request, Tool
 from mull.neutral.thinking import ThinkingPlan
 from openai_responses_wire import STREAMS, TARGET, Renderer, decode, pieces, response
 
@@ -89,7 +89,7 @@ tools = st.builds(Tool, names, texts, json_objects)
     history=histories(),
     plan=plans,
     offered=st.lists(tools, max_size=2),
-    choice=st.sampled_from([None, "auto", "none", "required", {"name": "look"}]),
+    choice=st.sampled_from([None, "auto", "none", "required", NamedTool("look")]),
     limit=st.none() | st.integers(1, 100_000),
     temperature=st.none() | st.floats(0, 2),
     developer=st.booleans(),

@@ -11,7 +11,7 @@ from healing import prepared, said
 from mull.dialects.registry import encode_request
 from mull.history.log import Log
 from mull.neutral.messages import messages_to_json
-from mull.neutral.request import RequestOptions, Tool
+from mull.neutral.request import NamedTool, RequestOptions, Tool
 from mull.neutral.thinking import LADDER, WRITERS
 from mull.policy.heal import Refusal, explain, heal, leave_out_refused
 from mull.policy.heal_causes import CAUSES
@@ -102,7 +102,7 @@ def requests(draw):
     wishes |= {"effort": level} if level else {}
     options = RequestOptions(
         tools=draw(st.sampled_from([(), (Tool("look"),)])),
-        tool_choice=draw(st.sampled_from([None, "auto", "required", {"name": "look"}])),
+        tool_choice=draw(st.sampled_from([None, "auto", "required", NamedTool("look")])),
         temperature=draw(st.sampled_from([None, 0.2])),
         max_tokens=draw(st.sampled_from([None, 500, 4_000])),
         stream=draw(st.booleans()),

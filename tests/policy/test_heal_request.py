@@ -9,6 +9,7 @@ from healing import body, mended, open_turn, plain_turn, prepared
 from mull.dialects.registry import encode_request
 from mull.neutral.blocks import TextBlock, ThinkingBlock
 from mull.neutral.messages import assistant, user
+from mull.neutral.request import NamedTool
 from mull.policy.heal import Refusal, explain, heal
 from mull.policy.heal_causes import CAUSES
 from mull.policy.lessons import Lessons, apply_lessons
@@ -121,10 +122,10 @@ FORCE = [
 @pytest.mark.parametrize("text", FORCE)
 def test_a_forced_tool_is_kept_and_thinking_stops(text):
     kimi = target("thinking-type", options=[TOGGLE])
-    for choice in ("required", FORCED):
+    for choice, sent in (("required", "required"), (NamedTool("look"), FORCED)):
         repaired = mended(prepared(kimi, ASK, tool_choice=choice), text)
         assert body(repaired)["thinking"] == {"type": "disabled"}
-        assert body(repaired)["tool_choice"] == choice
+        assert body(repaired)["tool_choice"] == sent
         assert repaired.learn is None
 
 

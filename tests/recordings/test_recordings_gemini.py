@@ -22,7 +22,6 @@ import pytest
 
 from conversations import snapshot, target
 from gemini_wire import cut, decode
-from mull.dialects.gemini.contents import PLACEHOLDER
 from mull.dialects.registry import encode_request
 from mull.history.log import Log
 from mull.neutral.blocks import (
@@ -34,6 +33,7 @@ from mull.neutral.blocks import (
 )
 from mull.neutral.messages import Message, assistant, user
 from mull.neutral.request import RequestOptions, Tool
+from mull.neutral.thinking import UNSIGNED_CALL
 from mull.policy.prepare import prepare
 from recordings import bodies, chunk_streams, exchanges, need_recordings
 
@@ -245,7 +245,7 @@ def test_a_call_of_another_model_gets_the_placeholder():
     _, body = encode(history, exchange, to)
     name = recorded["name"]
     assert body["contents"][1]["parts"] == [
-        {"functionCall": {"name": name, "args": {}}, "thoughtSignature": PLACEHOLDER}
+        {"functionCall": {"name": name, "args": {}}, "thoughtSignature": UNSIGNED_CALL}
     ]
     assert body["contents"][2]["parts"] == [
         {"functionResponse": {"name": name, "response": {"result": "Mexico"}}}

@@ -7,6 +7,7 @@ conversation; what it cost is told at the end.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from typing import NamedTuple
 
@@ -84,6 +85,10 @@ async def _tool_round(talk: Conversation) -> tuple[bool | None, str]:
     called = any(message.tool_calls for message in result.messages)
     if not called:
         return None, "cannot be told: the model called no tool"
+    if not any(message.thinking for message in result.messages if message.tool_calls):
+        return None, "cannot be told: no thought came before the call"
+    if healed := next((note.text for note in result.notes if note.about == "healed"), None):
+        return False, f"refused: {healed}"
     if result.status != "complete":
         return False, f"the second request ended as {result.status}"
     right = "and the number is right" if "7391" in result.text else "but the number is wrong"
@@ -91,14 +96,15 @@ async def _tool_round(talk: Conversation) -> tuple[bool | None, str]:
 
 
 async def _remembers(talk: Conversation) -> tuple[bool | None, str]:
-    await talk.ask_async(
+    first = await talk.ask_async(
         "Think of two different four-digit numbers, silently. Tell me only the first one."
     )
     thought = "".join(block.thought for m in talk.messages for block in m.thinking)
     if not thought.strip():
         return None, "cannot be told: no readable thought came"
     result = await talk.ask_async("Now tell me the second number. Answer with the number alone.")
-    digits = "".join(character for character in result.text if character.isdigit())
-    if digits and digits in thought:
-        return True, f"yes: {digits} is in its first thought"
-    return False, f"no: it says {result.text.strip()[:60]!r}, which its first thought does not hold"
+    for number in re.findall(r"\d{4,}", result.text):
+        if number in thought and number not in first.text:
+            return True, f"yes: {number} is in its first thought"
+    said = result.text.strip()[:60]
+    return False, f"no: it says {said!r}, which is not what its first thought kept back"

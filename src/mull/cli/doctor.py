@@ -78,7 +78,8 @@ def _look_at(engine: Engine, target: Target, base_url: str | None) -> bool:
         return False
     key = "a key is found" if way.key else "no key"
     needed = "" if way.key or missing_key(target, way) is None else ", and none may be needed"
-    print(f"  ✓ {way.base_url}, {target.dialect}, {key}{needed}")
+    where = way.base_url or "starts on this machine when it is asked"
+    print(f"  ✓ {where}, {target.dialect}, {key}{needed}")
     return True
 
 

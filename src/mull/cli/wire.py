@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -28,6 +28,8 @@ from mull.policy.prepare import prepare
 from mull.tokenizers import counter_for
 
 __all__ = ["arguments", "run"]
+
+_Number = TypeVar("_Number", int, float)
 
 _ENCODE = """\
 Reads a conversation as JSON and prints the request that would be sent:
@@ -63,10 +65,35 @@ examples:
 """
 
 
+_EMPTY: dict[str, Any] = {
+    "role": "assistant",
+    "status": None,
+    "stopReason": None,
+    "origin": None,
+    "blocks": [],
+    "usage": None,
+}
+_NEVER_LEFT_OUT: dict[str, dict[str, Any]] = {
+    "thinking": {"thought": ""},
+    "tool_call": {"input": {}},
+}
+
+
+class _Said(Message, frozen=True):
+    """A message, also as `mull wire decode` prints it."""
+
+    warnings: list[Any] = []
+    error: Any = None
+
+    def plain(self) -> Message:
+        """The message alone."""
+        return Message(**{name: getattr(self, name) for name in Message.__struct_fields__})
+
+
 class _Talk(Value, frozen=True):
     """The conversation file."""
 
-    messages: tuple[Message, ...]
+    messages: tuple[_Said, ...]
     system: str = ""
     tools: tuple[Tool, ...] = ()
     tool_choice: ToolChoice | None = None
@@ -134,13 +161,14 @@ def _encode(options: Namespace, ready: setup.Setup, target: Target) -> dict[str,
         system=talk.system,
         tools=talk.tools,
         tool_choice=talk.tool_choice,
-        temperature=talk.temperature,
-        max_tokens=talk.max_tokens if options.max_tokens is None else options.max_tokens,
+        temperature=_first(talk.temperature, ready.parameters.temperature),
+        max_tokens=_first(options.max_tokens, talk.max_tokens, ready.parameters.max_tokens),
         stream=not options.no_stream,
     )
     snapshot = ready.snapshot_for(target)
     counter = counter_for(target)
-    prepared = prepare(Log(talk.messages), snapshot, target, conversation, counter=counter)
+    log = Log(said.plain() for said in talk.messages)
+    prepared = prepare(log, snapshot, target, conversation, counter=counter)
     wire = encode_request(prepared.request, target)
     return {
         "method": wire.method,
@@ -163,10 +191,21 @@ def _decode(options: Namespace, ready: setup.Setup, target: Target) -> dict[str,
         assembler.add(event)
         if isinstance(event, Failed):
             error = {"code": event.code, "text": event.text}
-    shown: dict[str, Any] = msgspec.to_builtins(assembler.message())
-    shown["warnings"] = [{"code": w.code, "text": w.text} for w in assembler.warnings]
-    shown["error"] = error
-    return shown
+    warnings = [{"code": w.code, "text": w.text} for w in assembler.warnings]
+    return {**_shown(assembler.message()), "warnings": warnings, "error": error}
+
+
+def _shown(message: Message) -> dict[str, Any]:
+    """The message with everything said outright that its JSON may leave out."""
+    told: dict[str, Any] = msgspec.to_builtins(message)
+    for block in told.get("blocks", ()):
+        for key, value in _NEVER_LEFT_OUT.get(block["type"], {}).items():
+            block.setdefault(key, value)
+    return {**_EMPTY, **told}
+
+
+def _first(*given: _Number | None) -> _Number | None:
+    return next((value for value in given if value is not None), None)
 
 
 def _own_headers(ready: setup.Setup, target: Target) -> dict[str, str]:
@@ -190,7 +229,7 @@ def _read(name: str) -> bytes:
 def _read_talk(data: bytes) -> _Talk:
     try:
         return msgspec.json.decode(data, type=_Talk)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         text = str(error)
         if "`$.toolChoice" in text:
             text = 'toolChoice is "auto", "none", "required" or {"name": TOOL}'

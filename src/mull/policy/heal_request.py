@@ -96,7 +96,7 @@ def no_encrypted_reasoning(case: Case, found: re.Match[str]) -> Change | None:
         return no_thinking_parameter(case, found)
     lesson = Lesson(compat={"thinkingWriter": "none"}, facts={"reasoning": False})
     text = "no reasoning asked for: the model has none to give"
-    return case.plans(text, ThinkingPlan("absent"), lesson)
+    return case.plans(text, ThinkingPlan("absent", thinks=False), lesson)
 
 
 def drop_parameter(case: Case, found: re.Match[str]) -> Change | None:

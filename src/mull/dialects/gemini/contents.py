@@ -26,9 +26,8 @@ from mull.neutral.messages import Message
 from mull.neutral.request import Note
 from mull.neutral.thinking import UNSIGNED_CALL
 
-__all__ = ["PLACEHOLDER", "ContentWriter"]
+__all__ = ["ContentWriter"]
 
-PLACEHOLDER = UNSIGNED_CALL
 SOURCE_FIELD = "thought"
 """The field that thoughts come in here; details of any other are not keys of a part."""
 _SUMMARIES = "unsigned thoughts left out: the request asks for no thinking"
