@@ -60,7 +60,7 @@ def test_the_numbers_that_are_documented():
     assert (IDLE, IDLE_SPARSE, IDLE_OUT_OF_SIGHT) == (120, 300, 600)
 
 
-def test_two_hundred_deltas_do_not_trip_it_and_silence_does():
+def test_c07_two_hundred_deltas_do_not_trip_it_and_silence_does():
     patience, now = Patience(120, None, 0.0), 0.0
     for _ in range(200):
         patience.since = now
