@@ -23,6 +23,9 @@ PAPERS = [
     *DOCUMENTS,
     ROOT / "docs/architecture.md",
     ROOT / "docs/decisions.md",
+    ROOT / "docs/library.md",
+    ROOT / "docs/configuration.md",
+    ROOT / "docs/stream-json.md",
     ROOT / "CONTRIBUTING.md",
 ]
 STATUSES = {"here", "in part", "not yet", "no"}
@@ -165,6 +168,15 @@ def test_the_messages_in_the_architecture_are_what_the_code_writes():
     assert shown
     for block in shown:
         assert json.loads(message_to_json(message_from_json(block))) == json.loads(block)
+
+
+def test_the_architecture_names_every_module():
+    text = (ROOT / "docs/architecture.md").read_text()
+    package = ROOT / "src/mull"
+    files = {path.relative_to(package).as_posix() for path in package.glob("*/**/*.py")}
+    of_a_dialect = {name for name in files if name.endswith(("/encode.py", "/decode.py"))}
+    wanted = {name for name in files - of_a_dialect if not name.endswith("__init__.py")}
+    assert {name for name in wanted if f"`{name}`" not in text} == set()
 
 
 def test_the_architecture_names_every_compat_key_and_every_writer():

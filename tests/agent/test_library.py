@@ -208,6 +208,28 @@ def test_without_tools_calls_are_left_to_the_caller(serve):
     assert len(server.requests) == 1
 
 
+def test_two_event_loops_and_the_blocking_names_share_an_engine(serve):
+    server = serve(*[answer("x") for _ in range(4)])
+    assert asyncio.run(ask_async("q", **at(server))).text == "x"
+    assert asyncio.run(ask_async("q", **at(server))).text == "x"
+    with Conversation(**at(server)) as talk:
+        assert talk.ask("q").text == "x"
+
+    async def own():
+        async with Conversation(**at(server)) as mine:
+            return (await mine.ask_async("q")).text
+
+    assert asyncio.run(own()) == "x"
+
+
+def test_a_stream_that_is_left_closes_its_socket(serve):
+    server = serve(Reply.events(chunk({"content": "par"}), STALL))
+    with stream("q", **at(server)) as going:
+        for _ in going:
+            break
+    assert server.requests[0].wait_left()
+
+
 def test_leaving_early_closes_the_socket_and_keeps_what_came(serve):
     gate = Gate()
     server = serve(

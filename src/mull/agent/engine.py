@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
@@ -44,7 +45,9 @@ class Engine:
         self.setup = setup or load_setup()
         self.keys = Keys(data_dir(), os.environ)
         self._lessons: Lessons | None = None
-        self._transport: Transport | None = None
+        self._transports: WeakKeyDictionary[asyncio.AbstractEventLoop, Transport] = (
+            WeakKeyDictionary()
+        )
         self._sessions: Sessions | None = None
 
     @property
@@ -170,16 +173,19 @@ class Engine:
         return self._sessions.enter(way)
 
     def _connection(self) -> Transport:
-        if self._transport is None:
+        """The connections of this event loop: a socket cannot be used from another."""
+        loop = asyncio.get_running_loop()
+        transport = self._transports.get(loop)
+        if transport is None:
             from mull.client.http import Transport
 
-            self._transport = Transport()
-        return self._transport
+            transport = self._transports[loop] = Transport()
+        return transport
 
     async def close(self) -> None:
-        """Close the connections."""
-        if self._transport is not None:
-            transport, self._transport = self._transport, None
+        """Close the connections of this event loop."""
+        transport = self._transports.pop(asyncio.get_running_loop(), None)
+        if transport is not None:
             await transport.close()
 
 

@@ -7,9 +7,17 @@ config file, profile, environment, then what is given here.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+)
+from contextlib import aclosing
 from functools import cache
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from mull.agent.engine import Engine
@@ -35,9 +43,20 @@ __all__ = ["AsyncStream", "Conversation", "Stream", "ask", "ask_async", "stream"
 class AsyncStream:
     """The events of a turn as they happen; `result` is there at any time, whole at the end."""
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: Turn, *, after: Callable[[], Awaitable[None]] | None = None) -> None:
         self._turn = turn
-        self._events = run_turn(turn)
+        self._events = self._run(after)
+
+    async def _run(
+        self, after: Callable[[], Awaitable[None]] | None
+    ) -> AsyncGenerator[Event, None]:
+        try:
+            async with aclosing(run_turn(self._turn)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            if after is not None:
+                await after()
 
     def __aiter__(self) -> AsyncIterator[Event]:
         return self._events
@@ -53,7 +72,7 @@ class AsyncStream:
 
 
 class Stream:
-    """The same for code that blocks. Leaving the loop early closes the socket."""
+    """The same for code that blocks. Who leaves it early closes it, best with `with`."""
 
     def __init__(self, turn: Turn, loop: BlockingLoop) -> None:
         self._turn = turn
@@ -61,6 +80,17 @@ class Stream:
 
     def __iter__(self) -> Iterator[Event]:
         return self._events
+
+    def close(self) -> None:
+        """Stop: the socket is closed and what came is kept as interrupted."""
+        if close := getattr(self._events, "close", None):
+            close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def result(self) -> Result:
@@ -159,13 +189,14 @@ class Conversation:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
 
     def close(self) -> None:
         """Close the connections; they are opened again when needed."""
@@ -206,7 +237,8 @@ def ask(prompt: str, model: str | None = None, **more: Any) -> Result:
 
 async def ask_async(prompt: str, model: str | None = None, **more: Any) -> Result:
     """`ask` on the caller's event loop."""
-    return await Conversation(model, **more).ask_async(prompt)
+    async with Conversation(model, **more) as talk:
+        return await talk.ask_async(prompt)
 
 
 def stream(prompt: str, model: str | None = None, **more: Any) -> Stream:
@@ -216,7 +248,8 @@ def stream(prompt: str, model: str | None = None, **more: Any) -> Stream:
 
 def stream_async(prompt: str, model: str | None = None, **more: Any) -> AsyncStream:
     """`stream` on the caller's event loop."""
-    return Conversation(model, **more).stream_async(prompt)
+    talk = Conversation(model, **more)
+    return AsyncStream(talk._turn(prompt), after=talk.aclose)
 
 
 async def _finish(turn: Turn) -> Result:

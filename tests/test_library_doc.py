@@ -1,0 +1,113 @@
+"""docs/library.md: every example runs, and prints what stands below it."""
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import mull
+from mull.agent import library
+from mull.agent.engine import Engine
+from mull.testing.server import Reply, ScriptedServer
+
+PAGE = Path(__file__).parents[1] / "docs/library.md"
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+USAGE = {
+    "prompt_tokens": 12,
+    "completion_tokens": 30,
+    "total_tokens": 42,
+    "completion_tokens_details": {"reasoning_tokens": 24},
+}
+
+
+def examples(text):
+    """Each piece of code with what is shown below it."""
+    blocks = _BLOCK.findall(text)
+    for at, (kind, code) in enumerate(blocks):
+        if kind == "python":
+            after = blocks[at + 1] if at + 1 < len(blocks) else ("", "")
+            yield code, after[1] if after[0] == "text" else ""
+
+
+def chat(*deltas, finish="stop"):
+    chunks = [{"choices": [{"index": 0, "delta": d, "finish_reason": None}]} for d in deltas]
+    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}], "usage": USAGE}
+    return Reply.events(*chunks, end, "[DONE]")
+
+
+def thought(text):
+    return {"reasoning_content": text}
+
+
+CALL = {
+    "index": 0,
+    "id": "call_1",
+    "function": {"name": "temperature", "arguments": '{"city":"Oslo"}'},
+}
+ANSWERS = {
+    "What is 17 * 24?": chat(
+        thought("17 * 24 = 17 * 20 + 17 * 4"), thought(" = 340 + 68 = 408."), {"content": "408"}
+    ),
+    "And squared?": chat(thought("408 * 408 = 166,464."), {"content": "166,464"}),
+    "How warm is it in Oslo?": chat(
+        thought("I have to look."), {"tool_calls": [CALL]}, finish="tool_calls"
+    ),
+    "4.0": chat(thought("4.0 it is."), {"content": "It is 4 °C in Oslo."}),
+}
+CLAUDE = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "content": [{"type": "text", "text": "One."}],
+    "stop_reason": "end_turn",
+    "usage": {"input_tokens": 9, "output_tokens": 3},
+}
+
+
+def answer(request):
+    body = request.json
+    if request.path == "/messages":
+        return Reply.json(CLAUDE)
+    if body["model"] == "retired":
+        error = {"message": "The model `retired` does not exist", "code": "model_not_found"}
+        return Reply.json({"error": error}, status=404)
+    return ANSWERS[body["messages"][-1]["content"]]
+
+
+@pytest.fixture
+def _own_engine(monkeypatch):
+    """The examples share one engine, as a script does, and not with other tests."""
+    engine = Engine()
+    monkeypatch.setattr(library, "_shared_engine", lambda: engine)
+    yield
+    library._shared_loop().run(engine.close)
+
+
+@pytest.mark.usefixtures("_own_engine")
+def test_every_example_prints_what_is_shown(capsys):
+    found = list(examples(PAGE.read_text()))
+    assert len(found) > 10
+    with ScriptedServer(answer) as server:
+        names = {"BASE_URL": server.url, "LAST_REQUEST": lambda: server.requests[-1].json}
+        for code, shown in found:
+            exec(compile(code, str(PAGE), "exec"), names)
+            assert capsys.readouterr().out == shown, code
+
+
+def test_the_tables_name_every_field_and_argument():
+    text = PAGE.read_text()
+    first = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", text, re.MULTILINE)
+    named = {name for cell in first for name in re.findall(r"\w+", cell)}
+    arguments = set(inspect.signature(mull.Conversation).parameters)
+    assert named == arguments | set(mull.Result.__struct_fields__)
+
+
+@pytest.mark.parametrize("name", ["ask", "ask_async", "stream", "stream_async"])
+def test_every_way_to_ask_is_on_the_page(name):
+    assert f"{name}(" in PAGE.read_text()
+
+
+def test_the_reader_of_examples_pairs_code_with_its_output():
+    text = "```python\na\n```\n\n```text\nout\n```\n\n```python\nb\n```\n"
+    assert list(examples(text)) == [("a\n", "out\n"), ("b\n", "")]
