@@ -13,6 +13,7 @@ SECTIONS = {
     "decode": "Decoding a stream of 20,000 chunks, per chunk",
     "catalog": "Catalog",
     "history": "A turn costs what is new",
+    "client": "Over loopback HTTP: 20,000 chunks, per chunk, and the start of a question",
 }
 
 

@@ -23,7 +23,7 @@ from mull import (
 
 SIZES = (10, 1000, 10_000)
 THOUGHT_BYTES = 4096
-MORE_TURNS = 15
+MORE_TURNS = 51
 _WORDS = ("weigh", "the", "step", "whether", "each", "follows", "from", "what", "was", "seen")
 
 

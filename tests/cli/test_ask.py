@@ -59,6 +59,7 @@ def test_on_a_terminal_thoughts_are_shown_before_the_answer(ask, monkeypatch):
 
 
 def test_hidden_by_setting_on_a_terminal(ask, monkeypatch):
+    """REQ-THINK-007.4, as far as there is a terminal: BR-003 says display, not context."""
     screen = Terminal()
     monkeypatch.setattr("sys.stdout", screen)
     ask([GOOD], "--set", "reasoning.includeInResponse=false", "hi")

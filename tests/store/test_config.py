@@ -143,7 +143,7 @@ def test_providers_and_models_go_over_the_catalog_in_its_own_shape(path):
         ),
         (
             "[providers.acme]\nbase_url = 'localhost'",
-            'config.toml: providers.acme: base_url cannot be "localhost": '
+            "config.toml: providers.acme: base_url cannot be that: "
             "use an address such as https://host/v1",
         ),
         (

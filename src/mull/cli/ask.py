@@ -83,10 +83,11 @@ def run(options: Namespace) -> int:
     model = options.model or ready.settings.snapshot().model or (before.model if before else None)
     if options.go_on and before is None:
         raise ConfigError("there is no conversation to go on with")
+    system = options.system or (before.system if before else "")
     conversation = Conversation(
         model,
         engine=Engine(ready),
-        system=options.system or (before.system if before else ""),
+        system=system,
         max_tokens=options.max_tokens,
         temperature=options.temperature,
         base_url=options.base_url,
@@ -102,7 +103,8 @@ def run(options: Namespace) -> int:
         show.interrupted()
         return EXIT["interrupted"]
     finally:
-        save_last(conversation.target.name, options.system, conversation.messages)
+        if conversation.messages:  # none: it was never asked, and the one before is still the last
+            save_last(conversation.target.name, system, conversation.messages)
     return exit_status(status)
 
 

@@ -72,14 +72,11 @@ class Plain:
             case Warned():
                 self._say(event.text)
             case Failed():
-                self._end_thought()
+                self._end_line()
                 self._say(event.text)
 
     def end(self, result: Result) -> None:
-        self._end_thought()
-        if self._last and not self._last.endswith("\n"):
-            self._out.write("\n")
-            self._out.flush()
+        self._end_line()
         for note in result.notes:
             if note.warning:
                 self._say(note.text)
@@ -87,11 +84,11 @@ class Plain:
             self._say(said)
 
     def failed(self, error: RemoteError) -> None:
-        self._end_thought()
+        self._end_line()
         self._say(str(error))
 
     def interrupted(self) -> None:
-        self._end_thought()
+        self._end_line()
         self._say("interrupted; what came is kept (mull ask --continue)")
 
     def _think(self, text: str) -> None:
@@ -107,6 +104,14 @@ class Plain:
             self._in_thought = False
             self._thoughts.write((_PLAIN if self._thoughts.isatty() else "") + "\n\n")
             self._thoughts.flush()
+
+    def _end_line(self) -> None:
+        """Whatever was being written is over: what is said next has a line of its own."""
+        self._end_thought()
+        if self._last and not self._last.endswith("\n"):
+            self._out.write("\n")
+            self._out.flush()
+            self._last = "\n"
 
     def _say(self, text: str) -> None:
         self._out.flush()

@@ -148,7 +148,8 @@ def _address(target: Target, template: str | None, environ: Mapping[str, str]) -
     advice = "give the whole address with --base-url, or as base_url in config.toml"
     if template is None:
         raise ConfigError(f"no address is known for {target.provider_name}: {advice}")
-    where = f"the address of {target.provider_name}, {quote(template)}"
+    shown = re.split(r"[?#]", template)[0]  # what follows may hold a key
+    where = f"the address of {target.provider_name}, {quote(shown)}"
     url = _filled(template, environ, where, f"set that, or {advice}")
     # DATABRICKS_HOST and its like are documented with the scheme, and without it
     url = re.sub(r"^https?://(?=https?://)", "", url, flags=re.IGNORECASE)

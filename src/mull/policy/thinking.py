@@ -43,6 +43,8 @@ __all__ = [
     "wish_of",
 ]
 
+SMALL_BUDGET = 512
+"""For a model that turned out to be unable to stop, although its range begins at 0."""
 DEFAULT_BUDGET = 10_000
 """What a budget model gets when nobody said anything (document 002)."""
 
@@ -279,7 +281,7 @@ def _choose_off(target: Target) -> _Choice:
         words = f"{_effort_words(writer, lowest, share=False)} (minimum)"
         return _Choice("on", words, effort=lowest, warnings=warnings)
     if facts.budget and writer in _BUDGET_WRITER:
-        low = least(facts.budget)
+        low = least(facts.budget) or SMALL_BUDGET
         return _Choice("on", f"minimum ({low:,} tokens)", budget=low, warnings=warnings)
     return _Choice("default", "always on", warnings=warnings)
 

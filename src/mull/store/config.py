@@ -181,7 +181,7 @@ def _base_url(value: object, where: str) -> str | None:
         )
     if value is None or (isinstance(value, str) and _URL.fullmatch(value)):
         return value.rstrip("/") if value else None
-    raise _refused(where, "base_url", value, "an address such as https://host/v1")
+    raise ConfigError(f"{where}: base_url cannot be that: use an address such as https://host/v1")
 
 
 def _key_env(value: object, where: str) -> tuple[str, ...]:

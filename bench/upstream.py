@@ -1,0 +1,65 @@
+"""A very fast endpoint in a process of its own: one pre-rendered stream, sent in one go.
+
+`python -m bench.upstream` prints its port and answers until its standard input is closed. Every
+server-sent event is an HTTP chunk of its own, as real servers send them.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+
+from bench.streams import chat
+
+HEAD = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n"
+    b"cache-control: no-cache\r\n\r\n"
+)
+
+
+def render() -> bytes:
+    """The whole answer as it goes over the wire."""
+    frames = chat().split(b"\n\n")[:-1]
+    chunks = [b"%x\r\n%b\n\n\r\n" % (len(frame) + 2, frame) for frame in frames]
+    return b"".join([HEAD, *chunks, b"0\r\n\r\n"])
+
+
+def serve(client: socket.socket, answer: bytes) -> None:
+    """Answer every request on one connection with the same bytes."""
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    data = b""
+    try:
+        while piece := client.recv(65536):
+            data += piece
+            head, found, body = data.partition(b"\r\n\r\n")
+            if found and len(body) >= _length(head):
+                data = body[_length(head) :]
+                client.sendall(answer)
+    except OSError:
+        pass
+    finally:
+        client.close()
+
+
+def _length(head: bytes) -> int:
+    for line in head.lower().split(b"\r\n"):
+        if line.startswith(b"content-length:"):
+            return int(line.partition(b":")[2])
+    return 0
+
+
+def main() -> None:
+    """Listen on loopback."""
+    answer = render()
+    listening = socket.create_server(("127.0.0.1", 0))
+    print(listening.getsockname()[1], flush=True)
+    threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
+    while True:
+        client, _ = listening.accept()
+        threading.Thread(target=serve, args=(client, answer), daemon=True).start()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,299 @@
+"""The library and the command against a real llama.cpp server: the one that mull brings along.
+
+What the small model says is worth nothing. What is judged is what travels: thought before answer,
+the thought back after a tool call, and what is left when either side goes away in the middle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+import mull
+from mull.agent.engine import Engine
+from mull.agent.functions import tools_from
+from mull.agent.library import Conversation
+from mull.agent.run import Turn, run_turn
+from mull.client.exchange import ExchangeOptions
+from mull.history.log import Log
+from mull.local import weights
+from mull.local.manage import embedded
+from mull.local.place import FileLock, Place
+from mull.neutral.events import Failed, Finished, TextDelta, ThinkingDelta, ToolRan
+from mull.neutral.messages import user
+from mull.neutral.request import RequestOptions
+from mull.policy.tokens import CHARACTERS
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not weights.is_installed(), reason="`mull local install` was not run"),
+]
+
+MODEL = "local/smollm2"
+COMMAND = [sys.executable, "-m", "mull"]
+LONG = "Write a very long story about a river, with many villages and people."
+PATIENCE = 50
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture(autouse=True)
+def server(home, monkeypatch):
+    """One server for all tests, in a data directory of its own; gone when they are."""
+    monkeypatch.setenv("MULL_DATA_DIR", str(home))
+    return embedded(home / "local")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _ended(home):
+    yield
+    one = embedded(home / "local")
+    one.stop()
+    one.close()
+    with FileLock(Place(home / "local").alive_lock):
+        pass
+
+
+@pytest.fixture
+def engine():
+    return Engine()
+
+
+def wait_until(true, what):
+    until = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < until, what
+        time.sleep(0.05)
+
+
+def test_a_streamed_answer_thinks_before_it_speaks():
+    going = mull.stream("What is the capital of France?", MODEL, temperature=0)
+    events = list(going)
+    kinds = [type(event) for event in events if isinstance(event, ThinkingDelta | TextDelta)]
+    assert kinds.count(ThinkingDelta) > 5  # piece by piece
+    assert kinds.count(TextDelta) >= 1
+    assert kinds == sorted(kinds, key=[ThinkingDelta, TextDelta].index)
+    assert {e.source_field for e in events if isinstance(e, ThinkingDelta)} == {"reasoning_content"}
+    assert isinstance(events[-1], Finished)
+    result = going.result
+    assert result.status == "complete"
+    assert result.thinking == "".join(e.text for e in events if isinstance(e, ThinkingDelta))
+    assert result.text == "".join(e.text for e in events if isinstance(e, TextDelta))
+    assert result.usage.output > 5
+
+
+def test_the_asynchronous_names_say_the_same():
+    def asked():
+        return mull.ask("Name a colour.", MODEL, temperature=0)
+
+    async def awaited():
+        return await mull.ask_async("Name a colour.", MODEL, temperature=0, engine=Engine())
+
+    first, second = asked(), asyncio.run(awaited())
+    assert (first.text, first.thinking) == (second.text, second.thinking)
+
+
+def weather(city: str) -> str:
+    """The weather in a city now."""
+    return f"18 degrees and sunny in {city}"
+
+
+QUESTIONS = (
+    "What is the weather in Paris?",
+    "Call weather with the city Paris.",
+    "Use the tool. The city is Paris.",
+)
+
+
+def test_a_tool_round_trip_sends_the_thought_back(engine):
+    """Only the first request must call; the second is free, so that the turn comes to an end."""
+    sent = []
+    target = engine.target(MODEL)
+    tools = tools_from([weather])
+    options = RequestOptions(tools=tuple(tool.definition for tool in tools.values()), temperature=0)
+    sender = engine.sender(
+        engine.way_to(target),
+        ExchangeOptions(sending=lambda prepared, wire: sent.append(json.loads(wire.body))),
+    )
+
+    def first_must_call(prepared):
+        if turn.messages:
+            return prepared
+        forced = replace(prepared.request, tool_choice="required")
+        return replace(prepared, request=forced)
+
+    for question in QUESTIONS:
+        sent.clear()
+        turn = Turn(
+            log=Log([user(question)]),
+            target=target,
+            snapshot=engine.setup.snapshot_for(
+                target, {"reasoning.includeInContext": True, "reasoning.effort": "low"}
+            ),
+            options=options,
+            counter=CHARACTERS,
+            send=sender,
+            tools=tools,
+            adjust=first_must_call,
+        )
+        events = asyncio.run(run_and_close(turn, engine))
+        if turn.messages[0].thinking and turn.messages[0].tool_calls:
+            break
+    thought = turn.messages[0].thinking[0].thought
+    (call,) = turn.messages[0].tool_calls
+    assert thought.strip()
+    ran = next(event for event in events if isinstance(event, ToolRan))
+    assert (ran.name, ran.is_error) == ("weather", False)
+    assert sent[0]["tool_choice"] == "required"
+    step, result = sent[1]["messages"][1:3]
+    assert step["reasoning_content"] == thought
+    assert step["tool_calls"][0]["id"] == result["tool_call_id"] == call.id
+    assert result["content"] == weather(**call.input)
+    assert not [event for event in events if isinstance(event, Failed)]
+    assert turn.messages[-1].role == "assistant"
+
+
+async def run_and_close(turn, engine):
+    try:
+        return [event async for event in run_turn(turn)]
+    finally:
+        await engine.close()
+
+
+def test_leaving_in_the_middle_frees_the_server_and_keeps_what_came(server):
+    talk = Conversation(MODEL, settings={"reasoning.effort": "high"}, temperature=0)
+    going = talk.stream(LONG)
+    pieces = []
+    for event in going:
+        if isinstance(event, ThinkingDelta):
+            pieces.append(event.text)
+        if len(pieces) == 8:
+            break
+    assert server.status().busy
+    iter(going).close()
+    wait_until(lambda: not server.status().busy, "the socket was not closed: it writes on")
+    last = talk.messages[-1]
+    assert (last.status, last.text) == ("interrupted", "")
+    assert last.thinking[0].thought.startswith("".join(pieces))
+    assert going.result.status == "interrupted"
+    again = talk.ask("What is the capital of France?")
+    assert (again.status, bool(again.text.strip())) == ("complete", True)
+
+
+def test_a_cancelled_task_frees_the_server_too(server):
+    async def cancelled():
+        talk = Conversation(MODEL, engine=Engine(), temperature=0)
+        begun = asyncio.Event()
+
+        async def read():
+            async for event in talk.stream_async(LONG):
+                if isinstance(event, ThinkingDelta):
+                    begun.set()
+
+        task = asyncio.create_task(read())
+        await begun.wait()
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        await talk.aclose()
+        return talk.messages[-1]
+
+    message = asyncio.run(cancelled())
+    assert (message.role, message.status) == ("assistant", "interrupted")
+    assert message.thinking
+    wait_until(lambda: not server.status().busy, "the socket was not closed: it writes on")
+
+
+def test_a_server_killed_in_the_middle_is_told_of_and_comes_back(server):
+    talk = Conversation(MODEL, settings={"reasoning.effort": "high"}, temperature=0)
+    going = talk.stream(LONG)
+    pieces, events, killed = [], [], None
+    for event in going:
+        events.append(event)
+        if isinstance(event, ThinkingDelta):
+            pieces.append(event.text)
+        if len(pieces) == 5 and killed is None:
+            killed = server.status().pid
+            os.kill(killed, signal.SIGKILL)
+    assert isinstance(events[-1], Failed)
+    assert (events[-1].code, events[-1].status) == ("network", "interrupted")
+    assert events[-1].text.endswith("what came before is kept")
+    assert going.result.status == "interrupted"
+    assert talk.messages[-1].thinking[0].thought == "".join(pieces)
+    again = talk.ask("What is the capital of France?")
+    assert (again.status, bool(again.text.strip())) == ("complete", True)
+    assert server.status().pid != killed
+
+
+def run(*words, **more):
+    return subprocess.run(
+        [*COMMAND, *words],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=PATIENCE,
+        check=False,
+        **more,
+    )
+
+
+def test_the_doctor_asks_it():
+    done = run("doctor", MODEL, "--live")
+    assert done.returncode in (0, 1)
+    assert done.stderr == ""
+    checks = dict(
+        line[4:].split(": ", 1)
+        for line in done.stdout.splitlines()
+        if line[:4] in ("  ✓ ", "  ✗ ", "  – ") and ": " in line
+    )
+    assert checks["thinks"].startswith("yes, in reasoning_content, readable")
+    assert checks["takes its thinking back after a tool call"].startswith(
+        ("accepted", "cannot be told")
+    )
+    assert checks["remembers what it thought"].startswith(("yes: ", "no: "))
+    assert (done.returncode == 1) == ("  ✗ " in done.stdout)
+
+
+def test_ask_as_a_command(home):
+    done = run("ask", "--json", "-m", MODEL, "--temperature", "0", "What is the capital of France?")
+    assert (done.returncode, done.stderr) == (0, "")
+    shown = json.loads(done.stdout)
+    assert list(shown) == ["text", "thinking", "status", "usage", "notes", "message"]
+    assert shown["status"] == "complete"
+    assert shown["text"].strip()
+    assert shown["thinking"].strip()
+    kinds = [block["type"] for block in shown["message"]["blocks"]]
+    assert kinds == ["thinking", "text"]
+    assert json.loads((Path(home) / "last.json").read_text())["model"] == MODEL
+
+
+def test_each_event_is_a_line_as_it_comes():
+    done = run("ask", "--stream-json", "-m", MODEL, "--temperature", "0", "Name a colour.")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    kinds = [line["type"] for line in lines if line["type"] in ("thinking", "text")]
+    assert kinds == sorted(kinds, key=["thinking", "text"].index)
+    assert set(kinds) == {"thinking", "text"}
+    assert lines[-1]["type"] == "result"
+
+
+def test_a_command_that_ends_leaves_no_server(tmp_path):
+    env = {**os.environ, "MULL_DATA_DIR": str(tmp_path)}
+    done = run("ask", "-m", f"{MODEL}/none", "Say hello.", env=env)
+    assert done.returncode == 0
+    assert done.stdout.strip()
+    with FileLock(Place(tmp_path / "local").alive_lock):
+        pass  # whoever holds this is a server that is still there
+    assert Place(tmp_path / "local").read() is None
