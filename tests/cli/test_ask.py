@@ -153,6 +153,17 @@ def test_continue_goes_on_with_the_last_conversation(ask):
     ]
 
 
+def test_continue_goes_on_where_it_was_with_the_level_it_had(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", Terminal())
+    monkeypatch.setenv("MULL_MODEL", "claude-sonnet-4-5")
+    with ScriptedServer([GOOD, GOOD]) as server:
+        place = ["--base-url", server.url]
+        main(["ask", "-m", "deepseek/deepseek-v4-pro/none", *place, "first"])
+        assert main(["ask", "--continue", "second"]) == 0
+    assert server.requests[1].json["thinking"] == {"type": "disabled"}
+    assert server.requests[1].json["model"] == "deepseek-v4-pro"
+
+
 def test_a_level_behind_the_model_reaches_the_request(capsys, monkeypatch):
     monkeypatch.setattr("sys.stdin", Terminal())
     with ScriptedServer([GOOD]) as server:

@@ -18,7 +18,7 @@ from mull.cli.draw import JsonLines, JsonObject, Plain, Show
 from mull.neutral.errors import ConfigError, NetworkError, RefusedError, RemoteError
 from mull.neutral.messages import Status
 from mull.settings.layers import Snapshot
-from mull.store.last import load_last, save_last
+from mull.store.last import Last, load_last, save_last
 
 __all__ = ["EXIT", "arguments", "exit_status", "run"]
 
@@ -80,9 +80,11 @@ def run(options: Namespace) -> int:
     prompt = _prompt(options)
     ready = setup.load(options)
     before = load_last() if options.go_on else None
-    model = options.model or ready.settings.snapshot().model or (before.model if before else None)
     if options.go_on and before is None:
         raise ConfigError("there is no conversation to go on with")
+    model, base_url = options.model, options.base_url
+    if before is not None and model is None:
+        model, base_url = before.model, base_url or before.base_url
     system = options.system or (before.system if before else "")
     conversation = Conversation(
         model,
@@ -90,7 +92,7 @@ def run(options: Namespace) -> int:
         system=system,
         max_tokens=options.max_tokens,
         temperature=options.temperature,
-        base_url=options.base_url,
+        base_url=base_url,
         messages=before.messages if before else (),
     )
     show = _show(options, shown=ready.snapshot_for(conversation.target))
@@ -104,7 +106,8 @@ def run(options: Namespace) -> int:
         return EXIT["interrupted"]
     finally:
         if conversation.messages:  # none: it was never asked, and the one before is still the last
-            save_last(conversation.target.name, system, conversation.messages)
+            name = model or conversation.target.name
+            save_last(Last(1, name, system, conversation.messages, base_url))
     return exit_status(status)
 
 

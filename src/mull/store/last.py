@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 
 from mull.neutral.blocks import Value
@@ -24,6 +22,7 @@ class Last(Value, frozen=True):
     model: str
     system: str
     messages: tuple[Message, ...]
+    base_url: str | None = None
 
 
 def load_last() -> Last | None:
@@ -42,11 +41,10 @@ def load_last() -> Last | None:
         raise ConfigError(f"{path} is damaged ({error}): ask without --continue") from None
 
 
-def save_last(model: str, system: str, messages: Sequence[Message]) -> None:
+def save_last(last: Last) -> None:
     """Keep the conversation.
 
     Raises:
         ConfigError: it cannot be written.
     """
-    last = Last(1, model, system, tuple(messages))
     write_atomic(data_dir() / LAST_FILE, msgspec.json.encode(last))
