@@ -46,6 +46,7 @@ class Plain:
         self._thoughts = out if thinking == "show" and out.isatty() else err
         self._in_thought = False
         self._last = ""
+        self._tail = ""
 
     def begin(self, target: Target) -> None:
         for note in target.notes:
@@ -98,11 +99,14 @@ class Plain:
             self._in_thought = True
         self._thoughts.write(text)
         self._thoughts.flush()
+        self._tail = (self._tail + text)[-2:]
 
     def _end_thought(self) -> None:
         if self._in_thought:
             self._in_thought = False
-            self._thoughts.write((_PLAIN if self._thoughts.isatty() else "") + "\n\n")
+            missing = 2 - (len(self._tail) - len(self._tail.rstrip("\n")))
+            self._thoughts.write((_PLAIN if self._thoughts.isatty() else "") + "\n" * missing)
+            self._tail = ""
             self._thoughts.flush()
 
     def _end_line(self) -> None:
