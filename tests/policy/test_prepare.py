@@ -94,6 +94,28 @@ def test_growing_step_by_step_equals_starting_afresh(history, settings, where):
         assert prepare(growing, now, where) == prepare(Log(growing.messages), now, where)
 
 
+@given(histories, some_settings, st.sampled_from(TARGETS))
+def test_what_was_given_out_does_not_change_when_the_log_grows(history, settings, where):
+    log, now, given_out = Log(), snapshot(**settings), []
+    for message in history:
+        log.append(message)
+        sent = prepare(log, now, where).request.messages
+        given_out.append((sent, tuple(sent)))
+    assert all(sent == before for sent, before in given_out)
+
+
+def test_messages_of_a_request_are_a_sequence_like_any_other():
+    sent = prepare(Log([user("a"), user("b"), user("c")]), snapshot(), target()).request.messages
+    assert sent[-1] == user("c")
+    assert sent[1:] == (user("b"), user("c"))
+    assert sent == (user("a"), user("b"), user("c"))
+    assert sent != (user("a"), user("b"))
+    assert sent != 3
+    assert repr(sent) == repr(tuple(sent))
+    with pytest.raises(IndexError):
+        sent[3]
+
+
 def test_bookkeeping_of_the_log():
     log = Log([user("a")])
     entry = log.append(assistant(TextBlock("b")), id="m2", at=3.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 from mull.neutral.blocks import Value
@@ -69,7 +70,7 @@ class Request(Value, frozen=True):
     the user's own choice of the field that reasoning goes back in.
     """
 
-    messages: tuple[Message, ...]
+    messages: Sequence[Message]
     thinking: ThinkingPlan
     system: str = ""
     tools: tuple[Tool, ...] = ()

@@ -77,7 +77,7 @@ def leave_out_refused(prepared: Prepared, lessons: Lessons) -> Prepared:
     lesson = lessons.for_target(prepared.target)
     if lesson is None or not lesson.refused:
         return prepared
-    messages = without_carriers(prepared.request.messages, frozenset(lesson.refused))
+    messages = without_carriers(tuple(prepared.request.messages), frozenset(lesson.refused))
     if messages == prepared.request.messages:
         return prepared
     request = msgspec.structs.replace(prepared.request, messages=messages)

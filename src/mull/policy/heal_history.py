@@ -215,7 +215,7 @@ def drop_last_answer(case: Case, found: re.Match[str]) -> Change | None:
         for block in messages[-1].blocks
     )
     text = "an empty answer at the end left out"
-    return None if says else case.sends(text, messages[:-1])
+    return None if says else case.sends(text, tuple(messages[:-1]))
 
 
 def without_carriers(

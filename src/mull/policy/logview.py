@@ -6,6 +6,10 @@ one, the last one with thinking) are made again: a new turn costs what is new, n
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import overload
+
 from mull.history.log import Log
 from mull.neutral.messages import Message
 from mull.policy.reasoning import has_thinking, starts_turn
@@ -54,6 +58,40 @@ class _Counts:
         return total
 
 
+class Sent(Sequence[Message]):
+    """The first messages of a list that only grows behind them: as good as a copy, and free."""
+
+    __slots__ = ("_length", "_messages")
+
+    def __init__(self, messages: list[Message]) -> None:
+        self._messages = messages
+        self._length = len(messages)
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, at: int) -> Message: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Message, ...]: ...
+    def __getitem__(self, at: int | slice) -> Message | tuple[Message, ...]:
+        places = range(self._length)[at]
+        if isinstance(places, int):
+            return self._messages[places]
+        return tuple(self._messages[place] for place in places)
+
+    def __iter__(self) -> Iterator[Message]:
+        return islice(self._messages, self._length)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or len(self) != len(other):
+            return False
+        return all(one == another for one, another in zip(self, other, strict=True))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
 class LogView:
     """The messages a request would hold under one set of rules, with their count."""
 
@@ -64,7 +102,8 @@ class LogView:
         self._seen = 0
         self._placed = 0
         self._last_thinking = -1
-        self.messages: list[Message] = []
+        self._messages: list[Message] = []
+        self._given = 0
         self.tally = Tally()
         self.tokens = 0
         self.raw_tokens = 0
@@ -73,6 +112,11 @@ class LogView:
     def last_turn(self) -> tuple[Message, ...]:
         """The last turn as it is sent."""
         return self._turns[-1].view.messages if self._turns else ()
+
+    def sent(self) -> Sent:
+        """All messages as they are sent; later changes do not reach what was given out."""
+        self._given = len(self._messages)
+        return Sent(self._messages)
 
     def catch_up(self, log: Log) -> None:
         """Take in what the log gained since the last time."""
@@ -98,17 +142,24 @@ class LogView:
         if turn.place == place:
             return
         if index >= self._placed:  # turns are placed in order, so a new one goes at the end
-            turn.at, self._placed = len(self.messages), index + 1
+            turn.at, self._placed = len(self._messages), index + 1
         old, turn.view, turn.place = turn.view, view_turn(turn.messages, place, self._rules), place
         tokens = sum(map(self._counts.message, turn.view.messages))
         self.tokens += tokens - turn.tokens
         turn.tokens = tokens
         self.tally += turn.view.tally - old.tally
-        self.messages[turn.at : turn.at + len(old.messages)] = turn.view.messages
+        self._put(turn.at, old.messages, turn.view.messages)
         shift = len(turn.view.messages) - len(old.messages)
         if shift:
             for later in self._turns[index + 1 : self._placed]:
                 later.at += shift
+
+    def _put(self, at: int, old: Sequence[Message], new: Sequence[Message]) -> None:
+        if len(old) == len(new) and all(a is b for a, b in zip(old, new, strict=True)):
+            return
+        if at < self._given:  # what was given out must not change
+            self._messages, self._given = self._messages.copy(), 0
+        self._messages[at : at + len(old)] = new
 
 
 class Memory:

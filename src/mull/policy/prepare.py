@@ -143,7 +143,7 @@ def _request(
 ) -> Request:
     strips = snapshot["reasoning.stripFromContext"] != "none"
     return Request(
-        messages=tuple(view.messages),
+        messages=view.sent(),
         thinking=planned.plan,
         system=conversation.system,
         tools=conversation.tools,
