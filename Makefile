@@ -47,6 +47,8 @@ check: $(READY) ## format, lint, types, import contracts
 	$(BIN)/lint-imports --no-logo >.import-linter.log || { cat .import-linter.log; exit 1; }
 	@rm -f .import-linter.log
 judges: $(JUDGES) $(LOCAL) ## the slow tests: the vendors' own SDKs judge our requests and answers
+	@$(BIN)/python -c "import anthropic, google.genai, openai; from mull.local import weights; weights.require()" || \
+	  { echo "a judge is missing: its tests would only be skipped"; exit 1; }
 	$(BIN)/python -m pytest -q -m slow
 docs: $(READY) ## write the generated parts of docs/ anew
 	$(BIN)/python -m tools.docs
