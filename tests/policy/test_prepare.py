@@ -118,8 +118,8 @@ def test_messages_of_a_request_are_a_sequence_like_any_other():
 
 def test_bookkeeping_of_the_log():
     log = Log([user("a")])
-    entry = log.append(assistant(TextBlock("b")), id="m2", at=3.5)
-    assert entry == Entry(assistant(TextBlock("b")), "m2", 3.5)
+    entry = log.append(assistant(TextBlock("b")), at=3.5)
+    assert entry == Entry(assistant(TextBlock("b")), 3.5)
     assert (len(log), log[1], next(iter(log)).message) == (2, entry, user("a"))
 
 

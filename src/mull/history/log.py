@@ -1,49 +1,213 @@
 """The append-only log of a conversation: whole, in order, never edited (BR-002).
 
-What is sent is a view that policy makes of it; what is shown is another. Ids and times are
+A record is a message, or says something about records before it: that a summary stands for some
+of them, that a thought has a shorter form, that some are taken back. Positions in the log are
+their names. What was said is always all there; what requests are made from is `active`. Times are
 given by whoever appends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, TypeAlias
 
-from mull.neutral.blocks import Value
-from mull.neutral.messages import Message
+import msgspec
 
-__all__ = ["Entry", "Log"]
+from mull.neutral.blocks import TextBlock, ThinkingBlock, Value
+from mull.neutral.messages import Message, Origin
+from mull.neutral.usage import Usage
+
+__all__ = ["Condensed", "Entry", "Log", "Record", "Summary", "Undone"]
 
 
-class Entry(Value, frozen=True):
-    """One message and when it was added."""
+class Entry(Value, frozen=True, tag_field="type", tag="message"):
+    """One message: when it was added, and how long it and its thinking took."""
 
     message: Message
-    id: str | None = None
+    at: float | None = None
+    seconds: float | None = None
+    thought_seconds: float | None = None
+
+
+class Summary(Value, frozen=True, tag_field="type", tag="summary"):
+    """Stands for the records from `start` up to `end` in every later request.
+
+    In the `assistant` role it is a message of its own; in the `user` role it is added to the
+    user's message before it, so that an open turn goes on with the model's own words.
+    """
+
+    start: int
+    end: int
+    text: str
+    role: Literal["user", "assistant"] = "assistant"
+    strategy: str = "middle-out"
+    by: Origin | None = None
+    usage: Usage | None = None
     at: float | None = None
 
 
+class Condensed(Value, frozen=True, tag_field="type", tag="condensed"):
+    """A shorter form of one thought: block `block` of the message at `entry`."""
+
+    entry: int
+    block: int
+    text: str
+    by: Origin | None = None
+    usage: Usage | None = None
+    at: float | None = None
+
+
+class Undone(Value, frozen=True, tag_field="type", tag="undone"):
+    """Takes the records from `start` up to `end` back; undone itself, it brings them back."""
+
+    start: int
+    end: int
+    at: float | None = None
+
+
+Record: TypeAlias = Entry | Summary | Condensed | Undone
+
+
 class Log:
-    """Entries in the order they came. It can only grow, so a view of its start stays valid."""
+    """Records in the order they came. It can only grow.
 
-    def __init__(self, messages: Iterable[Message] = ()) -> None:
-        self._entries: list[Entry] = [Entry(message) for message in messages]
+    `version` changes when `active` changes in any other way than by growing at its end.
+    """
 
-    def append(self, message: Message, *, id: str | None = None, at: float | None = None) -> Entry:
+    def __init__(self, messages: Iterable[Message] = (), *, records: Iterable[Record] = ()) -> None:
+        self._records: list[Record] = [*records, *map(Entry, messages)]
+        self._built: dict[tuple[int, int], Message] = {}
+        self._short: dict[int, ThinkingBlock] = {}
+        self.version = 0
+        self._renew()
+
+    def append(
+        self,
+        message: Message,
+        *,
+        at: float | None = None,
+        seconds: float | None = None,
+        thought_seconds: float | None = None,
+    ) -> Entry:
         """Add a message at the end."""
-        entry = Entry(message, id, at)
-        self._entries.append(entry)
+        entry = Entry(message, at, seconds, thought_seconds)
+        self.add(entry)
         return entry
 
+    def add(self, record: Record) -> None:
+        """Add any record at the end."""
+        self._records.append(record)
+        if isinstance(record, Entry):
+            self._active.append(record.message)
+            self._positions.append(len(self._records) - 1)
+        else:
+            self.version += 1
+            self._renew()
+
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._records)
 
-    def __getitem__(self, index: int) -> Entry:
-        return self._entries[index]
+    def __getitem__(self, position: int) -> Record:
+        return self._records[position]
 
-    def __iter__(self) -> Iterator[Entry]:
-        return iter(self._entries)
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._records)
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """All messages as they were stored."""
-        return tuple(entry.message for entry in self._entries)
+        """Every message that was said and not taken back, as it was stored."""
+        return tuple(entry.message for _, entry in self.entries())
+
+    def entries(self) -> Iterator[tuple[int, Entry]]:
+        """The messages that were not taken back, with their positions."""
+        for position, (record, alive) in enumerate(
+            zip(self._records, _alive(self._records), strict=True)
+        ):
+            if alive and isinstance(record, Entry):
+                yield position, record
+
+    @property
+    def active(self) -> Sequence[Message]:
+        """What a request is made from: summaries in the place of what they stand for."""
+        return self._active
+
+    @property
+    def positions(self) -> Sequence[int]:
+        """Where each message of `active` is in the log; a summary's own place for a summary."""
+        return self._positions
+
+    @property
+    def condensed(self) -> Mapping[int, ThinkingBlock]:
+        """The shorter form of a thought by the `id` of its block, which the log keeps alive."""
+        return self._short
+
+    def summaries(self) -> list[tuple[int, Summary]]:
+        """The summaries in use, with their positions."""
+        return _in_use(self._records, _alive(self._records))
+
+    def _renew(self) -> None:
+        alive = _alive(self._records)
+        standing = {summary.start: (at, summary) for at, summary in _in_use(self._records, alive)}
+        self._active: list[Message] = []
+        self._positions: list[int] = []
+        self._short = {}
+        covered = 0
+        for position, record in enumerate(self._records):
+            if position in standing:
+                at, summary = standing[position]
+                self._put_summary(at, summary)
+                covered = summary.end
+            if not alive[position] or position < covered:
+                continue
+            if isinstance(record, Entry):
+                self._active.append(record.message)
+                self._positions.append(position)
+            elif isinstance(record, Condensed):
+                self._shorten(record)
+
+    def _put_summary(self, at: int, summary: Summary) -> None:
+        merges = summary.role == "user" and self._active and self._active[-1].role == "user"
+        key = (at, self._positions[-1] if merges else -1)
+        message = self._built.get(key)  # kept: whoever counts blocks knows them by their identity
+        if message is None:
+            before = self._active[-1].blocks if merges else ()
+            gap = "\n\n" if merges else ""
+            message = Message(
+                role=summary.role,
+                status="complete" if summary.role == "assistant" else None,
+                blocks=(*before, TextBlock(gap + summary.text)),
+            )
+            self._built[key] = message
+        if merges:
+            self._active[-1] = message
+            self._positions[-1] = at
+        else:
+            self._active.append(message)
+            self._positions.append(at)
+
+    def _shorten(self, record: Condensed) -> None:
+        entry = self._records[record.entry]
+        if isinstance(entry, Entry):
+            block = entry.message.blocks[record.block]
+            if isinstance(block, ThinkingBlock):
+                self._short[id(block)] = msgspec.structs.replace(block, thought=record.text)
+
+
+def _alive(records: Sequence[Record]) -> list[bool]:
+    alive = [True] * len(records)
+    for at in range(len(records) - 1, -1, -1):
+        record = records[at]
+        if alive[at] and isinstance(record, Undone):
+            for position in range(record.start, min(record.end, at)):
+                alive[position] = False
+    return alive
+
+
+def _in_use(records: Sequence[Record], alive: Sequence[bool]) -> list[tuple[int, Summary]]:
+    """The summaries that no later one stands for."""
+    found: list[tuple[int, Summary]] = []
+    for at, record in enumerate(records):
+        if alive[at] and isinstance(record, Summary):
+            found = [one for one in found if not record.start <= one[1].start < record.end]
+            found.append((at, record))
+    return found

@@ -23,20 +23,26 @@ from mull.neutral.blocks import (
 )
 from mull.neutral.events import (
     BlockEnded,
+    Compressed,
     Event,
     Failed,
     Finished,
     Healed,
     Key,
+    Nudged,
     OpaqueReceived,
+    Progressed,
     Reclassified,
     Retrying,
     Started,
+    StateChanged,
     TextDelta,
     ThinkingCarrier,
     ThinkingDelta,
     ToolCallDelta,
+    ToolOutput,
     ToolRan,
+    ToolStarted,
     UsageReported,
     Warned,
 )
@@ -206,7 +212,11 @@ class Assembler:
                 self.warnings.append(event)
             case Finished() | Failed():
                 self._end = event
-            case Started() | Retrying() | Healed() | ToolRan():
+            case (
+                (Started() | Retrying() | Healed())
+                | (ToolStarted() | ToolOutput() | ToolRan())
+                | (StateChanged() | Nudged() | Progressed() | Compressed())
+            ):
                 pass
             case _:
                 assert_never(event)

@@ -15,20 +15,26 @@ from mull.neutral.usage import Usage
 
 __all__ = [
     "BlockEnded",
+    "Compressed",
     "Event",
     "Failed",
     "Finished",
     "Healed",
     "Key",
+    "Nudged",
     "OpaqueReceived",
+    "Progressed",
     "Reclassified",
     "Retrying",
     "Started",
+    "StateChanged",
     "TextDelta",
     "ThinkingCarrier",
     "ThinkingDelta",
     "ToolCallDelta",
+    "ToolOutput",
     "ToolRan",
+    "ToolStarted",
     "UsageReported",
     "Warned",
 ]
@@ -132,6 +138,54 @@ class ToolRan(Value, frozen=True, tag_field="type", tag="tool_result"):
     is_error: bool = False
 
 
+class ToolStarted(Value, frozen=True, tag_field="type", tag="tool_started"):
+    """A tool begins to run; `title` is one line for a person, `detail` a diff or a command."""
+
+    call_id: str
+    name: str
+    input: dict[str, Any]
+    title: str = ""
+    detail: str = ""
+
+
+class ToolOutput(Value, frozen=True, tag_field="type", tag="tool_output"):
+    """What a running tool printed just now; the result holds it again, shortened if need be."""
+
+    call_id: str
+    text: str
+
+
+class StateChanged(Value, frozen=True, tag_field="type", tag="state"):
+    """The turn is in another state; `round` counts its requests and `rounds` is their limit."""
+
+    state: str
+    round: int = 0
+    rounds: int = 0
+
+
+class Nudged(Value, frozen=True, tag_field="type", tag="nudged"):
+    """The model thought and said nothing, so it is asked once more for an answer."""
+
+    attempt: int
+    most: int
+
+
+class Progressed(Value, frozen=True, tag_field="type", tag="progress"):
+    """How far a side job is: `about` is `compression` or `condensing`."""
+
+    about: str
+    text: str
+
+
+class Compressed(Value, frozen=True, tag_field="type", tag="compressed"):
+    """A summary now stands for earlier messages; `ok` False: nothing was changed, and why."""
+
+    ok: bool
+    text: str
+    before: int | None = None
+    after: int | None = None
+
+
 class Retrying(Value, frozen=True, tag_field="type", tag="retrying"):
     """The request goes out again, unchanged, after a wait; nothing had been received."""
 
@@ -174,7 +228,13 @@ Event: TypeAlias = (
     | Reclassified
     | UsageReported
     | Warned
+    | ToolStarted
+    | ToolOutput
     | ToolRan
+    | StateChanged
+    | Nudged
+    | Progressed
+    | Compressed
     | Retrying
     | Healed
     | Finished

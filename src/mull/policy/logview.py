@@ -121,8 +121,8 @@ class LogView:
     def catch_up(self, log: Log) -> None:
         """Take in what the log gained since the last time."""
         changed = {len(self._turns) - 1, self._last_thinking}
-        for at in range(self._seen, len(log)):
-            message = log[at].message
+        for at in range(self._seen, len(log.active)):
+            message = log.active[at]
             if not self._turns or starts_turn(message):
                 self._turns.append(_Turn())
             self._turns[-1].messages.append(message)
@@ -132,7 +132,7 @@ class LogView:
             if has_thinking(message):
                 self._last_thinking = current
             changed.add(current)
-        self._seen = len(log)
+        self._seen = len(log.active)
         for index in sorted(changed - {-1}):
             self._renew(index)
 
@@ -168,9 +168,13 @@ class Memory:
     def __init__(self) -> None:
         self._counts: dict[str, _Counts] = {}
         self._views: dict[tuple[Rules, str], LogView] = {}
+        self._version = 0
 
     def view(self, log: Log, rules: Rules, counter: Counter) -> LogView:
         """The view under these rules, up to date."""
+        if log.version != self._version:
+            self._views.clear()
+            self._version = log.version
         key = rules, counter.name
         view = self._views.pop(key, None)
         if view is None:
