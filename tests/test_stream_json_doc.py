@@ -107,5 +107,7 @@ def test_the_shown_lines_are_those_printed_before_the_result(asked):
 def test_failures_have_the_shown_forms(asked):
     refused = Reply.json({"error": {"message": "no"}}, status=400)
     assert list(json.loads(asked("--json", refused))) == ["status", "error"]
-    line = json.loads(asked("--stream-json", refused))
+    *states, last = asked("--stream-json", refused).splitlines()
+    assert [json.loads(state)["state"] for state in states] == ["sending", "failed"]
+    line = json.loads(last)
     assert (line["type"], list(line)) == ("error", ["type", "text"])

@@ -8,7 +8,7 @@ from mull.agent.library import Conversation, ask, ask_async, stream, stream_asyn
 from mull.client.exchange import ExchangeOptions
 from mull.client.retry import RetryRules
 from mull.neutral.errors import ConfigError, LocalError, NetworkError, RefusedError, SettingError
-from mull.neutral.events import Failed, Finished, TextDelta, ThinkingDelta, ToolRan
+from mull.neutral.events import Failed, Finished, StateChanged, TextDelta, ThinkingDelta, ToolRan
 from mull.neutral.messages import user
 from mull.neutral.usage import Usage
 from mull.testing.server import STALL, Gate, Reply, ScriptedServer
@@ -89,7 +89,9 @@ def test_the_four_ways_agree(serve):
         ThinkingDelta,
         TextDelta,
     ]
-    assert isinstance(events[-1], Finished)
+    assert isinstance(events[-2], Finished)
+    states = [event.state for event in events if isinstance(event, StateChanged)]
+    assert states == ["sending", "streaming", "done"]
 
 
 def test_blocking_names_work_inside_a_running_loop(serve):
@@ -225,8 +227,9 @@ def test_two_event_loops_and_the_blocking_names_share_an_engine(serve):
 def test_a_stream_that_is_left_closes_its_socket(serve):
     server = serve(Reply.events(chunk({"content": "par"}), STALL))
     with stream("q", **at(server)) as going:
-        for _ in going:
-            break
+        for event in going:
+            if isinstance(event, TextDelta):
+                break
     assert server.requests[0].wait_left()
 
 
@@ -259,7 +262,8 @@ def test_a_failure_after_the_beginning_is_part_of_the_result(serve):
     server = serve(Reply.events(chunk({"content": "par"}), {"error": {"message": "overloaded"}}))
     going = stream("q", **at(server))
     events = list(going)
-    assert isinstance(events[-1], Failed)
+    assert isinstance(events[-2], Failed)
+    assert events[-1] == StateChanged("failed", 1, 50)
     assert (going.result.status, going.result.text) == ("error", "par")
 
 

@@ -85,7 +85,7 @@ def test_stream_json_is_an_event_a_line_and_a_result(ask):
     _, out, _, _ = ask([GOOD], "--stream-json", "hi")
     lines = [json.loads(line) for line in out.splitlines()]
     kinds = [line["type"] for line in lines]
-    assert kinds[-2:] == ["finished", "result"]
+    assert kinds[-3:] == ["finished", "state", "result"]
     assert [line["text"] for line in lines if line["type"] == "thinking"] == ["let me see"]
     assert "".join(line["text"] for line in lines if line["type"] == "text") == "Hello there"
 

@@ -23,7 +23,7 @@ import mull
 from mull.agent.engine import Engine
 from mull.agent.functions import tools_from
 from mull.agent.library import Conversation
-from mull.agent.run import Turn, run_turn
+from mull.agent.run import Situation, Turn, run_turn
 from mull.client.exchange import ExchangeOptions
 from mull.history.log import Log
 from mull.local import weights
@@ -135,18 +135,21 @@ def test_a_tool_round_trip_sends_the_thought_back(engine):
         forced = replace(prepared.request, tool_choice="required")
         return replace(prepared, request=forced)
 
+    situation = Situation(
+        target=target,
+        snapshot=engine.setup.snapshot_for(
+            target, {"reasoning.includeInContext": True, "reasoning.effort": "low"}
+        ),
+        options=options,
+        counter=CHARACTERS,
+        send=sender,
+        tools=tools,
+    )
     for question in QUESTIONS:
         sent.clear()
         turn = Turn(
             log=Log([user(question)]),
-            target=target,
-            snapshot=engine.setup.snapshot_for(
-                target, {"reasoning.includeInContext": True, "reasoning.effort": "low"}
-            ),
-            options=options,
-            counter=CHARACTERS,
-            send=sender,
-            tools=tools,
+            situation=lambda: situation,
             adjust=first_must_call,
         )
         events = asyncio.run(run_and_close(turn, engine))

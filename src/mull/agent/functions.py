@@ -14,6 +14,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from mull.agent.tools.tool import Preview, ToolContext
 from mull.neutral.blocks import ToolCallBlock, ToolResultBlock
 from mull.neutral.errors import LocalError
 from mull.neutral.request import Tool
@@ -39,7 +40,22 @@ class FunctionTool:
         """The name that the model calls it by."""
         return self.definition.name
 
-    async def run(self, call: ToolCallBlock) -> ToolResultBlock:
+    @property
+    def changes(self) -> bool:
+        """Never asked about: whoever gave the function to the model wants it to be called."""
+        return False
+
+    @property
+    def source(self) -> str:
+        """Where the tool comes from."""
+        return "function"
+
+    def preview(self, input: dict[str, Any]) -> Preview:
+        """The call as one line."""
+        given = ", ".join(f"{key}={value!r}" for key, value in input.items())
+        return Preview(f"{self.name}({given})")
+
+    async def run(self, call: ToolCallBlock, context: ToolContext | None = None) -> ToolResultBlock:
         """Call the function with what the model sent; failures become error results."""
         if call.arguments is not None and not call.input:
             said = f"the arguments are not a JSON object: {call.arguments[:200]}"

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Self
 from mull.agent.engine import Engine
 from mull.agent.functions import tools_from
 from mull.agent.results import Result, result_of
-from mull.agent.run import Turn, run_turn
+from mull.agent.run import Situation, Turn, run_turn
 from mull.history.log import Log
 from mull.neutral.events import Event
 from mull.neutral.messages import Dialect, Message, user
@@ -147,7 +147,7 @@ class Conversation:
         return self.log.messages
 
     def switch(self, model: str) -> Target:
-        """Go on with another model from the next turn on.
+        """Go on with another model from the next request on, even between two tool rounds.
 
         Raises:
             CatalogError: no model, or more than one, has this name; nothing has changed.
@@ -212,17 +212,24 @@ class Conversation:
     def _snapshot(self) -> Snapshot:
         return self._engine.setup.snapshot_for(self.target, self._settings, self._model)
 
-    def _turn(self, text: str) -> Turn:
+    def _situation(self) -> Situation:
+        """Where the next request goes; asked for each, so that a switch holds at once."""
         self.target = self._engine.learnt(self.target)
         way = self._engine.way_to(self.target, **self._way)  # type: ignore[arg-type]
-        turn = Turn(
-            log=self.log,
+        return Situation(
             target=self.target,
             snapshot=self._snapshot(),
             options=self._options,
             counter=counter_for(self.target),
             send=self._engine.sender(way, self._limits),
             tools=self._tools,
+        )
+
+    def _turn(self, text: str) -> Turn:
+        self._situation()  # a missing key is told before anything is said
+        turn = Turn(
+            log=self.log,
+            situation=self._situation,
             adjust=self._engine.without_refused,
             learnt=self._engine.learnt,
         )

@@ -1,38 +1,76 @@
-"""One turn: ask, run the tools that were called, ask again, until there is an answer.
+"""Drives a turn: ask, run the tools that were called, ask again, until there is an answer.
 
-Whatever happens is in the log when this returns: a whole answer, a broken one, or the part of one
-that came before the caller went away (`interrupted`). Events come out as they happen.
+`mull.agent.turn` says what may follow what; here is the waiting. Whatever happens is in the log when
+this returns: a whole answer, a broken one, or the part of one that came before the caller went
+away (`interrupted`). An answer is in the log, and on disk where there is a recorder, before its
+last event comes out. Where the next request goes is asked before each one, so that a model or a
+setting can be changed in the middle of a chain of tools.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from msgspec.structs import replace
 
-from mull.agent.functions import FunctionTool
-from mull.history.log import Log
+from mull.agent.calls import Approve, Calls, allow_all
+from mull.agent.pump import Pump
+from mull.agent.tools.tool import RunnableTool
+from mull.agent.turn import FINAL, Limits, Progress, Signal, advance, meaning
+from mull.agent.watch import Stopwatch
+from mull.history.log import Entry, Log, Record
 from mull.neutral.assemble import Assembler
-from mull.neutral.blocks import ToolCallBlock, ToolResultBlock
-from mull.neutral.errors import LocalError
-from mull.neutral.events import Event, Healed, ToolRan
-from mull.neutral.messages import Message
+from mull.neutral.errors import LocalError, MullError
+from mull.neutral.events import Event, Failed, Finished, Healed, Nudged, StateChanged
+from mull.neutral.messages import Message, user
 from mull.neutral.request import Note, RequestOptions
 from mull.neutral.target import Target
 from mull.policy.prepare import Prepared, prepare
 from mull.policy.tokens import Counter
 from mull.settings.layers import Snapshot
 
-__all__ = ["MOST_ROUNDS", "Turn", "run_turn"]
+__all__ = ["NUDGE", "Recorder", "Shorten", "Situation", "Turn", "run_turn"]
 
 QUICKLY_COUNTED = 8192
 """Tokens up to which the character estimate will do: no limit or budget is near."""
 
-MOST_ROUNDS = 50
-"""Requests of one turn; a model that calls tools for longer is going in circles."""
+NUDGE = "You ended your turn without an answer and without calling a tool. Go on, or answer now."
+
+
+class Recorder(Protocol):
+    """Keeps what happens, as it happens. Both return when it is safe to go on."""
+
+    def event(self, event: Event) -> None:
+        """An event of the answer that is coming."""
+
+    def append(self, record: Record) -> None:
+        """A record that the log has gained."""
+
+
+@dataclass(frozen=True)
+class Situation:
+    """Where a request goes and what shapes it, as things stand now."""
+
+    target: Target
+    snapshot: Snapshot
+    options: RequestOptions
+    counter: Counter
+    send: Callable[[Prepared], AsyncGenerator[Event, None]]
+    tools: Mapping[str, RunnableTool] = field(default_factory=dict)
+
+
+class Shorten(Protocol):
+    """What can make a request shorter before it goes out: compression, condensing."""
+
+    def needed(self, prepared: Prepared) -> bool:
+        """Whether there is something to do."""
+
+    async def run(self, prepared: Prepared, say: Callable[[Event], None]) -> Sequence[Record]:
+        """Do it; the records that the log gains by it."""
 
 
 @dataclass
@@ -40,26 +78,39 @@ class Turn:
     """What a turn needs, and what it leaves: the messages it added and what there is to say."""
 
     log: Log
-    target: Target
-    snapshot: Snapshot
-    options: RequestOptions
-    counter: Counter
-    send: Callable[[Prepared], AsyncGenerator[Event, None]]
-    tools: Mapping[str, FunctionTool] = field(default_factory=dict)
+    situation: Callable[[], Situation]
+    approve: Approve = allow_all
+    shorten: Shorten | None = None
+    recorder: Recorder | None = None
+    limits: Limits = Limits()
     adjust: Callable[[Prepared], Prepared] = lambda prepared: prepared
     learnt: Callable[[Target], Target] = lambda target: target
     messages: list[Message] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     prepared: Prepared | None = None
+    progress: Progress = Progress()
 
-    def add(self, message: Message) -> None:
-        """Put a message into the log."""
-        self.log.append(message)
-        self.messages.append(message)
+    def add(self, record: Record) -> None:
+        """Put a record into the log, and onto the disk."""
+        if self.recorder is not None:
+            self.recorder.append(record)
+        self.log.add(record)
+        if isinstance(record, Entry):
+            self.messages.append(record.message)
 
     def note(self, *notes: Note) -> None:
         """Say something once."""
         self.notes += [note for note in notes if note not in self.notes]
+
+    def signal(self, signal: Signal) -> StateChanged:
+        """Go where the signal leads, and say so."""
+        self.progress = advance(self.progress, signal)
+        return StateChanged(self.progress.state, self.progress.round, self.limits.rounds)
+
+    @property
+    def target(self) -> Target:
+        """Where the last request went, or the next one goes."""
+        return self.prepared.target if self.prepared else self.situation().target
 
 
 async def run_turn(turn: Turn) -> AsyncGenerator[Event, None]:
@@ -69,61 +120,120 @@ async def run_turn(turn: Turn) -> AsyncGenerator[Event, None]:
         RemoteError: the endpoint refused or could not be reached before it said anything.
         LocalError: the request cannot be made, or the tools never come to an end.
     """
-    for _ in range(MOST_ROUNDS):
-        async with aclosing(_ask(turn)) as events:
-            async for event in events:
-                yield event
-        answer = turn.messages[-1]
-        calls = answer.tool_calls
-        if not calls or not turn.tools or answer.status != "complete":
-            return
-        results = await _run_tools(turn, calls)
-        turn.add(Message(role="tool", blocks=tuple(results)))
-        for call, result in zip(calls, results, strict=True):
-            yield ToolRan(call.id, call.name, result.output, result.is_error)
-    raise LocalError(f"the model called tools {MOST_ROUNDS} times without an answer: stopped")
-
-
-async def _ask(turn: Turn) -> AsyncGenerator[Event, None]:
-    """One request and its answer."""
-    turn.target = turn.learnt(turn.target)
-    prepared = turn.prepared = _prepare(turn)
-    turn.note(*prepared.notes)
-    folding = Assembler(turn.target.origin)
+    yield turn.signal("begin")
     try:
-        async with aclosing(turn.send(prepared)) as events:
+        while turn.progress.state not in FINAL:
+            async with aclosing(_STEPS[turn.progress.state](turn)) as events:
+                async for event in events:
+                    yield event
+    except MullError:
+        if turn.progress.state not in FINAL:
+            yield turn.signal("failed")
+        raise
+    except BaseException:
+        if turn.progress.state not in FINAL:
+            turn.signal("stopped")
+        raise
+
+
+async def _send(turn: Turn) -> AsyncGenerator[Event, None]:
+    """One request and its answer."""
+    situation = turn.situation()
+    prepared = turn.prepared = _prepare(turn, situation)
+    if turn.shorten is not None and turn.shorten.needed(prepared):
+        yield turn.signal("full")
+        return
+    turn.note(*prepared.notes)
+    folding, watch = Assembler(prepared.target.origin), Stopwatch(time.monotonic)
+    held: list[Event] = []
+    try:
+        async with aclosing(situation.send(prepared)) as events:
             async for event in events:
+                for change in _changes(turn, event):
+                    yield change
                 if isinstance(event, Healed):
-                    folding = Assembler(turn.target.origin)
-                    turn.note(Note("healed", f"{event.change} ({event.reason})", warning=True))
+                    folding = Assembler(prepared.target.origin)
                 folding.add(event)
+                watch.add(event)
+                if held or isinstance(event, Finished | Failed):
+                    held.append(event)  # shown when the answer is safe
+                    continue
+                if turn.recorder is not None:
+                    turn.recorder.event(event)
                 yield event
     finally:
         # what a healed answer came from, and in which dialect, is known once it is whole
-        message = replace(folding.message(), origin=turn.learnt(turn.target).origin)
+        origin = turn.learnt(prepared.target).origin
+        message = replace(folding.message(), origin=origin)
         if message.blocks or message.status != "interrupted":
-            turn.add(message)
+            turn.add(Entry(message, time.time(), watch.seconds, watch.thought_seconds))
+    for event in held:
+        yield event
+    said = meaning(message, turn.progress, turn.limits, tools=bool(situation.tools))
+    yield turn.signal(said)
+    if said == "silent":
+        turn.add(Entry(user(NUDGE), time.time()))
+        yield Nudged(turn.progress.nudges, turn.limits.nudges)
 
 
-def _prepare(turn: Turn) -> Prepared:
+def _changes(turn: Turn, event: Event) -> list[Event]:
+    """What an event means for the state of the turn."""
+    if isinstance(event, Healed):
+        note = Note("healed", f"{event.change} ({event.reason})", warning=True)
+        turn.note(note)
+        return [turn.signal("healed")]
+    if turn.progress.state in ("sending", "healing") and not isinstance(event, Finished | Failed):
+        return [turn.signal("event")]
+    return []
+
+
+def _prepare(turn: Turn, situation: Situation) -> Prepared:
     """The request; a short one is not worth loading a tokenizer for, its estimate is high."""
-    arguments = turn.log, turn.snapshot, turn.target, turn.options
+    target = turn.learnt(situation.target)
+    arguments = turn.log, situation.snapshot, target, situation.options
     prepared = prepare(*arguments)
     if prepared.tokens > QUICKLY_COUNTED:
-        prepared = prepare(*arguments, counter=turn.counter)
+        prepared = prepare(*arguments, counter=situation.counter)
     return turn.adjust(prepared)
 
 
-async def _run_tools(turn: Turn, calls: tuple[ToolCallBlock, ...]) -> list[ToolResultBlock]:
-    """Run all calls at once; the results stand in the order of the calls."""
-    return list(await asyncio.gather(*(_run_tool(turn, call) for call in calls)))
+async def _shorten(turn: Turn) -> AsyncGenerator[Event, None]:
+    """Make the request shorter; it goes out as it is if that cannot be done."""
+    assert turn.shorten is not None and turn.prepared is not None
+    pump = Pump()
+    shorten, prepared = turn.shorten, turn.prepared
+
+    async def work() -> None:
+        for record in await shorten.run(prepared, pump.put):
+            turn.add(record)
+
+    async with aclosing(pump.run(work())) as events:
+        async for event in events:
+            yield event
+    yield turn.signal("shortened")
 
 
-async def _run_tool(turn: Turn, call: ToolCallBlock) -> ToolResultBlock:
-    tool = turn.tools.get(call.name)
-    if tool is None:
-        known = ", ".join(turn.tools)
-        return ToolResultBlock(
-            call.id, f"no tool is called {call.name}: use {known}", is_error=True
-        )
-    return await tool.run(call)
+async def _run_tools(turn: Turn) -> AsyncGenerator[Event, None]:
+    """Run all calls of the last answer at once; their results stand in the order of the calls."""
+    pump = Pump()
+    calls = Calls(turn.messages[-1].tool_calls, turn.situation().tools, turn.approve, pump.put)
+    try:
+        async with aclosing(pump.run(calls.run())) as events:
+            async for event in events:
+                if turn.recorder is not None:
+                    turn.recorder.event(event)
+                yield event
+    finally:
+        turn.add(Entry(Message(role="tool", blocks=calls.results()), time.time()))
+    if turn.progress.round < turn.limits.rounds:
+        yield turn.signal("results")
+        return
+    yield turn.signal("exhausted")
+    raise LocalError(
+        f"the model called tools {turn.limits.rounds} times without an answer: stopped."
+        " Nothing is lost; say something to go on"
+    )
+
+
+_Step = Callable[[Turn], AsyncGenerator[Event, None]]
+_STEPS: Mapping[str, _Step] = {"sending": _send, "compressing": _shorten, "tools": _run_tools}

@@ -1,0 +1,91 @@
+"""Runs the tool calls of one answer: asks where that is needed, runs all at once, loses none.
+
+Every call gets a result, whatever happens to it: a tool that is not there, wrong arguments, a no,
+a failure, a stop. Who is asked, and what needs asking, is not known here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeAlias
+
+from mull.agent.tools.tool import Preview, RunnableTool
+from mull.neutral.blocks import ToolCallBlock, ToolResultBlock
+from mull.neutral.events import Event, ToolOutput, ToolRan, ToolStarted
+
+__all__ = ["STOPPED", "Approve", "Calls", "allow_all"]
+
+Approve: TypeAlias = Callable[[RunnableTool, ToolCallBlock, Preview], Awaitable[str | None]]
+"""None lets the call run; a text is what the model is told instead."""
+
+STOPPED = "Stopped by the user before it finished."
+
+
+async def allow_all(tool: RunnableTool, call: ToolCallBlock, preview: Preview) -> str | None:
+    """Let everything run."""
+    return None
+
+
+class Calls:
+    """The calls of one answer, and their results as they come."""
+
+    def __init__(
+        self,
+        calls: Sequence[ToolCallBlock],
+        tools: Mapping[str, RunnableTool],
+        approve: Approve,
+        put: Callable[[Event], None],
+    ) -> None:
+        self._calls = calls
+        self._tools = tools
+        self._approve = approve
+        self._put = put
+        self._results: list[ToolResultBlock | None] = [None] * len(calls)
+        self._asking = asyncio.Lock()
+
+    async def run(self) -> None:
+        """Run them all at once."""
+        async with asyncio.TaskGroup() as group:
+            for at, call in enumerate(self._calls):
+                group.create_task(self._run_one(at, call))
+
+    def results(self) -> tuple[ToolResultBlock, ...]:
+        """A result for every call, in the order of the calls."""
+        return tuple(
+            result or ToolResultBlock(call.id, STOPPED, is_error=True)
+            for call, result in zip(self._calls, self._results, strict=True)
+        )
+
+    async def _run_one(self, at: int, call: ToolCallBlock) -> None:
+        try:
+            result = await self._result(call)
+        except Exception as error:  # a tool that breaks its promise must not take the others down
+            result = ToolResultBlock(call.id, f"{type(error).__name__}: {error}", is_error=True)
+        self._results[at] = result
+        self._put(ToolRan(call.id, call.name, result.output, result.is_error))
+
+    async def _result(self, call: ToolCallBlock) -> ToolResultBlock:
+        tool = self._tools.get(call.name)
+        if tool is None:
+            known = ", ".join(self._tools)
+            said = f"no tool is called {call.name}: use {known}"
+            return ToolResultBlock(call.id, said, is_error=True)
+        preview = tool.preview(call.input)
+        async with self._asking:  # one question at a time
+            refusal = await self._approve(tool, call, preview)
+        if refusal is not None:
+            return ToolResultBlock(call.id, refusal, is_error=True)
+        self._put(ToolStarted(call.id, call.name, call.input, preview.title, preview.detail))
+        return await tool.run(call, _Context(call.id, self._put))
+
+
+class _Context:
+    """What a running tool may use."""
+
+    def __init__(self, call_id: str, put: Callable[[Event], None]) -> None:
+        self._call_id = call_id
+        self._put = put
+
+    def emit(self, text: str) -> None:
+        self._put(ToolOutput(self._call_id, text))
