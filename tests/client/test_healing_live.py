@@ -15,7 +15,7 @@ from healing import LOOK, steered
 from healing import conversation as usual
 from mull.agent.engine import Engine
 from mull.agent.library import Conversation
-from mull.agent.run import Turn, run_turn
+from mull.agent.run import Situation, Turn, run_turn
 from mull.agent.setup import load_setup
 from mull.client.exchange import ExchangeOptions
 from mull.client.retry import RetryRules
@@ -131,13 +131,16 @@ def turn_of(row: Row, url: str) -> tuple[Turn, Engine]:
     where = engine.target("acme/thinker")
     wishes = {"includeInContext": True, **row.settings}
     settings = parse_all({f"reasoning.{name}": value for name, value in wishes.items()})
-    turn = Turn(
-        log=Log(usual(row.target) if row.history is None else row.history),
+    situation = Situation(
         target=where,
         snapshot=engine.setup.snapshot_for(where, settings),
         options=RequestOptions(**{"tools": (LOOK,), **row.parts}),
         counter=CHARACTERS,
         send=engine.sender(engine.way_to(where, base_url=url), QUICK),
+    )
+    turn = Turn(
+        log=Log(usual(row.target) if row.history is None else row.history),
+        situation=lambda: situation,
         adjust=engine.without_refused,
         learnt=engine.learnt,
     )
@@ -163,7 +166,8 @@ def check_healed(row: Row, refusal: Reply) -> None:
         assert not row.seen(first.json), "the refused body shows the change already"
         assert row.seen(second.json), second.json
         assert [type(event) for event in events if isinstance(event, Healed | Failed)] == [Healed]
-        assert isinstance(events[-1], Finished)
+        assert isinstance(events[-2], Finished)
+        assert turn.progress.state == "done"
         assert (turn.messages[-1].text, turn.messages[-1].status) == ("yes", "complete")
         (note,) = [note for note in turn.notes if note.about == "healed"]
         (healed,) = [event for event in events if isinstance(event, Healed)]
@@ -176,7 +180,7 @@ def check_healed(row: Row, refusal: Reply) -> None:
             assert len(server.requests) == 2
             return
         later_events = run_to_end(*turn_of(row, server.url))
-        assert isinstance(later_events[-1], Finished)
+        assert isinstance(later_events[-2], Finished)
         if row.lasts:
             (third,) = server.requests[2:]
             assert row.seen(third.json), third.json
@@ -234,7 +238,7 @@ def test_a_second_refusal_inside_the_stream_is_one_failure():
         Failed,
     ]
     assert turn.messages[-1].status == "error"
-    assert "is not supported for this model" in events[-1].text
+    assert "is not supported for this model" in events[-2].text
 
 
 def test_every_known_text_has_its_row():

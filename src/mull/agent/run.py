@@ -1,10 +1,10 @@
 """Drives a turn: ask, run the tools that were called, ask again, until there is an answer.
 
-`mull.agent.turn` says what may follow what; here is the waiting. Whatever happens is in the log when
-this returns: a whole answer, a broken one, or the part of one that came before the caller went
-away (`interrupted`). An answer is in the log, and on disk where there is a recorder, before its
-last event comes out. Where the next request goes is asked before each one, so that a model or a
-setting can be changed in the middle of a chain of tools.
+`mull.agent.turn` says what may follow what; here is the waiting. Whatever happens is in the log
+when this returns: a whole answer, a broken one, or the part of one that came before the caller
+went away (`interrupted`). An answer is in the log, and on disk where there is a
+recorder, before its last event comes out. Where the next request goes is asked before each one,
+so that a model or a setting can be changed in the middle of a chain of tools.
 """
 
 from __future__ import annotations
@@ -39,6 +39,10 @@ QUICKLY_COUNTED = 8192
 """Tokens up to which the character estimate will do: no limit or budget is near."""
 
 NUDGE = "You ended your turn without an answer and without calling a tool. Go on, or answer now."
+
+
+_LIMITS = Limits()
+_BEGINNING = Progress()
 
 
 class Recorder(Protocol):
@@ -82,13 +86,13 @@ class Turn:
     approve: Approve = allow_all
     shorten: Shorten | None = None
     recorder: Recorder | None = None
-    limits: Limits = Limits()
+    limits: Limits = _LIMITS
     adjust: Callable[[Prepared], Prepared] = lambda prepared: prepared
     learnt: Callable[[Target], Target] = lambda target: target
     messages: list[Message] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     prepared: Prepared | None = None
-    progress: Progress = Progress()
+    progress: Progress = _BEGINNING
 
     def add(self, record: Record) -> None:
         """Put a record into the log, and onto the disk."""
@@ -199,9 +203,9 @@ def _prepare(turn: Turn, situation: Situation) -> Prepared:
 
 async def _shorten(turn: Turn) -> AsyncGenerator[Event, None]:
     """Make the request shorter; it goes out as it is if that cannot be done."""
-    assert turn.shorten is not None and turn.prepared is not None
-    pump = Pump()
-    shorten, prepared = turn.shorten, turn.prepared
+    pump, shorten, prepared = Pump(), turn.shorten, turn.prepared
+    assert shorten is not None
+    assert prepared is not None
 
     async def work() -> None:
         for record in await shorten.run(prepared, pump.put):
