@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -150,6 +150,21 @@ class Engine:
                 if isinstance(event, Finished) and repairs:
                     self._learn(prepared.target, repairs[-1])
                 yield event
+
+    def thought_ender(
+        self, target: Target, way: Access
+    ) -> Callable[[str], Coroutine[Any, Any, bool]] | None:
+        """What ends the thought of a running answer there, by its id; None where nothing can."""
+        if target.compat.end_thinking is None:
+            return None
+
+        async def end(answer: str) -> bool:
+            from mull.client.control import end_thinking
+
+            reached = way if way.base_url else await asyncio.to_thread(_embedded_way)
+            return await end_thinking(target, reached, self._connection(), answer)
+
+        return end
 
     def without_refused(self, prepared: Prepared) -> Prepared:
         """The request without the carriers that this endpoint refused before."""

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from mull.agent.engine import Engine
 from mull.agent.functions import tools_from
+from mull.agent.hurry import Hurry
 from mull.agent.results import Result, result_of
 from mull.agent.run import Situation, Turn, run_turn
 from mull.history.log import Log
@@ -34,6 +35,7 @@ from mull.settings.registry import parse_all
 from mull.tokenizers import counter_for
 
 if TYPE_CHECKING:
+    from mull.client.access import Access
     from mull.client.exchange import ExchangeOptions
     from mull.client.sync import BlockingLoop
 
@@ -139,6 +141,8 @@ class Conversation:
             temperature=usual.temperature if temperature is None else temperature,
         )
         self._model = model
+        self.interactive = False
+        self._hurry: Hurry | None = None
         self.target: Target = self._resolve(model)
 
     @property
@@ -223,7 +227,28 @@ class Conversation:
             counter=counter_for(self.target),
             send=self._engine.sender(way, self._limits),
             tools=self._tools,
+            hurry=self._hurrier(way),
         )
+
+    def _hurrier(self, way: Access) -> Callable[[], Hurry] | None:
+        """Makes what watches over the next answer's thoughts, where somebody may end them."""
+        seconds = self._snapshot()["reasoning.maxSeconds"]
+        if seconds is None and not self.interactive:
+            return None
+        control = self._engine.thought_ender(self.target, way)
+
+        def watch() -> Hurry:
+            self._hurry = Hurry(seconds, control)
+            return self._hurry
+
+        return watch
+
+    def answer_now(self) -> bool:
+        """End the thought that is going on and have the answer; False if there is none.
+
+        Needs `interactive`, and the event loop that the turn runs on.
+        """
+        return self._hurry is not None and self._hurry.now()
 
     def _turn(self, text: str) -> Turn:
         self._situation()  # a missing key is told before anything is said

@@ -18,6 +18,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from mull.agent.calls import Approve, Calls, allow_all
+from mull.agent.hurry import ENDED_BY_SERVER, STOPPED, Hurried, Hurry, ask_now
 from mull.agent.pump import Pump
 from mull.agent.tools.tool import RunnableTool
 from mull.agent.turn import FINAL, Limits, Progress, Signal, advance, meaning
@@ -65,6 +66,7 @@ class Situation:
     counter: Counter
     send: Callable[[Prepared], AsyncGenerator[Event, None]]
     tools: Mapping[str, RunnableTool] = field(default_factory=dict)
+    hurry: Callable[[], Hurry] | None = None
 
 
 class Shorten(Protocol):
@@ -93,6 +95,7 @@ class Turn:
     notes: list[Note] = field(default_factory=list)
     prepared: Prepared | None = None
     progress: Progress = _BEGINNING
+    hurried: bool = False
 
     def add(self, record: Record) -> None:
         """Put a record into the log, and onto the disk."""
@@ -148,30 +151,23 @@ async def _send(turn: Turn) -> AsyncGenerator[Event, None]:
         yield turn.signal("full")
         return
     turn.note(*prepared.notes)
-    folding, watch = Assembler(prepared.target.origin), Stopwatch(time.monotonic)
-    held: list[Event] = []
+    answer, hurry = _Answer(turn, prepared), situation.hurry() if situation.hurry else None
     try:
-        async with aclosing(situation.send(prepared)) as events:
+        async with aclosing(_stream(situation, prepared, hurry)) as events:
             async for event in events:
                 for change in _changes(turn, event):
                     yield change
-                if isinstance(event, Healed):
-                    folding = Assembler(prepared.target.origin)
-                folding.add(event)
-                watch.add(event)
-                if held or isinstance(event, Finished | Failed):
-                    held.append(event)  # shown when the answer is safe
-                    continue
-                if turn.recorder is not None:
-                    turn.recorder.event(event)
-                yield event
+                if answer.take(event):
+                    yield event
+    except Hurried:
+        message = answer.keep()
+        yield _ask_without_thinking(turn, message)
+        return
     finally:
-        # what a healed answer came from, and in which dialect, is known once it is whole
-        origin = turn.learnt(prepared.target).origin
-        message = replace(folding.message(), origin=origin)
-        if message.blocks or message.status != "interrupted":
-            turn.add(Entry(message, time.time(), watch.seconds, watch.thought_seconds))
-    for event in held:
+        message = answer.keep()
+    if hurry is not None and hurry.ended_by_server:
+        turn.note(Note("reasoning.maxSeconds", ENDED_BY_SERVER))
+    for event in answer.held:
         yield event
     said = meaning(message, turn.progress, turn.limits, tools=bool(situation.tools))
     yield turn.signal(said)
@@ -180,11 +176,66 @@ async def _send(turn: Turn) -> AsyncGenerator[Event, None]:
         yield Nudged(turn.progress.nudges, turn.limits.nudges)
 
 
+async def _stream(
+    situation: Situation, prepared: Prepared, hurry: Hurry | None
+) -> AsyncGenerator[Event, None]:
+    async with aclosing(situation.send(prepared)) as events:
+        if hurry is None:
+            async for event in events:
+                yield event
+            return
+        async with aclosing(hurry.watch(events)) as watched:
+            async for event in watched:
+                yield event
+
+
+class _Answer:
+    """An answer while it comes. Its last events are held back until it is safe."""
+
+    def __init__(self, turn: Turn, prepared: Prepared) -> None:
+        self._turn = turn
+        self._target = prepared.target
+        self._folding = Assembler(prepared.target.origin)
+        self._watch = Stopwatch(time.monotonic)
+        self._kept: Message | None = None
+        self.held: list[Event] = []
+
+    def take(self, event: Event) -> bool:
+        """Take one event in; whether it may be shown at once."""
+        if isinstance(event, Healed):
+            self._folding = Assembler(self._target.origin)
+        self._folding.add(event)
+        self._watch.add(event)
+        if self.held or isinstance(event, Finished | Failed):
+            self.held.append(event)
+            return False
+        if self._turn.recorder is not None:
+            self._turn.recorder.event(event)
+        return True
+
+    def keep(self) -> Message:
+        """Put the answer, whole or not, into the log; once."""
+        if self._kept is None:
+            # what a healed answer came from, and in which dialect, is known once it is whole
+            origin = self._turn.learnt(self._target).origin
+            message = self._kept = replace(self._folding.message(), origin=origin)
+            if message.blocks or message.status != "interrupted":
+                watch = self._watch
+                self._turn.add(Entry(message, time.time(), watch.seconds, watch.thought_seconds))
+        return self._kept
+
+
+def _ask_without_thinking(turn: Turn, unfinished: Message) -> Event:
+    turn.add(Entry(user(ask_now(unfinished)), time.time()))
+    turn.note(Note("reasoning.maxSeconds", STOPPED))
+    turn.hurried = True
+    return turn.signal("hurried")
+
+
 def _changes(turn: Turn, event: Event) -> list[Event]:
     """What an event means for the state of the turn."""
     if isinstance(event, Healed):
-        note = Note("healed", f"{event.change} ({event.reason})", warning=True)
-        turn.note(note)
+        turn.note(Note("healed", f"{event.change} ({event.reason})", warning=True))
         return [turn.signal("healed")]
     if turn.progress.state in ("sending", "healing") and not isinstance(event, Finished | Failed):
         return [turn.signal("event")]
@@ -193,8 +244,10 @@ def _changes(turn: Turn, event: Event) -> list[Event]:
 
 def _prepare(turn: Turn, situation: Situation) -> Prepared:
     """The request; a short one is not worth loading a tokenizer for, its estimate is high."""
-    target = turn.learnt(situation.target)
-    arguments = turn.log, situation.snapshot, target, situation.options
+    target, snapshot = turn.learnt(situation.target), situation.snapshot
+    if turn.hurried:
+        snapshot, turn.hurried = snapshot.having({"reasoning.enabled": False}), False
+    arguments = turn.log, snapshot, target, situation.options
     prepared = prepare(*arguments)
     if prepared.tokens > QUICKLY_COUNTED:
         prepared = prepare(*arguments, counter=situation.counter)

@@ -23,6 +23,7 @@ Signal: TypeAlias = Literal[
     "full",  # the request must be made shorter first
     "shortened",  # it was, or it cannot be
     "event",  # the first sign of an answer
+    "hurried",  # the thought was cut short, and the answer is asked for without it
     "healed",  # it was refused, and a repaired request is on its way
     "called",  # the answer calls tools
     "results",  # they have run
@@ -42,6 +43,7 @@ TABLE: Mapping[tuple[State, Signal], State] = {
     ("compressing", "shortened"): "sending",
     ("sending", "event"): "streaming",
     ("healing", "event"): "streaming",
+    ("streaming", "hurried"): "sending",
     ("tools", "results"): "sending",
     ("tools", "exhausted"): "failed",
     **{(state, "healed"): "healing" for state in _ASKING},

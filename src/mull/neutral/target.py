@@ -147,6 +147,7 @@ class Compat(Value, frozen=True):
     path: str | None = None
     tool_id_length: int | None = None
     auth: Literal["bearer", "x-api-key", "x-goog-api-key", "api-key"] | None = None
+    end_thinking: Literal["llama-control"] | None = None
     extra_body: dict[str, Any] = {}
 
 

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mull.settings.model import parse_model, split_model
 from mull.settings.registry import REGISTRY, SettingValue, find, parse, parse_all
@@ -34,6 +35,7 @@ LAYERS: tuple[Layer, ...] = (
     "request",
 )
 HeldLayer: TypeAlias = Literal["config", "profile", "environment", "session"]
+_REQUEST: Layer = "request"
 _HELD: tuple[HeldLayer, ...] = ("config", "profile", "environment", "session")
 
 
@@ -59,6 +61,19 @@ class Snapshot(Struct, frozen=True):
 
     def __getitem__(self, key: str) -> Any:
         return self.values[key]
+
+    def having(self, own: Mapping[str, object]) -> Snapshot:
+        """The same settings with a request's own on top.
+
+        Raises:
+            SettingError: one of them is not allowed.
+        """
+        values = parse_all(own)
+        return replace(
+            self,
+            values=MappingProxyType({**self.values, **values}),
+            origins=MappingProxyType({**self.origins, **dict.fromkeys(values, _REQUEST)}),
+        )
 
     def items(self) -> ItemsView[str, SettingValue]:
         """Keys and values in the registry's order."""

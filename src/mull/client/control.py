@@ -1,0 +1,30 @@
+"""Calls that steer an answer while it is being written."""
+
+from __future__ import annotations
+
+import msgspec
+
+from mull.client.access import Access, request_headers
+from mull.client.http import HttpRequest, Transport
+from mull.neutral.errors import MullError
+from mull.neutral.request import WireRequest
+from mull.neutral.target import Target
+
+__all__ = ["end_thinking"]
+
+_PATIENCE = 5.0
+_PATH = "/chat/completions/control"
+
+
+async def end_thinking(target: Target, way: Access, transport: Transport, answer: str) -> bool:
+    """Ask llama.cpp to end the thought of a running answer; whether it will."""
+    body = msgspec.json.encode({"id": answer, "action": "reasoning_end"})
+    wire = WireRequest(_PATH, body, {"content-type": "application/json"})
+    headers = request_headers(way, target, wire)
+    request = HttpRequest("POST", f"{way.base_url}{_PATH}", headers, body)
+    try:
+        async with transport.send(request, idle=_PATIENCE, total=_PATIENCE) as reply:
+            await reply.read(1 << 16)
+            return reply.status == 200
+    except MullError:
+        return False
