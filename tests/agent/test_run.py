@@ -138,7 +138,7 @@ def test_a_call_is_announced_runs_and_is_told_of():
     turn.situation = lambda: _with_tools(situation(), tools)
     told = [e for e in run(turn) if isinstance(e, ToolStarted | ToolOutput | ToolRan)]
     assert told == [
-        ToolStarted("c0", "look", {}, "look()"),
+        ToolStarted("c0", "look", {}, "look()", "look()"),
         ToolOutput("c0", "half"),
         ToolRan("c0", "look", "whole"),
     ]
@@ -279,6 +279,9 @@ def test_the_model_can_be_switched_between_two_rounds():
 class Recording:
     def __init__(self) -> None:
         self.kept: list = []
+
+    def begin(self, origin) -> None:
+        pass
 
     def event(self, event) -> None:
         self.kept.append(event)

@@ -7,6 +7,7 @@ config file, profile, environment, then what is given here.
 
 from __future__ import annotations
 
+import time
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -20,18 +21,22 @@ from contextlib import aclosing
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self
 
+from msgspec.structs import replace
+
+from mull.agent.calls import Approve, allow_all
 from mull.agent.engine import Engine
 from mull.agent.functions import tools_from
 from mull.agent.hurry import Hurry
 from mull.agent.results import Result, result_of
-from mull.agent.run import Situation, Turn, run_turn
-from mull.history.log import Log
+from mull.agent.run import Recorder, Shorten, Situation, Turn, run_turn
+from mull.agent.tools.tool import RunnableTool
+from mull.history.log import Entry, Log, Record
 from mull.neutral.events import Event
 from mull.neutral.messages import Dialect, Message, user
 from mull.neutral.request import RequestOptions
 from mull.neutral.target import Target
 from mull.settings.layers import Snapshot
-from mull.settings.registry import parse_all
+from mull.settings.registry import SettingValue, find, parse_all
 from mull.tokenizers import counter_for
 
 if TYPE_CHECKING:
@@ -129,20 +134,22 @@ class Conversation:
         self.log = Log(messages)
         self._engine = engine or _shared_engine()
         self._settings: dict[str, object] = dict(parse_all(settings or {}))
-        self._tools = tools_from(tools)
+        self._tools: Mapping[str, RunnableTool] = tools_from(tools)
         self._way = {"key": key, "base_url": base_url, "headers": headers}
         self._place = {"base_url": base_url, "dialect": dialect, "compat": compat}
         self._limits = limits
         usual = self._engine.setup.parameters
         self._options = RequestOptions(
             system=system,
-            tools=tuple(tool.definition for tool in self._tools.values()),
             max_tokens=usual.max_tokens if max_tokens is None else max_tokens,
             temperature=usual.temperature if temperature is None else temperature,
         )
         self._model = model
         self.interactive = False
         self._hurry: Hurry | None = None
+        self._recorder: Recorder | None = None
+        self._approve: Approve = allow_all
+        self._shorten: Shorten | None = None
         self.target: Target = self._resolve(model)
 
     @property
@@ -160,13 +167,15 @@ class Conversation:
         self._model = model
         return self.target
 
-    def set(self, key: str, value: object) -> None:
+    def set(self, key: str, value: object) -> SettingValue:
         """Change a setting from the next request on.
 
         Raises:
             SettingError: the key or value is not allowed; nothing has changed.
         """
-        self._settings.update(parse_all({key: value}))
+        parsed = parse_all({key: value})
+        self._settings.update(parsed)
+        return parsed.get(find(key).key)
 
     def ask(self, text: str) -> Result:
         """Say something and wait for the answer, tools included.
@@ -210,6 +219,11 @@ class Conversation:
         """`close` on the caller's event loop."""
         await self._engine.close()
 
+    @property
+    def options(self) -> RequestOptions:
+        """What a request says besides history and settings; tools may come and go."""
+        return replace(self._options, tools=tuple(tool.definition for tool in self._tools.values()))
+
     def _resolve(self, model: str | None) -> Target:
         return self._engine.target(model, **self._place)  # type: ignore[arg-type]
 
@@ -223,7 +237,7 @@ class Conversation:
         return Situation(
             target=self.target,
             snapshot=self._snapshot(),
-            options=self._options,
+            options=self.options,
             counter=counter_for(self.target),
             send=self._engine.sender(way, self._limits),
             tools=self._tools,
@@ -250,16 +264,26 @@ class Conversation:
         """
         return self._hurry is not None and self._hurry.now()
 
-    def _turn(self, text: str) -> Turn:
+    def _keep(self, record: Record) -> None:
+        """Put a record into the log, and onto the disk where there is one."""
+        if self._recorder is not None:
+            self._recorder.append(record)
+        self.log.add(record)
+
+    def _turn(self, said: str | Message | None) -> Turn:
+        """The turn that begins with these words; None goes on with what the log ends in."""
         self._situation()  # a missing key is told before anything is said
-        turn = Turn(
+        if said is not None:
+            self._keep(Entry(user(said) if isinstance(said, str) else said, time.time()))
+        return Turn(
             log=self.log,
             situation=self._situation,
+            approve=self._approve,
+            shorten=self._shorten,
+            recorder=self._recorder,
             adjust=self._engine.without_refused,
             learnt=self._engine.learnt,
         )
-        self.log.append(user(text))
-        return turn
 
 
 def ask(prompt: str, model: str | None = None, **more: Any) -> Result:

@@ -27,7 +27,7 @@ from mull.history.log import Entry, Log, Record
 from mull.neutral.assemble import Assembler
 from mull.neutral.errors import LocalError, MullError
 from mull.neutral.events import Event, Failed, Finished, Healed, Nudged, StateChanged
-from mull.neutral.messages import Message, user
+from mull.neutral.messages import Message, Origin, user
 from mull.neutral.request import Note, RequestOptions
 from mull.neutral.target import Target
 from mull.policy.prepare import Prepared, prepare
@@ -47,7 +47,10 @@ _BEGINNING = Progress()
 
 
 class Recorder(Protocol):
-    """Keeps what happens, as it happens. Both return when it is safe to go on."""
+    """Keeps what happens, as it happens. Each returns when it is safe to go on."""
+
+    def begin(self, origin: Origin) -> None:
+        """An answer from this origin is to come."""
 
     def event(self, event: Event) -> None:
         """An event of the answer that is coming."""
@@ -199,6 +202,8 @@ class _Answer:
         self._watch = Stopwatch(time.monotonic)
         self._kept: Message | None = None
         self.held: list[Event] = []
+        if turn.recorder is not None:
+            turn.recorder.begin(prepared.target.origin)
 
     def take(self, event: Event) -> bool:
         """Take one event in; whether it may be shown at once."""

@@ -1,0 +1,82 @@
+"""Keeps a running session on disk, by the clock of the event loop it runs on.
+
+What cannot be written is kept and tried again with whatever comes next: a full disk ends neither
+the answer nor the session, but the user is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from mull.history.log import Record
+from mull.neutral.errors import LocalError
+from mull.neutral.events import Event
+from mull.neutral.messages import Origin
+
+__all__ = ["FLUSH_SECONDS", "Journal", "TimedRecorder"]
+
+FLUSH_SECONDS = 0.8
+"""What a crash may cost of a running answer."""
+
+
+class Journal(Protocol):
+    """Where records go, and the events of an answer while it comes."""
+
+    def begin(self, origin: Origin | None) -> None: ...
+    def event(self, event: Event) -> None: ...
+    def append(self, *records: Record) -> None: ...
+    def flush(self) -> None: ...
+
+
+class TimedRecorder:
+    """Writes what has gathered, at the latest so many seconds after the first of it came."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        warn: Callable[[str], None],
+        seconds: float = FLUSH_SECONDS,
+    ) -> None:
+        self._journal = journal
+        self._warn = warn
+        self._seconds = seconds
+        self._timer: asyncio.TimerHandle | None = None
+        self._unsaved: list[Record] = []
+        self._warned = False
+
+    def begin(self, origin: Origin) -> None:
+        """An answer from this origin is to come."""
+        self._journal.begin(origin)
+
+    def event(self, event: Event) -> None:
+        """Take an event of the answer; it is safe within the second."""
+        self._try(lambda: self._journal.event(event))
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._seconds, self._flush)
+
+    def append(self, record: Record) -> None:
+        """Write a record; unless a warning was given, it is safe when this returns."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._unsaved.append(record)
+        if self._try(lambda: self._journal.append(*self._unsaved)):
+            self._unsaved.clear()
+
+    def _flush(self) -> None:
+        self._timer = None
+        self._try(self._journal.flush)
+
+    def _try(self, write: Callable[[], None]) -> bool:
+        try:
+            write()
+        except LocalError as error:
+            if not self._warned:
+                self._warn(f"not saved: {error}\nThe session goes on; saving is tried again")
+            self._warned = True
+            return False
+        self._warned = False
+        return True

@@ -1,0 +1,202 @@
+"""A conversation that is kept: every record is on disk before it is shown as done.
+
+Settings that are changed in it come back with it, and so does its model. What the model sees of it
+can be taken back or summarised; what was said stays. One process at a time has it open.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from mull.agent.library import AsyncStream, Conversation
+from mull.agent.recording import TimedRecorder
+from mull.history.log import Entry, Log, Undone
+from mull.neutral.errors import LocalError, SettingError
+from mull.neutral.messages import Message
+from mull.neutral.target import Target
+from mull.policy.prepare import Prepared, prepare
+from mull.policy.reasoning import starts_turn
+from mull.settings.layers import Snapshot
+from mull.settings.registry import SettingValue, find
+from mull.tokenizers import counter_for
+
+if TYPE_CHECKING:
+    from mull.agent.calls import Approve
+    from mull.agent.engine import Engine
+    from mull.agent.tools.tool import RunnableTool
+    from mull.store.session_values import SessionInfo, SessionStore
+
+__all__ = ["Session"]
+
+Said: TypeAlias = str | Message
+
+
+class Session(Conversation):
+    """One stored conversation, open in this process."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        info: SessionInfo,
+        *,
+        engine: Engine,
+        tools: Mapping[str, RunnableTool] | None = None,
+        approve: Approve | None = None,
+        warn: Callable[[str], None] = warnings.warn,
+        **more: Any,
+    ) -> None:
+        super().__init__(
+            info.model, engine=engine, system=info.system, base_url=info.base_url, **more
+        )
+        from mull.store.session_recorder import Recorder
+
+        self.store = store
+        self._hold = store.hold(info.id)
+        try:
+            self.recovered = store.recover(info.id, self._hold)
+            self.info, records = store.load(info.id)
+        except BaseException:
+            self._hold.release()
+            raise
+        self.log = Log(records=records)
+        self._recorder = TimedRecorder(Recorder(store, info.id, len(records)), warn)
+        self._tools = tools or {}
+        if approve is not None:
+            self._approve = approve
+        self._restore_settings()
+
+    def submit(self, said: Said) -> AsyncStream:
+        """Say something; the events of the answer come as they happen."""
+        return AsyncStream(self._turn(said))
+
+    def retry(self) -> AsyncStream:
+        """Take the last answer back and ask for another.
+
+        Raises:
+            LocalError: nothing was said yet.
+        """
+        start = self._last_turn()
+        if start + 1 < len(self.log):
+            self._keep(Undone(start + 1, len(self.log), time.time()))
+        return AsyncStream(self._turn(None))
+
+    def undo(self) -> Message:
+        """Take the last turn back; what the user had said in it.
+
+        Raises:
+            LocalError: there is none.
+        """
+        start = self._last_turn()
+        entry = self.log[start]
+        assert isinstance(entry, Entry)
+        self._keep(Undone(start, len(self.log), time.time()))
+        return entry.message
+
+    def switch(self, model: str) -> Target:
+        """Go on with another model from the next request on, even between two tool rounds.
+
+        Raises:
+            CatalogError: no model, or more than one, has this name; nothing has changed.
+        """
+        target = super().switch(model)
+        self._engine.setup.settings.set_model(model)
+        self.info = self.store.update(self.info.id, model=model)
+        return target
+
+    def set(self, key: str, value: object) -> SettingValue:
+        """Change a setting of this session from the next request on.
+
+        Raises:
+            SettingError: the key or value is not allowed; nothing has changed.
+        """
+        parsed = self._engine.setup.settings.set(key, value)
+        self._remember({**self.info.settings, find(key).key: parsed})
+        return parsed
+
+    def unset(self, key: str) -> None:
+        """Let the layers below decide about a setting again.
+
+        Raises:
+            SettingError: there is no such setting.
+        """
+        self._engine.setup.settings.unset(key)
+        name = find(key).key
+        self._remember({k: v for k, v in self.info.settings.items() if k != name})
+
+    def rename(self, name: str | None) -> None:
+        """Give the session a name of its own.
+
+        Raises:
+            SessionError: another one has it, or it cannot be a name.
+        """
+        self.info = self.store.update(self.info.id, name=name)
+
+    def snapshot(self) -> Snapshot:
+        """The settings that the next request would be made with."""
+        return self._snapshot()
+
+    def prepared(self) -> Prepared:
+        """The request that would go out now, counted; nothing is sent."""
+        target = self._engine.learnt(self.target)
+        return prepare(
+            self.log, self._snapshot(), target, self.options, counter=counter_for(target)
+        )
+
+    @property
+    def tools(self) -> Mapping[str, RunnableTool]:
+        """The tools that the model is offered."""
+        return self._tools
+
+    @tools.setter
+    def tools(self, tools: Mapping[str, RunnableTool]) -> None:
+        self._tools = tools
+
+    @property
+    def engine(self) -> Engine:
+        """What the session sends with."""
+        return self._engine
+
+    def release(self) -> None:
+        """Let other processes open the session."""
+        self._hold.release()
+
+    async def aclose(self) -> None:
+        """Close the connections and the session."""
+        self.release()
+        await super().aclose()
+
+    def _last_turn(self) -> int:
+        """Where the last turn begins that was not taken back."""
+        starts = [at for at, entry in self.log.entries() if starts_turn(entry.message)]
+        if not starts:
+            raise LocalError("nothing was said yet")
+        return starts[-1]
+
+    def _snapshot(self) -> Snapshot:
+        # the model stands in the session's layer, so that a level set after it holds
+        return self._engine.setup.snapshot_for(self.target, self._settings)
+
+    def _remember(self, settings: Mapping[str, SettingValue]) -> None:
+        self.info = self.store.update(self.info.id, settings=settings)
+
+    def _restore_settings(self) -> None:
+        """Bring back what was set in the session; what the command line says now goes before."""
+        settings = self._engine.setup.settings
+        if self.info.model is not None:
+            settings.set_model(self.info.model)
+        now = settings.snapshot()
+        for key, value in self.info.settings.items():
+            if _is_known(key) and now.origin(key) != "session":
+                settings.set(key, value)
+
+
+def _is_known(key: str) -> bool:
+    """Settings may have been renamed since a session was stored."""
+    try:
+        find(key)
+    except SettingError:
+        return False
+    return True

@@ -1,0 +1,251 @@
+"""Sessions: kept as they grow, opened again, taken back, and never lost to a full disk."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager
+
+import pytest
+
+from mull.agent.engine import Engine
+from mull.agent.recording import TimedRecorder
+from mull.agent.session import Session
+from mull.agent.setup import load_setup
+from mull.history.log import Entry, Undone
+from mull.neutral.errors import ConfigError, LocalError, SessionBusy, SettingError
+from mull.neutral.events import TextDelta, ThinkingDelta
+from mull.neutral.messages import user
+from mull.store.sessions import SqliteSessions
+from mull.testing.server import STALL, Reply, ScriptedServer
+
+
+def chunk(delta, finish=None):
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+
+def answer(text, thought="hm"):
+    return Reply.events(
+        chunk({"reasoning_content": thought}),
+        chunk({"content": text}),
+        chunk({}, "stop"),
+        "[DONE]",
+    )
+
+
+@pytest.fixture
+def store(tmp_path):
+    return SqliteSessions(tmp_path / "sessions.db")
+
+
+@contextmanager
+def talking(store, *replies, info=None, **more):
+    with ScriptedServer(list(replies)) as server:
+        if info is None:
+            info = store.create(folder="/w", model="zai/glm-4.7", base_url=server.url)
+        else:
+            info = store.update(info.id, base_url=server.url)
+        session = Session(store, info, engine=Engine(load_setup()), key="k", **more)
+        session.server = server
+        try:
+            yield session
+        finally:
+            session.release()
+
+
+def on_a_loop(session, work):
+    async def run():
+        try:
+            return await work()
+        finally:
+            await session.engine.close()
+
+    return asyncio.run(run())
+
+
+def say(session, text):
+    return on_a_loop(session, lambda: _drain(session.submit(text)))
+
+
+def stored(store, session):
+    return store.load(session.info.id)[1]
+
+
+def test_what_was_said_is_on_disk_and_comes_back_with_the_same_request(store):
+    with talking(store, answer("one"), answer("two")) as session:
+        say(session, "first")
+        say(session, "second")
+        before = session.prepared()
+        assert [e.message.text for e in stored(store, session)] == ["first", "one", "second", "two"]
+        first, second = stored(store, session)[1::2]
+        assert first.thought_seconds is not None
+        assert second.seconds >= second.thought_seconds
+    again = Session(store, session.info, engine=Engine(load_setup()))
+    assert again.prepared() == before
+    assert again.log.messages == session.log.messages
+    again.release()
+
+
+def test_nobody_else_can_write_an_open_session(store):
+    with talking(store) as session, pytest.raises(SessionBusy):
+        Session(store, session.info, engine=Engine(load_setup()))
+    with talking(store, info=session.info):
+        pass
+
+
+def test_settings_and_model_come_back_with_the_session_and_the_command_line_goes_before(store):
+    with talking(store) as session:
+        session.set("reasoning.effort", "LOW")
+        session.set("reasoning.includeInContext", True)
+        session.unset("reasoning.includeInContext")
+        session.switch("deepseek/deepseek-v4")
+        assert session.snapshot()["reasoning.effort"] == "low"
+    with talking(store, info=session.info) as again:
+        assert again.target.name == "deepseek/deepseek-v4"
+        assert again.snapshot()["reasoning.effort"] == "low"
+        assert again.info.settings == {"reasoning.effort": "low"}
+        with pytest.raises(SettingError):
+            again.set("reasoning.effort", "hard")
+        assert again.info.settings == {"reasoning.effort": "low"}
+    engine = Engine(load_setup(sets=["reasoning.effort=high"]))
+    third = Session(store, again.info, engine=engine)
+    assert third.snapshot()["reasoning.effort"] == "high"
+    third.release()
+
+
+def test_a_level_that_is_set_after_the_model_holds(store):
+    with talking(store) as session:
+        session.switch("openai/gpt-5.1/high")
+        assert session.snapshot()["reasoning.effort"] == "high"
+        session.set("reasoning.effort", "low")
+        assert session.snapshot()["reasoning.effort"] == "low"
+
+
+def test_retry_takes_the_answer_back_and_asks_for_another(store):
+    with talking(store, answer("one"), answer("other")) as session:
+        say(session, "q")
+        on_a_loop(session, lambda: _drain(session.retry()))
+        assert [m.text for m in session.log.messages] == ["q", "other"]
+        first, second = session.server.requests
+        assert first.json["messages"] == second.json["messages"]
+        assert stored(store, session)[2] == Undone(1, 2, stored(store, session)[2].at)
+
+
+async def _drain(stream):
+    async for _ in stream:
+        pass
+
+
+def test_undo_takes_the_last_turn_back_and_gives_the_words_back(store):
+    with talking(store, answer("one"), answer("two"), answer("three")) as session:
+        say(session, "q1")
+        say(session, "q2")
+        assert session.undo() == user("q2")
+        say(session, "q3")
+        sent = session.server.requests[-1].json["messages"]
+        assert [m["content"] for m in sent if m["role"] == "user"] == ["q1", "q3"]
+        assert session.undo() == user("q3")
+        assert session.undo() == user("q1")
+        with pytest.raises(LocalError, match="nothing was said yet"):
+            session.undo()
+
+
+def test_s01_a_stopped_turn_is_stored_as_interrupted_shown_and_not_sent(store):
+    half = Reply.events(chunk({"reasoning_content": "half a tho"}), STALL)
+    with talking(store, half, answer("yes")) as session:
+
+        async def stop():
+            stream = session.submit("q")
+            async for event in stream:
+                if isinstance(event, ThinkingDelta):
+                    break
+            await stream.aclose()
+
+        on_a_loop(session, stop)
+    with talking(store, answer("yes"), info=session.info) as again:
+        assert again.log.messages[-1].status == "interrupted"
+        assert again.log.messages[-1].thinking[0].thought == "half a tho"
+        say(again, "go on")
+        sent = again.server.requests[0].json["messages"]
+        assert [m["role"] for m in sent] == ["user", "user"]
+
+
+def test_an_answer_is_journaled_while_it_comes(store):
+    half = Reply.events(chunk({"reasoning_content": "safe"}), STALL)
+    with talking(store, half) as session:
+
+        async def look():
+            stream = session.submit("q")
+            async for event in stream:
+                if isinstance(event, ThinkingDelta):
+                    break
+            await asyncio.sleep(0)
+            found = store.journaled(session.info.id)
+            await stream.aclose()
+            return found
+
+        (batch,) = on_a_loop(session, look)
+        assert ThinkingDelta("safe", 0, "reasoning_content") in batch.events
+        assert batch.origin == session.target.origin
+
+
+class Stubborn:
+    """A journal whose disk is full for a while."""
+
+    def __init__(self) -> None:
+        self.full = True
+        self.records: list = []
+        self.events: list = []
+
+    def begin(self, origin) -> None:
+        pass
+
+    def event(self, event) -> None:
+        self.events.append(event)
+        if self.full:
+            raise ConfigError("the disk is full")
+
+    def append(self, *records) -> None:
+        if self.full:
+            raise ConfigError("the disk is full")
+        self.records += records
+
+    def flush(self) -> None:
+        pass
+
+
+def test_what_a_full_disk_refused_is_written_with_what_comes_next():
+    journal, told = Stubborn(), []
+
+    async def run():
+        recorder = TimedRecorder(journal, told.append)
+        recorder.event(TextDelta("a"))
+        recorder.append(Entry(user("one")))
+        recorder.append(Entry(user("two")))
+        journal.full = False
+        recorder.append(Entry(user("three")))
+
+    asyncio.run(run())
+    assert [entry.message.text for entry in journal.records] == ["one", "two", "three"]
+    (warning,) = told
+    assert warning.startswith("not saved: the disk is full")
+
+
+def test_events_are_flushed_by_the_clock_when_no_more_come():
+    flushed = asyncio.Event()
+
+    class Quiet(Stubborn):
+        full = False
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.full = False
+
+        def flush(self) -> None:
+            flushed.set()
+
+    async def run():
+        recorder = TimedRecorder(Quiet(), print, seconds=0.01)
+        recorder.event(TextDelta("a"))
+        await flushed.wait()
+
+    asyncio.run(run())
