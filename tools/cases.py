@@ -66,6 +66,20 @@ CASES = {
     "E10": "off is not off, and nobody says so",
     "E12": "thinking needs a stream",
     "E14": "parameters change between turns and cost the prompt cache",
+    "F01": "reasoning is counted, and paid for, twice",
+    "F03": "the meter counts thoughts that will not be sent",
+    "G01": "compression parts a call from its result, or from its thought",
+    "G02": "a summary of thinking alone replaces the history with nothing",
+    "G03": "a side call thinks as hard as the session and has no room left to answer",
+    "G05": "a title is blank, or is the model's thoughts",
+    "S01": "an interrupted answer is sent back half done",
+    "S02": "a poisoned history is refused for ever",
+    "S03": "an answer of thinking alone passes for success, or is asked for without end",
+    "S05": "reasoning is lost when a session is saved and opened again",
+    "R01": "thoughts are shown late, twice, or below the answer",
+    "R02": "hiding thoughts loses them, or changes what is sent",
+    "R03": "a blank thought is drawn as an empty box",
+    "R04": "thoughts get into a pipe's output, or are missing from its JSON",
 }
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mull.testing.rules import refusal
+from mull.testing.rules import check_anthropic, check_deepseek, refusal
 
 USE = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
 RESULT = {"type": "tool_result", "tool_use_id": "t", "content": "r"}
@@ -15,6 +15,13 @@ def claude(*contents, thinking=None, max_tokens=4000, **more):
     messages = [{"role": r, "content": c} for r, c in zip(roles, contents, strict=False)]
     body = {"messages": messages, "max_tokens": max_tokens, **more}
     return body | ({"thinking": thinking} if thinking else {})
+
+
+def turns(*roles):
+    return {"messages": [{"role": role, "content": "x"} for role in roles], "max_tokens": 9}
+
+
+TEXT = {"type": "text", "text": "and now?"}
 
 
 @pytest.mark.parametrize(
@@ -35,11 +42,25 @@ def claude(*contents, thinking=None, max_tokens=4000, **more):
         (claude("q", thinking={**ON, "budget_tokens": 9}), "greater than or equal to 1024"),
         (claude("q", thinking=ON, tool_choice={"type": "any"}), "Thinking may not be enabled"),
         (claude("q", thinking=ON, temperature=0.5), "`temperature` may only be set to 1"),
+        (claude("q", [USE], [RESULT, TEXT], thinking=ON), None),
+        (turns("user", "user"), 'found multiple "user" roles in a row'),
+        (turns("user", "assistant", "assistant"), 'found multiple "assistant" roles in a row'),
+        (turns("assistant"), 'first message must use the "user" role'),
+        (turns(), 'first message must use the "user" role'),
     ],
 )
 def test_anthropic(body, said):
     told = refusal("anthropic", body)
     assert told is None if said is None else said in told
+
+
+def test_a_call_that_the_endpoint_made_without_a_thought_needs_none():
+    body = claude("q", [THOUGHT, USE], [RESULT], [{**USE, "id": "u"}], thinking=ON)
+    body["messages"].append(
+        {"role": "user", "content": [{**RESULT, "tool_use_id": "u"}]},
+    )
+    assert "messages.3.content.0.type: Expected" in check_anthropic(body)
+    assert check_anthropic(body, own={"u"}) is None
 
 
 CALL = {"functionCall": {"name": "f"}, "thoughtSignature": "s"}
@@ -69,6 +90,12 @@ def gemini(*parts, config=None):
             None,
         ),
         (gemini([{"text": "q"}], [CALL, CALL], [ANSWER]), "number of function response parts"),
+        (gemini([{"text": "q"}], [{"text": "a"}], [ANSWER]), "immediately after a function call"),
+        (gemini([], [CALL], [ANSWER], config={}), None),
+        (
+            {"contents": [{"role": "model", "parts": [CALL]}, {"role": "user", "parts": [ANSWER]}]},
+            "immediately after a user turn",
+        ),
         (gemini([{"text": "q"}], config={"thinkingLevel": 1, "thinkingBudget": 1}), "only one of"),
     ],
 )
@@ -92,6 +119,9 @@ RS = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "g"
         ([ASK, {**RS, "encrypted_content": None}, FC, OUT], "Items are not persisted"),
         ([ASK, FC], "No tool output found for function call c"),
         ([ASK, OUT], "No tool call found for function call output"),
+        ([ASK, RS, FC, OUT, RS, FC, OUT], "Duplicate item found with id rs_1"),
+        ([ASK, {k: v for k, v in RS.items() if k != "summary"}, FC, OUT], "'input[1].summary'"),
+        ("q", None),
     ],
 )
 def test_responses(items, said):
@@ -121,4 +151,22 @@ TOOL = {"role": "tool", "tool_call_id": "c", "content": "r"}
 )
 def test_chat(body, said):
     told = refusal("openai-chat", body)
+    assert told is None if said is None else said in told
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (chat(ASK, CALLS, TOOL), None),
+        (chat(ASK, SILENT, TOOL), "must be passed back to the API"),
+        (chat(ASK, {**SILENT, "reasoning_content": ""}, TOOL), None),
+        (chat(ASK, SILENT, TOOL, thinking={"type": "disabled"}), None),
+        (chat(ASK, SILENT, TOOL, {"role": "assistant", "content": "a"}, ASK), None),
+        (chat(ASK, SILENT, TOOL, ASK, CALLS, TOOL), None),
+        (chat(SILENT, TOOL), "must be passed back to the API"),
+        (chat(ASK, TOOL), "must be a response to a preceding message"),
+    ],
+)
+def test_deepseek(body, said):
+    told = check_deepseek(body)
     assert told is None if said is None else said in told

@@ -1,1 +1,36 @@
-"""For your own tests: the rules that providers enforce on reasoning, without a provider."""
+"""For your own tests: providers with their real rules, without a provider.
+
+    from mull.testing import Call, Say, StrictServer, Think
+
+    script = [
+        [Think("I have to look."), Call("read", {"path": "a.py"})],
+        [Think("That is all."), Say("It is empty.")],
+    ]
+    with StrictServer("anthropic", script) as server:
+        ...  # let your client talk to server.url
+    assert not server.refusals
+
+`ScriptedServer` sends what it is told and refuses nothing; `refusal` judges a single body.
+"""
+
+from __future__ import annotations
+
+from mull.testing.rules import refusal
+from mull.testing.script import Call, Say, Think
+from mull.testing.server import CUT, STALL, Gate, Recorded, Reply, ScriptedServer
+from mull.testing.strict import Refused, StrictServer
+
+__all__ = [
+    "CUT",
+    "STALL",
+    "Call",
+    "Gate",
+    "Recorded",
+    "Refused",
+    "Reply",
+    "Say",
+    "ScriptedServer",
+    "StrictServer",
+    "Think",
+    "refusal",
+]

@@ -1,0 +1,53 @@
+"""What real endpoints refuse, as functions on request bodies.
+
+Each check returns the provider's own words for the first rule a body breaks, or None. They cover
+what concerns reasoning and tool pairs, not every field of an API.
+
+There are two layers. `check_…` looks at a body alone. `check_…_replay` also knows what was issued
+(`mull.testing.ledger`): is what comes back what went out, byte for byte, in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mull.neutral.messages import Dialect
+from mull.testing.rules.anthropic import check_anthropic, check_anthropic_replay
+from mull.testing.rules.chat import (
+    check_chat,
+    check_deepseek,
+    check_details_replay,
+    check_field_replay,
+)
+from mull.testing.rules.gemini import check_gemini, check_gemini_replay
+from mull.testing.rules.responses import check_responses, check_responses_replay
+
+__all__ = [
+    "check_anthropic",
+    "check_anthropic_replay",
+    "check_chat",
+    "check_deepseek",
+    "check_details_replay",
+    "check_field_replay",
+    "check_gemini",
+    "check_gemini_replay",
+    "check_responses",
+    "check_responses_replay",
+    "refusal",
+]
+
+Body = Mapping[str, Any]
+
+
+def refusal(dialect: Dialect, body: Body) -> str | None:
+    """Why an endpoint of this dialect, with its strictest known rules, would refuse the body."""
+    return _CHECKS[dialect](body)
+
+
+_CHECKS: Mapping[Dialect, Callable[[Body], str | None]] = {
+    "anthropic": check_anthropic,
+    "gemini": check_gemini,
+    "openai-responses": check_responses,
+    "openai-chat": check_chat,
+}

@@ -1,0 +1,229 @@
+"""What the Messages API refuses: unsigned, altered, moved or missing thoughts, broken pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from itertools import pairwise, zip_longest
+from typing import Any
+
+from mull.testing.ledger import Issued, Ledger
+
+__all__ = ["check_anthropic", "check_anthropic_replay", "expected_thought"]
+
+Body = Mapping[str, Any]
+
+_THOUGHTS = ("thinking", "redacted_thinking")
+_MARKS = {"thinking": "signature", "redacted_thinking": "data", "tool_use": "id"}
+
+
+def check_anthropic(body: Body, own: Container[str] = ()) -> str | None:
+    """The Messages API: signed thinking in place, tool pairs whole, budgets under max_tokens.
+
+    `own` are ids of calls that the endpoint made itself: it knows whether a thought came first.
+    """
+    messages: Sequence[Body] = body["messages"]
+    if problem := _bad_roles(messages):
+        return problem
+    for index, message in enumerate(messages):
+        before = messages[index - 1] if index else None
+        after = messages[index + 1] if index + 1 < len(messages) else None
+        problem = (
+            _bad_blocks(index, message)
+            or _bad_results(index, message, before)
+            or _bad_calls(index, message, after)
+        )
+        if problem:
+            return problem
+    return _bad_parameters(body) or _bad_chain(body, own)
+
+
+def _bad_roles(messages: Sequence[Body]) -> str | None:
+    roles = [message["role"] for message in messages]
+    if roles[:1] != ["user"]:
+        return 'messages: first message must use the "user" role'
+    for before, role in pairwise(roles):
+        if role == before:
+            return (
+                'messages: roles must alternate between "user" and "assistant",'
+                f' but found multiple "{role}" roles in a row'
+            )
+    return None
+
+
+def _bad_blocks(index: int, message: Body) -> str | None:
+    blocks = message["content"]
+    if isinstance(blocks, str):
+        return None if blocks else f"messages.{index}: content must be non-empty"
+    if not blocks:
+        return f"messages.{index}: content must be non-empty"
+    for at, block in enumerate(blocks):
+        place = f"messages.{index}.content.{at}"
+        if block["type"] == "text" and not block["text"]:
+            return f"{place}: text content blocks must be non-empty"
+        if block["type"] == "thinking" and not isinstance(block.get("signature"), str):
+            return f"{place}.thinking.signature: Field required"
+    if message["role"] == "assistant" and blocks[-1]["type"] in _THOUGHTS:
+        return f"messages.{index}: The final block in an assistant message cannot be `thinking`."
+    return None
+
+
+def _bad_results(index: int, message: Body, before: Body | None) -> str | None:
+    called = set(_ids(before, "tool_use", "id")) if before else set()
+    for call_id in _ids(message, "tool_result", "tool_use_id"):
+        if call_id not in called:
+            return (
+                f"messages.{index}: unexpected `tool_use_id` found in `tool_result` blocks:"
+                f" {call_id}. Each `tool_result` block must have a corresponding `tool_use` block"
+                " in the previous message."
+            )
+    return None
+
+
+def _bad_calls(index: int, message: Body, after: Body | None) -> str | None:
+    answered = set(_ids(after, "tool_result", "tool_use_id")) if after else set()
+    for call_id in _ids(message, "tool_use", "id"):
+        if call_id not in answered:
+            return (
+                f"messages.{index}: `tool_use` ids were found without `tool_result` blocks"
+                f" immediately after: {call_id}."
+            )
+    return None
+
+
+def _bad_parameters(body: Body) -> str | None:
+    thinking = body.get("thinking") or {}
+    enabled = thinking.get("type") == "enabled"
+    if enabled and thinking["budget_tokens"] < 1024:
+        return "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024"
+    if enabled and thinking["budget_tokens"] >= body["max_tokens"]:
+        return "`max_tokens` must be greater than `thinking.budget_tokens`."
+    forced = (body.get("tool_choice") or {}).get("type") in ("any", "tool")
+    if enabled and forced:
+        return "Thinking may not be enabled when tool_choice forces tool use."
+    if enabled and body.get("temperature", 1) != 1:
+        return "`temperature` may only be set to 1 when thinking is enabled."
+    return None
+
+
+def _bad_chain(body: Body, own: Container[str]) -> str | None:
+    messages = body["messages"]
+    chain = _open_chain(messages)
+    if not chain or isinstance(messages[chain[-1]]["content"], str):
+        return None
+    kind = (body.get("thinking") or {}).get("type", "disabled")
+    kinds = [block["type"] for block in messages[chain[-1]]["content"]]
+    foreign = any(made not in own for made in _ids(messages[chain[-1]], "tool_use", "id"))
+    if kind == "enabled" and kinds[0] not in _THOUGHTS and foreign:
+        return expected_thought(chain[-1], kinds[0])
+    if kind == "disabled" and set(kinds) & set(_THOUGHTS):
+        return (
+            "When thinking is disabled, an `assistant` message in the final position cannot"
+            " contain `thinking`. To use thinking blocks, enable `thinking` in your request."
+        )
+    return None
+
+
+def _open_chain(messages: Sequence[Body]) -> list[int]:
+    """Where the assistant's messages of an open tool chain stand; none if a person spoke last.
+
+    Anything but results in a user's message begins a new turn.
+    """
+    chain: list[int] = []
+    for index in range(len(messages) - 1, -1, -1):
+        content = messages[index]["content"]
+        if messages[index]["role"] == "assistant":
+            chain.insert(0, index)
+        elif isinstance(content, str) or any(block["type"] != "tool_result" for block in content):
+            break
+    return chain if messages and messages[-1]["role"] == "user" else []
+
+
+def expected_thought(index: int, found: str) -> str:
+    """The words for a tool chain whose thought is missing."""
+    return (
+        f"messages.{index}.content.0.type: Expected `thinking` or `redacted_thinking`, but found"
+        f" `{found}`. When `thinking` is enabled, a final `assistant` message must start with a"
+        " thinking block (preceeding the lastmost set of `tool_use` and `tool_result` blocks). To"
+        " avoid this requirement, disable `thinking`."
+    )
+
+
+def _ids(message: Body, kind: str, key: str) -> list[str]:
+    blocks = message["content"]
+    if isinstance(blocks, str):
+        return []
+    return [block[key] for block in blocks if block["type"] == kind]
+
+
+def check_anthropic_replay(body: Body, model: str, ledger: Ledger) -> str | None:
+    """Are the thoughts that come back those that were issued to this model, where they were?"""
+    messages = body["messages"]
+    answers = [i for i, m in enumerate(messages) if m["role"] == "assistant" and _blocks(m)]
+    for index in answers:
+        if problem := _forged(index, messages[index], model, ledger):
+            return problem
+    chain = _open_chain(messages)
+    enabled = (body.get("thinking") or {}).get("type") == "enabled"
+    for index in answers:
+        if index in chain or index == answers[-1]:
+            required = enabled and index in chain
+            if problem := _modified(index, messages[index], ledger, required=required):
+                return problem
+    return None
+
+
+def _blocks(message: Body) -> Sequence[Body]:
+    content = message["content"]
+    return () if isinstance(content, str) else content
+
+
+def _forged(index: int, message: Body, model: str, ledger: Ledger) -> str | None:
+    for at, block in enumerate(_blocks(message)):
+        if block["type"] not in _THOUGHTS:
+            continue
+        key = _MARKS[block["type"]]
+        place = ledger.find(block[key])
+        if (
+            place is None
+            or place.issued.model != model
+            or place.piece["type"] != block["type"]
+            or place.piece.get("thinking") != block.get("thinking")
+        ):
+            return f"messages.{index}.content.{at}: Invalid `{key}` in `{block['type']}` block"
+    return None
+
+
+def _modified(index: int, message: Body, ledger: Ledger, *, required: bool) -> str | None:
+    blocks = _blocks(message)
+    issued = [block for answer in _answers_in(blocks, ledger) for block in answer.pieces]
+    if not _thoughts(issued):
+        return None
+    if not _thoughts(blocks):
+        return expected_thought(index, blocks[0]["type"]) if required else None
+    pairs = zip_longest(map(_shape, blocks), map(_shape, issued))
+    for at, (given, expected) in enumerate(pairs):
+        if given != expected:
+            return (
+                f"messages.{index}.content.{at}: `thinking` or `redacted_thinking` blocks in the"
+                " latest assistant message cannot be modified. These blocks must remain as they"
+                " were in the original response."
+            )
+    return None
+
+
+def _answers_in(blocks: Sequence[Body], ledger: Ledger) -> list[Issued]:
+    """The issued answers that a message is made of, in order."""
+    found: list[Issued] = []
+    for block in blocks:
+        place = ledger.find(block.get(_MARKS.get(block["type"], "")))
+        if place is not None and place.issued not in found:
+            found.append(place.issued)
+    return found
+
+
+def _thoughts(blocks: Sequence[Body]) -> list[Body]:
+    return [block for block in blocks if block["type"] in _THOUGHTS]
+
+
+def _shape(block: Body) -> tuple[str, Any]:
+    return block["type"], block.get(_MARKS.get(block["type"], ""))

@@ -1,0 +1,131 @@
+"""What Chat Completions servers refuse: Kimi, DeepSeek, and OpenRouter before a Claude."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mull.testing.ledger import Ledger, Place
+from mull.testing.rules.anthropic import expected_thought
+
+__all__ = [
+    "check_chat",
+    "check_deepseek",
+    "check_details_replay",
+    "check_field_replay",
+    "check_pairs",
+]
+
+Body = Mapping[str, Any]
+
+
+def check_chat(body: Body) -> str | None:
+    """Chat Completions as Kimi enforces it: no call without its reasoning while thinking is on."""
+    if problem := check_pairs(body):
+        return problem
+    for index, message in enumerate(body["messages"]):
+        if _is_off(body) or not message.get("tool_calls"):
+            continue
+        if not message.get("reasoning_content"):
+            return (
+                "thinking is enabled but reasoning_content is missing in assistant tool call"
+                f" message at index {index}"
+            )
+    return None
+
+
+def check_deepseek(body: Body) -> str | None:
+    """Chat Completions as DeepSeek enforces it: in a tool chain every answer has the field.
+
+    An empty string will do where the model thought nothing, and earlier turns may go without.
+    """
+    if problem := check_pairs(body):
+        return problem
+    turn = body["messages"][_last_question(body) + 1 :]
+    answers = [message for message in turn if message["role"] == "assistant"]
+    if not _is_off(body) and any(message.get("reasoning_content") is None for message in answers):
+        return "The `reasoning_content` in the thinking mode must be passed back to the API."
+    return None
+
+
+def _last_question(body: Body) -> int:
+    """Where the current turn began."""
+    asked = [i for i, message in enumerate(body["messages"]) if message["role"] == "user"]
+    return asked[-1] if asked else -1
+
+
+def _is_off(body: Body) -> bool:
+    return bool((body.get("thinking") or {}).get("type") == "disabled")
+
+
+def check_pairs(body: Body) -> str | None:
+    """What every Chat Completions server wants: each call is answered at once, and only once."""
+    waiting: list[str] = []
+    for message in body["messages"]:
+        if message["role"] == "tool":
+            if message["tool_call_id"] not in waiting:
+                return (
+                    "Messages with role 'tool' must be a response to a preceding message with"
+                    " 'tool_calls'."
+                )
+            waiting.remove(message["tool_call_id"])
+            continue
+        if waiting:
+            return (
+                "An assistant message with 'tool_calls' must be followed by tool messages"
+                f" responding to each 'tool_call_id': {', '.join(waiting)}"
+            )
+        waiting = [call["id"] for call in message.get("tool_calls") or ()]
+    return f"tool calls without an answer: {', '.join(waiting)}" if waiting else None
+
+
+def check_field_replay(body: Body, ledger: Ledger) -> str | None:
+    """Is the `reasoning_content` that comes back with a call the one that came with it?
+
+    Kimi and DeepSeek do not look that closely, so these words are ours. A blank filler is taken
+    for a message that was issued without reasoning.
+    """
+    for index, message in enumerate(body["messages"]):
+        place, given = _issued(message, ledger), message.get("reasoning_content")
+        if place is None or given is None:
+            continue
+        issued = place.piece.get("reasoning_content") or ""
+        is_filler = not given.strip() and not issued.strip()
+        if given != issued and not is_filler:
+            return (
+                f"(strict) reasoning_content of the message at index {index} is not what was sent"
+                " with its tool calls"
+            )
+    return None
+
+
+def _issued(message: Body, ledger: Ledger) -> Place | None:
+    """The issued message whose calls a message holds."""
+    found = (ledger.find(call["id"]) for call in message.get("tool_calls") or ())
+    return next((place for place in found if place), None)
+
+
+def check_details_replay(body: Body, model: str, ledger: Ledger) -> str | None:
+    """Do the `reasoning_details` of a tool chain come back unmodified and in order?"""
+    asked = _last_question(body)
+    for index, message in enumerate(body["messages"]):
+        if message["role"] != "assistant":
+            continue
+        place, given = _issued(message, ledger), message.get("reasoning_details") or []
+        issued = place.piece.get("reasoning_details", []) if place else None
+        if issued and not given and index > asked and not _is_disabled(body):
+            return expected_thought(index, "tool_use")
+        known = all(_verifies(entry, model, ledger) for entry in given)
+        if given and (not known or (issued is not None and given != issued)):
+            return f"messages.{index}.content.0: Invalid `signature` in `thinking` block"
+    return None
+
+
+def _is_disabled(body: Body) -> bool:
+    asked = body.get("reasoning") or {}
+    return asked.get("enabled") is False or asked.get("effort") == "none"
+
+
+def _verifies(entry: Body, model: str, ledger: Ledger) -> bool:
+    place = ledger.find(entry.get("signature") or entry.get("data"))
+    return place is not None and place.issued.model == model
