@@ -157,12 +157,12 @@ class Log:
                 at, summary = standing[position]
                 self._put_summary(at, summary)
                 covered = summary.end
-            if not alive[position] or position < covered:
+            if not alive[position]:
                 continue
-            if isinstance(record, Entry):
+            if isinstance(record, Entry) and position >= covered:
                 self._active.append(record.message)
                 self._positions.append(position)
-            elif isinstance(record, Condensed):
+            elif isinstance(record, Condensed):  # its thought may stand before what is covered
                 self._shorten(record)
 
     def _put_summary(self, at: int, summary: Summary) -> None:

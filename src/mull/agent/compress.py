@@ -1,0 +1,178 @@
+"""Compresses a conversation: plan, ask for a summary beside the session, check it.
+
+Nothing here changes the log. What comes back is the record to append, or the reason why nothing
+is to be changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from mull.agent.run import Situation
+from mull.agent.side import MORE_ROOM, Side, SideText, output_limit, side_text, silent
+from mull.history.log import Log, Summary, Undone
+from mull.neutral.errors import MullError
+from mull.neutral.events import Event, Progressed, Retrying, TextDelta
+from mull.neutral.messages import Message
+from mull.neutral.usage import add_usage
+from mull.policy.compress import (
+    Rejected,
+    left_out_text,
+    summary_limit,
+    summary_record,
+    summary_text,
+)
+from mull.policy.compress_material import SUMMARISER, material, repeats_request, summary_request
+from mull.policy.compress_plan import (
+    CompressionPlan,
+    NotCompressed,
+    Strategy,
+    plan,
+)
+from mull.policy.prepare import prepare
+from mull.policy.tokens import Counter
+from mull.settings.layers import Snapshot
+
+__all__ = ["compress", "material_room", "summariser", "tokens_after", "undo_compression"]
+
+READABLE = 0.9
+"""How much of the room for material is used: counts are estimates."""
+LEAST_ROOM = 1000
+INSTRUCTIONS = 500
+"""Tokens of what is said around the material."""
+UNKNOWN_WINDOW = 32_000
+TOLD_EVERY = 500
+"""Characters of a growing summary between two words about it."""
+
+
+async def compress(
+    log: Log,
+    situation: Situation,
+    side: Side,
+    *,
+    strategy: Strategy | None = None,
+    say: Callable[[Event], None] = silent,
+    now: float | None = None,
+) -> Summary | NotCompressed:
+    """The record that makes the next request smaller, or why there is none.
+
+    `side` is the way to the session's own model; `compression.model` goes before it. Nothing is
+    changed until the record is appended to the log.
+    """
+    snapshot, options, counter = situation.snapshot, situation.options, situation.counter
+    before = prepare(log, snapshot, situation.target, options, counter=counter)
+    planned = plan(log, before, counter, strategy or snapshot["compression.strategy"])
+    if isinstance(planned, NotCompressed):
+        return planned
+    if planned.strategy == "truncate":
+        record = summary_record(planned, left_out_text(planned), at=now)
+    else:
+        work = _Summary(log, planned, counter, say)
+        written = await work.write(side, snapshot, summary_limit(before.usable))
+        if isinstance(written, NotCompressed):
+            return written
+        text = summary_text(planned, written.text)
+        record = summary_record(planned, text, by=written.by, usage=written.usage, at=now)
+    after = tokens_after(log, record, situation)
+    if after >= before.tokens:
+        return NotCompressed(
+            f"the request would hold {after:,} tokens with the summary,"
+            f" not fewer than the {before.tokens:,} of now"
+        )
+    return record
+
+
+def tokens_after(log: Log, record: Summary, situation: Situation) -> int:
+    """What the next request would hold with this record in the log."""
+    tried = Log(records=(*log, record))
+    options, counter = situation.options, situation.counter
+    return prepare(tried, situation.snapshot, situation.target, options, counter=counter).tokens
+
+
+def summariser(side: Side, snapshot: Snapshot) -> Side:
+    """The model that writes summaries: `compression.model`, or the session's own.
+
+    Raises:
+        LocalError: there is no such model, or no key for it.
+    """
+    model: str | None = snapshot["compression.model"]
+    return Side.to(side.engine, model) if model else side
+
+
+def undo_compression(log: Log, now: float | None = None) -> Undone | None:
+    """The record that takes the newest summary in use back; None where there is none."""
+    newest = max((at for at, _ in log.summaries()), default=None)
+    return None if newest is None else Undone(newest, newest + 1, now)
+
+
+def material_room(side: Side, limit: int) -> int:
+    """The tokens of material beside a summary of `limit` tokens, and beside one made before."""
+    window = side.window or UNKNOWN_WINDOW
+    room = window - output_limit(side, MORE_ROOM * limit) - limit - INSTRUCTIONS
+    return max(round(READABLE * room), LEAST_ROOM)
+
+
+class _Summary:
+    """One summary in the making, and what is said of it."""
+
+    def __init__(
+        self, log: Log, planned: CompressionPlan, counter: Counter, say: Callable[[Event], None]
+    ) -> None:
+        self._log = log
+        self._plan = planned
+        self._counter = counter
+        self._say = say
+        self._length = self._told = 0
+
+    async def write(self, side: Side, snapshot: Snapshot, limit: int) -> SideText | NotCompressed:
+        """The summary, made by as many requests as its material needs."""
+        try:
+            side = summariser(side, snapshot)
+        except MullError as error:
+            return NotCompressed(f"no summary: {error}")
+        start, end = self._plan.start, self._plan.end
+        parts = material(self._log, start, end, self._counter, material_room(side, limit))
+        self._tell(
+            f"{self._plan.messages:,} messages, about {self._plan.tokens:,} tokens,"
+            f" go to {side.target.name}"
+        )
+        written: SideText | None = None
+        for number, part in enumerate(parts, 1):
+            if len(parts) > 1:
+                self._tell(f"part {number} of {len(parts)}")
+            request = summary_request(part, written.text if written else None, words=limit // 2)
+            more = await self._ask(side, request, limit)
+            if isinstance(more, Rejected):
+                return NotCompressed(f"no summary by {side.target.name}: {more.reason}")
+            usage = add_usage(written.usage, more.usage) if written else more.usage
+            written = replace(more, usage=usage)
+        assert written is not None
+        return written
+
+    async def _ask(self, side: Side, request: Message, limit: int) -> SideText | Rejected:
+        self._length = self._told = 0
+        hear, again = self._hear, self._again
+        given = await side_text(
+            side, request, system=SUMMARISER, max_tokens=limit, say=hear, again=again
+        )
+        if isinstance(given, SideText) and repeats_request(given.text):
+            return Rejected("it only repeated what it was asked")
+        return given
+
+    def _hear(self, event: Event) -> None:
+        if isinstance(event, TextDelta):
+            self._length += len(event.text)
+            if self._length - self._told >= TOLD_EVERY:
+                self._told = self._length
+                self._tell(f"{self._length:,} characters of summary")
+        elif isinstance(event, Retrying):
+            self._tell(f"{event.reason}: once more in {event.seconds:.0f} s")
+
+    def _again(self, reason: str) -> None:
+        self._length = self._told = 0
+        self._tell(f"no summary yet: {reason}; once more with more room")
+
+    def _tell(self, text: str) -> None:
+        self._say(Progressed("compression", text))

@@ -1,0 +1,99 @@
+"""Short forms of long thoughts, each made once by a side call and stored beside its original.
+
+Only thoughts without a carrier are touched: a signed one must go back as it came. What fails
+changes nothing, is said once, and is not tried again in the same session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from mull.agent.compress import material_room, summariser
+from mull.agent.run import Situation
+from mull.agent.side import Side, SideText, side_text, silent
+from mull.history.log import Condensed, Entry, Log
+from mull.neutral.blocks import ThinkingBlock
+from mull.neutral.errors import MullError
+from mull.neutral.events import Event, Progressed, Warned
+from mull.policy.compress import Rejected
+from mull.policy.compress_material import CONDENSER, condense_request, shorten
+from mull.policy.prepare import LongThought
+from mull.policy.tokens import Counter
+
+__all__ = ["Condenser"]
+
+LEAST_NOTES, MOST_NOTES = 256, 4096
+"""Tokens that a short form may have; between them it is half of `reasoning.condenseOver`."""
+
+
+class Condenser:
+    """Condenses the thoughts of one session."""
+
+    def __init__(self) -> None:
+        self._given_up: set[LongThought] = set()
+
+    def left(self, todo: Iterable[LongThought]) -> list[LongThought]:
+        """Those that were not tried in vain."""
+        return [thought for thought in todo if thought not in self._given_up]
+
+    async def condense(
+        self,
+        log: Log,
+        todo: Iterable[LongThought],
+        situation: Situation,
+        side: Side,
+        *,
+        say: Callable[[Event], None] = silent,
+        now: float | None = None,
+    ) -> list[Condensed]:
+        """The records with short forms of these thoughts, as many as could be had."""
+        places = self.left(todo)
+        try:
+            side = summariser(side, situation.snapshot)
+        except MullError as error:
+            self._give_up(places, str(error), say)
+            return []
+        made: list[Condensed] = []
+        for number, place in enumerate(places, 1):
+            say(Progressed("condensing", f"thought {number} of {len(places)}"))
+            block = _thought_at(log, place)
+            given = await _shorter(block, situation, side) if block else Rejected("it is signed")
+            if isinstance(given, Rejected):
+                self._give_up([place], given.reason, say)
+            else:
+                made.append(Condensed(*place, given.text, given.by, given.usage, now))
+        return made
+
+    def _give_up(
+        self, places: Sequence[LongThought], reason: str, say: Callable[[Event], None]
+    ) -> None:
+        if places and not self._given_up:
+            say(Warned("condensing", f"a long thought is sent as it is: {reason}"))
+        self._given_up.update(places)
+
+
+def _thought_at(log: Log, place: LongThought) -> ThinkingBlock | None:
+    """The thought of this place, if it is one that may be shortened."""
+    record = log[place.entry]
+    block = record.message.blocks[place.block] if isinstance(record, Entry) else None
+    return block if isinstance(block, ThinkingBlock) and not block.has_carrier else None
+
+
+async def _shorter(block: ThinkingBlock, situation: Situation, side: Side) -> SideText | Rejected:
+    counter: Counter = situation.counter
+    limit = _limit(situation)
+    thought = shorten(block.thought, material_room(side, limit), counter)
+    request = condense_request(thought, words=limit // 2)
+    given = await side_text(
+        side, request, system=CONDENSER, max_tokens=limit, again=lambda reason: None
+    )
+    if isinstance(given, Rejected):
+        return given
+    if counter.count(given.text) >= counter.count(block.thought):
+        return Rejected("its short form is no shorter")
+    return given
+
+
+def _limit(situation: Situation) -> int:
+    over: int = situation.snapshot["reasoning.condenseOver"] or MOST_NOTES
+    return min(max(over // 2, LEAST_NOTES), MOST_NOTES)

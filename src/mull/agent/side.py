@@ -1,0 +1,199 @@
+"""Requests beside the session: for a summary, a short form, a title.
+
+A side call has settings of its own: thinking off, or the least that the model can do, whatever the
+session asks for (G03). It has no tools, its own limit on the answer, and its own log. Where a model
+cannot be kept from thinking, the limit leaves room for that (G05).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from mull.agent.engine import Engine
+from mull.history.log import Log
+from mull.neutral.assemble import Assembler
+from mull.neutral.blocks import Value
+from mull.neutral.errors import MullError
+from mull.neutral.events import Event, Failed, Healed
+from mull.neutral.messages import Message, Origin, user
+from mull.neutral.request import RequestOptions
+from mull.neutral.target import Target
+from mull.neutral.usage import Usage, add_usage
+from mull.policy.compress import Rejected, accept
+from mull.policy.compress_material import shorten
+from mull.policy.prepare import Prepared, prepare
+from mull.policy.reasoning import starts_turn
+from mull.policy.thinking import plan_thinking, window_of
+from mull.policy.tokens import CHARACTERS
+from mull.settings.layers import Settings, Snapshot
+from mull.settings.presets import preset_values
+
+__all__ = [
+    "MORE_ROOM",
+    "Side",
+    "SideText",
+    "make_title",
+    "output_limit",
+    "side_call",
+    "side_text",
+    "silent",
+]
+
+THINKING_ROOM = 4096
+"""Tokens beside the answer for a model that thinks all the same."""
+MORE_ROOM = 4
+"""How many times the limit a second try gets."""
+_TITLE_TOKENS, _TITLE_LENGTH, _TITLE_SOURCE = 64, 80, 1000
+_TITLE = """\
+Above is the beginning of a conversation; do not answer it. Give it a title: at most six words in
+its own language, no quotation marks, no full stop. Answer with the title and nothing else."""
+
+
+def silent(event: Event) -> None:
+    """Says nothing."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """The model that side calls go to, and the way there.
+
+    `context_limit` is the user's own number for its window, where it is the session's model.
+    """
+
+    engine: Engine
+    target: Target
+    send: Callable[[Prepared], AsyncGenerator[Event, None]]
+    context_limit: int | None = None
+
+    @classmethod
+    def to(cls, engine: Engine, model: str) -> Side:
+        """The side of another model than the session's.
+
+        Raises:
+            LocalError: there is no such model, or no key for it.
+        """
+        target = engine.target(model)
+        return cls(engine, target, engine.sender(engine.way_to(target)))
+
+    def snapshot(self, settings: Mapping[str, object] | None = None) -> Snapshot:
+        """The settings of a side call: what the model needs, and nothing of the session's."""
+        own = {"context.limit": self.context_limit, **(settings or {}), "reasoning.enabled": False}
+        return Settings().snapshot(preset=preset_values(self.target.facts), request=own)
+
+    @property
+    def window(self) -> int | None:
+        """The tokens that a request to it may hold."""
+        return window_of(self.target, self.snapshot())
+
+
+def output_limit(side: Side, wanted: int) -> int:
+    """The limit on an answer of `wanted` tokens: with room for thoughts that cannot be off."""
+    planned = plan_thinking(side.target, side.snapshot())
+    room = max(planned.plan.budget or 0, THINKING_ROOM) if planned.thinks else 0
+    caps = (side.target.facts.limit.output, (side.window or 0) // 2)
+    return min([wanted + room, *(cap for cap in caps if cap)])
+
+
+async def side_call(
+    side: Side,
+    messages: Sequence[Message],
+    *,
+    system: str = "",
+    max_tokens: int,
+    settings: Mapping[str, object] | None = None,
+    say: Callable[[Event], None] = silent,
+) -> Message:
+    """Ask beside the session and wait for the answer; `say` is told its events.
+
+    Raises:
+        RemoteError: the endpoint refused or could not be reached.
+        LocalError: the request cannot be made.
+    """
+    target = side.engine.learnt(side.target)
+    options = RequestOptions(system=system, max_tokens=output_limit(side, max_tokens))
+    prepared = prepare(Log(messages), side.snapshot(settings), target, options)
+    folding = Assembler(target.origin)
+    async with aclosing(side.send(side.engine.without_refused(prepared))) as events:
+        async for event in events:
+            if isinstance(event, Healed):
+                folding = Assembler(target.origin)
+            folding.add(event)
+            say(event)
+    return replace(folding.message(), origin=side.engine.learnt(target).origin)
+
+
+class SideText(Value, frozen=True):
+    """The text that a side call gave, who wrote it, and what all tries cost."""
+
+    text: str
+    by: Origin | None = None
+    usage: Usage | None = None
+
+
+async def side_text(
+    side: Side,
+    request: Message,
+    *,
+    system: str,
+    max_tokens: int,
+    say: Callable[[Event], None] = silent,
+    again: Callable[[str], None] | None = None,
+) -> SideText | Rejected:
+    """The text that a side call answers with, or why there is none. Never raises for that.
+
+    With `again`, an answer that was empty or cut is asked for once more with a higher limit, and
+    `again` is told why (G02).
+    """
+    first, usage = await _try(side, request, system, max_tokens, say)
+    if again is None or isinstance(first, SideText) or not first.again:
+        return first
+    again(first.reason)
+    second, more = await _try(side, request, system, MORE_ROOM * max_tokens, say)
+    if isinstance(second, Rejected):
+        return second
+    return replace(second, usage=add_usage(usage, more))
+
+
+async def _try(
+    side: Side, request: Message, system: str, limit: int, say: Callable[[Event], None]
+) -> tuple[SideText | Rejected, Usage | None]:
+    failure = _Failure(say)
+    try:
+        answer = await side_call(side, [request], system=system, max_tokens=limit, say=failure)
+    except MullError as error:
+        return Rejected(str(error)), None
+    text = accept(answer)
+    if isinstance(text, str):
+        return SideText(text, answer.origin, answer.usage), answer.usage
+    return replace(text, reason=failure.text or text.reason), answer.usage
+
+
+class _Failure:
+    """Passes events on and keeps what was said of a failure."""
+
+    def __init__(self, say: Callable[[Event], None]) -> None:
+        self._say = say
+        self.text = ""
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Failed):
+            self.text = event.text
+        self._say(event)
+
+
+async def make_title(side: Side, log: Log) -> str | None:
+    """A short title for a conversation, or None: no title is better than a thought (G05)."""
+    first = next((message.text for message in log.messages if starts_turn(message)), "")
+    if not first.strip():
+        return None
+    request = user(f"{shorten(first, _TITLE_SOURCE, CHARACTERS)}\n\n{_TITLE}")
+    answer = await side_text(side, request, system="", max_tokens=_TITLE_TOKENS)
+    if isinstance(answer, Rejected):
+        return None
+    title = answer.text.removeprefix("Title:").strip().strip("\"'“”„«»`*#").strip()
+    is_title = "\n" not in title and 0 < len(title) <= _TITLE_LENGTH
+    return title.removesuffix(".") if is_title else None
