@@ -41,7 +41,7 @@ def store(tmp_path):
 def talking(store, *replies, info=None, **more):
     with ScriptedServer(list(replies)) as server:
         if info is None:
-            info = store.create(folder="/w", model="zai/glm-4.7", base_url=server.url)
+            info = store.create(folder="/w", name="kept", model="zai/glm-4.7", base_url=server.url)
         else:
             info = store.update(info.id, base_url=server.url)
         session = Session(store, info, engine=Engine(load_setup()), key="k", **more)
@@ -90,6 +90,15 @@ def test_nobody_else_can_write_an_open_session(store):
         Session(store, session.info, engine=Engine(load_setup()))
     with talking(store, info=session.info):
         pass
+
+
+def test_a_session_in_which_nothing_was_said_is_not_kept_unless_it_has_a_name(store):
+    with talking(store) as session:
+        pass
+    assert [info.name for info in store.list()] == ["kept"]
+    with talking(store, info=session.info) as session:
+        session.rename(None)
+    assert store.list() == []
 
 
 def test_settings_and_model_come_back_with_the_session_and_the_command_line_goes_before(store):

@@ -28,7 +28,7 @@ from mull.agent.engine import Engine
 from mull.agent.functions import tools_from
 from mull.agent.hurry import Hurry
 from mull.agent.results import Result, result_of
-from mull.agent.run import Recorder, Shorten, Situation, Turn, run_turn
+from mull.agent.run import Recorder, Situation, Turn, run_turn
 from mull.agent.tools.tool import RunnableTool
 from mull.history.log import Entry, Log, Record
 from mull.neutral.events import Event
@@ -40,9 +40,13 @@ from mull.settings.registry import SettingValue, find, parse_all
 from mull.tokenizers import counter_for
 
 if TYPE_CHECKING:
+    from mull.agent.shorten import Shortener
     from mull.client.access import Access
     from mull.client.exchange import ExchangeOptions
     from mull.client.sync import BlockingLoop
+
+SHORTEST_TO_SHORTEN = 3
+"""Messages: the task, an answer, and more."""
 
 __all__ = ["AsyncStream", "Conversation", "Stream", "ask", "ask_async", "stream", "stream_async"]
 
@@ -149,7 +153,7 @@ class Conversation:
         self._hurry: Hurry | None = None
         self._recorder: Recorder | None = None
         self._approve: Approve = allow_all
-        self._shorten: Shorten | None = None
+        self._shorten: Shortener | None = None
         self.target: Target = self._resolve(model)
 
     @property
@@ -222,7 +226,12 @@ class Conversation:
     @property
     def options(self) -> RequestOptions:
         """What a request says besides history and settings; tools may come and go."""
-        return replace(self._options, tools=tuple(tool.definition for tool in self._tools.values()))
+        return replace(self._options, tools=tuple(tool.definition for tool in self.tools.values()))
+
+    @property
+    def tools(self) -> Mapping[str, RunnableTool]:
+        """The tools that the model is offered."""
+        return self._tools
 
     def _resolve(self, model: str | None) -> Target:
         return self._engine.target(model, **self._place)  # type: ignore[arg-type]
@@ -240,7 +249,7 @@ class Conversation:
             options=self.options,
             counter=counter_for(self.target),
             send=self._engine.sender(way, self._limits),
-            tools=self._tools,
+            tools=self.tools,
             hurry=self._hurrier(way),
         )
 
@@ -264,6 +273,14 @@ class Conversation:
         """
         return self._hurry is not None and self._hurry.now()
 
+    def _shortener(self) -> Shortener | None:
+        """What keeps the requests short; there is nothing to shorten in the beginning."""
+        if self._shorten is None and len(self.log.active) >= SHORTEST_TO_SHORTEN:
+            from mull.agent.shorten import Shortener
+
+            self._shorten = Shortener(self._engine, self.log, self._situation)
+        return self._shorten
+
     def _keep(self, record: Record) -> None:
         """Put a record into the log, and onto the disk where there is one."""
         if self._recorder is not None:
@@ -279,7 +296,7 @@ class Conversation:
             log=self.log,
             situation=self._situation,
             approve=self._approve,
-            shorten=self._shorten,
+            shorten=self._shortener(),
             recorder=self._recorder,
             adjust=self._engine.without_refused,
             learnt=self._engine.learnt,

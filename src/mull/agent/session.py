@@ -15,6 +15,7 @@ from mull.agent.library import AsyncStream, Conversation
 from mull.agent.recording import TimedRecorder
 from mull.history.log import Entry, Log, Undone
 from mull.neutral.errors import LocalError, SettingError
+from mull.neutral.events import Event
 from mull.neutral.messages import Message
 from mull.neutral.target import Target
 from mull.policy.prepare import Prepared, prepare
@@ -24,9 +25,10 @@ from mull.settings.registry import SettingValue, find
 from mull.tokenizers import counter_for
 
 if TYPE_CHECKING:
-    from mull.agent.calls import Approve
     from mull.agent.engine import Engine
+    from mull.agent.toolbox import Toolbox
     from mull.agent.tools.tool import RunnableTool
+    from mull.policy.compress_plan import Strategy
     from mull.store.session_values import SessionInfo, SessionStore
 
 __all__ = ["Session"]
@@ -43,8 +45,7 @@ class Session(Conversation):
         info: SessionInfo,
         *,
         engine: Engine,
-        tools: Mapping[str, RunnableTool] | None = None,
-        approve: Approve | None = None,
+        toolbox: Toolbox | None = None,
         warn: Callable[[str], None] = warnings.warn,
         **more: Any,
     ) -> None:
@@ -63,9 +64,9 @@ class Session(Conversation):
             raise
         self.log = Log(records=records)
         self._recorder = TimedRecorder(Recorder(store, info.id, len(records)), warn)
-        self._tools = tools or {}
-        if approve is not None:
-            self._approve = approve
+        self.toolbox = toolbox
+        if toolbox is not None:
+            self._approve = toolbox.gate.admit
         self._restore_settings()
 
     def submit(self, said: Said) -> AsyncStream:
@@ -94,6 +95,29 @@ class Session(Conversation):
         assert isinstance(entry, Entry)
         self._keep(Undone(start, len(self.log), time.time()))
         return entry.message
+
+    async def compress(
+        self, say: Callable[[Event], None], strategy: Strategy | None = None
+    ) -> None:
+        """Let a summary stand for what was said so far, or say why that cannot be done.
+
+        Raises:
+            LocalError: nothing was said yet.
+        """
+        shortener = self._shortener()
+        if shortener is None:
+            raise LocalError("there is nothing to compress yet")
+        for record in await shortener.compress(say, strategy):
+            self._keep(record)
+
+    def undo_compression(self) -> bool:
+        """Send what the last summary stands for again; False if there is none."""
+        from mull.agent.compress import undo_compression
+
+        record = undo_compression(self.log, time.time())
+        if record is not None:
+            self._keep(record)
+        return record is not None
 
     def switch(self, model: str) -> Target:
         """Go on with another model from the next request on, even between two tool rounds.
@@ -147,12 +171,8 @@ class Session(Conversation):
 
     @property
     def tools(self) -> Mapping[str, RunnableTool]:
-        """The tools that the model is offered."""
-        return self._tools
-
-    @tools.setter
-    def tools(self, tools: Mapping[str, RunnableTool]) -> None:
-        self._tools = tools
+        """The tools that the model is offered; servers may have changed theirs."""
+        return self.toolbox.offered() if self.toolbox else {}
 
     @property
     def engine(self) -> Engine:
@@ -160,8 +180,12 @@ class Session(Conversation):
         return self._engine
 
     def release(self) -> None:
-        """Let other processes open the session."""
+        """Let other processes open the session; one in which nothing was said is not kept."""
+        if not self._hold.is_held:
+            return
         self._hold.release()
+        if not self.log and self.info.name is None:
+            self.store.delete(self.info.id)
 
     async def aclose(self) -> None:
         """Close the connections and the session."""

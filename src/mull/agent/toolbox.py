@@ -1,0 +1,101 @@
+"""The tools of one session, mull's own and those of MCP servers, and the gate before them all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mull.agent.instructions import BASE, Instruction, load_instructions, system_prompt
+from mull.agent.tools.approve import Approver, Gate, unknown_rules
+from mull.agent.tools.table import builtin_tools, choose_tools
+from mull.agent.tools.tool import RunnableTool
+from mull.agent.tools.workspace import Workspace
+from mull.policy.approval import Mode
+from mull.store.approvals import allow_always, load_policy
+from mull.store.config import Config
+from mull.store.paths import config_dir
+
+if TYPE_CHECKING:
+    from mull.agent.mcp.servers import McpServers, ServerStatus
+
+__all__ = ["Toolbox"]
+
+
+class Toolbox:
+    """What a model may use in a folder. Servers are started by `start` and ended by `close`.
+
+    Raises:
+        LocalError: a word of `wanted` fits no tool, or a policy file is not as it should be.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        folder: Path,
+        *,
+        wanted: str = "all",
+        mode: Mode = "ask",
+        approver: Approver | None = None,
+        on_change: Callable[[ServerStatus], None] | None = None,
+    ) -> None:
+        self.workspace = Workspace(folder)
+        self.wanted = wanted
+        self._on_change = on_change
+        self._configs = {n: one for n, one in config.mcp.items() if one.enabled}
+        policy = load_policy(config_dir(), self.workspace.root)
+        self.warnings = policy.warnings
+        self.gate = Gate(
+            mode, policy.rules, approver, lambda rule: allow_always(config_dir(), rule)
+        )
+        own_keys = [name for one in config.providers.values() for name in one.key_env]
+        self._own = builtin_tools(self.workspace, withheld=own_keys, passed_on=policy.environment)
+        self.instructions: tuple[Instruction, ...] = load_instructions(self.workspace.root)
+        self.mcp: McpServers | None = None
+        if not self._configs:
+            self.offered()  # a word that fits no tool is told before anything is asked
+
+    async def start(self) -> None:
+        """Start the servers; returns when each is up or has failed."""
+        if self._configs:
+            from mull.agent.mcp.servers import McpServers
+
+            self.mcp = McpServers(self._configs, on_change=self._on_change)
+            await self.mcp.start()
+        known = self.all
+        self.warnings += tuple(
+            f"the rule {rule} speaks of no tool that there is"
+            for rule in unknown_rules(self.gate.rules, known)
+        )
+
+    async def close(self) -> None:
+        """End the servers."""
+        if self.mcp is not None:
+            await self.mcp.close()
+
+    @property
+    def all(self) -> Mapping[str, RunnableTool]:
+        """Every tool there is."""
+        return {**self._own, **(self.mcp.tools if self.mcp else {})}
+
+    def offered(self) -> Mapping[str, RunnableTool]:
+        """The tools that the model is offered now; under read-only, none that changes things."""
+        chosen = choose_tools(self.wanted, self.all)
+        if self.gate.mode == "read-only":
+            return {name: tool for name, tool in chosen.items() if not tool.changes}
+        return chosen
+
+    def choose(self, wanted: str) -> None:
+        """Offer other tools from now on.
+
+        Raises:
+            LocalError: a word fits no tool; nothing has changed.
+        """
+        choose_tools(wanted, self.all)
+        self.wanted = wanted
+
+    def system(self, base: str = "", *, today: date) -> str:
+        """The system prompt of a session that begins today."""
+        tools = [tool.definition for tool in self.offered().values()]
+        return system_prompt(base or BASE, self.instructions, tools, self.workspace, today)
