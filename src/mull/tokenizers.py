@@ -21,13 +21,24 @@ DEFAULT_VOCABULARY = "o200k_base"
 def counter_for(target: Target) -> SafeCounter:
     """The counter for a model: its own vocabulary where known, else a stated approximation."""
     facts = target.facts
-    return counter_named(facts.tokenizer or DEFAULT_VOCABULARY, exact=facts.tokenizer_exact)
+    vocabulary = facts.tokenizer or DEFAULT_VOCABULARY
+    return counter_named(vocabulary, exact=facts.tokenizer_exact, scale=facts.tokenizer_scale)
 
 
 @cache
-def counter_named(vocabulary: str, *, exact: bool = False) -> SafeCounter:
-    """The counter of one vocabulary; the same object every time, so it loads once."""
-    return SafeCounter(vocabulary, exact, lambda: _load(vocabulary))
+def counter_named(vocabulary: str, *, exact: bool = False, scale: float = 1.0) -> SafeCounter:
+    """The counter of one vocabulary; the same object every time, so it loads once.
+
+    `scale` is for a stand-in: how many of the model's own tokens one of its tokens is worth.
+    """
+    if scale == 1.0:
+        return SafeCounter(vocabulary, exact, lambda: _load(vocabulary))
+    return SafeCounter(f"{vocabulary} × {scale:g}", exact, lambda: _scaled(vocabulary, scale))
+
+
+def _scaled(vocabulary: str, scale: float) -> Callable[[str], int]:
+    plain = counter_named(vocabulary)
+    return lambda text: round(plain.count(text) * scale)
 
 
 def _load(vocabulary: str) -> Callable[[str], int]:

@@ -4,9 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations import blocks, target
+from conversations import blocks, snapshot, target
+from mull.history.log import Log
 from mull.neutral.blocks import MediaBlock, OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
-from mull.neutral.request import Tool
+from mull.neutral.request import RequestOptions, Tool
+from mull.policy.prepare import prepare
 from mull.policy.tokens import (
     CHARACTERS,
     MEDIA_TOKENS,
@@ -40,6 +42,22 @@ def test_the_counter_is_the_models_own_where_known():
     assert (own.name, own.exact) == ("cl100k_base", True)
     stand_in = counter_for(target())
     assert (stand_in.name, stand_in.exact) == ("o200k_base", False)
+
+
+def test_a_stand_in_is_scaled_to_the_models_own_tokens():
+    text = "The quick brown fox jumps over the lazy dog. " * 10
+    plain, scaled = counter_for(target()), counter_for(target(tokenizer_scale=1.5))
+    assert scaled.count(text) == round(plain.count(text) * 1.5)
+    assert (scaled.name, scaled.exact) == ("o200k_base × 1.5", False)
+    assert counter_for(target(tokenizer_scale=1.5)) is scaled
+
+
+def test_the_frame_of_a_request_counts_and_that_of_tools_only_with_tools():
+    where = target(frame_tokens=7, tool_frame_tokens=100)
+    alone = prepare(Log(), snapshot(), where)
+    tools = prepare(Log(), snapshot(), where, RequestOptions(tools=(Tool("f"),)))
+    assert (alone.parts.frame, tools.parts.frame) == (7, 107)
+    assert tools.tokens == 107 + tools.parts.tools
 
 
 def test_err_002_a_failing_tokenizer_leaves_a_higher_estimate_and_one_warning():
@@ -116,11 +134,29 @@ def test_blocks_count_what_they_send():
 
 
 def test_a_carrier_counts_by_its_size_or_its_text_whichever_is_more():
-    assert count_block(ThinkingBlock("", signature="x" * 160), CHARACTERS) == 30
-    assert count_block(ThinkingBlock("a" * 300, signature="x" * 160), CHARACTERS) == 150
-    assert count_block(ThinkingBlock("", encrypted="x" * 16, redacted="y" * 16), CHARACTERS) == 6
-    details = [{"type": "reasoning.encrypted", "data": "x" * 16}, {"signature": None}]
-    assert count_block(ThinkingBlock("", details=details), CHARACTERS) == 3
+    assert count_block(ThinkingBlock("", signature="x" * 470), CHARACTERS) == 40
+    assert count_block(ThinkingBlock("a" * 300, signature="x" * 470), CHARACTERS) == 150
+    assert count_block(TextBlock("a", signature="x" * 470), CHARACTERS) == 40
+    assert count_block(ToolCallBlock("i", "f", signature="x" * 470), CHARACTERS) == 1 + 1 + 40
+    both = ThinkingBlock("", encrypted="x" * 810, redacted="y" * 360)
+    assert count_block(both, CHARACTERS) == 10 + 20
+    details = [{"type": "reasoning.encrypted", "data": "x" * 810}, {"signature": None}]
+    assert count_block(ThinkingBlock("", details=details), CHARACTERS) == 10
+
+
+@pytest.mark.parametrize("carrier", ["signature", "encrypted", "redacted"])
+def test_the_shell_of_a_carrier_is_not_thinking(carrier):
+    assert count_block(ThinkingBlock("", **{carrier: "x" * 250}), CHARACTERS) == 0
+
+
+@pytest.mark.parametrize(
+    ("length", "thought"),
+    [(776, 10), (1400, 64), (2916, 256), (9676, 1408), (11_896, 1728), (13_668, 2112)],
+)
+def test_encrypted_reasoning_is_estimated_near_what_was_reported(length, thought):
+    """Lengths of encrypted content and reasoning tokens, as recorded from GPT-5 models."""
+    estimated = count_block(ThinkingBlock("", encrypted="x" * length), CHARACTERS)
+    assert thought - 110 <= estimated <= thought + 151
 
 
 @given(st.lists(blocks, max_size=5))

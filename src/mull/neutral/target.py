@@ -54,7 +54,11 @@ class Limit(_Facts, frozen=True):
 
 
 class ModelFacts(_Facts, frozen=True):
-    """What is known of a model. Everything has an answer for "unknown"."""
+    """What is known of a model. Everything has an answer for "unknown".
+
+    `tokenizer_scale` is how many of its own tokens one of a stand-in's stands for. The frames are
+    what the endpoint writes around every request, and around one with tools.
+    """
 
     name: str | None = None
     family: str | None = None
@@ -77,6 +81,9 @@ class ModelFacts(_Facts, frozen=True):
     off_type: str = "disabled"
     tokenizer: str | None = None
     tokenizer_exact: bool = False
+    tokenizer_scale: float = 1.0
+    frame_tokens: int = 0
+    tool_frame_tokens: int = 0
     presets: dict[str, Any] = {}
     source: str | None = None
 

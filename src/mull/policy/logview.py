@@ -1,38 +1,82 @@
-"""Keeps the view of a growing log up to date, turn by turn.
+"""Keeps the view of a growing log up to date, turn by turn and round by round.
 
-The log only grows, so the view of each turn is kept and only turns whose place changed (the last
-one, the last one with thinking) are made again: a new turn costs what is new, not what is old.
+The log only grows, so the view of each round (a message with the results that follow it) is kept.
+Made again are the rounds that are new, and all rounds of a turn whose place changed what becomes
+of its thinking: a new round costs what is new, not what is old.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import overload
 
 from mull.history.log import Log
+from mull.neutral.blocks import Block, ThinkingBlock
 from mull.neutral.messages import Message
+from mull.policy.parts import Parts, count_parts
 from mull.policy.reasoning import has_thinking, starts_turn
-from mull.policy.tokens import MESSAGE_OVERHEAD, Counter, count_block
-from mull.policy.view import Place, Rules, Tally, TurnView, view_turn
+from mull.policy.repair import Repair, repair_turn
+from mull.policy.tokens import Counter, count_block
+from mull.policy.view import (
+    Condensing,
+    Keep,
+    Place,
+    Rules,
+    Tally,
+    View,
+    is_open_chain,
+    keep_for,
+    view_repaired,
+)
 
 __all__ = ["LogView", "Memory"]
 
 KEPT_VIEWS = 2
 """One request may look twice, when its own history keeps it from thinking."""
+_NOTHING = View((), Tally())
 
 
-class _Turn:
-    """One turn of the log, its current view, and where that stands among all sent messages."""
+class _Round:
+    """A message with the results that directly follow it: as stored, in order, and as sent."""
 
-    __slots__ = ("at", "messages", "place", "tokens", "view")
+    __slots__ = ("messages", "parts", "repaired", "view")
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
-        self.place: Place | None = None
+        self.repaired = Repair(())
+        self.view = _NOTHING
+        self.parts = Parts()
+
+
+class _Turn:
+    """One turn of the log, and where it stands among all sent messages.
+
+    The rounds up to `fresh` are as they should be under `keep`.
+    """
+
+    __slots__ = ("at", "fresh", "keep", "length", "rounds")
+
+    def __init__(self) -> None:
+        self.rounds: list[_Round] = []
+        self.fresh = 0
+        self.keep: Keep | None = None
         self.at = 0
-        self.tokens = 0
-        self.view = TurnView((), Tally())
+        self.length = 0
+
+    def take(self, message: Message) -> None:
+        """Add a message of the log."""
+        if not self.rounds or not message.carries_results:
+            self.rounds.append(_Round())
+        self.rounds[-1].messages.append(message)
+        self.fresh = min(self.fresh, len(self.rounds) - 1)
+
+    def repair(self) -> bool:
+        """Put the new rounds in order; whether the turn waits for the model after its calls."""
+        for one in self.rounds[self.fresh :]:
+            one.repaired = repair_turn(one.messages)
+        left = (one.repaired.messages for one in reversed(self.rounds))
+        return is_open_chain(next(filter(None, left), ()))
 
 
 class _Counts:
@@ -42,20 +86,17 @@ class _Counts:
         self._counter = counter
         self._known: dict[int, int] = {}
 
-    def stored(self, message: Message) -> int:
-        """The tokens of a message of the log."""
-        for block in message.blocks:
-            if id(block) not in self._known:
-                self._known[id(block)] = count_block(block, self._counter)
-        return self.message(message)
+    def stored(self, block: Block) -> int:
+        """The tokens of a block of the log."""
+        known = self._known.get(id(block))
+        if known is None:
+            known = self._known[id(block)] = count_block(block, self._counter)
+        return known
 
-    def message(self, message: Message) -> int:
-        """The tokens of a message, most of whose blocks are the log's."""
-        total = MESSAGE_OVERHEAD
-        for block in message.blocks:
-            known = self._known.get(id(block))
-            total += count_block(block, self._counter) if known is None else known
-        return total
+    def sent(self, block: Block) -> int:
+        """The tokens of a block that may be the log's."""
+        known = self._known.get(id(block))
+        return count_block(block, self._counter) if known is None else known
 
 
 class Sent(Sequence[Message]):
@@ -93,11 +134,13 @@ class Sent(Sequence[Message]):
 
 
 class LogView:
-    """The messages a request would hold under one set of rules, with their count."""
+    """The messages a request would hold under one set of rules, with what they cost."""
 
-    def __init__(self, rules: Rules, counts: _Counts) -> None:
+    def __init__(self, rules: Rules, counts: _Counts, short: Mapping[int, ThinkingBlock]) -> None:
         self._rules = rules
         self._counts = counts
+        over = rules.condense_over
+        self._condensing = None if over is None else Condensing(over, short, counts.sent)
         self._turns: list[_Turn] = []
         self._seen = 0
         self._placed = 0
@@ -105,54 +148,69 @@ class LogView:
         self._messages: list[Message] = []
         self._given = 0
         self.tally = Tally()
-        self.tokens = 0
-        self.raw_tokens = 0
+        self.parts = Parts()
+        self.stored = Parts()
 
     @property
-    def last_turn(self) -> tuple[Message, ...]:
+    def last_turn(self) -> Sequence[Message]:
         """The last turn as it is sent."""
-        return self._turns[-1].view.messages if self._turns else ()
+        return self._messages[self._turns[-1].at :] if self._turns else ()
 
     def sent(self) -> Sent:
         """All messages as they are sent; later changes do not reach what was given out."""
         self._given = len(self._messages)
         return Sent(self._messages)
 
+    def long_thoughts(self) -> Iterator[ThinkingBlock]:
+        """The thoughts that are over the limit and have no shorter form yet."""
+        for turn in self._turns:
+            for one in turn.rounds:
+                yield from one.view.long
+
     def catch_up(self, log: Log) -> None:
         """Take in what the log gained since the last time."""
         changed = {len(self._turns) - 1, self._last_thinking}
-        for at in range(self._seen, len(log.active)):
-            message = log.active[at]
+        new = log.active[self._seen :]
+        for message in new:
             if not self._turns or starts_turn(message):
                 self._turns.append(_Turn())
-            self._turns[-1].messages.append(message)
-            self._turns[-1].place = None
-            self.raw_tokens += self._counts.stored(message)
+            self._turns[-1].take(message)
             current = len(self._turns) - 1
             if has_thinking(message):
                 self._last_thinking = current
             changed.add(current)
-        self._seen = len(log.active)
+        self._seen += len(new)
+        self.stored += count_parts(new, self._counts.stored)
         for index in sorted(changed - {-1}):
             self._renew(index)
 
     def _renew(self, index: int) -> None:
         turn = self._turns[index]
         place = Place(index == len(self._turns) - 1, index == self._last_thinking)
-        if turn.place == place:
-            return
+        keep = keep_for(place, self._rules, open_chain=turn.repair())
+        start = turn.fresh if keep == turn.keep else 0
         if index >= self._placed:  # turns are placed in order, so a new one goes at the end
             turn.at, self._placed = len(self._messages), index + 1
-        old, turn.view, turn.place = turn.view, view_turn(turn.messages, place, self._rules), place
-        tokens = sum(map(self._counts.message, turn.view.messages))
-        self.tokens += tokens - turn.tokens
-        turn.tokens = tokens
-        self.tally += turn.view.tally - old.tally
-        self._put(turn.at, old.messages, turn.view.messages)
-        shift = len(turn.view.messages) - len(old.messages)
+        rounds = turn.rounds[start:]
+        old = _sent_of(rounds)
+        for one in rounds:
+            self._view(one, keep)
+        turn.keep, turn.fresh = keep, len(turn.rounds)
+        new = _sent_of(rounds)
+        self._put(turn.at + turn.length - len(old), old, new)
+        shift = len(new) - len(old)
+        turn.length += shift
         if shift:
             for later in self._turns[index + 1 : self._placed]:
                 later.at += shift
+
+    def _view(self, one: _Round, keep: Keep) -> None:
+        view = view_repaired(one.repaired, keep, self._rules, self._condensing)
+        parts = count_parts(view.messages, self._counts.sent)
+        if view.tally != one.view.tally:
+            self.tally += view.tally - one.view.tally
+        self.parts += parts - one.parts
+        one.view, one.parts = view, parts
 
     def _put(self, at: int, old: Sequence[Message], new: Sequence[Message]) -> None:
         if len(old) == len(new) and all(a is b for a, b in zip(old, new, strict=True)):
@@ -160,6 +218,10 @@ class LogView:
         if at < self._given:  # what was given out must not change
             self._messages, self._given = self._messages.copy(), 0
         self._messages[at : at + len(old)] = new
+
+
+def _sent_of(rounds: Iterable[_Round]) -> list[Message]:
+    return [message for one in rounds for message in one.view.messages]
 
 
 class Memory:
@@ -179,7 +241,7 @@ class Memory:
         view = self._views.pop(key, None)
         if view is None:
             counts = self._counts.setdefault(counter.name, _Counts(counter))
-            view = LogView(rules, counts)
+            view = LogView(rules, counts, log.condensed)
             while len(self._views) >= KEPT_VIEWS:
                 self._views.pop(next(iter(self._views)))
         view.catch_up(log)

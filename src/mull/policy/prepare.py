@@ -6,6 +6,8 @@ from the very blocks that are sent, so it cannot drift from them. The log is nev
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from mull.history.log import Log
@@ -14,14 +16,23 @@ from mull.neutral.messages import Dialect, Message
 from mull.neutral.request import Note, Request, RequestOptions
 from mull.neutral.target import Target
 from mull.neutral.thinking import WriterName
+from mull.policy.budget import ANSWER_ROOM
 from mull.policy.logview import LogView, Memory
 from mull.policy.parameters import Parameters, forced_tools_stop_thinking, settle_parameters
-from mull.policy.thinking import Planned, plan_thinking, plan_without_thinking, window_of
+from mull.policy.parts import Parts
+from mull.policy.thinking import (
+    DEFAULT_BUDGET,
+    Planned,
+    plan_thinking,
+    plan_without_thinking,
+    window_of,
+)
 from mull.policy.tokens import CHARACTERS, MESSAGE_OVERHEAD, Counter, SafeCounter, count_tools
-from mull.policy.view import Rules, Tally, is_open_chain
+from mull.policy.view import Rules, is_open_chain
+from mull.policy.view_notes import view_notes
 from mull.settings.layers import Snapshot
 
-__all__ = ["Prepared", "prepare"]
+__all__ = ["LongThought", "Prepared", "prepare", "uncondensed"]
 
 OFF_FORBIDS_THOUGHTS: frozenset[Dialect] = frozenset({"anthropic"})
 """Dialects that refuse thinking in the history of a request that does not think."""
@@ -34,18 +45,30 @@ CHAIN_STARTS_WITH_THOUGHT: frozenset[WriterName] = frozenset({"anthropic-budget"
 class Prepared(Value, frozen=True):
     """A request with nothing left to decide, and what became of the user's wishes.
 
-    `tokens` is the effective count: what the request holds. `raw_tokens` is what the log holds.
+    `parts` is what the request holds, `stored` what it would hold if nothing were left out, both
+    counted. `usable` is the window without the room that the answer needs; None is unknown.
     """
 
     request: Request
     target: Target
-    tokens: int
-    raw_tokens: int
+    parts: Parts
+    stored: Parts
     window: int | None
+    usable: int | None
     counter: str
     exact: bool
     thinking: str
     notes: tuple[Note, ...] = ()
+
+    @property
+    def tokens(self) -> int:
+        """The effective count: what the request holds."""
+        return self.parts.total
+
+    @property
+    def raw_tokens(self) -> int:
+        """What it would hold if nothing of the log were left out."""
+        return self.stored.total
 
     @property
     def meter(self) -> str:
@@ -70,35 +93,84 @@ def prepare(
     Raises:
         BudgetError: numbers that the user gave cannot hold.
     """
-    memory = _memories.setdefault(log, Memory())
-    asked, fixed = conversation.max_tokens, _count_fixed(conversation, counter)
-    planned = plan_thinking(target, snapshot, max_tokens=asked)
-    view = memory.view(log, _rules(snapshot, target, planned), counter)
-    planned = plan_thinking(target, snapshot, max_tokens=asked, used=fixed + view.tokens)
-    reason = _chain_lacks_thought(view.last_turn, target, planned)
-    reason = reason or forced_tools_stop_thinking(conversation, target, planned)
-    if reason:
-        used = fixed + view.tokens
-        planned = plan_without_thinking(target, snapshot, reason, max_tokens=asked, used=used)
-    view = memory.view(log, _rules(snapshot, target, planned), counter)
+    fixed = _count_fixed(conversation, target, counter)
+    view, planned = _settle(log, snapshot, target, conversation, counter, fixed.total)
     parameters = settle_parameters(conversation, target, planned)
+    window = window_of(target, snapshot)
     return Prepared(
         request=_request(view, snapshot, conversation, planned, parameters),
         target=target,
-        tokens=fixed + view.tokens,
-        raw_tokens=fixed + view.raw_tokens,
-        window=window_of(target, snapshot),
+        parts=fixed + view.parts,
+        stored=fixed + view.stored,
+        window=window,
+        usable=_usable(window, target, snapshot, conversation, planned),
         counter=counter.name,
         exact=counter.exact,
         thinking=planned.summary,
         notes=(
             *planned.notes,
             *parameters.notes,
-            *_view_notes(view.tally),
+            *view_notes(view.tally),
             *_cache_notes(snapshot),
             *_counter_notes(counter),
         ),
     )
+
+
+class LongThought(NamedTuple):
+    """Where a thought stands: block `block` of the message at `entry` of the log."""
+
+    entry: int
+    block: int
+
+
+def uncondensed(
+    log: Log,
+    snapshot: Snapshot,
+    target: Target,
+    conversation: RequestOptions = _PLAIN,
+    *,
+    counter: Counter = CHARACTERS,
+) -> list[LongThought]:
+    """The thoughts that the next request would send whole, though `reasoning.condenseOver` says
+    that they are too long, because the log has no shorter form of them yet.
+
+    Raises:
+        BudgetError: numbers that the user gave cannot hold.
+    """
+    if snapshot["reasoning.condenseOver"] is None:
+        return []
+    fixed = _count_fixed(conversation, target, counter)
+    view, _ = _settle(log, snapshot, target, conversation, counter, fixed.total)
+    wanted = set(map(id, view.long_thoughts()))
+    return [
+        LongThought(position, at)
+        for position, message in zip(log.positions, log.active, strict=True)
+        for at, block in enumerate(message.blocks)
+        if id(block) in wanted
+    ]
+
+
+def _settle(
+    log: Log,
+    snapshot: Snapshot,
+    target: Target,
+    conversation: RequestOptions,
+    counter: Counter,
+    fixed: int,
+) -> tuple[LogView, Planned]:
+    """The view and the thinking plan, which depend on one another."""
+    memory = _memories.setdefault(log, Memory())
+    asked = conversation.max_tokens
+    planned = plan_thinking(target, snapshot, max_tokens=asked)
+    view = memory.view(log, _rules(snapshot, target, planned), counter)
+    used = fixed + view.parts.total
+    planned = plan_thinking(target, snapshot, max_tokens=asked, used=used)
+    reason = _chain_lacks_thought(view, target, planned)
+    reason = reason or forced_tools_stop_thinking(conversation, target, planned)
+    if reason:
+        planned = plan_without_thinking(target, snapshot, reason, max_tokens=asked, used=used)
+    return memory.view(log, _rules(snapshot, target, planned), counter), planned
 
 
 def _rules(snapshot: Snapshot, target: Target, planned: Planned) -> Rules:
@@ -110,12 +182,14 @@ def _rules(snapshot: Snapshot, target: Target, planned: Planned) -> Rules:
         required=planned.thinks and target.compat.requires_reasoning != "no",
         forbidden=not planned.thinks and target.dialect in OFF_FORBIDS_THOUGHTS,
         carried_only=target.dialect in NEEDS_CARRIERS_ONLY,
+        condense_over=snapshot["reasoning.condenseOver"],
     )
 
 
-def _chain_lacks_thought(turn: tuple[Message, ...], target: Target, planned: Planned) -> str | None:
+def _chain_lacks_thought(view: LogView, target: Target, planned: Planned) -> str | None:
     if planned.plan.writer not in CHAIN_STARTS_WITH_THOUGHT or planned.plan.state != "on":
         return None
+    turn: Sequence[Message] = view.last_turn
     if not target.facts.can_stop_thinking or not is_open_chain(turn):
         return None
     latest = next(message for message in reversed(turn) if message.role == "assistant")
@@ -128,10 +202,29 @@ def _chain_lacks_thought(turn: tuple[Message, ...], target: Target, planned: Pla
     )
 
 
-def _count_fixed(conversation: RequestOptions, counter: Counter) -> int:
-    system = conversation.system
-    spoken = counter.count(system) + MESSAGE_OVERHEAD if system else 0
-    return spoken + count_tools(conversation.tools, counter)
+def _count_fixed(conversation: RequestOptions, target: Target, counter: Counter) -> Parts:
+    system, tools, facts = conversation.system, conversation.tools, target.facts
+    return Parts(
+        frame=facts.frame_tokens + (facts.tool_frame_tokens if tools else 0),
+        system=counter.count(system) + MESSAGE_OVERHEAD if system else 0,
+        tools=count_tools(tools, counter),
+    )
+
+
+def _usable(
+    window: int | None,
+    target: Target,
+    snapshot: Snapshot,
+    conversation: RequestOptions,
+    planned: Planned,
+) -> int | None:
+    """The window without the answer's room; at least half of it, however small it is."""
+    limit = target.facts.limit
+    if window is None or (limit.input and not snapshot["context.limit"]):
+        return window  # what is written has a limit of its own
+    thought = planned.plan.budget or (DEFAULT_BUDGET if planned.thinks else 0)
+    room = conversation.max_tokens or min(ANSWER_ROOM + thought, limit.output or window)
+    return max(window - room, window // 2)
 
 
 def _request(
@@ -154,45 +247,6 @@ def _request(
         keep_thinking=snapshot["reasoning.includeInContext"] and not strips,
         reasoning_field=snapshot["reasoning.fieldName"],
     )
-
-
-_SAID_OF = (
-    ("stripped", "reasoning.includeInContext", "{n} stored {thoughts} not sent, as set", False),
-    (
-        "required",
-        "reasoning.includeInContext",
-        "{n} {thoughts} of the open tool chain sent all the same: the endpoint needs them;"
-        " once the chain is closed they go, and the prompt cache with them",
-        False,
-    ),
-    ("foreign", "reasoning.handoff", "{n} {thoughts} of another model left out", False),
-    ("opaque", "history", "{n} {pieces} that only another model understands left out", False),
-    ("handed_over", "reasoning.handoff", "{n} {thoughts} of another model sent as text", False),
-    (
-        "forbidden",
-        "reasoning.enabled",
-        "{n} {thoughts} left out: the endpoint takes none while thinking is off",
-        False,
-    ),
-    ("unfinished", "history", "{n} unfinished {answers} not sent", False),
-    ("empty", "history", "{n} {answers} of thinking alone not sent", False),
-    ("closed_calls", "history", "{n} tool {calls} without a result closed", True),
-    ("orphans", "history", "{n} tool {results} without a call not sent", True),
-)
-
-
-_NOUNS = ("thoughts", "pieces", "answers", "calls", "results")
-_MANY = {noun: noun for noun in _NOUNS}
-_ONE = {noun: noun.removesuffix("s") for noun in _NOUNS}
-
-
-def _view_notes(tally: Tally) -> list[Note]:
-    notes = []
-    for field, about, text, warning in _SAID_OF:
-        if n := getattr(tally, field):
-            said = text.format(n=n, **(_ONE if n == 1 else _MANY))
-            notes.append(Note(about=about, text=said, warning=warning))
-    return notes
 
 
 def _cache_notes(snapshot: Snapshot) -> list[Note]:

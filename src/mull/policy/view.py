@@ -2,13 +2,15 @@
 
 Thinking is kept by preference (strip, then include) or because the protocol needs it in an open
 tool chain. Carriers go only to the origin that made them; thinking of another model is dropped
-or handed over as plain text, never in tags.
+or handed over as plain text, never in tags. A long thought that nobody signed goes in its shorter
+form where the log has one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, assert_never
+from collections.abc import Callable, Mapping, Sequence
+from operator import add, sub
+from typing import Literal, NamedTuple, assert_never
 
 import msgspec
 
@@ -24,15 +26,27 @@ from mull.neutral.blocks import (
 )
 from mull.neutral.messages import Message, Origin
 from mull.policy.reasoning import StripPolicy
-from mull.policy.repair import repair_turn
+from mull.policy.repair import Repair, repair_turn
 
-__all__ = ["Place", "Rules", "Tally", "TurnView", "is_open_chain", "view_turn"]
+__all__ = [
+    "Condensing",
+    "Keep",
+    "Place",
+    "Rules",
+    "Tally",
+    "View",
+    "is_open_chain",
+    "keep_for",
+    "view_repaired",
+    "view_turn",
+]
 
 
 class Rules(Value, frozen=True):
     """Everything that decides a view: the user's preferences and the endpoint's demands.
 
     With `carried_only` what the protocol needs are carriers, not readable thoughts.
+    `condense_over` is the size in tokens from which an unsigned thought goes in a shorter form.
     """
 
     origin: Origin
@@ -42,6 +56,7 @@ class Rules(Value, frozen=True):
     required: bool
     forbidden: bool
     carried_only: bool = False
+    condense_over: int | None = None
 
 
 class Place(Value, frozen=True):
@@ -49,6 +64,22 @@ class Place(Value, frozen=True):
 
     last: bool = False
     last_thinking: bool = False
+
+
+class Keep(Value, frozen=True):
+    """What becomes of a turn's thinking: is it wanted, or at least needed by the endpoint."""
+
+    wanted: bool
+    needed: bool
+
+
+class Condensing(NamedTuple):
+    """What is needed to send long thoughts in a shorter form: the limit, the forms by the `id`
+    of their block, and a count."""
+
+    over: int
+    short: Mapping[int, ThinkingBlock]
+    count: Callable[[Block], int]
 
 
 class Tally(Value, frozen=True):
@@ -59,28 +90,26 @@ class Tally(Value, frozen=True):
     foreign: int = 0
     opaque: int = 0
     handed_over: int = 0
+    condensed: int = 0
     forbidden: int = 0
     unfinished: int = 0
     empty: int = 0
     closed_calls: int = 0
     orphans: int = 0
 
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(*(a + b for a, b in zip(_counts(self), _counts(other), strict=True)))
+    def __add__(self, more: Tally) -> Tally:
+        return Tally(*map(add, msgspec.structs.astuple(self), msgspec.structs.astuple(more)))
 
-    def __sub__(self, other: Tally) -> Tally:
-        return Tally(*(a - b for a, b in zip(_counts(self), _counts(other), strict=True)))
-
-
-def _counts(tally: Tally) -> tuple[int, ...]:
-    return msgspec.structs.astuple(tally)
+    def __sub__(self, less: Tally) -> Tally:
+        return Tally(*map(sub, msgspec.structs.astuple(self), msgspec.structs.astuple(less)))
 
 
-class TurnView(Value, frozen=True):
-    """The messages of one turn as they are sent."""
+class View(Value, frozen=True):
+    """Messages as they are sent. `long` are thoughts over the limit without a shorter form."""
 
     messages: tuple[Message, ...]
     tally: Tally
+    long: tuple[ThinkingBlock, ...] = ()
 
 
 def is_open_chain(messages: Sequence[Message]) -> bool:
@@ -88,14 +117,25 @@ def is_open_chain(messages: Sequence[Message]) -> bool:
     return bool(messages) and messages[-1].carries_results
 
 
-def view_turn(messages: Sequence[Message], place: Place, rules: Rules) -> TurnView:
-    """The view of one turn."""
+def keep_for(place: Place, rules: Rules, *, open_chain: bool) -> Keep:
+    """What becomes of the thinking of a turn in this place."""
+    left = rules.strip == "none" or (rules.strip == "allButLast" and place.last_thinking)
+    return Keep(rules.include and left, rules.required and place.last and open_chain)
+
+
+def view_turn(messages: Sequence[Message], place: Place, rules: Rules) -> View:
+    """The view of one turn, with every thought in its full length."""
     repaired = repair_turn(messages)
-    wanted = rules.include and (
-        rules.strip == "none" or (rules.strip == "allButLast" and place.last_thinking)
-    )
-    needed = rules.required and place.last and is_open_chain(repaired.messages)
+    keep = keep_for(place, rules, open_chain=is_open_chain(repaired.messages))
+    return view_repaired(repaired, keep, rules)
+
+
+def view_repaired(
+    repaired: Repair, keep: Keep, rules: Rules, condensing: Condensing | None = None
+) -> View:
+    """The view of a turn, or of one round of it, that is in order already."""
     out: list[Message] = []
+    shorter = _Shorter(condensing)
     tally = Tally(
         unfinished=repaired.unfinished,
         empty=repaired.empty,
@@ -106,21 +146,45 @@ def view_turn(messages: Sequence[Message], place: Place, rules: Rules) -> TurnVi
         if message.role != "assistant":
             out.append(message)
             continue
-        seen, more = _view_message(message, rules, wanted=wanted, needed=needed)
+        seen, more = _view_message(message, keep, rules, shorter)
         tally += more
         if seen.blocks:
             out.append(seen)
-    return TurnView(tuple(out), tally)
+    if shorter.used:
+        tally += Tally(condensed=shorter.used)
+    return View(tuple(out), tally, tuple(shorter.missing))
+
+
+class _Shorter:
+    """Gives thoughts in the form they are sent in, and remembers what it met."""
+
+    def __init__(self, condensing: Condensing | None) -> None:
+        self._condensing = condensing
+        self.used = 0
+        self.missing: list[ThinkingBlock] = []
+
+    def form(self, block: ThinkingBlock) -> ThinkingBlock:
+        """The block, or its shorter form; what is signed stays as it is."""
+        with_ = self._condensing
+        if with_ is None or block.has_carrier or with_.count(block) <= with_.over:
+            return block
+        short = with_.short.get(id(block))
+        if short is None:
+            self.missing.append(block)
+            return block
+        self.used += 1
+        return short
 
 
 def _view_message(
-    message: Message, rules: Rules, *, wanted: bool, needed: bool
+    message: Message, keep: Keep, rules: Rules, shorter: _Shorter
 ) -> tuple[Message, Tally]:
     own = message.origin is None or message.origin == rules.origin
     if own:
-        blocks, tally = _own_blocks(message, rules, wanted=wanted, needed=needed)
+        kept, tally = _own_blocks(message, keep, rules)
+        blocks = [shorter.form(b) if isinstance(b, ThinkingBlock) else b for b in kept]
     else:
-        blocks, tally = _foreign_blocks(message, rules, wanted=wanted)
+        blocks, tally = _foreign_blocks(message, keep, rules, shorter)
     if len(blocks) == len(message.blocks) and all(map(_same, blocks, message.blocks)):
         return message, tally
     return msgspec.structs.replace(message, blocks=tuple(blocks)), tally
@@ -130,15 +194,13 @@ def _same(one: Block, other: Block) -> bool:
     return one is other
 
 
-def _own_blocks(
-    message: Message, rules: Rules, *, wanted: bool, needed: bool
-) -> tuple[list[Block], Tally]:
+def _own_blocks(message: Message, keep: Keep, rules: Rules) -> tuple[Sequence[Block], Tally]:
     thinking = len(message.thinking)
     if rules.forbidden and thinking:
         return _others(message), Tally(forbidden=thinking)
-    if wanted:
-        return list(message.blocks), Tally()
-    if needed:
+    if keep.wanted:
+        return message.blocks, Tally()
+    if keep.needed:
         kept = [b for b in message.blocks if _is_needed(b, rules)]
         left = len(message.blocks) - len(kept)
         return kept, Tally(required=thinking - left, stripped=left)
@@ -156,16 +218,19 @@ def _others(message: Message) -> list[Block]:
     return [block for block in message.blocks if not isinstance(block, ThinkingBlock)]
 
 
-def _foreign_blocks(message: Message, rules: Rules, *, wanted: bool) -> tuple[list[Block], Tally]:
+def _foreign_blocks(
+    message: Message, keep: Keep, rules: Rules, shorter: _Shorter
+) -> tuple[list[Block], Tally]:
     """Text and calls without what only their origin understands."""
     out: list[Block] = []
     dropped = handed = opaque = 0
     for block in message.blocks:
         match block:
             case ThinkingBlock():
-                if wanted and rules.handoff == "text" and block.thought.strip():
+                if keep.wanted and rules.handoff == "text" and block.thought.strip():
                     handed += 1
-                    out.append(TextBlock(f"(Earlier reasoning) {block.thought}\n\n"))
+                    thought = shorter.form(block).thought
+                    out.append(TextBlock(f"(Earlier reasoning) {thought}\n\n"))
                 else:
                     dropped += 1
             case OpaqueBlock():

@@ -1,0 +1,92 @@
+"""What each part of a request costs: a count that says what it was spent on.
+
+The tokens that a message costs beside its content go to whoever speaks in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from operator import add, sub
+from typing import assert_never
+
+from msgspec.structs import astuple
+
+from mull.neutral.blocks import (
+    Block,
+    MediaBlock,
+    OpaqueBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    Value,
+)
+from mull.neutral.messages import Message, Role
+from mull.policy.tokens import MESSAGE_OVERHEAD
+
+__all__ = ["Parts", "count_parts"]
+
+
+class Parts(Value, frozen=True):
+    """Tokens by what they are for. Parts of messages add up to the parts of a request.
+
+    `frame` is what the endpoint itself writes around a request; `other` is media, and what only
+    the model's maker understands.
+    """
+
+    frame: int = 0
+    system: int = 0
+    tools: int = 0
+    user: int = 0
+    answers: int = 0
+    calls: int = 0
+    results: int = 0
+    thinking: int = 0
+    other: int = 0
+
+    @property
+    def total(self) -> int:
+        """All parts together."""
+        return sum(astuple(self))
+
+    def __add__(self, more: Parts) -> Parts:
+        return Parts(*map(add, astuple(self), astuple(more)))
+
+    def __sub__(self, less: Parts) -> Parts:
+        return Parts(*map(sub, astuple(self), astuple(less)))
+
+
+_SPEAKER: dict[Role, str] = {
+    "system": "system",
+    "user": "user",
+    "assistant": "answers",
+    "tool": "results",
+}
+
+
+def count_parts(messages: Iterable[Message], count: Callable[[Block], int]) -> Parts:
+    """What messages cost, block by block."""
+    found: dict[str, int] = {}
+    for message in messages:
+        speaker = _SPEAKER["tool" if message.carries_results else message.role]
+        found[speaker] = found.get(speaker, 0) + MESSAGE_OVERHEAD
+        for block in message.blocks:
+            part = _part_of(block, message.role)
+            found[part] = found.get(part, 0) + count(block)
+    return Parts(**found)
+
+
+def _part_of(block: Block, role: Role) -> str:
+    match block:
+        case TextBlock():
+            return _SPEAKER[role]
+        case ThinkingBlock():
+            return "thinking"
+        case ToolCallBlock():
+            return "calls"
+        case ToolResultBlock():
+            return "results"
+        case MediaBlock() | OpaqueBlock():
+            return "other"
+        case _:
+            assert_never(block)

@@ -1,0 +1,48 @@
+"""What is said of a view that differs from the log: how much of what, and by which setting."""
+
+from __future__ import annotations
+
+from mull.neutral.request import Note
+from mull.policy.view import Tally
+
+__all__ = ["view_notes"]
+
+_SAID_OF = (
+    ("stripped", "reasoning.includeInContext", "{n} stored {thoughts} not sent, as set", False),
+    (
+        "required",
+        "reasoning.includeInContext",
+        "{n} {thoughts} of the open tool chain sent all the same: the endpoint needs them;"
+        " once the chain is closed they go, and the prompt cache with them",
+        False,
+    ),
+    ("foreign", "reasoning.handoff", "{n} {thoughts} of another model left out", False),
+    ("opaque", "history", "{n} {pieces} that only another model understands left out", False),
+    ("handed_over", "reasoning.handoff", "{n} {thoughts} of another model sent as text", False),
+    ("condensed", "reasoning.condenseOver", "{n} long {thoughts} sent as a stored summary", False),
+    (
+        "forbidden",
+        "reasoning.enabled",
+        "{n} {thoughts} left out: the endpoint takes none while thinking is off",
+        False,
+    ),
+    ("unfinished", "history", "{n} unfinished {answers} not sent", False),
+    ("empty", "history", "{n} {answers} of thinking alone not sent", False),
+    ("closed_calls", "history", "{n} tool {calls} without a result closed", True),
+    ("orphans", "history", "{n} tool {results} without a call not sent", True),
+)
+
+
+_NOUNS = ("thoughts", "pieces", "answers", "calls", "results")
+_MANY = {noun: noun for noun in _NOUNS}
+_ONE = {noun: noun.removesuffix("s") for noun in _NOUNS}
+
+
+def view_notes(tally: Tally) -> list[Note]:
+    """A note for each kind of difference, with its number."""
+    notes = []
+    for field, about, text, warning in _SAID_OF:
+        if n := getattr(tally, field):
+            said = text.format(n=n, **(_ONE if n == 1 else _MANY))
+            notes.append(Note(about=about, text=said, warning=warning))
+    return notes
