@@ -127,7 +127,7 @@ def test_the_exit_status_says_how_it_went(ask, replies, status, said):
         (["ask", "x"], "no model is named"),
         (["ask", "-m", "nope", "x"], "no model is called 'nope'"),
         (["ask", "-m", "claude-sonnet-4-5", "x"], "there is no key for Anthropic"),
-        (["ask", "--continue", "x"], "there is no conversation to go on with"),
+        (["ask", "--continue", "x"], "there is no session of this folder to go on with"),
         (
             ["ask", "-m", "gpt-5", "--set", "reasoning.format=xml", "x"],
             "reasoning.format cannot be",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
+import os
 
 import pytest
 
 from mull.cli.main import main
-from mull.store.last import load_last
+from mull.store.sessions import open_sessions
 from mull.testing.server import Reply, ScriptedServer
 
 
@@ -43,6 +44,11 @@ def test_instructions_hold_for_the_third_question_too(ask):
     ]
 
 
+def last_session():
+    store = open_sessions()
+    return store.load(store.last(os.getcwd()).id)
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -54,13 +60,13 @@ def test_instructions_hold_for_the_third_question_too(ask):
 )
 def test_a_question_that_was_never_asked_leaves_the_last_conversation(ask, words):
     ask("first")
-    before = load_last()
+    before = last_session()
     assert ask(*words) == []
-    assert load_last() == before
-    assert [message.text for message in before.messages] == ["first", "yes"]
+    assert last_session() == before
+    assert [entry.message.text for entry in before[1]] == ["first", "yes"]
 
 
 def test_a_refused_question_is_kept(ask):
     refused = Reply.json({"error": {"message": "no"}}, 403)
     ask("first", replies=[refused])
-    assert [message.text for message in load_last().messages] == ["first"]
+    assert [entry.message.text for entry in last_session()[1]] == ["first"]

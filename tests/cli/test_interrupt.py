@@ -16,10 +16,11 @@ import subprocess
 import sys
 import termios
 import time
-from pathlib import Path
 
 import pytest
 
+from mull.neutral.messages import message_to_json
+from mull.store.sessions import open_sessions
 from mull.testing.server import STALL, Gate, Reply, ScriptedServer
 
 PATIENCE = 20
@@ -142,7 +143,9 @@ def ask():
 
 
 def stored():
-    return json.loads((Path(os.environ["MULL_DATA_DIR"]) / "last.json").read_text())["messages"]
+    store = open_sessions()
+    _, records = store.load(store.last(os.getcwd()).id)
+    return [json.loads(message_to_json(record.message)) for record in records]
 
 
 def check_interrupted(going):

@@ -1,7 +1,7 @@
 """Keys are planted wherever keys can be, and endpoints say them back in every way they can.
 
 Whatever such an endpoint does, the key is in nothing that `mull ask` and `mull doctor` print or
-write: output, errors, the last conversation, what was learnt.
+write: output, errors, the stored session, what was learnt.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ def check_silence(planted, capsys, monkeypatch, tmp_path, way):
     assert {place: leaks(text) for place, text in told.items() if leaks(text)} == {}
     assert leaks_in_files(os.environ["HOME"], tmp_path) == []
     assert all(told.values())
-    assert (Path(os.environ["MULL_DATA_DIR"]) / "last.json").exists()
+    assert (Path(os.environ["MULL_DATA_DIR"]) / "sessions.db").exists()
 
 
 def test_what_was_learnt_from_a_refusal_that_names_the_key(planted, capsys, monkeypatch):

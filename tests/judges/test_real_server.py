@@ -14,7 +14,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -33,6 +32,7 @@ from mull.neutral.events import Failed, Finished, TextDelta, ThinkingDelta, Tool
 from mull.neutral.messages import user
 from mull.neutral.request import RequestOptions
 from mull.policy.tokens import CHARACTERS
+from mull.store.sessions import open_sessions
 
 pytestmark = [
     pytest.mark.slow,
@@ -280,7 +280,7 @@ def test_ask_as_a_command(home):
     assert shown["thinking"].strip()
     kinds = [block["type"] for block in shown["message"]["blocks"]]
     assert kinds == ["thinking", "text"]
-    assert json.loads((Path(home) / "last.json").read_text())["model"] == MODEL
+    assert open_sessions().last(os.getcwd()).model == MODEL
 
 
 def test_each_event_is_a_line_as_it_comes():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from mull.agent.session import Session
 from mull.neutral.blocks import Value
 from mull.neutral.errors import SessionError
@@ -25,6 +27,10 @@ class Opening(Value, frozen=True):
     model: str | None = None
     base_url: str | None = None
     system: str = ""
+
+    def given_system(self, system: str) -> Opening:
+        """The same with another system prompt for a new session."""
+        return replace(self, system=system)
 
 
 def find_session(store: SessionStore, opening: Opening) -> SessionInfo | None:

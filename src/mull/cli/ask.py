@@ -9,18 +9,24 @@ from __future__ import annotations
 import asyncio
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mull.agent.engine import Engine
-from mull.agent.library import AsyncStream, Conversation
-from mull.cli import setup
+from mull.cli import opening, setup
 from mull.cli.draw import JsonLines, JsonObject, Plain, Show
 from mull.neutral.errors import ConfigError, NetworkError, RefusedError, RemoteError
 from mull.neutral.messages import Status
 from mull.settings.layers import Snapshot
-from mull.store.last import Last, load_last, save_last
 
-__all__ = ["EXIT", "arguments", "exit_status", "run"]
+if TYPE_CHECKING:
+    from mull.agent.toolbox import Toolbox
+    from mull.agent.tools.approve import Approver
+    from mull.store.session_values import SessionStore
+
+__all__ = ["EXIT", "arguments", "exit_status", "no_model", "run"]
 
 EXIT = {
     "answer": 0,
@@ -44,6 +50,7 @@ examples:
   git diff | mull ask -m kimi-k2-thinking --thinking stderr "Review this" > review.md
   mull ask -m local/smollm2 --json "Say hello" | jq .thinking
   mull ask --continue "And at night?"
+  mull ask -m kimi-k2-thinking --tools all --yes "Why does make test fail? Mend it."
 """
 
 
@@ -66,9 +73,9 @@ def arguments(parser: ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print one JSON object at the end")
     form.add_argument("--stream-json", action="store_true", help="print each event as a JSON line")
-    parser.add_argument(
-        "--continue", dest="go_on", action="store_true", help="go on with the last conversation"
-    )
+    opening.add_session_arguments(parser)
+    parser.add_argument("--no-save", action="store_true", help="do not keep this session")
+    opening.add_tool_arguments(parser, default=None)
 
 
 def run(options: Namespace) -> int:
@@ -78,59 +85,98 @@ def run(options: Namespace) -> int:
         LocalError: the question, the model or an option is not as it should be.
     """
     prompt = _prompt(options)
-    ready = setup.load(options)
-    before = load_last() if options.go_on else None
-    if options.go_on and before is None:
-        raise ConfigError("there is no conversation to go on with")
-    model, base_url = options.model, options.base_url
-    if before is not None and model is None:
-        model, base_url = before.model, base_url or before.base_url
-    if model is None and ready.settings.snapshot().model is None:
-        raise ConfigError(_no_model(ready))
-    system = options.system or (before.system if before else "")
-    conversation = Conversation(
-        model,
-        engine=Engine(ready),
-        system=system,
-        max_tokens=options.max_tokens,
-        temperature=options.temperature,
-        base_url=base_url,
-        messages=before.messages if before else (),
-    )
-    show = _show(options, shown=ready.snapshot_for(conversation.target))
+    engine = Engine(setup.load(options))
+    toolbox = opening.pack_tools(options, engine, _approver(options))
+    shows: list[Show] = []
+    with _store(options) as store:
+        try:
+            return exit_status(asyncio.run(_ask(options, prompt, engine, store, toolbox, shows)))
+        except RemoteError as error:
+            if not shows:
+                raise
+            shows[0].failed(error)
+            return error.exit_status
+        except KeyboardInterrupt:
+            for show in shows:
+                show.interrupted()
+            return EXIT["interrupted"]
+
+
+async def _ask(
+    options: Namespace,
+    prompt: str,
+    engine: Engine,
+    store: SessionStore,
+    toolbox: Toolbox | None,
+    shows: list[Show],
+) -> Status:
+    """One turn of a session, shown as it comes. What shows it is put into `shows`."""
     try:
-        status = asyncio.run(_converse(conversation, prompt, show))
-    except RemoteError as error:
-        show.failed(error)
-        return error.exit_status
-    except KeyboardInterrupt:
-        show.interrupted()
-        return EXIT["interrupted"]
+        session = await opening.begin(
+            options,
+            engine,
+            store,
+            toolbox,
+            no_model=lambda: no_model(engine),
+            warn=_say,
+            max_tokens=options.max_tokens,
+            temperature=options.temperature,
+        )
+        try:
+            show = _show(options, shown=session.snapshot())
+            stream = session.submit(prompt)
+            shows.append(show)
+            show.begin(session.target)
+            try:
+                async for event in stream:
+                    show.event(event)
+            finally:
+                await stream.aclose()
+            show.end(stream.result)
+            return stream.result.status
+        finally:
+            await session.aclose()
     finally:
-        if conversation.messages:  # none: it was never asked, and the one before is still the last
-            name = model or conversation.target.name
-            save_last(Last(1, name, system, conversation.messages, base_url))
-    return exit_status(status)
+        if toolbox is not None:
+            await toolbox.close()
 
 
-async def _converse(conversation: Conversation, prompt: str, show: Show) -> Status:
-    stream: AsyncStream = conversation.stream_async(prompt)
-    show.begin(conversation.target)
-    try:
-        async for event in stream:
-            show.event(event)
-    finally:
-        await stream.aclose()
-        await conversation.aclose()
-    show.end(stream.result)
-    return stream.result.status
+def _say(text: str) -> None:
+    print(f"mull: {text}", file=sys.stderr)
 
 
-def _no_model(ready: setup.Setup) -> str:
+@contextmanager
+def _store(options: Namespace) -> Iterator[SessionStore]:
+    """Where the session is kept; for one that is not, a place that is gone afterwards."""
+    from mull.store.sessions import SqliteSessions, open_sessions
+
+    if not options.no_save:
+        yield open_sessions(_say)
+        return
+    if options.go_on or options.session:
+        raise ConfigError("a session that is gone on with is kept: leave --no-save out")
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory(prefix="mull-") as folder:
+        yield SqliteSessions(Path(folder) / "sessions.db", tell=_say)
+
+
+def _approver(options: Namespace) -> Approver | None:
+    """Somebody to ask, if a person sits here and nothing else is written to the screen."""
+    machine = options.json or options.stream_json
+    if options.tools in (None, "none") or machine or not sys.stderr.isatty():
+        return None
+    from mull.cli.approve import LineApprover, find_terminal
+
+    terminal = find_terminal()
+    return LineApprover(*terminal) if terminal else None
+
+
+async def no_model(engine: Engine) -> str:
     """What to tell someone who named no model: what could be asked here and now."""
-    from mull.agent.discover import discover_now
+    from mull.agent.discover import discover
 
-    found = [name for server in discover_now(Engine(ready)) for name in server.names]
+    found = [name for server in await discover(engine) for name in server.names]
     offers = [*found[:5], "local/smollm2 (very small, needs no key: `mull local install`)"]
     return "no model is named: give one with -m. Here and now there is:\n  " + "\n  ".join(offers)
 

@@ -1,0 +1,115 @@
+"""The options that choose a session and its tools, and what they set up."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Awaitable, Callable
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mull.agent.engine import Engine
+from mull.agent.opening import Opening, find_session, open_session
+from mull.neutral.errors import ConfigError
+
+if TYPE_CHECKING:
+    from mull.agent.session import Session
+    from mull.agent.toolbox import Toolbox
+    from mull.agent.tools.approve import Approver
+    from mull.policy.approval import Mode
+    from mull.store.session_values import SessionStore
+
+__all__ = ["add_session_arguments", "add_tool_arguments", "approval_mode", "begin", "pack_tools"]
+
+
+def add_session_arguments(parser: ArgumentParser) -> None:
+    """Add the options that choose a session."""
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--continue",
+        dest="go_on",
+        action="store_true",
+        help="go on with the last session of this folder",
+    )
+    which.add_argument(
+        "--session", metavar="REF", help="go on with this session: its id, its beginning, or a name"
+    )
+    which.add_argument("--name", metavar="NAME", help="give the new session a name")
+
+
+def add_tool_arguments(parser: ArgumentParser, default: str | None) -> None:
+    """Add the options that choose tools and what they may do."""
+    parser.add_argument(
+        "--tools",
+        metavar="TOOLS",
+        default=default,
+        help="what the model may use: all, read, none, or names such as read,search,mcp__git__*",
+    )
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--yes", action="store_true", help="run tools without asking; denied stays so")
+    how.add_argument("--read-only", action="store_true", help="offer no tool that changes anything")
+
+
+def approval_mode(options: Namespace) -> Mode:
+    """What is done with calls that change things."""
+    return "yes" if options.yes else "read-only" if options.read_only else "ask"
+
+
+def pack_tools(
+    options: Namespace, engine: Engine, approver: Approver | None = None, **more: Any
+) -> Toolbox | None:
+    """The tools that were asked for; None for none.
+
+    Raises:
+        LocalError: a name fits no tool, or a policy file is not as it should be.
+    """
+    if options.tools in (None, "none"):
+        return None
+    from mull.agent.toolbox import Toolbox
+
+    return Toolbox(
+        engine.setup.config,
+        Path.cwd(),
+        wanted=options.tools,
+        mode=approval_mode(options),
+        approver=approver,
+        **more,
+    )
+
+
+async def begin(
+    options: Namespace,
+    engine: Engine,
+    store: SessionStore,
+    toolbox: Toolbox | None,
+    *,
+    no_model: Callable[[], Awaitable[str]],
+    **more: Any,
+) -> Session:
+    """Open the session that the options mean, its tools ready.
+
+    Raises:
+        LocalError: there is no such session or model, or it cannot be opened.
+    """
+    opening = Opening(
+        folder=os.getcwd(),
+        reference=options.session,
+        last=options.go_on,
+        name=options.name,
+        model=options.model,
+        base_url=options.base_url,
+        system=options.system,
+    )
+    found = find_session(store, opening)
+    known = opening.model or (found and found.model) or engine.setup.settings.snapshot().model
+    if known is None:
+        raise ConfigError(await no_model())
+    engine.target(known, base_url=opening.base_url)  # told before anything is stored
+    if toolbox is not None:
+        await toolbox.start()
+        for warning in toolbox.warnings:
+            print(f"mull: {warning}", file=sys.stderr)
+        opening = opening.given_system(toolbox.system(options.system, today=date.today()))
+    return open_session(store, engine, opening, found, toolbox=toolbox, **more)
