@@ -20,10 +20,15 @@ __all__ = ["COMMANDS", "main"]
 COMMANDS = {
     "ask": ("mull.cli.ask", "ask a model and print its answer"),
     "doctor": ("mull.cli.doctor", "see what is set up, and test a model's reasoning"),
+    "sessions": (
+        "mull.cli.sessions",
+        "list, search, show, export and import what was said and thought",
+    ),
     "models": ("mull.cli.models", "list and show models, and what thinking levels become"),
     "wire": ("mull.cli.wire", "see what a request or an answer is on the wire, without sending"),
     "local": ("mull.cli.local", "start, stop and look at the small model that comes with mull"),
     "keys": ("mull.cli.keys", "store keys, log in, and see where each key is found"),
+    "mcp": ("mull.cli.mcp", "add, test and list servers of tools (MCP)"),
     "settings": ("mull.cli.settings", "show every setting, its value and where it comes from"),
     "profile": ("mull.cli.profile", "save, show and choose named sets of settings"),
 }

@@ -1,4 +1,4 @@
-"""The user's config.toml: the model, the settings, providers of their own, and quirks of servers.
+"""The user's config.toml: model, settings, providers of their own, quirks of servers, tool servers.
 
 Every table and key is checked, because a misspelt one would do nothing in silence. Values of
 settings are checked by the registry and compat rows by the catalog; what only this file knows is
@@ -8,8 +8,7 @@ where each of them stands in the TOML. No file is the same as an empty one.
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,11 +17,23 @@ from msgspec import Struct
 from mull.neutral.errors import CatalogError, ConfigError, SettingError
 from mull.neutral.messages import Dialect
 from mull.settings.model import parse_model
-from mull.settings.registry import REGISTRY, SettingValue, parse_all
-from mull.settings.words import closest, join_or, quote, quote_value
+from mull.settings.registry import SettingValue, parse_all
+from mull.settings.words import join_or, quote, quote_value
 from mull.store.files import read_bytes
+from mull.store.mcp import McpConfig, read_servers
+from mull.store.tables import (
+    VARIABLE,
+    check_keys,
+    decode_toml,
+    is_address,
+    read_headers,
+    refused,
+    table_of,
+)
 
-__all__ = ["Config", "ProviderConfig", "load_config"]
+__all__ = ["CONFIG_FILE", "Config", "ProviderConfig", "load_config", "read_config"]
+
+CONFIG_FILE = "config.toml"
 
 
 class ProviderConfig(Struct, frozen=True):
@@ -43,6 +54,7 @@ class Config(Struct, frozen=True):
     providers: Mapping[str, ProviderConfig] = {}
     models: Mapping[str, Mapping[str, Any]] = {}
     compat: tuple[Mapping[str, Any], ...] = ()
+    mcp: Mapping[str, McpConfig] = {}
 
     @property
     def overlay(self) -> dict[str, Any]:
@@ -75,46 +87,39 @@ def load_config(path: Path) -> Config:
         ConfigError: it cannot be read, is not TOML, or holds what is unknown; says where.
     """
     data = read_bytes(path)
-    if data is None:
-        return Config()
-    tables = _decode(data, path.name)
-    _check_keys(tables, Config.__struct_fields__, path.name)
+    return Config() if data is None else read_config(data, path.name)
+
+
+def read_config(data: bytes, file: str) -> Config:
+    """Read the content of a config file.
+
+    Raises:
+        ConfigError: it is not TOML, or holds what is unknown; says where.
+    """
+    tables = decode_toml(data, file)
+    check_keys(tables, Config.__struct_fields__, file)
     try:
-        return _read(tables, path.name)
+        return _read(tables, file)
     except SettingError as error:
-        raise ConfigError(f"{path.name}: {error}") from None
+        raise ConfigError(f"{file}: {error}") from None
 
 
 def _read(tables: Mapping[str, Any], file: str) -> Config:
     model = tables.get("model")
-    providers = _table(tables, "providers", file)
+    providers = table_of(tables, "providers", file)
     config = Config(
         model=None if model is None else parse_model(model),
-        settings=parse_all(dict(_flat(_table(tables, "settings", file)))),
+        settings=parse_all(dict(_flat(table_of(tables, "settings", file)))),
         providers={
-            name.lower(): _provider(_table(providers, name, file), name, file) for name in providers
+            name.lower(): _provider(table_of(providers, name, file), name, file)
+            for name in providers
         },
-        models=_models(_table(tables, "models", file), file),
+        models=_models(table_of(tables, "models", file), file),
         compat=_compat(tables.get("compat", []), file),
+        mcp=read_servers(table_of(tables, "mcp", file), file),
     )
     _check_overlay(config, file)
     return config
-
-
-def _decode(data: bytes, file: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(data.decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        raise ConfigError(f"{file} is not UTF-8 text: save it as UTF-8") from None
-    except RecursionError:
-        raise ConfigError(f"{file} is nested too deeply to be read") from None
-    except tomllib.TOMLDecodeError as error:
-        text, _, place = str(error).removesuffix(")").rpartition(" (at ")
-        where = ", at its end" if place == "end of document" else f", {place}"
-        # tomllib quotes the character it stumbled over with repr, so this stays one line
-        raise ConfigError(f"{file}{where}: {text[:1].lower()}{text[1:]}") from None
-    except ValueError as error:  # a number with more digits than Python converts
-        raise ConfigError(f"{file}: {error}") from None
 
 
 def _flat(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
@@ -126,28 +131,7 @@ def _flat(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]
             yield f"{above}{key}", value
 
 
-def _check_keys(table: Mapping[str, Any], known: Collection[str], file: str) -> None:
-    for key in table:
-        if key in known:
-            continue
-        if any(setting.namespace == key for setting in REGISTRY.values()):
-            raise ConfigError(f"{file}: {key} stands alone, settings belong under [settings]")
-        near = closest(key, known)
-        hint = f"did you mean {near}?" if near else f"use {join_or(known)}"
-        raise ConfigError(f"{file}: {quote(key)} is unknown: {hint}")
-
-
-def _table(tables: Mapping[str, Any], key: str, file: str) -> dict[str, Any]:
-    table = tables.get(key, {})
-    if not isinstance(table, dict):
-        raise ConfigError(f"{file}: {key} cannot be {quote_value(table)}: use a table, [{key}]")
-    return table
-
-
 _PROVIDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
-_URL = re.compile(r"https?://[^\s/?#]+\S*", re.IGNORECASE)
 
 
 def _provider(table: Mapping[str, Any], name: str, file: str) -> ProviderConfig:
@@ -163,11 +147,11 @@ def _provider(table: Mapping[str, Any], name: str, file: str) -> ProviderConfig:
                 f"{where}: {quote(key)} is unknown: keys are not kept in files, "
                 "name the variable that holds yours with key_env"
             )
-    _check_keys(table, ProviderConfig.__struct_fields__, where)
+    check_keys(table, ProviderConfig.__struct_fields__, where)
     return ProviderConfig(
         base_url=_base_url(table.get("base_url"), where),
         key_env=_key_env(table.get("key_env", []), where),
-        headers=_headers(table.get("headers", {}), where),
+        headers=read_headers(table.get("headers", {}), where),
         dialect=_dialect(table.get("dialect"), where),
         name=_label(table.get("name"), where),
     )
@@ -179,48 +163,34 @@ def _base_url(value: object, where: str) -> str | None:
             f"{where}: base_url holds a name or password before the @: leave it out, and send it"
             " as a header or as the key"
         )
-    if value is None or (isinstance(value, str) and _URL.fullmatch(value)):
-        return value.rstrip("/") if value else None
+    if value is None:
+        return None
+    if isinstance(value, str) and is_address(value):
+        return value.rstrip("/")
     raise ConfigError(f"{where}: base_url cannot be that: use an address such as https://host/v1")
 
 
 def _key_env(value: object, where: str) -> tuple[str, ...]:
     names = [value] if isinstance(value, str) else value
     if isinstance(names, list) and all(
-        isinstance(name, str) and _VARIABLE.fullmatch(name) for name in names
+        isinstance(name, str) and VARIABLE.fullmatch(name) for name in names
     ):
         return tuple(names)
-    raise _refused(where, "key_env", value, "the name of an environment variable, or a list")
-
-
-def _headers(value: object, where: str) -> dict[str, str]:
-    if not isinstance(value, dict):
-        raise _refused(where, "headers", value, 'a table such as { "X-Title" = "mull" }')
-    for name, text in value.items():
-        # a line break in a header would let a value write headers of its own
-        if not (_HEADER.fullmatch(name) and isinstance(text, str) and text.isprintable()):
-            raise ConfigError(
-                f"{where}: headers.{quote(name)} cannot be that: use one line of text"
-            )
-    return value
+    raise refused(where, "key_env", value, "the name of an environment variable, or a list")
 
 
 def _dialect(value: object, where: str) -> Dialect | None:
     dialects: tuple[Dialect, ...] = get_args(Dialect)
     found = next((d for d in dialects if d == value), None)
     if value is not None and found is None:
-        raise _refused(where, "dialect", value, join_or(dialects))
+        raise refused(where, "dialect", value, join_or(dialects))
     return found
 
 
 def _label(value: object, where: str) -> str | None:
     if value is None or (isinstance(value, str) and value.strip() and value.isprintable()):
         return value
-    raise _refused(where, "name", value, "one line of text")
-
-
-def _refused(where: str, key: str, value: object, allowed: str) -> ConfigError:
-    return ConfigError(f"{where}: {key} cannot be {quote_value(value)}: use {allowed}")
+    raise refused(where, "name", value, "one line of text")
 
 
 def _models(table: Mapping[str, Any], file: str) -> dict[str, Mapping[str, Any]]:
@@ -231,7 +201,7 @@ def _models(table: Mapping[str, Any], file: str) -> dict[str, Mapping[str, Any]]
             raise ConfigError(
                 f'{file}: models.{quote(name)}: write the provider too, [models."provider/model"]'
             )
-        models[f"{provider.lower()}/{model}"] = _table(table, name, file)
+        models[f"{provider.lower()}/{model}"] = table_of(table, name, file)
     return models
 
 

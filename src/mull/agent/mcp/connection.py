@@ -1,0 +1,163 @@
+"""One connection to a server: the SDK's client over a process or an address, while it lasts.
+
+The SDK's scopes must be left in the task that entered them, so whoever enters a connection also
+leaves it; calls may come from any task. Nothing of the SDK's own errors gets past this file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from mull._version import __version__
+from mull.agent.mcp.address import AddressTransport
+from mull.agent.mcp.log import ServerLog
+from mull.agent.mcp.process import ProcessTransport
+from mull.agent.mcp.settled import Settled
+from mull.neutral.errors import MullError, RemoteError
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+__all__ = ["Closed", "Connection", "connect"]
+
+_MOST_PAGES = 100
+_LISTEN_AGAIN = 5.0
+"""Seconds until changes are listened for again, when the server stopped telling them."""
+_LONGEST_REASON = 500
+
+
+class Closed(RemoteError):
+    """The connection ended, or does not know this session any more."""
+
+
+class Connection:
+    """What is asked of a server."""
+
+    def __init__(self, client: Client, transport: ProcessTransport | AddressTransport) -> None:
+        self._client = client
+        self._transport = transport
+
+    @property
+    def ended(self) -> asyncio.Event:
+        """Set when a process is gone; an address shows that only when it is asked."""
+        return self._transport.ended
+
+    def how_it_ended(self) -> str:
+        """Why there is no connection any more, for a person."""
+        return self._transport.how_it_ended()
+
+    async def list_tools(self) -> list[dict[str, Any]]:
+        """The server's tools, all pages, as the protocol's JSON.
+
+        Raises:
+            RemoteError: it did not say.
+        """
+        tools: list[dict[str, Any]] = []
+        cursor: str | None = None
+        for _ in range(_MOST_PAGES):
+            with _spoken(self._transport):
+                page = await self._client.list_tools(cursor=cursor)
+            tools += [tool.model_dump(mode="json", by_alias=True) for tool in page.tools]
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        return tools
+
+    async def call(
+        self, tool: str, arguments: dict[str, Any], emit: Callable[[str], None]
+    ) -> dict[str, Any]:
+        """The result of a call, as the protocol's JSON; `emit` is told how it goes.
+
+        Raises:
+            Closed: the connection ended before the answer came.
+            RemoteError: the server refused, or answered with something else.
+        """
+
+        async def tell(progress: float, total: float | None, message: str | None) -> None:
+            share = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
+            emit(f"{message or share}\n")
+
+        with _spoken(self._transport):
+            result = await self._client.call_tool(tool, arguments, progress_callback=tell)
+        return result.model_dump(mode="json", by_alias=True)
+
+    async def listen(self, on_change: Callable[[], None]) -> None:
+        """Ask a server of the newer protocol to tell changes; older ones tell unasked."""
+        from mcp.client.subscriptions import ListenNotSupportedError
+
+        while True:
+            try:
+                async with self._client.listen(tools_list_changed=True) as changes:
+                    async for _ in changes:
+                        on_change()
+            except ListenNotSupportedError:
+                return
+            except Exception:  # whatever it is, there is nothing to do but to ask again
+                pass
+            await asyncio.sleep(_LISTEN_AGAIN)
+            on_change()  # what changed meanwhile was not told
+
+
+@asynccontextmanager
+async def connect(
+    settled: Settled, log: ServerLog, on_change: Callable[[], None], deadline: float
+) -> AsyncIterator[Connection]:
+    """Start or reach the server and agree on a protocol, until a time of the loop's clock.
+
+    Raises:
+        TimeoutError: it took longer.
+        MullError: it cannot be run or reached, does not speak the protocol, or broke off.
+    """
+    from mcp import Client
+    from mcp_types import Implementation, ToolListChangedNotification
+
+    async def look_at(message: object) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            on_change()
+
+    transport = AddressTransport(settled) if settled.url else ProcessTransport(settled, log)
+    client = Client(
+        transport,
+        client_info=Implementation(name="mull", version=__version__),
+        message_handler=look_at,
+        cache=None,
+    )
+    try:
+        async with AsyncExitStack() as stack:
+            async with asyncio.timeout_at(deadline):
+                await stack.enter_async_context(client)
+            yield Connection(client, transport)
+    except (MullError, TimeoutError):
+        raise
+    except Exception as error:
+        raise RemoteError(_why(error, transport)) from None
+
+
+@contextmanager
+def _spoken(transport: ProcessTransport | AddressTransport) -> Iterator[None]:
+    """The SDK's errors in our words."""
+    from anyio import BrokenResourceError, ClosedResourceError
+    from mcp import MCPError
+
+    try:
+        yield
+    except (BrokenResourceError, ClosedResourceError):
+        raise Closed(transport.how_it_ended()) from None
+    except MCPError as error:
+        kind = Closed if transport.is_lost(error) else RemoteError
+        raise kind(_why(error, transport)) from None
+    except (RuntimeError, ValueError) as error:  # an answer that is not what was announced
+        raise RemoteError(_why(error, transport)) from None
+
+
+def _why(error: BaseException, transport: ProcessTransport | AddressTransport) -> str:
+    """The reason of a failure, for a person."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    said = (str(error) or type(error).__name__)[:_LONGEST_REASON]
+    if isinstance(transport, AddressTransport):
+        return transport.explain(error, said)
+    return transport.how_it_ended() if transport.ended.is_set() else said

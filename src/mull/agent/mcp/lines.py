@@ -1,0 +1,77 @@
+"""Lines from the bytes of a server's output, none longer than a limit.
+
+A message is a line. One that is too long is counted and thrown away while it comes, so that a
+flood costs time but no memory; which request it would have answered is read from its two ends.
+"""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+
+__all__ = ["MOST_BYTES", "Lines", "LongLine", "too_large"]
+
+MOST_BYTES = 16 * 1024 * 1024
+"""The largest message of a server that is read."""
+_KEPT = 256
+
+# the id stands first in what the Python SDK writes and last in what the TypeScript SDK writes
+_AT_START = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,')
+_AT_END = re.compile(rb'"id"\s*:\s*(\d{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
+
+
+def too_large(size: int | None = None) -> str:
+    """What is said of a message that was thrown away; its size may never become known."""
+    most = f"{MOST_BYTES // (1024 * 1024)} MiB"
+    if size is None:
+        return f"the answer has more than {most} and was not read: ask for less"
+    return f"the answer has {size:,} bytes and was not read, {most} is the most: ask for less"
+
+
+class LongLine(Struct, frozen=True):
+    """A line that was too long to be kept: its size in bytes and its two ends."""
+
+    size: int
+    start: bytes
+    end: bytes
+
+    @property
+    def request_id(self) -> int | None:
+        """The request that the line answered, where its ends tell."""
+        found = _AT_START.match(self.start) or _AT_END.search(self.end)
+        return int(found[1]) if found else None
+
+
+class Lines:
+    """Feed bytes as they come; take out whole lines without their ends."""
+
+    def __init__(self, longest: int) -> None:
+        self._longest = longest
+        self._kept = bytearray()
+        self._size = 0
+        self._start = b""
+
+    def feed(self, data: bytes) -> list[bytes | LongLine]:
+        """The lines that end within this piece."""
+        *ended, rest = data.split(b"\n")
+        found: list[bytes | LongLine] = []
+        for part in ended:
+            self._add(part)
+            found.append(self._take())
+        self._add(rest)
+        return found
+
+    def _add(self, part: bytes) -> None:
+        self._size += len(part)
+        self._kept += part
+        if self._size > self._longest:
+            self._start = self._start or bytes(self._kept[:_KEPT])
+            del self._kept[:-_KEPT]
+
+    def _take(self) -> bytes | LongLine:
+        line = bytes(self._kept)
+        found = LongLine(self._size, self._start, line) if self._size > self._longest else line
+        self._kept.clear()
+        self._size, self._start = 0, b""
+        return found

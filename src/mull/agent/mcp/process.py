@@ -1,0 +1,223 @@
+"""A server that is a process of ours: its pipes as the streams that the SDK's client speaks over.
+
+The SDK has such a transport too. This one differs where a server misbehaves: a message has a
+largest size, what is no message on stdout is logged and skipped, error output is pumped into a
+bounded log, and when the connection ends nothing of the process's group is left running.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import shutil
+import signal
+import sys
+from asyncio.subprocess import SubprocessStreamProtocol
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from mull.agent.mcp.lines import MOST_BYTES, Lines, LongLine, too_large
+from mull.agent.mcp.log import ServerLog
+from mull.agent.mcp.settled import Settled
+from mull.neutral.errors import LocalError
+
+if TYPE_CHECKING:
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+    from mcp import MCPError
+    from mcp.client._transport import TransportStreams
+    from mcp.shared.message import SessionMessage
+
+__all__ = ["ProcessTransport"]
+
+_PIECE = 64 * 1024
+_GRACE = 2.0
+"""Seconds for a process to end once its input is closed, and again once it is asked to."""
+_LAST_WORDS = 1.0
+"""Seconds in which the rest of its output must come when a process has ended."""
+
+
+class ProcessTransport:
+    """Runs the command while it is entered; `ended` is set when there is no more to expect."""
+
+    def __init__(self, settled: Settled, log: ServerLog) -> None:
+        self._settled = settled
+        self._log = log
+        self.ended = asyncio.Event()
+
+    async def __aenter__(self) -> TransportStreams:
+        import anyio
+
+        self._pipes, self._process = await _start(self._settled)
+        self._log.note(f"--- {self._settled.command} started, process {self._pipes.get_pid()}")
+        to_session, incoming = anyio.create_memory_object_stream[Any](0)
+        # without a limit: a server that does not read must not hold up those who write to it
+        outgoing, from_session = anyio.create_memory_object_stream[Any](math.inf)
+        self._streams = (to_session, incoming, outgoing, from_session)
+        self._writer = asyncio.create_task(self._write(from_session))
+        reader = asyncio.create_task(self._read(to_session))
+        self._others = [
+            reader,
+            asyncio.create_task(self._pump_errors()),
+            asyncio.create_task(self._watch(reader)),
+        ]
+        return incoming, outgoing
+
+    async def __aexit__(self, *reason: object) -> None:
+        try:
+            await self._end()
+        finally:
+            _signal_group(self._pipes, "SIGKILL")  # what the process left behind
+            for task in (self._writer, *self._others):
+                task.cancel()
+            self._pipes.close()
+            for stream in self._streams:
+                stream.close()
+            await asyncio.gather(self._writer, *self._others, return_exceptions=True)
+            self._log.note(f"--- {self._fate()}")
+
+    def is_lost(self, error: MCPError) -> bool:
+        """Whether this error means that there is no connection any more."""
+        from mcp_types import CONNECTION_CLOSED
+
+        return error.code == CONNECTION_CLOSED
+
+    def how_it_ended(self) -> str:
+        """What became of the process, and its last words, for a person."""
+        last = f"; it said: {self._log.last_line}" if self._log.last_line else ""
+        return f"{self._fate()}{last}"
+
+    def _fate(self) -> str:
+        status = self._pipes.get_returncode()
+        if status is None:
+            return "its process closed its output"
+        if status < 0:
+            return f"its process was ended by signal {-status}"
+        return f"its process ended with status {status}"
+
+    async def _read(self, to_session: MemoryObjectSendStream[SessionMessage]) -> None:
+        """Messages from stdout, until it ends; read on after the session closed, for the pipe."""
+        import anyio
+
+        lines = Lines(MOST_BYTES)
+        stdout = _pipe(self._process.stdout)
+        try:
+            while piece := await stdout.read(_PIECE):
+                for line in lines.feed(piece):
+                    message = self._message(line)
+                    if message is not None:
+                        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                            await to_session.send(message)
+        finally:
+            to_session.close()
+            self.ended.set()
+
+    def _message(self, line: bytes | LongLine) -> SessionMessage | None:
+        from mcp.shared.message import SessionMessage
+        from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
+
+        if isinstance(line, LongLine):
+            self._log.note(f"[stdout: a line of {line.size:,} bytes, left out]")
+            if line.request_id is None:
+                return None
+            error = ErrorData(code=INTERNAL_ERROR, message=too_large(line.size))
+            return SessionMessage(JSONRPCError(jsonrpc="2.0", id=line.request_id, error=error))
+        if not line.strip():
+            return None
+        try:
+            return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+        except ValueError:
+            self._log.note(f"[stdout, no message] {line[:1000].decode('utf-8', 'replace')}")
+            return None
+
+    async def _write(self, from_session: MemoryObjectReceiveStream[SessionMessage]) -> None:
+        stdin = self._process.stdin
+        assert stdin is not None
+        try:
+            async for sent in from_session:
+                line = sent.message.model_dump_json(by_alias=True, exclude_unset=True)
+                stdin.write(line.encode("utf-8", "replace") + b"\n")
+                await stdin.drain()
+        except (ConnectionError, RuntimeError):
+            self.ended.set()  # nobody reads what we say
+        finally:
+            stdin.close()
+
+    async def _pump_errors(self) -> None:
+        stderr = _pipe(self._process.stderr)
+        while piece := await stderr.read(_PIECE):
+            self._log.feed(piece)
+
+    async def _watch(self, reader: asyncio.Task[None]) -> None:
+        """A process may end and leave its output open in the hands of a child of its own."""
+        await self._process.exited.wait()
+        await asyncio.wait([reader], timeout=_LAST_WORDS)
+        reader.cancel()
+
+    async def _end(self) -> None:
+        """Close its input; if that is not enough ask it, with its children, to end."""
+        _, incoming, outgoing, _ = self._streams
+        incoming.close()
+        outgoing.close()
+        await asyncio.wait([self._writer], timeout=_GRACE / 4)
+        self._writer.cancel()
+        for name in ("", "SIGTERM", "SIGKILL"):
+            _signal_group(self._pipes, name)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_GRACE):
+                    await self._process.exited.wait()
+                    return
+
+
+class _Process(SubprocessStreamProtocol):
+    """The pipes as readers and a writer, and when the process itself ended."""
+
+    def __init__(self) -> None:
+        super().__init__(limit=_PIECE, loop=asyncio.get_running_loop())
+        self.exited = asyncio.Event()
+
+    def process_exited(self) -> None:
+        super().process_exited()
+        self.exited.set()
+
+
+async def _start(settled: Settled) -> tuple[asyncio.SubprocessTransport, _Process]:
+    assert settled.command is not None
+    found = shutil.which(settled.command, path=settled.env.get("PATH")) or settled.command
+    try:
+        started = await asyncio.get_running_loop().subprocess_exec(
+            _Process,
+            found,
+            *settled.args,
+            env=dict(settled.env),
+            cwd=settled.cwd,
+            start_new_session=True,  # its own group, and no Ctrl-C that is meant for us
+        )
+    except (OSError, ValueError) as error:
+        raise LocalError(_why_not(settled, error)) from None
+    return started
+
+
+def _why_not(settled: Settled, error: OSError | ValueError) -> str:
+    if settled.cwd is not None and not settled.cwd.is_dir():
+        return f"its folder {settled.cwd} does not exist"
+    if isinstance(error, FileNotFoundError):
+        return f"there is no command {settled.command}: install it, or give its whole path"
+    reason = getattr(error, "strerror", None) or str(error)
+    return f"cannot run {settled.command}: {reason}"
+
+
+def _pipe(reader: asyncio.StreamReader | None) -> asyncio.StreamReader:
+    assert reader is not None, "started with pipes"
+    return reader
+
+
+def _signal_group(pipes: asyncio.SubprocessTransport, name: str) -> None:
+    """Send a signal to the process and all it started; without a name, to nobody."""
+    if not name:
+        return
+    with suppress(ProcessLookupError, PermissionError):
+        if sys.platform == "win32":
+            pipes.kill()
+        else:
+            os.killpg(pipes.get_pid(), signal.Signals[name])

@@ -1,0 +1,232 @@
+"""One server's life: started, listed, asked, started again when it dies, ended.
+
+A task of its own enters and leaves every connection, as the SDK demands; others ask through
+`call` and only signal to it. Tools stay offered while a server is away, so that the list in the
+request, and with it the prompt cache, does not change with every accident.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from mull.agent.mcp.connection import Closed, Connection, connect
+from mull.agent.mcp.log import ServerLog
+from mull.agent.mcp.restart import Restarts
+from mull.agent.mcp.sdk import load_sdk
+from mull.agent.mcp.settled import settle
+from mull.client.refusal import scrub
+from mull.neutral.errors import MullError, RemoteError
+from mull.store.mcp import McpConfig
+
+__all__ = ["Server", "State"]
+
+State: TypeAlias = Literal["off", "starting", "ready", "restarting", "failed", "stopped"]
+
+_SETTLED = frozenset({"off", "ready", "failed", "stopped"})
+_BETWEEN_LISTS = 0.1
+"""Seconds between two listings: a server that always tells of changes must not keep us busy."""
+
+
+class Server:
+    """A configured server. `on_change` is called whenever its state or its tools changed."""
+
+    def __init__(
+        self,
+        name: str,
+        config: McpConfig,
+        *,
+        environ: Mapping[str, str],
+        logs: Path,
+        on_change: Callable[[Server], None],
+    ) -> None:
+        self.name = name
+        self.config = config
+        self.state: State = "starting" if config.enabled else "off"
+        self.reason = ""
+        self.seconds: float | None = None
+        self.listed: list[dict[str, Any]] = []
+        self.secrets: tuple[str, ...] = ()
+        self._environ = environ
+        self._log_path = logs / f"{name}.log"
+        self._on_change = on_change
+        self._connection: Connection | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._stop = asyncio.Event()
+        self._relist = False
+        self._wake = asyncio.Event()
+        self._changed = asyncio.Event()
+
+    def start(self) -> None:
+        """Begin to live; `settled` tells when it is up or has failed."""
+        if self.config.enabled and self._task is None:
+            self._task = asyncio.create_task(self._live())
+
+    async def settled(self) -> None:
+        """Wait until it is up, or will not be."""
+        while self.state not in _SETTLED:
+            await self._changed.wait()
+
+    async def close(self) -> None:
+        """End it, and what belongs to it; a start that is under way is given up."""
+        self._stop.set()
+        self._wake.set()
+        if self._task is None:
+            return
+        if self._connection is None:
+            self._task.cancel()
+        try:
+            await asyncio.wait([self._task])
+        except asyncio.CancelledError:
+            self._task.cancel()
+            raise
+
+    async def restart(self) -> None:
+        """End it and start it afresh, also when it was given up."""
+        await self.close()
+        self._task, self.seconds = None, None
+        self._stop.clear()
+        if self.config.enabled:
+            self._become("starting")
+        self.start()
+        await self.settled()
+
+    async def call(
+        self, tool: str, arguments: dict[str, Any], emit: Callable[[str], None]
+    ) -> dict[str, Any]:
+        """The result of a call, as the protocol's JSON without secrets.
+
+        Raises:
+            RemoteError: there is none; says why and what to do.
+        """
+        await self.settled()
+        connection = self._connection
+        if connection is None:
+            raise RemoteError(f"the server {self.name} is not running: {self.reason or self.state}")
+        limit = self.config.timeout
+        try:
+            async with asyncio.timeout(limit):
+                result = await connection.call(tool, arguments, emit)
+        except TimeoutError:
+            raise RemoteError(
+                f"{tool} of {self.name} gave no answer within {limit:g} seconds and was cancelled"
+            ) from None
+        except RemoteError as error:
+            if isinstance(error, Closed) or connection is not self._connection:
+                raise RemoteError(await self._after_loss(connection)) from None
+            raise RemoteError(scrub(str(error), self.secrets)) from None
+        scrubbed: dict[str, Any] = scrub(result, self.secrets) if self.secrets else result
+        return scrubbed
+
+    async def _after_loss(self, connection: Connection) -> str:
+        """What to tell of a call whose connection ended, once it is known what comes next.
+
+        The call is not repeated here: what it did before the end is not known.
+        """
+        self._lose(connection)
+        await self.settled()
+        if self.state == "ready":
+            return f"the server {self.name} ended; it was started again: try once more"
+        return f"the server {self.name} ended and does not run any more: {self.reason}"
+
+    async def _live(self) -> None:
+        loop = asyncio.get_running_loop()
+        restarts = Restarts()
+        try:
+            while not self._stop.is_set():
+                began = loop.time()
+                reason = _one_line(scrub(await self._run_once(), self.secrets))
+                if self._stop.is_set():
+                    break
+                was_ever_up = self.seconds is not None
+                pause = restarts.next_pause(loop.time() - began) if was_ever_up else None
+                if pause is None:
+                    return self._become("failed", reason)
+                self._become("restarting", reason)
+                await asyncio.sleep(pause)
+        finally:
+            if self.state != "failed":
+                self._become("stopped", "it was stopped")
+
+    async def _run_once(self) -> str:
+        """Start it and stay with it; why it ended."""
+        loop = asyncio.get_running_loop()
+        connection: Connection | None = None
+        log: ServerLog | None = None
+        try:
+            await load_sdk()
+            began = loop.time()
+            deadline = began + self.config.start_timeout
+            settled = settle(self.name, self.config, self._environ)
+            self.secrets = settled.secrets
+            log = ServerLog(self._log_path, settled.secrets)
+            async with connect(settled, log, self._tools_changed, deadline) as connection:
+                async with asyncio.timeout_at(deadline):
+                    self.listed = await connection.list_tools()
+                self.seconds = loop.time() - began
+                self._connection = connection
+                self._become("ready")
+                await self._stay(connection)
+        except TimeoutError:
+            return f"it did not answer within {self.config.start_timeout:g} seconds"
+        except MullError as error:
+            return str(error)
+        finally:
+            if connection is not None:
+                self._lose(connection)
+            if log is not None:
+                log.close()
+        return connection.how_it_ended()
+
+    async def _stay(self, connection: Connection) -> None:
+        """Keep the list of tools fresh until the connection is lost or no longer wanted."""
+        watching = [
+            asyncio.create_task(connection.listen(self._tools_changed)),
+            asyncio.create_task(self._notice_end(connection)),
+        ]
+        try:
+            while not self._stop.is_set() and self._connection is connection:
+                if self._relist:
+                    await self._list_again(connection)
+                await self._wake.wait()
+                self._wake.clear()
+        finally:
+            for task in watching:
+                task.cancel()
+            await asyncio.gather(*watching, return_exceptions=True)
+
+    async def _list_again(self, connection: Connection) -> None:
+        self._relist = False
+        with suppress(RemoteError, TimeoutError):  # then the old list holds
+            async with asyncio.timeout(self.config.timeout):
+                self.listed = await connection.list_tools()
+            self._on_change(self)
+        await asyncio.sleep(_BETWEEN_LISTS)
+
+    async def _notice_end(self, connection: Connection) -> None:
+        await connection.ended.wait()
+        self._lose(connection)
+
+    def _tools_changed(self) -> None:
+        self._relist = True
+        self._wake.set()
+
+    def _lose(self, connection: Connection) -> None:
+        """The connection is no more; calls wait for what comes next, which `_live` tells."""
+        if connection is self._connection:
+            self._connection = None
+            self.state = "restarting"
+            self._wake.set()
+
+    def _become(self, state: State, reason: str = "") -> None:
+        self.state, self.reason = state, reason
+        self._changed.set()
+        self._changed = asyncio.Event()
+        self._on_change(self)
+
+
+def _one_line(text: str) -> str:
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())

@@ -1,0 +1,139 @@
+"""One server's configuration with its variables filled in, and which of its values are secrets.
+
+`$VAR` and `${VAR}` stand for variables of the environment, `$$` for a dollar sign. A server gets
+those variables of ours that every program needs and what its table gives it, nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from mull.neutral.errors import ConfigError
+from mull.settings.words import looks_secret
+from mull.store.mcp import McpConfig
+
+__all__ = ["Settled", "names_secret", "refers", "settle", "without_references"]
+
+_REFERENCE = re.compile(r"\$(?:(\$)|\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
+_SECRET_NAME = re.compile(
+    r"(?:^|[_-])(?:key|apikey|token|pat|secret|password|passwd|pwd|auth|authorization|credentials?|cookie)(?:$|[_-])",
+    re.IGNORECASE,
+)
+_SHORTEST_SECRET = 8  # a shorter word is found in too many texts to be hidden in them
+
+_PASSED_ON = frozenset(
+    "HOME LOGNAME PATH SHELL TERM USER LANG TMPDIR TZ "
+    "APPDATA HOMEDRIVE HOMEPATH LOCALAPPDATA PATHEXT PROCESSOR_ARCHITECTURE SYSTEMDRIVE "
+    "SYSTEMROOT TEMP USERNAME USERPROFILE".split()
+)
+
+
+class Settled(Struct, frozen=True):
+    """How a server is reached. `secrets` must not be shown, longest first."""
+
+    command: str | None
+    args: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: Path | None
+    url: str | None
+    headers: Mapping[str, str]
+    secrets: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"Settled({self.command or self.shown_url})"
+
+    @property
+    def shown_url(self) -> str:
+        """The address without what may hold a key."""
+        return re.split(r"[?#]", self.url or "")[0]
+
+
+def settle(name: str, config: McpConfig, environ: Mapping[str, str]) -> Settled:
+    """Fill in the variables.
+
+    Raises:
+        ConfigError: one is missing, or a header cannot be sent; says which.
+    """
+    env = {k: _filled(v, environ, f"mcp.{name}: env.{k}") for k, v in config.env.items()}
+    headers = {
+        k: _header(_filled(v, environ, f"mcp.{name}: headers.{k}"), f"mcp.{name}: headers.{k}")
+        for k, v in config.headers.items()
+    }
+    given = {k: v for k, v in environ.items() if k in _PASSED_ON or k.startswith("LC_")}
+    return Settled(
+        command=config.command,
+        args=config.args,
+        env={**given, **env},
+        cwd=Path(config.cwd).expanduser() if config.cwd else None,
+        url=_filled(config.url, environ, f"mcp.{name}: url") if config.url else None,
+        headers=headers,
+        secrets=_longest_first(_secrets(config, env, headers, environ)),
+    )
+
+
+def names_secret(name: str) -> bool:
+    """Whether what goes by this name is mostly a secret: API_TOKEN, Authorization."""
+    return _SECRET_NAME.search(name) is not None
+
+
+def refers(text: str) -> bool:
+    """Whether the text takes a value from the environment."""
+    return bool(_referred(text))
+
+
+def without_references(text: str) -> str:
+    """What of the text is its own."""
+    return _REFERENCE.sub("", text)
+
+
+def _referred(text: str) -> list[str]:
+    """The variables that the text names, each once."""
+    names = (found[2] or found[3] for found in _REFERENCE.finditer(text) if not found[1])
+    return list(dict.fromkeys(names))
+
+
+def _filled(text: str, environ: Mapping[str, str], where: str) -> str:
+    missing = [name for name in _referred(text) if not environ.get(name)]
+    if missing:
+        raise ConfigError(
+            f"config.toml: {where} needs {' and '.join(missing)} in the environment: set that"
+        )
+    return _REFERENCE.sub(lambda found: found[1] or environ[found[2] or found[3]], text)
+
+
+def _header(text: str, where: str) -> str:
+    text = text.strip()
+    if text.isascii() and text.isprintable():
+        return text
+    raise ConfigError(
+        f"config.toml: {where} holds a line break or a character that is not ASCII: "
+        "use one line of plain text"
+    )
+
+
+def _longest_first(words: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(words), key=lambda word: (-len(word), word)))
+
+
+def _secrets(
+    config: McpConfig,
+    env: Mapping[str, str],
+    headers: Mapping[str, str],
+    environ: Mapping[str, str],
+) -> Iterator[str]:
+    """What must not be shown: by its name or its look, or since a reference brought it."""
+    values: list[str] = []
+    for name, text in env.items():
+        names = [name, *_referred(config.env[name])]
+        if any(map(names_secret, names)) or looks_secret(text):
+            values.append(text)
+    for name, text in headers.items():
+        if names_secret(name) or looks_secret(text) or refers(config.headers[name]):
+            values.append(text)
+    values += [environ[name] for name in _referred(config.url or "")]
+    words = (word for value in values for word in value.split())
+    return (word for word in words if len(word) >= _SHORTEST_SECRET)

@@ -1,0 +1,275 @@
+"""`mull mcp`: servers of tools in config.toml, and whether they work.
+
+`add` and `remove` change one table of the file and leave the rest as it is. What looks like a key
+is refused: the file holds the name of the variable that has it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from argparse import ArgumentParser, Namespace, _SubParsersAction
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mull.neutral.errors import ConfigError
+from mull.settings.words import closest, looks_secret, quote
+from mull.store.config import CONFIG_FILE, load_config
+from mull.store.mcp import McpConfig, check_name
+from mull.store.paths import config_dir
+
+if TYPE_CHECKING:
+    from mull.agent.mcp.servers import McpServers, ServerStatus
+    from mull.store.config_edit import TomlValue
+
+__all__ = ["arguments", "run"]
+
+_EXIT_FAILED = 1
+_DESCRIPTION = 70
+
+_FORMS = """\
+  mull mcp add time -- uvx mcp-server-time
+  mull mcp add github --url https://api.githubcopilot.com/mcp/ \\
+      --header 'Authorization=Bearer $GITHUB_TOKEN'
+  mull mcp test
+"""
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add the subcommands."""
+    parser.epilog = _FORMS
+    actions = parser.add_subparsers(metavar="ACTION", required=True, parser_class=_Parser)
+    listing = _action(actions, "list", _list, "list the servers of config.toml")
+    listing.add_argument("--json", action="store_true", help="print JSON")
+    test = _action(actions, "test", _test, "start servers and list their tools, or say why not")
+    test.add_argument("name", metavar="NAME", nargs="?", help="the server; all without it")
+    test.add_argument("--json", action="store_true", help="print JSON")
+    _action(actions, "remove", _remove, "take a server out of config.toml").add_argument(
+        "name", metavar="NAME", help="the server's name"
+    )
+    add = _action(actions, "add", _add, "write a server into config.toml")
+    add.add_argument("name", metavar="NAME", help="how the server is to be called")
+    add.add_argument("--url", help="its address, for a server that is reached over HTTP")
+    add.add_argument(
+        "--header",
+        action="append",
+        default=[],
+        metavar="NAME=TEXT",
+        help="a header to send, for a server with --url; $VAR is filled from the environment",
+    )
+    add.add_argument(
+        "--env",
+        action="append",
+        default=[],
+        metavar="NAME=TEXT",
+        help="a variable for a command; $VAR is filled from the environment",
+    )
+    add.add_argument("--cwd", metavar="FOLDER", help="where a command is run")
+    add.add_argument("--timeout", type=float, metavar="SECONDS", help="the longest call (60)")
+    add.add_argument("command", nargs="*", metavar="-- COMMAND ARG", help="what runs the server")
+
+
+class _Parser(ArgumentParser):
+    """A parser for which all words after the first `--` are the command, whatever they look like.
+
+    argparse alone gives them up as unknown if an option stands between the name and the `--`.
+    """
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Namespace | None = None
+    ) -> tuple[Namespace, list[str]]:
+        words = list(args or ())
+        end = words.index("--") if "--" in words else len(words)
+        options, unknown = super().parse_known_args(words[:end], namespace)
+        if "command" not in options:
+            return options, unknown + words[end + 1 :]
+        options.command += words[end + 1 :]
+        return options, unknown
+
+
+def run(options: Namespace) -> int:
+    """Run the chosen subcommand.
+
+    Raises:
+        LocalError: the file or what is asked of it is not as it should be.
+    """
+    status: int = options.action(options)
+    return status
+
+
+def _action(
+    actions: _SubParsersAction[_Parser], name: str, action: object, line: str
+) -> ArgumentParser:
+    parser = actions.add_parser(name, help=line, description=line)
+    parser.add_argument(
+        "--config", metavar="FILE", type=Path, help=f"use this file instead of {CONFIG_FILE}"
+    )
+    parser.set_defaults(action=action)
+    return parser
+
+
+def _path(options: Namespace) -> Path:
+    path: Path = options.config or config_dir() / CONFIG_FILE
+    return path
+
+
+def _list(options: Namespace) -> int:
+    servers = load_config(_path(options)).mcp
+    if options.json:
+        import json
+
+        rows = [
+            {"name": name, "enabled": config.enabled, "reached": _reached(config)}
+            for name, config in servers.items()
+        ]
+        print(json.dumps(rows, indent=2))
+        return 0
+    wide = max(map(len, servers), default=0)
+    for name, config in servers.items():
+        print(f"{name.ljust(wide)}  {'' if config.enabled else '(off)  '}{_reached(config)}")
+    if not servers:
+        print("No server is configured; `mull mcp add NAME -- COMMAND` adds one.")
+    return 0
+
+
+def _reached(config: McpConfig) -> str:
+    """How a server is reached: of env and headers only the names, of an address no query."""
+    if config.url is not None:
+        shown = config.url.partition("?")[0].partition("#")[0]
+        return shown + (f"  (headers: {', '.join(config.headers)})" if config.headers else "")
+    words = [config.command or "", *config.args]
+    shown = " ".join("…" if looks_secret(word) else shlex.quote(word) for word in words)
+    return shown + (f"  (env: {', '.join(config.env)})" if config.env else "")
+
+
+def _add(options: Namespace) -> int:
+    from mull.store.config_edit import add_table
+
+    path = _path(options)
+    check_name(options.name)
+    if options.name in load_config(path).mcp:
+        raise ConfigError(
+            f"there is a server {options.name} already: `mull mcp remove {options.name}` first"
+        )
+    _refuse_secrets(options)
+    table: dict[str, TomlValue] = {}
+    if options.command:
+        table["command"], *args = options.command
+        table |= {"args": args} if args else {}
+    pairs = {"env": _pairs(options.env, "--env"), "headers": _pairs(options.header, "--header")}
+    rest = {"url": options.url, "cwd": options.cwd, "timeout": options.timeout, **pairs}
+    table |= {key: value for key, value in rest.items() if value}
+    if not options.command and not options.url:
+        raise ConfigError(
+            f"give the command of the server, `mull mcp add {options.name} -- COMMAND ARG`, or its "
+            "address with --url"
+        )
+    add_table(path, ("mcp", options.name), table)
+    print(f"Added {options.name} to {path}; `mull mcp test {options.name}` tries it.")
+    return 0
+
+
+def _pairs(texts: Sequence[str], option: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise ConfigError(f"{option} {quote(text)} has no value: use {option} NAME=TEXT")
+        pairs[name] = value
+    return pairs
+
+
+def _refuse_secrets(options: Namespace) -> None:
+    """Keys belong into the environment; the shell fills in a $VAR that stands in double quotes.
+
+    Raises:
+        ConfigError: one was given. It is not shown.
+    """
+    from mull.agent.mcp.settled import names_secret, refers, without_references
+
+    named = [("--env", text) for text in options.env]
+    named += [("--header", text) for text in options.header]
+    for option, text in named:
+        name, _, value = text.partition("=")
+        literal = looks_secret(without_references(value))
+        if literal or (names_secret(name) and not refers(value)):
+            hint = "Bearer $VAR" if name.lower() == "authorization" else "$VAR"
+            raise ConfigError(
+                f"{option} {name} holds what looks like a key, which would stay in the file: put "
+                f"it into a variable and write {option} '{name}={hint}', in single quotes"
+            )
+    if any(map(looks_secret, [*options.command, without_references(options.url or "")])):
+        raise ConfigError(
+            "the command or address holds what looks like a key, which would stay in the file: "
+            "give it by --env 'NAME=$VAR' or --header 'NAME=$VAR', in single quotes"
+        )
+
+
+def _remove(options: Namespace) -> int:
+    from mull.store.config_edit import remove_table
+
+    path = _path(options)
+    _known(load_config(path).mcp, options.name)
+    remove_table(path, ("mcp", options.name))
+    print(f"Removed {options.name} from {path}.")
+    return 0
+
+
+def _known(servers: Mapping[str, McpConfig], name: str) -> McpConfig:
+    if name in servers:
+        return servers[name]
+    near = closest(name, servers)
+    hint = f"did you mean {near}?" if near else "`mull mcp list` lists them"
+    raise ConfigError(f"no MCP server is called {quote(name)}: {hint}")
+
+
+def _test(options: Namespace) -> int:
+    import asyncio
+
+    import msgspec
+
+    servers = dict(load_config(_path(options)).mcp)
+    if options.name is not None:  # one that is off may be tried
+        config = _known(servers, options.name)
+        servers = {options.name: msgspec.structs.replace(config, enabled=True)}
+    if not servers:
+        print("No server is configured; `mull mcp add NAME -- COMMAND` adds one.")
+        return 0
+    statuses = asyncio.run(_try(servers, options.json))
+    return _EXIT_FAILED if any(status.state == "failed" for status in statuses) else 0
+
+
+async def _try(servers: dict[str, McpConfig], as_json: bool) -> tuple[ServerStatus, ...]:
+    import msgspec
+
+    from mull.agent.mcp.servers import McpServers
+
+    async with McpServers(servers) as running:
+        statuses = running.statuses
+        if as_json:
+            print(msgspec.json.encode(statuses).decode())
+        else:
+            for status in statuses:
+                _tell(status, running)
+    return statuses
+
+
+def _tell(status: ServerStatus, running: McpServers) -> None:
+    from mull.agent.mcp.servers import log_folder
+
+    if status.state == "off":
+        return print(f"– {status.name}: off")
+    if status.state == "failed":
+        print(f"✗ {status.name}: {status.reason}")
+        log = log_folder() / f"{status.name}.log"
+        return print(f"    log: {log}") if log.exists() else None
+    count = len(status.tools)
+    print(f"✓ {status.name}: {count} tool{'' if count == 1 else 's'} in {status.seconds:.1f} s")
+    wide = max(map(len, status.tools), default=0)
+    for name in status.tools:
+        tool = running.tools[name]
+        kind = "changes  " if tool.changes else "read-only"
+        about = " ".join(tool.definition.description.split())[:_DESCRIPTION]
+        print(f"    {name.ljust(wide)}  {kind}  {''.join(filter(str.isprintable, about))}".rstrip())
+    for note in status.notes:
+        print(f"    ⚠ {note}")

@@ -1,0 +1,98 @@
+"""What a server answered, as a tool result."""
+
+import pytest
+
+from mull.agent.mcp.results import MOST_CHARACTERS, MOST_MEDIA, cut, result_block
+from mull.neutral.blocks import MediaBlock, ToolResultBlock
+
+
+def text(said):
+    return {"type": "text", "text": said}
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        ({"content": [text("a"), text("b")]}, ToolResultBlock("c", "a\nb")),
+        ({"content": [text("no")], "isError": True}, ToolResultBlock("c", "no", is_error=True)),
+        ({"content": []}, ToolResultBlock("c", "(no output)")),
+        (
+            {"content": [], "isError": True},
+            ToolResultBlock("c", "the tool failed and gave no reason", is_error=True),
+        ),
+        (
+            {"content": [{"type": "image", "data": "aGk=", "mimeType": "image/jpeg"}]},
+            ToolResultBlock("c", "", media=(MediaBlock("image/jpeg", data="aGk="),)),
+        ),
+        (
+            {"content": [{"type": "resource", "resource": {"uri": "x://a", "text": "in"}}]},
+            ToolResultBlock("c", "x://a:\nin"),
+        ),
+        (
+            {
+                "content": [
+                    {
+                        "type": "resource",
+                        "resource": {"uri": "x://a", "blob": "aGk=", "mimeType": "application/pdf"},
+                    }
+                ]
+            },
+            ToolResultBlock(
+                "c", "", media=(MediaBlock("application/pdf", data="aGk=", name="x://a"),)
+            ),
+        ),
+        (
+            {"content": [{"type": "resource", "resource": {"uri": "x://a", "blob": "aGk="}}]},
+            ToolResultBlock("c", "[x://a: application/octet-stream, 2 bytes, not shown]"),
+        ),
+        (
+            {"content": [{"type": "resource_link", "uri": "x://a", "title": "A", "name": "a"}]},
+            ToolResultBlock("c", "resource: x://a – A"),
+        ),
+        (
+            {"content": [{"type": "hologram"}]},
+            ToolResultBlock("c", "[content of the kind 'hologram', not shown]"),
+        ),
+    ],
+)
+def test_each_kind_of_content(result, expected):
+    assert result_block("c", result) == expected
+
+
+@pytest.mark.parametrize(
+    ("texts", "structured", "output"),
+    [
+        ([], {"a": 1}, '{"a":1}'),
+        ([], {"result": []}, '{"result":[]}'),
+        (['{\n  "a": 1\n}'], {"a": 1}, '{\n  "a": 1\n}'),
+        (["3"], {"result": 3}, "3"),
+        (["three"], {"result": "three"}, "three"),
+        (["a", "b"], {"result": ["a", "b"]}, "a\nb"),
+        (["Found 2."], {"rows": [1, 2]}, 'Found 2.\n{"rows":[1,2]}'),
+        (["3"], {"result": 4}, '3\n{"result":4}'),
+    ],
+)
+def test_structured_content_is_shown_unless_the_text_says_the_same(texts, structured, output):
+    result = {"content": [text(said) for said in texts], "structuredContent": structured}
+    assert result_block("c", result) == ToolResultBlock("c", output)
+
+
+def test_a_long_text_is_cut_and_says_how_much():
+    shown = result_block("c", {"content": [text("a" * 100_000 + "z")]}).output
+    assert shown.startswith("a" * 48_000 + "\n[… 36,001 of 100,001 characters cut …]\naaa")
+    assert shown.endswith("aaz")
+    assert cut("x" * MOST_CHARACTERS) == "x" * MOST_CHARACTERS
+
+
+def test_an_image_that_is_too_large_is_told_of():
+    part = {"type": "image", "data": "a" * (MOST_MEDIA + 4), "mimeType": "image/png"}
+    assert result_block("c", {"content": [part]}) == ToolResultBlock(
+        "c", "[image/png of 3,750,003 bytes left out: too large to be sent]"
+    )
+
+
+def test_attachments_have_a_bound():
+    part = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+    block = result_block("c", {"content": [part] * 22})
+    assert len(block.media) == 20
+    assert block.output == "\n".join(["[image/png left out: 20 attachments are sent]"] * 2)

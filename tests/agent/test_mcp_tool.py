@@ -1,0 +1,81 @@
+"""Which of a server's tools are offered, and how each is described, whatever the server says."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from mull.agent.mcp import connection
+from mull.agent.mcp.connection import Connection
+from mull.agent.mcp.server import Server
+from mull.agent.mcp.tool import offered_tools
+from mull.agent.tools.tool import Preview
+from mull.store.mcp import McpConfig
+
+
+def offered(*listed, **settings):
+    config = McpConfig(command="x", **settings)
+    server = Server("s", config, environ={}, logs=Path("/nowhere"), on_change=lambda server: None)
+    server.listed = [{"inputSchema": {}, **tool} for tool in listed]
+    return offered_tools(server)
+
+
+def test_a_schema_is_always_of_an_object_and_a_title_stands_in_for_a_description():
+    (tool,), notes = offered({"name": "a", "annotations": {"title": "An A"}})
+    assert tool.definition.parameters == {"type": "object"}
+    assert tool.definition.description == "An A"
+    assert notes == []
+
+
+def test_only_a_plain_yes_makes_a_tool_read_only():
+    hints = {"a": True, "b": "true", "c": None, "d": False}
+    tools, _ = offered(*({"name": n, "annotations": {"readOnlyHint": h}} for n, h in hints.items()))
+    assert [tool.changes for tool in tools] == [False, True, True, True]
+
+
+def test_of_two_tools_with_one_name_the_first_counts():
+    (tool,), _ = offered({"name": "a", "description": "1"}, {"name": "a", "description": "2"})
+    assert tool.definition.description == "1"
+
+
+def test_what_would_fill_the_context_is_left_out_and_told_of():
+    many = [{"name": f"t{number:03}"} for number in range(250)]
+    huge = {"name": "huge", "inputSchema": {"description": "x" * 100_000}}
+    wordy = {"name": "a", "description": "x" * 10_000}
+    tools, notes = offered(*many, huge, wordy)
+    assert notes == [
+        "mcp__s__huge is left out: its schema is large",
+        "200 of its 251 tools are offered: choose with tools",
+    ]
+    assert [tool.definition.name for tool in tools[:2]] == ["mcp__s__a", "mcp__s__t000"]
+    assert "\n[… 2,000 of 10,000 characters cut …]\n" in tools[0].definition.description
+
+
+def test_a_preview_cannot_move_the_cursor_and_stays_short():
+    (tool,), _ = offered({"name": "a\x1b[2J"})
+    assert tool.preview({}) == Preview("s: a?[2J")
+    assert len(tool.preview({"text": "x" * 100_000}).detail) < 4_100
+
+
+def test_changes_are_listened_for_again_when_the_server_stops_telling(monkeypatch):
+    from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+
+    monkeypatch.setattr(connection, "_LISTEN_AGAIN", 0.0)
+    asked, noticed = [], []
+
+    class Client:
+        @asynccontextmanager
+        async def listen(self, *, tools_list_changed):
+            asked.append(tools_list_changed)
+            if len(asked) == 3:
+                raise ListenNotSupportedError("2025-06-18")
+
+            async def changes():
+                yield "changed"
+                if len(asked) == 1:
+                    raise SubscriptionLost("gone")
+
+            yield changes()
+
+    asyncio.run(Connection(Client(), None).listen(lambda: noticed.append(len(asked))))
+    assert asked == [True, True, True]
+    assert noticed == [1, 1, 2, 2]

@@ -1,0 +1,167 @@
+"""Servers of tools that others wrote, from the registries, over stdio and streamable HTTP.
+
+`mcp-server-time` (PyPI, the Python SDK) and `@modelcontextprotocol/server-everything` (npm, the
+TypeScript SDK, an older protocol with sessions). The latter is installed beside the virtual
+environment once; a judge that cannot be installed is a failure.
+"""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from mcp_servers import serving
+from mull.store.mcp import McpConfig
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+
+PACKAGE = "@modelcontextprotocol/server-everything"
+VERSION = "2026.8.31"
+HOME = Path(sys.prefix) / "mcp-judge"
+
+
+@pytest.fixture(scope="session")
+def everything():
+    """The command of the npm server, installed if it is not there."""
+    script = HOME / "node_modules" / PACKAGE / "dist/index.js"
+    if not script.exists():
+        subprocess.run(
+            ["npm", "install", "--silent", "--prefix", str(HOME), f"{PACKAGE}@{VERSION}"],
+            check=True,
+            timeout=170,
+        )
+    return [str(shutil.which("node")), str(script)]
+
+
+@contextmanager
+def listening(command, port):
+    environ = {"PATH": os.environ["PATH"], "PORT": str(port)}
+    with subprocess.Popen(
+        [*command, "streamableHttp"], env=environ, stdout=-3, stderr=-3
+    ) as process:
+        try:
+            for _ in range(1000):
+                try:
+                    socket.create_connection(("127.0.0.1", port)).close()
+                    break
+                except OSError:
+                    time.sleep(0.02)
+            yield
+        finally:
+            process.kill()
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+@pytest.fixture(params=["stdio", "http"])
+def server(request, everything):
+    if request.param == "stdio":
+        yield McpConfig(command=everything[0], args=(everything[1], "stdio"))
+        return
+    port = free_port()
+    with listening(everything, port):
+        yield McpConfig(url=f"http://127.0.0.1:{port}/mcp")
+
+
+def test_the_time_server_of_pypi_converts_a_time(tmp_path):
+    command = shutil.which("mcp-server-time", path=str(Path(sys.executable).parent))
+    assert command, "the judge mcp-server-time is missing: install mull[judges]"
+
+    async def body(servers):
+        given = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
+        right = await servers.call("mcp__time__convert_time", **given)
+        wrong = await servers.call("mcp__time__convert_time", **{**given, "time": "noon"})
+        return list(servers.tools), right, wrong
+
+    names, right, wrong = serving({"time": McpConfig(command=command)}, tmp_path, body)
+    assert names == ["mcp__time__convert_time", "mcp__time__get_current_time"]
+    assert json.loads(right.output)["target"]["datetime"].endswith("T21:00:00+09:00")
+    assert (right.is_error, wrong.is_error) == (False, True)
+    assert "HH:MM" in wrong.output
+
+
+def test_the_everything_server_of_npm_answers_in_every_form(server, tmp_path):
+    async def body(servers):
+        emitted = []
+        return emitted, {
+            "echo": await servers.call("mcp__e__echo", message="hé"),
+            "sum": await servers.call("mcp__e__get-sum", a=2, b=3),
+            "image": await servers.call("mcp__e__get-tiny-image"),
+            "json": await servers.call("mcp__e__get-structured-content", location="Chicago"),
+            "links": await servers.call("mcp__e__get-resource-links", count=2),
+            "inside": await servers.call(
+                "mcp__e__get-resource-reference", resourceType="Text", resourceId=1
+            ),
+            "long": await servers.call(
+                "mcp__e__trigger-long-running-operation", emitted, duration=1, steps=2
+            ),
+            "wrong": await servers.call("mcp__e__get-sum", a="two"),
+        }
+
+    emitted, answers = serving({"e": server}, tmp_path, body)
+    assert [name for name, answer in answers.items() if answer.is_error] == ["wrong"]
+    assert answers["echo"].output == "Echo: hé"
+    assert answers["sum"].output == "The sum of 2 and 3 is 5."
+    (image,) = answers["image"].media
+    assert image.media_type == "image/png"
+    assert image.data.startswith("iVBORw0KGgo")
+    assert set(json.loads(answers["json"].output)) == {"temperature", "conditions", "humidity"}
+    assert answers["links"].output.count("\nresource: demo://resource/") == 2
+    assert "demo://resource/dynamic/text/1:\nResource 1: " in answers["inside"].output
+    assert emitted == ["1 of 2\n", "2 of 2\n"]
+
+
+def test_a_call_that_takes_too_long_leaves_the_server_usable(server, tmp_path):
+    async def body(servers):
+        slow = await servers.call("mcp__e__trigger-long-running-operation", duration=60, steps=1)
+        return slow, await servers.call("mcp__e__echo", message="after")
+
+    slow, after = serving({"e": replace(server, timeout=2)}, tmp_path, body)
+    assert slow.output.endswith("gave no answer within 2 seconds and was cancelled")
+    assert after.output == "Echo: after"
+
+
+def test_a_server_that_shows_its_environment_shows_no_secret(everything, tmp_path):
+    config = McpConfig(
+        command=everything[0], args=(everything[1], "stdio"), env={"API_TOKEN": "$MINE"}
+    )
+
+    async def body(servers):
+        return (await servers.call("mcp__e__get-env")).output
+
+    environ = {"MINE": "s3cret-value", "PATH": os.environ["PATH"], "OPENAI_API_KEY": "other"}
+    shown = json.loads(serving({"e": config}, tmp_path, body, environ))
+    assert shown["API_TOKEN"] == "***"
+    assert not {"MINE", "OPENAI_API_KEY"} & set(shown)
+
+
+def test_a_server_that_was_started_anew_has_forgotten_us_and_is_greeted_again(everything, tmp_path):
+    port = free_port()
+
+    async def body(servers):
+        before = await servers.call("mcp__e__echo", message="one")
+        first.__exit__(None, None, None)
+        with listening(everything, port):
+            lost = await servers.call("mcp__e__echo", message="two")
+            after = await servers.call("mcp__e__echo", message="three")
+        return before, lost, after
+
+    first = listening(everything, port)
+    first.__enter__()
+    config = McpConfig(url=f"http://127.0.0.1:{port}/mcp")
+    before, lost, after = serving({"e": config}, tmp_path, body)
+    assert before.output == "Echo: one"
+    assert lost.output == "the server e ended; it was started again: try once more"
+    assert after.output == "Echo: three"

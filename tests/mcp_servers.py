@@ -1,0 +1,67 @@
+"""Servers of tools for tests: how they are configured, and how their tools are called."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from mull.agent.mcp.servers import McpServers
+from mull.neutral.blocks import ToolCallBlock
+from mull.store.mcp import McpConfig
+
+FIXTURES = Path(__file__).parent / "fixtures/mcp"
+
+
+def plain(*flags, **settings):
+    """The server in plain Python, with its flags."""
+    script = str(FIXTURES / "plain.py")
+    return McpConfig(command=sys.executable, args=(script, *flags), **settings)
+
+
+def with_sdk(**settings):
+    """The server written with the official SDK, over stdio."""
+    return McpConfig(command=sys.executable, args=(str(FIXTURES / "with_sdk.py"),), **settings)
+
+
+class Running(McpServers):
+    """Servers that remember every status they told of."""
+
+    def __init__(self, configs, logs, environ=None):
+        self.told = []
+        self._news = asyncio.Event()
+        environ = {"PATH": "/usr/bin:/bin"} if environ is None else environ
+        super().__init__(configs, environ=environ, logs=logs, on_change=self._hear)
+
+    def _hear(self, status):
+        self.told.append(status)
+        self._news.set()
+
+    def states(self, name):
+        return [status.state for status in self.told if status.name == name]
+
+    async def call(self, name, emitted=None, **given):
+        """The result of one call; what was emitted meanwhile goes into the list."""
+        emitted = [] if emitted is None else emitted
+
+        class Context:
+            emit = emitted.append
+
+        return await self.tools[name].run(ToolCallBlock("call_1", name, given), Context())
+
+    async def until(self, condition):
+        """Wait for what a server does by itself, as told by a change of its status."""
+        async with asyncio.timeout(10):
+            while not condition():
+                self._news.clear()
+                await self._news.wait()
+
+
+def serving(configs, logs, body, environ=None):
+    """Start the servers, let `body` use them, end them; what it returned."""
+
+    async def main():
+        async with Running(configs, logs, environ) as servers:
+            return await body(servers)
+
+    return asyncio.run(main())
