@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from mull.agent.shorten import Shortener
     from mull.client.access import Access
     from mull.client.exchange import ExchangeOptions
+    from mull.policy.prepare import Prepared
     from mull.client.sync import BlockingLoop
 
 SHORTEST_TO_SHORTEN = 3
@@ -75,6 +76,11 @@ class AsyncStream:
     async def aclose(self) -> None:
         """Stop: the socket is closed and what came is kept as interrupted."""
         await self._events.aclose()
+
+    @property
+    def prepared(self) -> Prepared | None:
+        """The last request that was made."""
+        return self._turn.prepared
 
     @property
     def result(self) -> Result:

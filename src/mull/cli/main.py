@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "main"]
 
 COMMANDS = {
+    "chat": ("mull.cli.chat", "talk with a model at the terminal; the same as mull alone"),
     "ask": ("mull.cli.ask", "ask a model and print its answer"),
     "doctor": ("mull.cli.doctor", "see what is set up, and test a model's reasoning"),
     "sessions": (
@@ -56,6 +57,7 @@ def _run(words: list[str]) -> int:
 
     from mull.neutral.errors import MullError
 
+    words = _with_default(words)
     options = _parser(words).parse_args(words)
     try:
         status: int = options.run(options)
@@ -66,6 +68,13 @@ def _run(words: list[str]) -> int:
             raise
         print(f"mull: {error}", file=sys.stderr)
         return error.exit_status
+
+
+def _with_default(words: list[str]) -> list[str]:
+    """`mull` alone, or with nothing but options, is a conversation."""
+    if not words or (words[0].startswith("-") and words[0] not in ("-h", "--help")):
+        return ["chat", *words]
+    return words
 
 
 def _parser(words: list[str]) -> ArgumentParser:

@@ -1,0 +1,90 @@
+"""`mull` by itself: a conversation at the terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+
+from mull.agent.engine import Engine
+from mull.agent.opening import Opening
+from mull.cli import opening, setup
+from mull.neutral.errors import ConfigError
+
+__all__ = ["arguments", "run"]
+
+_TEXT = """\
+Talks with a model at the terminal: thinking is shown as it comes, tools ask before
+they change anything, and everything is kept. `mull` alone is the same as `mull chat`.
+"""
+_EXAMPLES = """\
+examples:
+  mull
+  mull -m claude-sonnet-4-5/high --continue
+  mull --session refactoring --read-only
+"""
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what shapes the conversation."""
+    parser.description, parser.epilog = _TEXT, _EXAMPLES
+    setup.add_model_argument(parser)
+    setup.add_arguments(parser)
+    parser.add_argument("--system", default="", metavar="TEXT", help="instructions for the model")
+    parser.add_argument("--max-tokens", type=int, metavar="N", help="limit of each answer")
+    parser.add_argument("--temperature", type=float, metavar="T", help="how freely it answers")
+    parser.add_argument("--base-url", metavar="URL", help="the endpoint's address")
+    opening.add_session_arguments(parser)
+    opening.add_tool_arguments(parser, default="all")
+    parser.add_argument(
+        "--view",
+        choices=("full", "preview", "hidden"),
+        help="how thoughts are shown; Ctrl-T changes it (preview unless set)",
+    )
+    parser.add_argument(
+        "--theme", metavar="NAME", default="auto", help="colours: /theme lists them"
+    )
+    parser.add_argument(
+        "--plain",
+        action="store_true",
+        help="no redrawing and no colours: plain lines, for screen readers and old terminals",
+    )
+
+
+def run(options: Namespace) -> int:
+    """Talk until the user leaves.
+
+    Raises:
+        LocalError: an option is not as it should be, or there is no terminal.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) and not options.plain:
+        raise ConfigError(
+            'a conversation needs a terminal: write `mull ask "your question"` in scripts and'
+            " pipes, or `mull --plain` to talk line by line"
+        )
+    from mull.store.sessions import open_sessions
+    from mull.tui.main import Wishes, run_terminal
+
+    engine = Engine(setup.load(options))
+    begin = Opening(
+        folder=os.getcwd(),
+        reference=options.session,
+        last=options.go_on,
+        name=options.name,
+        model=options.model,
+        base_url=options.base_url,
+        system=options.system,
+    )
+    wishes = Wishes(
+        theme=options.theme,
+        plain=options.plain,
+        view=options.view,
+        tools=options.tools,
+        mode=opening.approval_mode(options),
+        max_tokens=options.max_tokens,
+        temperature=options.temperature,
+    )
+    told: list[str] = []
+    store = open_sessions(told.append)
+    return asyncio.run(run_terminal(engine, store, begin, wishes, told))

@@ -1,0 +1,72 @@
+"""Asks a person at the terminal whether a tool may run, with what it would do before their eyes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mull.agent.tools.approve import Answer, ApprovalRequest
+from mull.agent.tools.approve import Choice as Verdict
+from mull.tui.front import Choice, Question
+from mull.tui.lines import Line, Span
+from mull.tui.safe import neutralise
+from mull.tui.width import fitted
+from mull.tui.wrap import wrapped
+
+if TYPE_CHECKING:
+    from mull.tui.front import Front
+    from mull.tui.painter import Painter
+    from mull.tui.theme import Theme
+
+__all__ = ["FrontApprover", "preview_lines"]
+
+MOST_LINES = 40
+_VERDICTS: dict[str, Verdict] = {
+    "y": "once",
+    "s": "session",
+    "a": "always",
+    "n": "no",
+    "x": "never",
+}
+
+
+class FrontApprover:
+    """Shows the diff or the command, and waits for a key."""
+
+    def __init__(self, front: Front, painter: Painter) -> None:
+        self._front = front
+        self._painter = painter
+
+    async def ask(self, request: ApprovalRequest) -> Answer:
+        """Ask, and give the answer."""
+        rule = request.rules[0]
+        self._painter.show(preview_lines(request, self._front.theme, self._front.width))
+        question = Question(
+            f"Run {request.tool}?",
+            (
+                Choice("y", "yes, once"),
+                Choice("s", f"for this session: {rule}"),
+                Choice("a", "always"),
+                Choice("x", "never in this session"),
+                Choice("t", "no, and tell it why", wants_text=True),
+                Choice("n", "no"),
+            ),
+        )
+        key, text = await self._front.ask(question)
+        if key == "t":
+            return Answer("no", feedback=text)
+        return Answer(_VERDICTS[key])
+
+
+def preview_lines(request: ApprovalRequest, theme: Theme, width: int) -> list[Line]:
+    """What a call would do: its title, and the diff or the command below it."""
+    preview = request.preview
+    out: list[Line] = [(Span(fitted(neutralise(preview.title), width), theme.heading),)]
+    rows = preview.detail.splitlines()
+    for row in rows[:MOST_LINES]:
+        style = theme.code
+        if preview.kind == "diff":
+            style = {"+": theme.added, "-": theme.removed}.get(row[:1], theme.tool_output)
+        out += wrapped(neutralise(f"  {row}"), style, width)
+    if len(rows) > MOST_LINES:
+        out.append((Span(f"  … {len(rows) - MOST_LINES} more lines", theme.faint),))
+    return out

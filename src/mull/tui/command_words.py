@@ -1,0 +1,65 @@
+"""How what is typed behind a command's name is read."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Sequence
+
+from mull.neutral.errors import LocalError
+from mull.settings.words import closest, join_or, quote
+
+__all__ = ["choice", "single", "split_words", "take_option"]
+
+
+def split_words(text: str) -> list[str]:
+    """The words, as a shell reads them: quotation marks hold some together.
+
+    Raises:
+        LocalError: one of the marks is missing.
+    """
+    try:
+        return shlex.split(text)
+    except ValueError:
+        raise LocalError(f"a quotation mark is missing in {quote(text)}") from None
+
+
+def take_option(words: list[str], name: str) -> str | None:
+    """Take `--name=VALUE` or `--name VALUE` out of the words; None if it is not there.
+
+    Raises:
+        LocalError: its value is missing.
+    """
+    for at, word in enumerate(words):
+        if word.startswith(f"--{name}="):
+            return words.pop(at).partition("=")[2]
+        if word == f"--{name}":
+            if at + 1 == len(words):
+                raise LocalError(f"--{name} needs a value: --{name}=VALUE")
+            words.pop(at)
+            return words.pop(at)
+    return None
+
+
+def single(words: Sequence[str], usage: str) -> str | None:
+    """The one word that may be given; None for none.
+
+    Raises:
+        LocalError: there are more; says how the command is used.
+    """
+    if len(words) > 1:
+        raise LocalError(f"that is too much for this command: {usage}")
+    return words[0] if words else None
+
+
+def choice(word: str, known: Collection[str], what: str) -> str:
+    """The known word that is meant, in any case.
+
+    Raises:
+        LocalError: none is; names the closest or all.
+    """
+    for name in known:
+        if name.lower() == word.lower():
+            return name
+    near = closest(word, known)
+    hint = f"did you mean {near}?" if near else f"use {join_or(known)}"
+    raise LocalError(f"no {what} is called {quote(word)}: {hint}")

@@ -1,0 +1,117 @@
+"""Opens sessions at one terminal: the store, the tools, and the model to begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from mull.agent.opening import Opening, find_session, open_session
+
+if TYPE_CHECKING:
+    from mull.agent.engine import Engine
+    from mull.agent.session import Session
+    from mull.agent.toolbox import Toolbox
+    from mull.store.session_values import SessionStore
+
+__all__ = ["SessionDesk"]
+
+
+class SessionDesk:
+    """Where sessions are taken from and put back. `begin` is what the command line asks for."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        store: SessionStore,
+        begin: Opening,
+        toolbox: Toolbox | None,
+        warn: Callable[[str], None],
+        **more: Any,
+    ) -> None:
+        self.engine = engine
+        self.store = store
+        self.toolbox = toolbox
+        self._begin = begin
+        self._warn = warn
+        self._more = more
+        self._started = False
+
+    @property
+    def model(self) -> str | None:
+        """The model that a session would be begun with; None if nobody has named one."""
+        begin = self._begin
+        if begin.model is not None:
+            return begin.model
+        found = find_session(self.store, begin)
+        return (found and found.model) or self.engine.setup.settings.snapshot().model
+
+    def use(self, model: str) -> None:
+        """Begin sessions with this model."""
+        self._begin = Opening(
+            folder=self._begin.folder,
+            reference=self._begin.reference,
+            last=self._begin.last,
+            name=self._begin.name,
+            model=model,
+            base_url=self._begin.base_url,
+            system=self._begin.system,
+        )
+
+    def last_model(self) -> str | None:
+        """The model of the newest session anywhere."""
+        newest = self.store.list(limit=1)
+        return newest[0].model if newest else None
+
+    async def open(
+        self, reference: str | None = None, *, new: bool = False, fork_at: int | None = None
+    ) -> Session:
+        """The session that is meant: by reference, new, or as the command line says."""
+        await self._start()
+        begin = self._begin
+        if reference is not None:
+            info = self.store.find(reference, begin.folder)
+            if fork_at is not None:
+                info = self.store.fork(info.id, fork_at)
+            opening, found = Opening(folder=begin.folder), info
+        elif new:
+            model = self.engine.setup.settings.snapshot().model
+            opening, found = Opening(folder=begin.folder, model=model), None
+        else:
+            opening, found = begin, find_session(self.store, begin)
+        if found is None:
+            opening = opening.given_system(self._system(opening.system))
+        return open_session(
+            self.store,
+            self.engine,
+            opening,
+            found,
+            toolbox=self.toolbox,
+            warn=self._warn,
+            **self._more,
+        )
+
+    async def close(self) -> None:
+        """End what the tools have started."""
+        if self.toolbox is not None:
+            await self.toolbox.close()
+
+    async def _start(self) -> None:
+        if self.toolbox is None or self._started:
+            return
+        self._started = True
+        await self.toolbox.start()
+        for warning in self.toolbox.warnings:
+            self._warn(warning)
+        for status in self.toolbox.mcp.statuses if self.toolbox.mcp else ():
+            if status.state == "failed":
+                self._warn(f"the MCP server {status.name} did not start: {status.reason}")
+
+    def _system(self, given: str) -> str:
+        if self.toolbox is not None:
+            return self.toolbox.system(given, today=date.today())
+        if given:
+            return given
+        from mull.agent.instructions import BASE, system_prompt
+
+        return system_prompt(BASE, (), (), None, date.today())

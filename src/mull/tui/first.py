@@ -1,0 +1,83 @@
+"""The first start: what there is to talk to, what is used, and how to have more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mull.neutral.errors import ConfigError
+from mull.tui.front import Item
+
+if TYPE_CHECKING:
+    from mull.agent.discover import Found
+    from mull.agent.engine import Engine
+    from mull.tui.desk import SessionDesk
+    from mull.tui.talk import Talk
+
+__all__ = ["choose_model", "offers"]
+
+SMALL = "local/smollm2"
+_MOST_PER_PROVIDER = 40
+NO_MODEL = """\
+There is no model to talk to yet. Any of these will do:
+  a key: `mull keys set PROVIDER`, or its variable (ANTHROPIC_API_KEY, OPENAI_API_KEY, …)
+  a server on this machine: start Ollama, llama.cpp, LM Studio or vLLM, and come back
+  the small model that needs neither: `mull local install`, then `mull -m local/smollm2`"""
+
+
+async def choose_model(desk: SessionDesk, talk: Talk) -> None:
+    """See to it that there is a model: the one that is named, the last one used, or a choice.
+
+    Raises:
+        ConfigError: there is nothing to choose from; says what could be done.
+    """
+    if desk.model is not None:
+        return
+    if (last := desk.last_model()) is not None:
+        desk.use(last)
+        return
+    talk.tell("Welcome to mull. No model is named yet; looking for what there is …")
+    items = await offers(desk.engine)
+    if not items:
+        raise ConfigError(NO_MODEL)
+    found = items[0].name
+    if len(items) > 1:
+        found = await talk.front.pick("Which model do you want to talk to?", items) or found
+    desk.use(found)
+    about = next(item.about for item in items if item.name == found)
+    talk.tell(
+        f'Using {found} ({about}). /model changes it; `model = "{found}"` in config.toml keeps it.'
+        " `mull keys set PROVIDER` adds a key."
+    )
+
+
+async def offers(engine: Engine) -> list[Item]:
+    """What could be talked to here and now: local servers, providers with a key, the small one."""
+    from mull.agent.discover import discover
+
+    local = [item for found in await discover(engine) for item in _served(found)]
+    return [*local, *_with_key(engine), *_embedded()]
+
+
+def _served(found: Found) -> list[Item]:
+    return [Item(name, f"on this machine, {found.base_url}") for name in found.names]
+
+
+def _with_key(engine: Engine) -> list[Item]:
+    """Models of providers whose key is there, the newest first."""
+    catalog = engine.setup.catalog()
+    items: list[Item] = []
+    for provider in catalog.providers.values():
+        if not provider.env or engine.keys.find(provider.id, provider.env) is None:
+            continue
+        models = [model for _, model in catalog.search(provider=provider.id, reasoning=True)]
+        models.sort(key=lambda m: str(catalog.entry(provider.id, m).get("release_date") or ""))
+        about = f"{provider.name}, key found"
+        newest = reversed(models[-_MOST_PER_PROVIDER:])
+        items += [Item(f"{provider.id}/{model}", about) for model in newest]
+    return items
+
+
+def _embedded() -> list[Item]:
+    from mull.local.weights import is_installed
+
+    return [Item(SMALL, "the small model that comes with mull")] if is_installed() else []

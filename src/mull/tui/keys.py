@@ -1,0 +1,33 @@
+"""The keys that mean something to a conversation: one table, for binding them and for /help."""
+
+from __future__ import annotations
+
+from mull.neutral.blocks import Value
+
+__all__ = ["KEYS", "Key"]
+
+
+class Key(Value, frozen=True):
+    """What is pressed, as prompt_toolkit and as people write it, and what it does."""
+
+    pressed: tuple[str, ...]
+    shown: str
+    action: str
+    line: str
+
+
+KEYS = (
+    Key(("enter",), "Enter", "enter", "send; while the model works: send it next"),
+    Key(("escape", "enter"), "Alt-Enter", "newline", "begin a new line (also Ctrl-J)"),
+    Key(("c-j",), "", "newline", ""),
+    Key(("escape",), "Esc", "stop", "stop the model and keep what came"),
+    Key(("c-c",), "Ctrl-C", "interrupt", "stop; or clear the line; twice on an empty line: quit"),
+    Key(("c-d",), "Ctrl-D", "end", "quit, on an empty line"),
+    Key(("c-t",), "Ctrl-T", "view", "thoughts in full, as a preview, or hidden; past ones too"),
+    Key(("s-tab",), "Shift-Tab", "level", "the next thinking level that the model has"),
+    Key(("c-g",), "Ctrl-G", "answer", "end the thought now and have the answer"),
+    Key(("c-x", "c-e"), "Ctrl-X Ctrl-E", "edit", "write in your own editor"),
+    Key(("c-r",), "Ctrl-R", "", "search what you typed before"),
+    Key(("tab",), "Tab", "complete", "complete commands, settings, values, models and files"),
+    Key(("c-l",), "Ctrl-L", "redraw", "draw everything anew"),
+)

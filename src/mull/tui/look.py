@@ -1,0 +1,47 @@
+"""What the terminal looks like, found out once: its colours, its background, a theme for it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NamedTuple
+
+from mull.tui.colour import Rgb
+from mull.tui.depth import (
+    BACKGROUND_QUERY,
+    Depth,
+    colour_depth,
+    environment_background,
+    read_background,
+)
+from mull.tui.terminal import ask_terminal
+from mull.tui.theme import Theme, theme_for
+
+__all__ = ["Surroundings", "look_around"]
+
+
+class Surroundings(NamedTuple):
+    """How many colours there are, which one is behind the text, and what was typed already."""
+
+    depth: Depth
+    background: Rgb | None
+    typed: bytes = b""
+
+    def theme(self, name: str) -> Theme:
+        """A theme made for these surroundings.
+
+        Raises:
+            ConfigError: there is none of this name.
+        """
+        return theme_for(name, self.background, self.depth)
+
+
+def look_around() -> Surroundings:
+    """Ask the environment, and the terminal where that may answer."""
+    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    depth = colour_depth(os.environ, is_terminal=is_terminal)
+    if depth in ("none", "mono") or not is_terminal:
+        return Surroundings(depth, None)
+    heard = ask_terminal(BACKGROUND_QUERY, sys.stdin.fileno(), sys.stdout.fileno())
+    background = read_background(heard.background) or environment_background(os.environ)
+    return Surroundings(depth, background, heard.typed)

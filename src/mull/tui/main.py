@@ -1,0 +1,159 @@
+"""Puts the terminal interface together and runs it: what is seen, what is typed, what it is for."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mull.neutral.blocks import Value
+from mull.policy.approval import Mode as Approval
+from mull.policy.thinking import feedback, plan_thinking
+from mull.tui.commands import run_command
+from mull.tui.desk import SessionDesk
+from mull.tui.first import choose_model
+from mull.tui.look import Surroundings, look_around
+from mull.tui.painter import Painter
+from mull.tui.talk import Talk
+from mull.tui.thought import Mode
+
+if TYPE_CHECKING:
+    from mull.agent.engine import Engine
+    from mull.agent.opening import Opening
+    from mull.agent.toolbox import Toolbox
+    from mull.store.session_values import SessionStore
+    from mull.tui.app import TerminalFront
+    from mull.tui.lines import Line
+    from mull.tui.plain import PlainFront
+    from mull.tui.theme import Theme
+
+__all__ = ["Wishes", "run_terminal"]
+
+SHOWN: Mode = "preview"
+"""How thoughts are shown unless someone says otherwise."""
+
+
+_HELP = "/help lists commands and keys. Ctrl-T shows or hides thoughts, Esc stops the model."
+
+
+class Wishes(Value, frozen=True):
+    """What the command line says of the terminal and the tools."""
+
+    theme: str = "auto"
+    plain: bool = False
+    view: Mode | None = None
+    tools: str = "all"
+    mode: Approval = "ask"
+    max_tokens: int | None = None
+    temperature: float | None = None
+
+
+async def run_terminal(
+    engine: Engine, store: SessionStore, begin: Opening, wishes: Wishes, told: list[str]
+) -> int:
+    """Talk until the user leaves; the exit status."""
+    plain = wishes.plain or os.environ.get("TERM") == "dumb"
+    around = Surroundings("none", None) if plain else look_around()
+    theme = around.theme("plain" if plain else wishes.theme)
+    # the parts know each other: the picture asks the terminal to draw, the terminal asks for it
+    parts = _Parts()
+    painter = parts.painter = Painter(
+        theme, 80, _view(engine, wishes), refresh=lambda: parts.front.refresh()
+    )
+    front = parts.front = _plain_front(parts) if plain else _front(parts, around, theme)
+    painter.restyle(width=front.width)
+    toolbox = _toolbox(engine, wishes, parts)
+    desk = SessionDesk(
+        engine,
+        store,
+        begin,
+        toolbox,
+        lambda text: painter.tell(text, warning=True),
+        max_tokens=wishes.max_tokens,
+        temperature=wishes.temperature,
+    )
+    talk = parts.talk = Talk(desk, front, painter, run_command)
+    for text in told:
+        talk.tell(text, warning=True)
+    try:
+        await front.run(talk, lambda: _begin(desk, talk), around.typed)
+    finally:
+        await talk.close()
+    return 0
+
+
+class _Parts:
+    """What is made one after the other and used together."""
+
+    painter: Painter
+    front: TerminalFront | PlainFront
+    talk: Talk | None = None
+
+
+async def _begin(desk: SessionDesk, talk: Talk) -> None:
+    await choose_model(desk, talk)
+    await talk.open()
+    greet(talk)
+
+
+def greet(talk: Talk) -> None:
+    """The first lines of a new session: what is talked to, and how."""
+    if talk.session.log:
+        return
+    target, snapshot = talk.session.target, talk.session.snapshot()
+    said = feedback(target, plan_thinking(target, snapshot))
+    talk.tell("\n".join((*said, *target.notes, _HELP)))
+
+
+def _view(engine: Engine, wishes: Wishes) -> Mode:
+    if wishes.view is not None:
+        return wishes.view
+    shown = engine.setup.settings.snapshot()["reasoning.includeInResponse"]
+    return SHOWN if shown else "hidden"
+
+
+def _toolbox(engine: Engine, wishes: Wishes, parts: _Parts) -> Toolbox | None:
+    if wishes.tools == "none":
+        return None
+    from mull.agent.toolbox import Toolbox
+    from mull.tui.approving import FrontApprover
+
+    return Toolbox(
+        engine.setup.config,
+        Path.cwd(),
+        wanted=wishes.tools,
+        mode=wishes.mode,
+        approver=FrontApprover(parts.front, parts.painter),
+    )
+
+
+def _front(parts: _Parts, around: Surroundings, theme: Theme) -> TerminalFront:
+    from prompt_toolkit.history import FileHistory
+
+    from mull.store.paths import data_dir
+    from mull.tui.app import TerminalFront
+    from mull.tui.complete import SlashCompleter
+
+    data_dir().mkdir(mode=0o700, parents=True, exist_ok=True)
+    return TerminalFront(
+        around,
+        theme,
+        frame=lambda: parts.painter.frame(),
+        status=lambda: _status(parts),
+        completer=SlashCompleter(lambda: parts.talk),
+        history=FileHistory(str(data_dir() / "typed")),
+    )
+
+
+def _status(parts: _Parts) -> Line:
+    talk, front = parts.talk, parts.front
+    if talk is None:
+        return ()
+    return talk.standing.line(talk, front.theme, front.width, int(time.monotonic() * 8))
+
+
+def _plain_front(parts: _Parts) -> PlainFront:
+    from mull.tui.plain import PlainFront
+
+    return PlainFront(lambda: parts.painter.frame())

@@ -1,0 +1,134 @@
+"""A conversation in plain lines: nothing is drawn twice, nothing moves, nothing is coloured.
+
+For screen readers, for terminals that know no escape sequences, and for pipes. Lines are read as
+they are typed; while the model works, Ctrl-C stops it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Any
+
+from mull.neutral.errors import LocalError
+from mull.tui.front import Item, Question
+from mull.tui.picker import matching
+from mull.tui.sgr import encode
+from mull.tui.theme import Theme, theme_for
+
+if TYPE_CHECKING:
+    from mull.tui.painter import Frame
+    from mull.tui.talk import Talk
+
+__all__ = ["PlainFront"]
+
+_SHOWN = 20
+
+
+class PlainFront:
+    """Standard input and output, line by line."""
+
+    redraws = False
+
+    def __init__(self, frame: Callable[[], Frame]) -> None:
+        self.theme: Theme = theme_for("plain", None, "none")
+        self._frame = frame
+        self._soon: asyncio.Handle | None = None
+        self._leaving = False
+
+    @property
+    def width(self) -> int:
+        """The columns that a line may take."""
+        return get_terminal_size().columns
+
+    def refresh(self) -> None:
+        """Write what is finished."""
+        if self._soon is None:
+            self._soon = asyncio.get_running_loop().call_soon(self._write)
+
+    def clear(self) -> None:
+        """What was written stays: only what comes next is new."""
+
+    def set_theme(self, name: str) -> None:
+        """There are no colours here.
+
+        Raises:
+            LocalError: always.
+        """
+        raise LocalError("plain lines have no colours: start mull without --plain")
+
+    def put(self, text: str) -> None:
+        """Say what was taken back; it cannot be put into a line that is read elsewhere."""
+        print(f"(taken back) {text}")
+
+    def leave(self) -> None:
+        """End after this line."""
+        self._leaving = True
+
+    async def ask(self, question: Question) -> tuple[str, str]:
+        """Ask until one of the offered letters is given; no line at all is the last of them."""
+        self._write()
+        offered = ", ".join(f"{choice.key} = {choice.word}" for choice in question.choices)
+        while True:
+            said = await self._read(f"{question.title} ({offered}): ")
+            if said is None:
+                return question.choices[-1].key, ""
+            for choice in question.choices:
+                if said.strip().lower() == choice.key:
+                    text = await self._read("Your words: ") if choice.wants_text else ""
+                    return choice.key, text or ""
+
+    async def pick(self, title: str, items: Sequence[Item], found: str = "") -> str | None:
+        """Offer a numbered list; a number picks, words search, an empty line picks nothing."""
+        self._write()
+        while True:
+            fitting = matching(items, found)
+            print(title)
+            for number, item in enumerate(fitting[:_SHOWN], 1):
+                print(f"{number}. {item.name}  {item.about}")
+            said = await self._read("Number, words to search for, or nothing: ")
+            if not said or not said.strip():
+                return None
+            if said.strip().isdigit() and 1 <= int(said) <= len(fitting[:_SHOWN]):
+                return fitting[int(said) - 1].name
+            found = said
+
+    async def run(
+        self, talk: Talk, begin: Callable[[], Coroutine[Any, Any, None]], typed: bytes = b""
+    ) -> None:
+        """Read lines until there are no more, or somebody leaves."""
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._stopper(talk))
+        talk.start(begin)
+        await talk.wait()
+        while not self._leaving and talk.is_open:
+            self._write()
+            line = await self._read("> ")
+            if line is None:
+                break
+            if line.strip():
+                talk.enter(line)
+                await talk.wait()
+        self._write()
+
+    def _stopper(self, talk: Talk) -> Callable[[], None]:
+        def stop() -> None:
+            if not talk.stop():
+                self.leave()
+
+        return stop
+
+    async def _read(self, prompt: str) -> str | None:
+        print(prompt, end="", flush=True)
+        line = await asyncio.to_thread(sys.stdin.readline)
+        return line.rstrip("\n") if line else None
+
+    def _write(self) -> None:
+        if self._soon is not None:
+            self._soon.cancel()
+            self._soon = None
+        final, _ = self._frame()
+        sys.stdout.write(encode(final, "none"))
+        sys.stdout.flush()

@@ -1,0 +1,145 @@
+"""The bottom of the terminal: what is still changing, and below it whatever the application adds.
+
+What is finished goes up into the terminal's own scrollback, once, and is never touched again. Only
+the region below is drawn again, at most so many times a second, however fast the model speaks;
+reading never waits for drawing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.layout import FormattedTextControl, Window
+
+from mull.tui.colour import PALETTE, Rgb, nearest_256
+from mull.tui.depth import Depth
+from mull.tui.lines import Line, Style
+from mull.tui.safe import neutralise
+from mull.tui.sgr import encode
+
+if TYPE_CHECKING:
+    from prompt_toolkit.application import Application
+
+    from mull.tui.painter import Frame
+
+__all__ = ["PAUSE", "InlineScreen", "fragments"]
+
+PAUSE = 0.05
+"""Seconds between two drawings."""
+_BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
+"""Terminals that know this show what lies between in one step; the others pass over it."""
+_CLEAR = "\x1b[2J\x1b[H"
+_ANSI = (
+    "ansiblack ansired ansigreen ansiyellow ansiblue ansimagenta ansicyan ansigray "
+    "ansibrightblack ansibrightred ansibrightgreen ansibrightyellow ansibrightblue "
+    "ansibrightmagenta ansibrightcyan ansiwhite"
+).split()
+
+
+class InlineScreen:
+    """Draws above and into the region of a running application."""
+
+    def __init__(self, depth: Depth, frame: Callable[[], Frame]) -> None:
+        self.depth: Depth = depth
+        self.app: Application[Any] | None = None
+        self._frame = frame
+        self._live: Sequence[Line] = ()
+        self._cleared = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._drawn = 0.0
+        self.region = Window(
+            FormattedTextControl(self._fragments),
+            dont_extend_height=True,
+            wrap_lines=False,
+            always_hide_cursor=True,
+        )
+
+    @property
+    def width(self) -> int:
+        """The columns that a line may take."""
+        return self.app.output.get_size().columns if self.app else 80
+
+    @property
+    def height(self) -> int:
+        """The rows of the terminal."""
+        return self.app.output.get_size().rows if self.app else 24
+
+    def clear(self) -> None:
+        """Begin at the top of an empty screen; the scrollback stays the terminal's."""
+        self._cleared = True
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Draw soon."""
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            wait = max(0.0, self._drawn + PAUSE - loop.time())
+            self._timer = loop.call_later(wait, self.flush)
+
+    def flush(self) -> None:
+        """Draw now."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._drawn = asyncio.get_running_loop().time()
+        app = self.app
+        if app is None or not app.is_running:
+            return
+        final, self._live = self._frame()
+        if not final and not self._cleared:
+            app.invalidate()
+            return
+        above = encode(final, self.depth).replace("\n", "\r\n")
+        clearing, self._cleared = _CLEAR if self._cleared else "", False
+        app.output.write_raw(_BEGIN)
+        app.renderer.erase()
+        app.output.write_raw(clearing + above)
+        app._redraw()
+        app.output.write_raw(_END)
+        app.output.flush()
+
+    def _fragments(self) -> StyleAndTextTuples:
+        room = max(1, self.height - 6)
+        return fragments(self._live[-room:], self.depth)
+
+
+def fragments(lines: Sequence[Line], depth: Depth) -> StyleAndTextTuples:
+    """Lines as prompt_toolkit takes them."""
+    out: StyleAndTextTuples = []
+    for at, line in enumerate(lines):
+        if at:
+            out.append(("", "\n"))
+        out += [(_style(style, depth), neutralise(text)) for text, style in line]
+    return out
+
+
+@lru_cache(1024)
+def _style(style: Style, depth: Depth) -> str:
+    if depth == "none":
+        return ""
+    words = [
+        name
+        for name in ("bold", "italic", "dim", "underline", "reverse", "strike")
+        if getattr(style, name)
+    ]
+    if depth != "mono":
+        words += [f"{kind}:{_colour(colour, depth)}" for kind, colour in _grounds(style)]
+    return " ".join(words)
+
+
+def _grounds(style: Style) -> list[tuple[str, Rgb | int]]:
+    grounds = (("fg", style.fg), ("bg", style.bg))
+    return [(kind, colour) for kind, colour in grounds if colour is not None]
+
+
+def _colour(colour: Rgb | int, depth: Depth) -> str:
+    if isinstance(colour, int) and colour < 16:
+        return _ANSI[colour]
+    rgb = colour if isinstance(colour, Rgb) else PALETTE[colour]
+    if depth == "256":
+        rgb = PALETTE[nearest_256(rgb)]
+    return "#{:02x}{:02x}{:02x}".format(*rgb)
