@@ -6,9 +6,12 @@ from typing import Literal
 import pytest
 
 from mull.agent.functions import FunctionTool, tools_from
+from mull.agent.tools.tool import Preview
 from mull.neutral.blocks import ToolCallBlock, ToolResultBlock
 from mull.neutral.errors import LocalError
 from mull.neutral.request import Tool
+
+EXPECTED = 'expected: {"city": string, "unit"?: "C" | "F", "days"?: integer}'
 
 
 def weather(city: str, unit: Literal["C", "F"] = "C", days: int = 1) -> dict[str, object]:
@@ -87,6 +90,8 @@ def odd_result(x: int) -> object:
     ],
 )
 def test_mistakes_come_back_as_errors_the_model_can_act_on(values, said):
+    if said.startswith("wrong arguments"):
+        said += f"\n{EXPECTED}"
     assert run(weather, **values) == ToolResultBlock("c", said, is_error=True)
 
 
@@ -94,7 +99,24 @@ def test_arguments_that_are_no_json_come_back_too():
     call = ToolCallBlock("c", "weather", {}, arguments='{"city": ')
     result = asyncio.run(FunctionTool(weather).run(call))
     assert result.is_error
-    assert result.output == 'the arguments are not a JSON object: {"city": '
+    assert result.output == f'the arguments are not a JSON object: {{"city": \n{EXPECTED}'
+
+
+def test_no_arguments_may_be_written_in_any_way():
+    def now() -> str:
+        return "noon"
+
+    for written in (None, "", "{ }"):
+        call = ToolCallBlock("c", "now", {}, arguments=written)
+        assert asyncio.run(FunctionTool(now).run(call)) == ToolResultBlock("c", "noon")
+
+
+def test_a_function_is_shown_as_the_call_it_is():
+    tool = FunctionTool(weather)
+    assert (tool.source, tool.changes) == ("function", False)
+    assert FunctionTool(weather, changes=True).changes
+    shown = tool.preview({"city": "Os\x1b[2Jlo", "days": 2})
+    assert shown == Preview("weather(city='Os\\x1b[2Jlo', days=2)", shown.title)
 
 
 def test_what_cannot_be_a_tool_is_said_before_anything_is_sent():

@@ -42,7 +42,6 @@ class Calls:
         self._approve = approve
         self._put = put
         self._results: list[ToolResultBlock | None] = [None] * len(calls)
-        self._asking = asyncio.Lock()
 
     async def run(self) -> None:
         """Run them all at once."""
@@ -71,9 +70,8 @@ class Calls:
             known = ", ".join(self._tools)
             said = f"no tool is called {call.name}: use {known}"
             return ToolResultBlock(call.id, said, is_error=True)
-        preview = tool.preview(call.input)
-        async with self._asking:  # one question at a time
-            refusal = await self._approve(tool, call, preview)
+        preview = await asyncio.to_thread(tool.preview, call.input)  # a diff reads the file
+        refusal = await self._approve(tool, call, preview)
         if refusal is not None:
             return ToolResultBlock(call.id, refusal, is_error=True)
         self._put(ToolStarted(call.id, call.name, call.input, preview.title, preview.detail))

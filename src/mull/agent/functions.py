@@ -14,7 +14,9 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from mull.agent.tools.tool import Preview, ToolContext
+from mull.agent.tools.arguments import input_of, read_arguments, schema_of
+from mull.agent.tools.shown import one_line, visible
+from mull.agent.tools.tool import Preview, ToolContext, ToolFailure
 from mull.neutral.blocks import ToolCallBlock, ToolResultBlock
 from mull.neutral.errors import LocalError
 from mull.neutral.request import Tool
@@ -27,46 +29,37 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 class FunctionTool:
     """One function that a model may call."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    source = "function"
+
+    def __init__(self, function: Callable[..., Any], *, changes: bool = False) -> None:
         self._function = function
         name = getattr(function, "__name__", "")
         if not _NAME.fullmatch(name):
             raise LocalError(f"{function!r} cannot be a tool: it needs a plain name")
         self._arguments = _arguments_of(function, name)
         self.definition = Tool(name, _description(function), _schema(self._arguments, function))
+        self.changes = changes
+        """False unless said otherwise: who gives a function means it to be called."""
 
     @property
     def name(self) -> str:
         """The name that the model calls it by."""
         return self.definition.name
 
-    @property
-    def changes(self) -> bool:
-        """Never asked about: whoever gave the function to the model wants it to be called."""
-        return False
-
-    @property
-    def source(self) -> str:
-        """Where the tool comes from."""
-        return "function"
-
     def preview(self, input: dict[str, Any]) -> Preview:
-        """The call as one line."""
+        """The call as one would write it."""
         given = ", ".join(f"{key}={value!r}" for key, value in input.items())
-        return Preview(f"{self.name}({given})")
+        return Preview(one_line(f"{self.name}({given})"), visible(f"{self.name}({given})"))
 
     async def run(self, call: ToolCallBlock, context: ToolContext | None = None) -> ToolResultBlock:
         """Call the function with what the model sent; failures become error results."""
-        if call.arguments is not None and not call.input:
-            said = f"the arguments are not a JSON object: {call.arguments[:200]}"
-            return ToolResultBlock(call.id, said, is_error=True)
+        schema = self.definition.parameters
         try:
-            values = msgspec.convert(call.input, self._arguments)
-        except msgspec.ValidationError as error:
-            return ToolResultBlock(call.id, f"wrong arguments: {error}", is_error=True)
-        try:
+            values = read_arguments(input_of(call, schema), self._arguments, schema)
             given = {f: getattr(values, f) for f in self._arguments.__struct_fields__}
             return ToolResultBlock(call.id, _text(await self._call(given)))
+        except ToolFailure as failure:
+            return ToolResultBlock(call.id, str(failure), is_error=True)
         except Exception as error:  # whatever a tool raises is an answer to the model
             return ToolResultBlock(call.id, f"{type(error).__name__}: {error}", is_error=True)
 
@@ -109,17 +102,9 @@ def _arguments_of(function: Callable[..., Any], name: str) -> type[msgspec.Struc
 
 def _schema(arguments: type[msgspec.Struct], function: Callable[..., Any]) -> dict[str, Any]:
     try:
-        (schema,), parts = msgspec.json.schema_components(
-            (arguments,), ref_template="#/$defs/{name}"
-        )
+        return schema_of(arguments, _parameter_texts(function))
     except TypeError as error:
         raise LocalError(f"{arguments.__name__} cannot be a tool: {error}") from None
-    own = parts.pop(schema["$ref"].rpartition("/")[2]) if "$ref" in schema else schema
-    own.pop("title", None)
-    for name, text in _parameter_texts(function).items():
-        if name in own["properties"]:
-            own["properties"][name].setdefault("description", text)
-    return {**own, "$defs": parts} if parts else own
 
 
 def _description(function: Callable[..., Any]) -> str:

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from mull.agent.shorten import Shortener
     from mull.client.access import Access
     from mull.client.exchange import ExchangeOptions
-    from mull.policy.prepare import Prepared
     from mull.client.sync import BlockingLoop
+    from mull.policy.prepare import Prepared
 
 SHORTEST_TO_SHORTEN = 3
 """Messages: the task, an answer, and more."""

@@ -14,11 +14,11 @@ from mull.agent.tools.tool import RunnableTool
 from mull.agent.tools.workspace import Workspace
 from mull.policy.approval import Mode
 from mull.store.approvals import allow_always, load_policy
-from mull.store.config import Config
 from mull.store.paths import config_dir
 
 if TYPE_CHECKING:
     from mull.agent.mcp.servers import McpServers, ServerStatus
+    from mull.agent.setup import Setup
 
 __all__ = ["Toolbox"]
 
@@ -32,7 +32,7 @@ class Toolbox:
 
     def __init__(
         self,
-        config: Config,
+        setup: Setup,
         folder: Path,
         *,
         wanted: str = "all",
@@ -43,14 +43,19 @@ class Toolbox:
         self.workspace = Workspace(folder)
         self.wanted = wanted
         self._on_change = on_change
-        self._configs = {n: one for n, one in config.mcp.items() if one.enabled}
-        policy = load_policy(config_dir(), self.workspace.root)
+        self._configs = {n: one for n, one in setup.config.mcp.items() if one.enabled}
+        root = self.workspace.root
+        policy = load_policy(config_dir(), root)
         self.warnings = policy.warnings
         self.gate = Gate(
-            mode, policy.rules, approver, lambda rule: allow_always(config_dir(), rule)
+            mode, policy.rules, approver, lambda rule: allow_always(config_dir(), root, rule)
         )
-        own_keys = [name for one in config.providers.values() for name in one.key_env]
-        self._own = builtin_tools(self.workspace, withheld=own_keys, passed_on=policy.environment)
+        self._own = builtin_tools(
+            self.workspace,
+            rules=policy.rules,
+            withheld=_key_variables(setup),
+            passed_on=policy.environment,
+        )
         self.instructions: tuple[Instruction, ...] = load_instructions(self.workspace.root)
         self.mcp: McpServers | None = None
         if not self._configs:
@@ -99,3 +104,10 @@ class Toolbox:
         """The system prompt of a session that begins today."""
         tools = [tool.definition for tool in self.offered().values()]
         return system_prompt(base or BASE, self.instructions, tools, self.workspace, today)
+
+
+def _key_variables(setup: Setup) -> list[str]:
+    """The variables that hold keys: commands that a model runs have no business with them."""
+    own = setup.config.providers.values()
+    known = setup.catalog().providers.values()
+    return [*(v for one in own for v in one.key_env), *(v for one in known for v in one.env)]

@@ -70,7 +70,7 @@ def pack_tools(
     from mull.agent.toolbox import Toolbox
 
     return Toolbox(
-        engine.setup.config,
+        engine.setup,
         Path.cwd(),
         wanted=options.tools,
         mode=approval_mode(options),

@@ -120,7 +120,7 @@ def _toolbox(engine: Engine, wishes: Wishes, parts: _Parts) -> Toolbox | None:
     from mull.tui.approving import FrontApprover
 
     return Toolbox(
-        engine.setup.config,
+        engine.setup,
         Path.cwd(),
         wanted=wishes.tools,
         mode=wishes.mode,

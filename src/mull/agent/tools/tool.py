@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 from mull.neutral.blocks import ToolCallBlock, ToolResultBlock, Value
 from mull.neutral.request import Tool
 
-__all__ = ["Preview", "RunnableTool", "ToolContext"]
+__all__ = ["Preview", "RunnableTool", "ToolContext", "ToolFailure"]
 
 
 class Preview(Value, frozen=True):
@@ -49,3 +49,7 @@ class RunnableTool(Protocol):
 
     async def run(self, call: ToolCallBlock, context: ToolContext) -> ToolResultBlock:
         """The call's result. Whatever goes wrong is an error result; only cancelling raises."""
+
+
+class ToolFailure(Exception):
+    """Why a call cannot be done, in words that the model can act on."""

@@ -1,0 +1,173 @@
+"""The gate before every tool call: decides by the rules, and asks a person where they are silent.
+
+Calls run side by side, but people are asked one question at a time, and an answer that covers
+more than one call is not asked for twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from typing import Literal, Protocol, TypeAlias
+
+import msgspec
+
+from mull.agent.tools.builtin import BuiltinTool
+from mull.agent.tools.tool import Preview, RunnableTool, ToolFailure
+from mull.neutral.blocks import ToolCallBlock, Value
+from mull.neutral.errors import LocalError
+from mull.policy.approval import Asked, Decision, Effect, Mode, Rule, Subject, decide, parse_rule
+from mull.policy.approval import suggest as suggest_rules
+from mull.policy.globs import has_wildcard
+
+__all__ = [
+    "Answer",
+    "ApprovalRequest",
+    "Approver",
+    "Choice",
+    "Gate",
+    "NobodyToAsk",
+    "unknown_rules",
+]
+
+Choice: TypeAlias = Literal["once", "session", "always", "no", "never"]
+
+_SESSION = "this session"
+
+
+class ApprovalRequest(Value, frozen=True):
+    """A question for a person. `rules` would allow this and like calls, the narrowest first."""
+
+    call_id: str
+    tool: str
+    source: str
+    preview: Preview
+    rules: tuple[str, ...]
+
+
+class Answer(Value, frozen=True):
+    """What the person said.
+
+    `session` and `always` allow what `rule` fits from now on, `never` denies it for this session;
+    without a rule the narrowest is meant. `feedback` is the person's word to the model, `reason`
+    is said in place of the person when there is none.
+    """
+
+    choice: Choice
+    rule: str | None = None
+    feedback: str = ""
+    reason: str = ""
+
+
+class Approver(Protocol):
+    """Whoever answers."""
+
+    async def ask(self, request: ApprovalRequest) -> Answer:
+        """Show the request and wait for an answer."""
+
+
+class NobodyToAsk:
+    """Answers where no person is: what would have to be asked about is refused."""
+
+    async def ask(self, request: ApprovalRequest) -> Answer:
+        """Refuse, and say what would allow it."""
+        rule = msgspec.json.encode(request.rules[0]).decode()
+        return Answer(
+            "no",
+            reason=f"{request.tool} needs approval and nobody can be asked: run mull with --yes, or"
+            f" allow it in tools.toml, [tools] allow = [{rule}]",
+        )
+
+
+class Gate:
+    """Lets calls through or not; remembers what was answered in this session."""
+
+    def __init__(
+        self,
+        mode: Mode = "ask",
+        rules: Sequence[Rule] = (),
+        approver: Approver | None = None,
+        always: Callable[[str], None] | None = None,
+    ) -> None:
+        self.mode: Mode = mode
+        self.session: list[Rule] = []
+        self.warnings: list[str] = []
+        """What went wrong with remembering; the calls themselves were not held up by it."""
+        self._rules = tuple(rules)
+        self._approver: Approver = approver or NobodyToAsk()
+        self._always = always
+        self._asking = asyncio.Lock()
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """All rules in force, those of this session among them."""
+        return (*self._rules, *self.session)
+
+    async def admit(self, tool: RunnableTool, call: ToolCallBlock, preview: Preview) -> str | None:
+        """None if the call may run, else what the model is told instead of a result."""
+        try:
+            asked = _asked(tool, call)
+        except ToolFailure as failure:
+            return str(failure)
+        decision = self._decide(asked)
+        if decision.verdict == "ask":
+            async with self._asking:
+                decision = self._decide(asked)  # an answer given meanwhile may settle it
+                if decision.verdict == "ask":
+                    return await self._ask(asked, tool, call, preview)
+        if decision.verdict == "refuse":
+            return f"not run: {decision.reason}; do not try to get round this"
+        return None
+
+    def _decide(self, asked: Asked) -> Decision:
+        return decide(asked, self.mode, self.rules)
+
+    async def _ask(
+        self, asked: Asked, tool: RunnableTool, call: ToolCallBlock, preview: Preview
+    ) -> str | None:
+        rules = suggest_rules(asked)
+        request = ApprovalRequest(call.id, asked.tool, tool.source, preview, rules)
+        answer = await self._approver.ask(request)
+        rule = answer.rule or rules[0]
+        match answer.choice:
+            case "once":
+                return None
+            case "session" | "always":
+                self._remember("allow", rule)
+                if answer.choice == "always":
+                    self._keep(rule)
+                return None
+            case "never":
+                self._remember("deny", rule)
+        return _refusal(answer)
+
+    def _keep(self, rule: str) -> None:
+        try:
+            if self._always is not None:
+                self._always(rule)
+        except LocalError as error:
+            self.warnings.append(str(error))
+
+    def _remember(self, effect: Effect, rule: str) -> None:
+        self.session.append(parse_rule(effect, rule, _SESSION))
+
+
+def unknown_rules(rules: Sequence[Rule], names: Collection[str]) -> list[str]:
+    """The rules that speak of no tool there is: most likely they are misspelt."""
+    return [rule.text for rule in rules if not has_wildcard(rule.tool) and rule.tool not in names]
+
+
+def _asked(tool: RunnableTool, call: ToolCallBlock) -> Asked:
+    if isinstance(tool, BuiltinTool):
+        subject = tool.subject(call)
+    else:
+        subject = Subject("text", msgspec.json.encode(call.input, order="sorted").decode())
+    return Asked(tool.definition.name, tool.changes, subject)
+
+
+def _refusal(answer: Answer) -> str:
+    if answer.reason:
+        return f"not run: {answer.reason}"
+    if answer.feedback.strip():
+        return f"not run: the user said no, and says: {answer.feedback.strip()}"
+    return "not run: the user said no; ask what to do instead, or go on without it"

@@ -1,0 +1,123 @@
+"""`list`: what lies in a folder, or the files below it whose path fits a pattern."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterable
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from mull.agent.tools.builtin import BuiltinTool, Outcome, in_thread, path_subject
+from mull.agent.tools.confined import kind_of
+from mull.agent.tools.ignore import PASSED_OVER
+from mull.agent.tools.shown import one_line, shown_name
+from mull.agent.tools.tool import Preview, ToolContext, ToolFailure
+from mull.agent.tools.walk import Entry, entries, walk
+from mull.agent.tools.workspace import Located
+from mull.policy.approval import Subject
+from mull.policy.globs import expand_braces, path_matches
+
+__all__ = ["List", "fits"]
+
+_MOST = 1000
+_USUAL = 200
+
+
+class ListArguments(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What to list."""
+
+    path: Annotated[str, Meta(description="a folder, relative to the working folder")] = "."
+    pattern: Annotated[
+        str | None,
+        Meta(
+            description="such as *.py or src/**/*.ts: list the files below that fit it; without"
+            " a slash it is compared with file names alone"
+        ),
+    ] = None
+    limit: Annotated[int, Meta(ge=1, le=_MOST, description="how many to list")] = _USUAL
+
+
+class List(BuiltinTool[ListArguments]):
+    """Lists files."""
+
+    name = "list"
+    description = (
+        "List a folder of the working folder, or with a pattern all files below it that fit."
+        " Folders end in a slash. With a pattern, what .gitignore names is passed over."
+    )
+    arguments = ListArguments
+
+    def about(self, given: ListArguments) -> Subject:
+        """The folder."""
+        return path_subject(self._place(given))
+
+    def show(self, given: ListArguments) -> Preview:
+        """The folder and the pattern."""
+        wanted = f" {one_line(given.pattern)} in" if given.pattern else ""
+        return Preview(f"list{wanted} {self._place(given).name}")
+
+    async def work(self, given: ListArguments, context: ToolContext) -> Outcome:
+        """List it."""
+        self.workspace.check()
+        place = self._place(given)
+        kind = kind_of(place)
+        if kind != "a folder":
+            said = f"is {kind}, no folder" if kind else "does not exist"
+            raise ToolFailure(f"{place.name} {said}")
+        return await in_thread(lambda left: Outcome(_listed(place, given, left)))
+
+    def _place(self, given: ListArguments) -> Located:
+        return self.workspace.locate(given.path, to_read=True)
+
+
+def fits(pattern: str, path: str) -> bool:
+    """Whether a path fits; a pattern without a slash is compared with the file's name.
+
+    Raises:
+        ToolFailure: the pattern's braces are too many.
+    """
+    try:
+        patterns = expand_braces(pattern.removeprefix("./"))
+    except ValueError as error:
+        raise ToolFailure(f"{one_line(pattern)}: {error}") from None
+    name = path.rpartition("/")[2]
+    return any(path_matches(one, path if "/" in one else name) for one in patterns)
+
+
+def _listed(place: Located, given: ListArguments, left: threading.Event) -> str:
+    start = str(place.path)
+    if given.pattern is None:
+        every = entries(start)
+        hidden = [entry.path for entry in every if entry.path in PASSED_OVER]
+        found: Iterable[Entry] = (entry for entry in every if entry.path not in PASSED_OVER)
+        note = [f"[not listed: {', '.join(hidden)}]"] if hidden else []
+    else:
+        pattern, note = given.pattern, []
+        found = (
+            entry
+            for entry in walk(start, gone=left.is_set)
+            if not entry.is_folder and fits(pattern, entry.path)
+        )
+    rows: list[str] = []
+    more = 0
+    for entry in found:
+        if len(rows) < given.limit:
+            rows.append(_row(entry, start, place.name))
+        else:
+            more += 1
+    if more:
+        note = [f"[{more:,} more: list a folder in it, or use a narrower pattern]", *note]
+    if not rows:
+        rows = [f"nothing in {place.name}" + (" fits" if given.pattern else "")]
+    return "\n".join([*rows, *note])
+
+
+def _row(entry: Entry, start: str, folder: str) -> str:
+    name = shown_name(entry.path if folder == "." else f"{folder}/{entry.path}")
+    if entry.is_link:
+        with contextlib.suppress(OSError):
+            return f"{name} -> {shown_name(os.readlink(os.path.join(start, entry.path)))}"
+    return f"{name}/" if entry.is_folder else name

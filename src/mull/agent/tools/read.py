@@ -1,0 +1,162 @@
+"""`read`: a file's lines with their numbers, a page at a time; an image as an image.
+
+A file is never taken into memory whole, and neither is a line: what does not fit on the page is
+passed over as it streams by.
+"""
+
+from __future__ import annotations
+
+import base64
+import codecs
+import os
+import threading
+from collections.abc import Iterator
+from itertools import chain
+from typing import Annotated, BinaryIO, NamedTuple
+
+from msgspec import Meta, Struct
+
+from mull.agent.tools.builtin import BuiltinTool, Outcome, in_thread, path_subject
+from mull.agent.tools.confined import open_to_read
+from mull.agent.tools.shown import plural
+from mull.agent.tools.text import HEAD, Encoding, describe, encoding_of, image_type
+from mull.agent.tools.tool import Preview, ToolContext, ToolFailure
+from mull.agent.tools.workspace import Located
+from mull.neutral.blocks import MediaBlock
+from mull.policy.approval import Subject
+
+__all__ = ["Read"]
+
+_MOST_LINES = 2000
+_MOST_CHARACTERS = 60_000
+_LONGEST_LINE = 2000
+_LARGEST_IMAGE = 4 << 20
+_CHUNK = 1 << 18
+
+
+class ReadArguments(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What to read."""
+
+    path: Annotated[str, Meta(description="the file, relative to the working folder")]
+    offset: Annotated[int, Meta(ge=1, description="the first line to read")] = 1
+    limit: Annotated[int, Meta(ge=1, le=_MOST_LINES, description="how many lines")] = _MOST_LINES
+
+
+class Line(NamedTuple):
+    """A line as far as it is kept, and how many of its characters are not."""
+
+    text: str
+    dropped: int = 0
+
+
+class Read(BuiltinTool[ReadArguments]):
+    """Reads files."""
+
+    name = "read"
+    description = (
+        "Read a file of the working folder. Lines come with their numbers, which are not part of"
+        " the file. A long file comes in pages: read on with offset. Images are shown."
+    )
+    arguments = ReadArguments
+
+    def about(self, given: ReadArguments) -> Subject:
+        """The file."""
+        return path_subject(self._place(given))
+
+    def show(self, given: ReadArguments) -> Preview:
+        """The file and where reading begins."""
+        start = f" from line {given.offset:,}" if given.offset > 1 else ""
+        return Preview(f"read {self._place(given).name}{start}")
+
+    async def work(self, given: ReadArguments, context: ToolContext) -> Outcome:
+        """Read one page of it."""
+        place = self._place(given)
+        return await in_thread(lambda left: _read(place, given, left))
+
+    def _place(self, given: ReadArguments) -> Located:
+        return self.workspace.locate(given.path, to_read=True)
+
+
+def _read(place: Located, given: ReadArguments, left: threading.Event) -> Outcome:
+    with os.fdopen(open_to_read(place), "rb", buffering=0) as file:
+        head = file.read(HEAD)
+        size = os.fstat(file.fileno()).st_size
+        encoding = encoding_of(head)
+        if encoding is not None:
+            lines = _lines_from(_chunks(file, head, encoding, left), given.offset)
+            return Outcome(_page(lines, given, place.name))
+        kind = image_type(head)
+        if kind is None or size > _LARGEST_IMAGE:
+            return Outcome(f"{place.name} is {describe(head, size)}: it cannot be shown as text")
+        data = base64.b64encode(head + file.read(_LARGEST_IMAGE)).decode()
+        media = MediaBlock(media_type=kind, data=data, name=place.name)
+        return Outcome(f"{place.name} is {describe(head, size)}", media=(media,))
+
+
+def _chunks(
+    file: BinaryIO, head: bytes, encoding: Encoding, left: threading.Event
+) -> Iterator[str]:
+    """The text in pieces, ends of lines as `\\n`."""
+    decoder = codecs.getincrementaldecoder(encoding.codec)(errors="replace")
+    yield decoder.decode(head[len(encoding.mark) :])
+    while not left.is_set() and (data := file.read(_CHUNK)):
+        yield decoder.decode(data)
+    yield decoder.decode(b"", True)
+
+
+def _lines_from(chunks: Iterator[str], first: int) -> Iterator[Line]:
+    """The lines from the first one that is wanted; those before it are only counted."""
+    to_pass = first - 1
+    is_open = False
+    for chunk in chunks:
+        breaks = chunk.count("\n")
+        if breaks < to_pass:
+            to_pass -= breaks
+            is_open = not chunk.endswith("\n") if chunk else is_open
+            continue
+        at = 0
+        for _ in range(to_pass):
+            at = chunk.index("\n", at) + 1
+        yield from _lines(chain((chunk[at:],), chunks))
+        return
+    there = plural(first - 1 - to_pass + is_open, "line")
+    raise ToolFailure(f"there is no line {first:,}: the file has {there}")
+
+
+def _lines(chunks: Iterator[str]) -> Iterator[Line]:
+    kept, dropped = "", 0
+    for chunk in chunks:
+        *whole, rest = chunk.split("\n")
+        for part in whole:
+            yield _line(kept + part, dropped)
+            kept, dropped = "", 0
+        kept += rest
+        if len(kept) > _LONGEST_LINE:
+            dropped += len(kept) - _LONGEST_LINE
+            kept = kept[:_LONGEST_LINE]
+    if kept:
+        yield _line(kept, dropped)
+
+
+def _line(text: str, dropped: int) -> Line:
+    text = text.removesuffix("\r")
+    return Line(text[:_LONGEST_LINE], dropped + max(0, len(text) - _LONGEST_LINE))
+
+
+def _page(lines: Iterator[Line], given: ReadArguments, name: str) -> str:
+    page: list[str] = []
+    room = _MOST_CHARACTERS
+    number = given.offset
+    for line in lines:
+        if len(page) == given.limit or room < 0:
+            page.append(f"[truncated: read on with offset={number}]")
+            break
+        cut = f" [{plural(line.dropped, 'character')} more]" if line.dropped else ""
+        page.append(f"{number:>6}\t{line.text}{cut}")
+        room -= len(page[-1])
+        number += 1
+    if number == given.offset:
+        if given.offset > 1:
+            raise ToolFailure(f"{name} has {plural(number - 1, 'line')}: there is no line {number}")
+        return f"{name} is empty"
+    return "\n".join(page)

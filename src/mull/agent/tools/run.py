@@ -1,0 +1,133 @@
+"""`run`: a shell command in the working folder, with a time limit and nothing to read from.
+
+The boundary of the file tools does not hold for a command: it may do whatever the user may.
+Approval stands before it instead. Variables that hold keys of model providers are kept from it,
+so that a model cannot print them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+from collections.abc import Collection
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from mull.agent.tools.builtin import BuiltinTool, Outcome
+from mull.agent.tools.output import Output
+from mull.agent.tools.process import Command
+from mull.agent.tools.shown import one_line, visible
+from mull.agent.tools.tool import Preview, ToolContext, ToolFailure
+from mull.agent.tools.workspace import Workspace
+from mull.policy.approval import Subject
+
+__all__ = ["MOST_SECONDS", "Run"]
+
+USUAL_SECONDS = 120
+MOST_SECONDS = 600
+# nobody is there to page through a text or to answer
+_CALM = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb"}
+_KEY_ENDINGS = ("_API_KEY", "_API_TOKEN")
+_OWN = "MULL_"
+
+
+class RunArguments(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What to run."""
+
+    command: Annotated[str, Meta(min_length=1, description="for the shell")]
+    timeout: Annotated[int, Meta(ge=1, description="seconds until it is ended")] = USUAL_SECONDS
+
+
+class Run(BuiltinTool[RunArguments]):
+    """Runs commands."""
+
+    name = "run"
+    description = (
+        "Run a shell command in the working folder and get its output, errors included, and its"
+        " exit status. It cannot ask for input. What it leaves running in the background is ended"
+        " with it. To read, search or change files use the other tools."
+    )
+    arguments = RunArguments
+    changes = True
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        most_seconds: int = MOST_SECONDS,
+        withheld: Collection[str] = (),
+        passed_on: Collection[str] = (),
+    ) -> None:
+        super().__init__(workspace)
+        self._most_seconds = most_seconds
+        self._withheld = withheld
+        self._passed_on = passed_on
+
+    def about(self, given: RunArguments) -> Subject:
+        """The command."""
+        return Subject("command", given.command)
+
+    def show(self, given: RunArguments) -> Preview:
+        """The command, so that nothing of it can hide."""
+        return Preview(f"run: {one_line(given.command)}", visible(given.command), "command")
+
+    async def work(self, given: RunArguments, context: ToolContext) -> Outcome:
+        """Run it to its end, or to the end of its time."""
+        if given.timeout > self._most_seconds:
+            raise ToolFailure(f"timeout can be at most {self._most_seconds} seconds")
+        if "\0" in given.command:
+            raise ToolFailure("a command cannot hold a zero byte")
+        self.workspace.check()
+        command = await Command.start(
+            (_shell(), "-c", given.command), self.workspace.root, self._environment()
+        )
+        output = Output(self.workspace.put_aside, context.emit)
+        is_late = False
+        try:
+            async with asyncio.timeout(given.timeout):
+                while data := await command.read():
+                    output.add(data)
+                await command.wait()
+        except TimeoutError:
+            is_late = True
+        finally:
+            output.close()
+            left_behind = command.left_behind
+            status = await command.end()
+        return _outcome(output.text(), status, given.timeout if is_late else None, left_behind)
+
+    def _environment(self) -> dict[str, str]:
+        kept = {n: value for n, value in os.environ.items() if not self._is_withheld(n)}
+        return {**kept, **_CALM}
+
+    def _is_withheld(self, name: str) -> bool:
+        if name in self._passed_on:
+            return False
+        holds_key = name.upper().endswith(_KEY_ENDINGS) or name.startswith(_OWN)
+        return holds_key or name in self._withheld
+
+
+def _shell() -> str:
+    return shutil.which("bash") or "/bin/sh"
+
+
+def _outcome(text: str, status: int, late_after: int | None, left_behind: bool) -> Outcome:
+    said = [text.rstrip("\n")] if text.strip() else []
+    if late_after is not None:
+        said.append(f"[ended after {late_after} seconds: it was not done; timeout can be longer]")
+    elif status < 0:
+        said.append(f"[ended by signal {_signal_name(-status)}]")
+    elif status:
+        said.append(f"[exit status {status}]")
+    if left_behind and late_after is None:
+        said.append("[processes that it left in the background were ended]")
+    return Outcome("\n".join(said) or "(no output)", failed=late_after is not None or status != 0)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)

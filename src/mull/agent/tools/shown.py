@@ -1,0 +1,43 @@
+"""Names and texts from files and models, made safe to show and to store.
+
+A person approves what they see, so nothing may hide: no escape sequences, no carriage returns
+that overwrite a line, no characters that turn the direction of writing.
+"""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["one_line", "plural", "shown_name", "visible"]
+
+_LONGEST_LINE = 120
+
+
+def visible(text: str) -> str:
+    """The text with everything that a terminal would not print as itself written out."""
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    return "".join(
+        char if char in "\n\t" or char.isprintable() else char.encode("unicode_escape").decode()
+        for char in text
+    )
+
+
+def one_line(text: str, longest: int = _LONGEST_LINE) -> str:
+    """The first line, shortened; an ellipsis says that there is more."""
+    first, _, rest = visible(text).strip().partition("\n")
+    short = first.replace("\t", " ")
+    if len(short) > longest:
+        return f"{short[: longest - 1]}…"
+    return f"{short} …" if rest.strip() else short
+
+
+def shown_name(path: str | os.PathLike[str]) -> str:
+    """A path as text that any encoding takes; bytes that are no UTF-8 become U+FFFD."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
+def plural(count: int, thing: str) -> str:
+    """`1 line`, `1,200 lines`, `3 matches`."""
+    ending = "" if count == 1 else "es" if thing.endswith(("ch", "s")) else "s"
+    return f"{count:,} {thing}{ending}"

@@ -1,0 +1,85 @@
+"""mull's own tools: the one list of them, and how `--tools` chooses among tools."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, TypeVar
+
+from mull.agent.tools.builtin import BuiltinTool
+from mull.agent.tools.edit import Edit
+from mull.agent.tools.list import List
+from mull.agent.tools.read import Read
+from mull.agent.tools.run import MOST_SECONDS, Run
+from mull.agent.tools.search import Search
+from mull.agent.tools.tool import RunnableTool
+from mull.agent.tools.workspace import Workspace
+from mull.agent.tools.write import Write
+from mull.neutral.errors import LocalError
+from mull.policy.approval import Rule
+from mull.policy.globs import text_matches
+from mull.settings.words import closest, join_or, quote
+
+__all__ = ["GROUPS", "TOOL_NAMES", "builtin_tools", "choose_tools"]
+
+_TOOLS: tuple[type[BuiltinTool[Any]], ...] = (Read, List, Search, Edit, Write, Run)
+
+TOOL_NAMES = tuple(tool.name for tool in _TOOLS)
+"""The names of mull's own tools."""
+
+GROUPS = ("all", "read", "none")
+"""Words of `--tools` that stand for several tools; `read` is all that change nothing."""
+
+T = TypeVar("T", bound=RunnableTool)
+
+
+def builtin_tools(
+    workspace: Workspace,
+    *,
+    rules: Sequence[Rule] = (),
+    most_seconds: int = MOST_SECONDS,
+    withheld: Collection[str] = (),
+    passed_on: Collection[str] = (),
+) -> dict[str, RunnableTool]:
+    """mull's own tools by name, at work in this workspace.
+
+    What the `rules` keep from `read` is kept from `search` too. A command may run for
+    `most_seconds`. It does not get variables whose names look like keys, nor those that are
+    `withheld`, unless they are `passed_on`.
+
+    Raises:
+        LocalError: this system lacks what keeps the tools inside the working folder.
+    """
+    if os.name != "posix":
+        raise LocalError("mull's own tools need Linux or macOS: this system cannot confine them")
+    made = {tool.name: tool(workspace) for tool in _TOOLS}
+    made[Search.name] = Search(workspace, rules)
+    made[Run.name] = Run(workspace, most_seconds, withheld, passed_on)
+    return dict(made)
+
+
+def choose_tools(text: str, tools: Mapping[str, T]) -> dict[str, T]:
+    """Those that `--tools` names: groups, names and patterns such as `mcp__github__*`.
+
+    Raises:
+        LocalError: a word fits no tool.
+    """
+    chosen: set[str] = set()
+    for word in filter(None, (part.strip() for part in text.split(","))):
+        if word == "none":
+            continue
+        if word in GROUPS:
+            found = [n for n, tool in tools.items() if word == "all" or not tool.changes]
+        else:
+            found = [name for name in tools if text_matches(word, name)]
+            if not found:
+                raise LocalError(_unknown(word, tools))
+        chosen.update(found)
+    return {name: tool for name, tool in tools.items() if name in chosen}
+
+
+def _unknown(word: str, tools: Mapping[str, T]) -> str:
+    known = list(dict.fromkeys((*GROUPS, *tools)))
+    near = closest(word, known)
+    hint = f"did you mean {near}?" if near else f"use {join_or(known)}"
+    return f"no tool is called {quote(word)}: {hint}"

@@ -1,0 +1,215 @@
+"""Whether a tool call runs, is asked about, or is refused.
+
+Rules are `TOOL` or `TOOL(PATTERN)`. In this order: a deny rule refuses, whatever else is said;
+what changes nothing runs; read-only refuses the rest and `yes` runs it; an allow rule runs it;
+what is left is asked about. What a pattern is compared with depends on the tool: a path inside
+the working folder, a command, or the arguments as JSON. Allow rules are read narrowly and deny
+rules widely, so that what a pattern does not foresee is asked about rather than done.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
+
+from mull.neutral.blocks import Value
+from mull.neutral.errors import SettingError
+from mull.policy.commands import allow_parts, deny_parts
+from mull.policy.globs import escape, has_wildcard, path_matches, text_matches
+from mull.settings.words import quote
+
+__all__ = [
+    "PROTECTED",
+    "Asked",
+    "Decision",
+    "Effect",
+    "Mode",
+    "Rule",
+    "Subject",
+    "decide",
+    "parse_rule",
+    "suggest",
+]
+
+Mode: TypeAlias = Literal["ask", "yes", "read-only"]
+Effect: TypeAlias = Literal["allow", "deny"]
+
+PROTECTED = (".git", ".mull")
+"""Folders whose files decide what runs later; only a rule that names one allows changes there."""
+
+_RULE = re.compile(r"([^()\s]+)(?:\((.+)\))?", re.DOTALL)
+
+
+class Subject(Value, frozen=True):
+    """What a call is about, and how patterns are to be compared with it.
+
+    A path is relative to the working folder, and `full` is the same from the top.
+    """
+
+    kind: Literal["path", "command", "text"]
+    text: str
+    full: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The ways to write the path."""
+        return (self.text, self.full) if self.full else (self.text,)
+
+
+class Asked(Value, frozen=True):
+    """A call that wants to run."""
+
+    tool: str
+    changes: bool
+    subject: Subject
+
+
+class Rule(Value, frozen=True):
+    """What is allowed or denied; `where` says who wrote it, for messages."""
+
+    effect: Effect
+    tool: str
+    argument: str | None = None
+    where: str = ""
+
+    @property
+    def text(self) -> str:
+        """The rule as it is written in a file."""
+        return self.tool if self.argument is None else f"{self.tool}({self.argument})"
+
+
+class Decision(Value, frozen=True):
+    """What becomes of a call; `reason` says why it is refused."""
+
+    verdict: Literal["run", "ask", "refuse"]
+    reason: str = ""
+
+
+def parse_rule(effect: Effect, text: str, where: str = "") -> Rule:
+    """Read `TOOL` or `TOOL(PATTERN)`.
+
+    Raises:
+        SettingError: it is neither.
+    """
+    found = _RULE.fullmatch(text.strip())
+    if found is None:
+        raise SettingError(
+            f"{quote(text)} is no rule: write a tool, or a tool with a pattern such as"
+            " run(git status *) or edit(src/**)"
+        )
+    return Rule(effect, found.group(1), found.group(2), where)
+
+
+def decide(asked: Asked, mode: Mode, rules: Iterable[Rule]) -> Decision:
+    """What becomes of the call under these rules, those of the session among them."""
+    rules = tuple(rules)
+    for rule in rules:
+        if rule.effect == "deny" and _denies(rule, asked):
+            where = f" ({rule.where})" if rule.where else ""
+            return Decision("refuse", f"the rule {rule.text}{where} denies it")
+    if not asked.changes:
+        return Decision("run")
+    if mode == "read-only":
+        return Decision("refuse", f"mull is read-only here and {asked.tool} changes things")
+    if mode == "yes" or _is_allowed(asked, rules):
+        return Decision("run")
+    return Decision("ask")
+
+
+def suggest(asked: Asked) -> tuple[str, ...]:
+    """Rules that would have allowed this call, the narrowest first."""
+    subject = asked.subject
+    if subject.kind == "text":
+        return (asked.tool,)
+    exact = escape(subject.text)
+    if subject.kind == "path":
+        return tuple(f"{asked.tool}({pattern})" for pattern in _path_patterns(subject.text))
+    words = subject.text.split()
+    if allow_parts(subject.text) == [subject.text.strip()] and _names_an_action(words):
+        return (f"{asked.tool}({exact})", f"{asked.tool}({words[0]} {words[1]} *)")
+    return (f"{asked.tool}({exact})",)
+
+
+def _path_patterns(path: str) -> list[str]:
+    folder = path.rpartition("/")[0]
+    exact = escape(path) if folder else f"./{escape(path)}"  # a bare name would fit in any folder
+    if _is_protected(path):
+        return [exact]
+    return [exact, *([f"{escape(folder)}/**"] if folder else []), "**"]
+
+
+def _names_an_action(words: list[str]) -> bool:
+    """`git status -s` and `npm test` do, `rm -rf x` does not: its options say what it does."""
+    return len(words) > 1 and all(re.fullmatch(r"[\w.][\w.:/-]*", word) for word in words[:2])
+
+
+def _is_allowed(asked: Asked, rules: Iterable[Rule]) -> bool:
+    """Some rule allows the whole of it, or each part of the command has a rule that does."""
+    rules = [rule for rule in rules if rule.effect == "allow" and _is_of(rule, asked)]
+    if any(rule.argument is None or _fits_whole(rule.argument, asked.subject) for rule in rules):
+        return True
+    if not rules or asked.subject.kind != "command":
+        return False
+    parts = allow_parts(asked.subject.text)
+    return parts is not None and all(
+        any(_command_fits(rule.argument or "", part) for rule in rules) for part in parts
+    )
+
+
+def _is_of(rule: Rule, asked: Asked) -> bool:
+    """Whether the rule speaks of this tool, and of protected folders if that is where it acts."""
+    if not text_matches(rule.tool, asked.tool):
+        return False
+    if asked.subject.kind != "path" or not _is_protected(asked.subject.text):
+        return True
+    return rule.argument is not None and _is_protected(rule.argument)
+
+
+def _fits_whole(pattern: str, subject: Subject) -> bool:
+    if subject.kind == "path":
+        return any(_path_fits(pattern, path) for path in subject.names)
+    # a star must not run over what a shell would take for the next command
+    if subject.kind == "command" and has_wildcard(pattern):
+        return False
+    return text_matches(pattern, subject.text)
+
+
+def _denies(rule: Rule, asked: Asked) -> bool:
+    if not text_matches(rule.tool, asked.tool):
+        return False
+    pattern, subject = rule.argument, asked.subject
+    if pattern is None:
+        return True
+    if subject.kind == "path":
+        paths = (above for path in subject.names for above in _upward(path))
+        return any(_path_fits(pattern, path, ignore_case=True) for path in paths)
+    if subject.kind == "command":
+        return any(_command_fits(pattern, part) for part in deny_parts(subject.text))
+    return text_matches(pattern, subject.text, ignore_case=True)
+
+
+def _path_fits(pattern: str, path: str, *, ignore_case: bool = False) -> bool:
+    """A pattern without a slash speaks of a file's name, wherever it lies."""
+    if pattern.endswith("/"):
+        pattern += "**"
+    if "/" not in pattern:
+        path = path.rpartition("/")[2]
+    return path_matches(pattern.removeprefix("./"), path, ignore_case=ignore_case)
+
+
+def _command_fits(pattern: str, command: str) -> bool:
+    """`git status *` fits `git status` too."""
+    return text_matches(pattern, command) or (
+        pattern.endswith(" *") and text_matches(pattern[:-2], command)
+    )
+
+
+def _upward(path: str) -> list[str]:
+    """The path and the folders that it lies in."""
+    names = path.split("/")
+    return ["/".join(names[:end]) for end in range(len(names), 0, -1)]
+
+
+def _is_protected(path: str) -> bool:
+    return any(name in PROTECTED for name in path.lower().split("/"))

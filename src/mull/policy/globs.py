@@ -1,0 +1,128 @@
+"""Patterns with stars, compared in time that grows with the text alone.
+
+Two kinds: over any text (`*` is anything), and over paths (`*` stays within one name, `**` is any
+number of folders). `?`, `[abc]` and `[!abc]` are as everywhere, a backslash takes the next letter
+as it is. Patterns may come from a model or from a stranger's repository, so none of them may be
+slow: what lies between two stars is found once and for all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+__all__ = ["escape", "expand_braces", "has_wildcard", "path_matches", "text_matches"]
+
+_WILD = re.compile(r"\\.|[*?\[]", re.DOTALL)
+_SPECIAL = re.compile(r"([*?\[\\])")
+_MOST_BRACES = 64
+
+
+def escape(text: str) -> str:
+    """A pattern that fits this text alone."""
+    return _SPECIAL.sub(r"\\\1", text)
+
+
+def has_wildcard(pattern: str) -> bool:
+    """Whether the pattern fits more than one text."""
+    return any(not found.startswith("\\") for found in _WILD.findall(pattern))
+
+
+def text_matches(pattern: str, text: str, *, ignore_case: bool = False) -> bool:
+    """Whether the pattern fits the whole text; stars go over anything, line breaks too."""
+    return _compiled(pattern, ignore_case).fullmatch(text) is not None
+
+
+def path_matches(pattern: str, path: str, *, ignore_case: bool = False) -> bool:
+    """Whether the pattern fits the whole path, name by name; both have `/` between names."""
+    wanted = pattern.split("/")
+    reached = set(_skipping(wanted, 0))
+    for name in path.split("/"):
+        after: set[int] = set()
+        for place in reached:
+            if place == len(wanted):
+                continue
+            if wanted[place] == "**":
+                after.update(_skipping(wanted, place))
+                if place == len(wanted) - 1:  # `a/**` is what lies in `a`, not `a` itself
+                    after.add(len(wanted))
+            elif _compiled(wanted[place], ignore_case).fullmatch(name):
+                after.update(_skipping(wanted, place + 1))
+        reached = after
+    return len(wanted) in reached
+
+
+def expand_braces(pattern: str) -> list[str]:
+    """`*.{ts,tsx}` as `*.ts` and `*.tsx`. Raises ValueError if that gives too many."""
+    done: list[str] = []
+    waiting = [pattern]
+    while waiting:
+        if len(done) + len(waiting) > _MOST_BRACES:
+            raise ValueError(f"the braces give more than {_MOST_BRACES} patterns")
+        first = waiting.pop(0)
+        found = re.search(r"(?<!\\)\{([^{}]*,[^{}]*)\}", first)
+        if found is None:
+            done.append(first)
+            continue
+        before, after = first[: found.start()], first[found.end() :]
+        waiting += [f"{before}{choice}{after}" for choice in found.group(1).split(",")]
+    return list(dict.fromkeys(done))
+
+
+def _skipping(wanted: list[str], place: int) -> Iterator[int]:
+    """This place, and those behind it that are reached without taking a name."""
+    yield place
+    while place < len(wanted) - 1 and wanted[place] == "**":
+        place += 1
+        yield place
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str, ignore_case: bool) -> re.Pattern[str]:
+    first, *others = _fixed_parts(pattern)
+    if not others:
+        source = first
+    else:
+        *middle, last = others
+        source = first + "".join(f"(?>.*?{part})" for part in middle) + f".*{last}"
+    return re.compile(source, re.DOTALL | (re.IGNORECASE if ignore_case else 0))
+
+
+def _fixed_parts(pattern: str) -> list[str]:
+    """The regular expressions of what lies between the stars."""
+    parts = [""]
+    at = 0
+    while at < len(pattern):
+        char = pattern[at]
+        at += 1
+        if char == "*":
+            parts.append("")
+        elif char == "?":
+            parts[-1] += "."
+        elif char == "[" and (end := _class_end(pattern, at)) is not None:
+            parts[-1] += _class(pattern[at:end])
+            at = end + 1
+        else:
+            if char == "\\" and at < len(pattern):
+                char = pattern[at]
+                at += 1
+            parts[-1] += re.escape(char)
+    return parts
+
+
+def _class_end(pattern: str, start: int) -> int | None:
+    first = start + (pattern[start : start + 1] in ("!", "^"))
+    end = pattern.find("]", first + 1)  # a bracket that comes first is a letter like any other
+    return None if end < 0 else end
+
+
+def _class(inside: str) -> str:
+    negated = inside[0] in "!^"
+    letters = re.sub(r"([\\\]\[^&~|])", r"\\\1", inside[negated:])
+    source = f"[{'^' if negated else ''}{letters}]"
+    try:
+        re.compile(source)
+    except re.error:  # a range that runs backwards holds nothing
+        return "(?!)"
+    return source

@@ -1,0 +1,184 @@
+"""The gate: who is asked, once, and what is remembered."""
+
+import asyncio
+
+import pytest
+
+from mull.agent.functions import FunctionTool
+from mull.agent.tools.approve import Answer, ApprovalRequest, Gate, unknown_rules
+from mull.agent.tools.table import builtin_tools
+from mull.agent.tools.tool import Preview
+from mull.neutral.blocks import ToolCallBlock
+from mull.neutral.errors import ConfigError
+from mull.policy.approval import parse_rule
+from tool_calls import call, fill
+
+
+class Person:
+    """Answers in turn, and keeps what was asked."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.asked = []
+
+    async def ask(self, request):
+        self.asked.append(request)
+        return self.answers.pop(0)
+
+
+@pytest.fixture
+def tools(tmp_path):
+    return builtin_tools(fill(tmp_path, {"a.txt": "a\n", "src/b.txt": "b\n"}))
+
+
+def admit(gate, tools, *calls):
+    """What the model is told for each call; None: it runs."""
+
+    async def all_at_once():
+        return await asyncio.gather(
+            *(gate.admit(tools[c.name], c, tools[c.name].preview(c.input)) for c in calls)
+        )
+
+    return asyncio.run(all_at_once())
+
+
+def test_reading_is_not_asked_about_and_changing_is(tools):
+    person = Person(Answer("once"), Answer("once"))
+    gate = Gate(approver=person)
+    make = call("run", command="make test")
+    assert admit(gate, tools, call("read", path="a.txt"), make) == [None, None]
+    assert person.asked == [
+        ApprovalRequest(
+            "c1",
+            "run",
+            "built in",
+            Preview("run: make test", "make test", "command"),
+            ("run(make test)", "run(make test *)"),
+        )
+    ]
+    assert admit(gate, tools, make) == [None]
+    assert len(person.asked) == 2
+
+
+def test_an_answer_for_the_session_is_not_asked_for_again(tools):
+    person = Person(Answer("session"), Answer("session", rule="run(git *)"))
+    gate = Gate(approver=person)
+    assert admit(gate, tools, call("run", command="make")) == [None]
+    assert admit(gate, tools, call("run", command="make")) == [None]
+    assert admit(gate, tools, call("run", command="git status")) == [None]
+    assert admit(gate, tools, call("run", command="git log -1")) == [None]
+    assert len(person.asked) == 2
+    assert [rule.text for rule in gate.session] == ["run(make)", "run(git *)"]
+
+
+def test_calls_side_by_side_ask_one_question_at_a_time_and_share_an_answer(tools):
+    class Slow(Person):
+        open = 0
+
+        async def ask(self, request):
+            self.open += 1
+            assert self.open == 1
+            await asyncio.sleep(0)
+            self.open -= 1
+            return await super().ask(request)
+
+    person = Slow(Answer("session", rule="run(make *)"), Answer("no"))
+    calls = [call("run", command=c) for c in ("make a", "make b", "rm x", "make c")]
+    told = admit(Gate(approver=person), tools, *calls)
+    assert [text is None for text in told] == [True, True, False, True]
+    assert [request.preview.title for request in person.asked] == ["run: make a", "run: rm x"]
+
+
+def test_no_is_told_to_the_model_with_what_the_person_says(tools):
+    make = call("run", command="make")
+    gate = Gate(approver=Person(Answer("no"), Answer("no", feedback=" use ninja ")))
+    assert admit(gate, tools, make) == [
+        "not run: the user said no; ask what to do instead, or go on without it"
+    ]
+    assert admit(gate, tools, make) == ["not run: the user said no, and says: use ninja"]
+
+
+def test_never_denies_the_same_call_from_then_on(tools):
+    person = Person(Answer("never"), Answer("once"))
+    gate = Gate(approver=person)
+    edit = call("edit", path="a.txt", old="a", new="b")
+    assert "the user said no" in admit(gate, tools, edit)[0]
+    assert admit(gate, tools, edit) == [
+        "not run: the rule edit(./a.txt) (this session) denies it; do not try to get round this"
+    ]
+    assert admit(gate, tools, call("edit", path="src/a.txt", old="b", new="c")) == [None]
+
+
+def test_always_is_kept_and_a_file_that_cannot_be_written_holds_nothing_up(tools):
+    kept = []
+    gate = Gate(approver=Person(Answer("always", rule="run(make *)")), always=kept.append)
+    assert admit(gate, tools, call("run", command="make a"), call("run", command="make b")) == [
+        None,
+        None,
+    ]
+    assert kept == ["run(make *)"]
+
+    def broken(rule):
+        raise ConfigError("cannot write tools.toml")
+
+    gate = Gate(approver=Person(Answer("always")), always=broken)
+    assert admit(gate, tools, call("run", command="make")) == [None]
+    assert gate.warnings == ["cannot write tools.toml"]
+
+
+def test_where_nobody_can_be_asked_the_refusal_says_what_to_do(tools):
+    assert admit(Gate(), tools, call("run", command='echo "hi"')) == [
+        "not run: run needs approval and nobody can be asked: run mull with --yes, or allow it in"
+        ' tools.toml, [tools] allow = ["run(echo \\"hi\\")"]'
+    ]
+
+
+def test_modes_and_rules_are_obeyed(tools):
+    make = call("run", command="make")
+    deny = parse_rule("deny", "run(make)", "tools.toml")
+    assert admit(Gate("yes"), tools, make) == [None]
+    assert admit(Gate("yes", [deny]), tools, make) == [
+        "not run: the rule run(make) (tools.toml) denies it; do not try to get round this"
+    ]
+    assert "read-only" in admit(Gate("read-only"), tools, make)[0]
+    assert admit(Gate("ask", [parse_rule("allow", "run(make)")]), tools, make) == [None]
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        (call("edit", path="../x", old="a", new="b"), "outside the working folder"),
+        (call("run"), "missing required field `command`"),
+        (ToolCallBlock("c", "run", {}, arguments='{"comm'), "not a JSON object"),
+    ],
+)
+def test_what_cannot_be_done_is_told_without_asking_anyone(tools, bad, said):
+    person = Person()
+    assert said in admit(Gate(approver=person), tools, bad)[0]
+    assert person.asked == []
+
+
+def test_rules_see_where_a_path_really_leads(tools, tmp_path):
+    (tmp_path / "src/out").symlink_to("../a.txt")
+    gate = Gate(rules=[parse_rule("allow", "edit(src/**)")])
+    assert admit(gate, tools, call("edit", path="./src/../src/b.txt", old="b", new="c")) == [None]
+    for path in ("src/../a.txt", "src/out"):
+        assert "needs approval" in admit(gate, tools, call("edit", path=path, old="a", new="c"))[0]
+
+
+def test_other_tools_are_asked_about_as_a_whole():
+    def deploy(where: str) -> str:
+        return where
+
+    tools = {"deploy": FunctionTool(deploy, changes=True)}
+    person = Person(Answer("session"))
+    gate = Gate(approver=person)
+    assert admit(gate, tools, call("deploy", where="a")) == [None]
+    assert admit(gate, tools, call("deploy", where="b")) == [None]
+    assert person.asked[0].rules == ("deploy",)
+    assert person.asked[0].source == "function"
+
+
+def test_rules_of_tools_that_do_not_exist_are_found():
+    rules = [parse_rule("deny", text) for text in ("run", "rum(rm *)", "mcp__*", "*")]
+    assert unknown_rules(rules, ["run", "edit"]) == ["rum(rm *)"]

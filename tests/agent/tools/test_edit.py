@@ -1,0 +1,155 @@
+"""`edit`: exact replacement; every other byte stays."""
+
+import asyncio
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from mull.agent.tools.table import builtin_tools
+from mull.agent.tools.tool import Preview
+from tool_calls import fail, fill, start, use
+
+
+def edit(folder, data, old, new, **more):
+    """The file's bytes after an edit, and what was said."""
+    said = use(fill(folder, {"a": data}), "edit", path="a", old=old, new=new, **more)
+    return (folder / "a").read_bytes(), said
+
+
+def test_one_place_is_replaced(tmp_path):
+    data, said = edit(tmp_path, "one\ntwo\nthree\n", "two", "2\n2.5")
+    assert data == b"one\n2\n2.5\nthree\n"
+    assert said == "edited a (+2 −1) at line 2"
+
+
+def test_several_places_are_replaced_only_if_asked(tmp_path):
+    workspace = fill(tmp_path, {"a": "x\ny\nx\nx\n"})
+    assert fail(workspace, "edit", path="a", old="x", new="z") == (
+        "old stands 3 times in a, at lines 1, 3, 4: take in lines around the one you mean, or set"
+        " replace_all"
+    )
+    assert (tmp_path / "a").read_text() == "x\ny\nx\nx\n"
+    said = use(workspace, "edit", path="a", old="x", new="z", replace_all=True)
+    assert said == "edited a (+3 −3) at lines 1, 3, 4"
+    assert (tmp_path / "a").read_text() == "z\ny\nz\nz\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "old", "new", "after"),
+    [
+        (b"a\r\nb\r\nc\r\n", "a\nb", "1\n2\n3", b"1\r\n2\r\n3\r\nc\r\n"),
+        (b"a\r\nb\r\n", "a\r\nb\r\n", "x\r\ny\r\n", b"x\r\ny\r\n"),
+        (b"a\r\nb", "b", "b\nc", b"a\r\nb\r\nc"),
+        (b"a\nb\r\nc\r\nd\r\n", "a\nb", "1\n2", b"1\n2\r\nc\r\nd\r\n"),
+        (b"a\nb\nc\r\n", "c\n", "x\ny\n", b"a\nb\nx\r\ny\r\n"),
+        (b"a\nb", "b", "c", b"a\nc"),
+        (b"a\nb\n", "b\n", "c", b"a\nc"),
+        (b"\xef\xbb\xbfa\n", "a", "b", b"\xef\xbb\xbfb\n"),
+        ("\ufeffä\r\nb".encode("utf-16-le"), "ä\nb", "ö\nx", "\ufeffö\r\nx".encode("utf-16-le")),
+        (b"caf\xe9 x\n\xff\n", "x", "y", b"caf\xe9 y\n\xff\n"),
+        (b"a\x0bb\x0cc\xe2\x80\xa8d\n", "b\x0c", "B\x0c", b"a\x0bB\x0cc\xe2\x80\xa8d\n"),
+        (b"a.b*c\\d\n", "a.b*c\\d", "\\1\\g<0>$&", b"\\1\\g<0>$&\n"),
+    ],
+)
+def test_ends_of_lines_marks_and_encodings_are_kept(tmp_path, before, old, new, after):
+    assert edit(tmp_path, before, old, new)[0] == after
+
+
+TEXT = st.text("ab\r\n é", max_size=6)
+
+
+@settings(max_examples=40)
+@given(TEXT, st.text("xyé\n", min_size=1, max_size=6), TEXT, st.text("ab\n", max_size=6))
+def test_all_around_the_place_stays_as_it_is(tmp_path_factory, before, old, after, new):
+    assume(not before.endswith("\r") or not old.startswith("\n"))
+    text = f"{before}<{old}>{after}"
+    data, _ = edit(tmp_path_factory.mktemp("edit"), text, f"<{old}>", f"({new})")
+    assert data.startswith(f"{before}(".encode())
+    assert data.endswith(f"){after}".encode())
+
+
+def test_what_is_not_there_is_answered_with_what_comes_closest(tmp_path):
+    text = "def total(items):\n    result = 0\n    for item in items:\n        result += item\n"
+    workspace = fill(tmp_path, {"a.py": text})
+    assert fail(workspace, "edit", path="a.py", old="for itm in items:", new="x") == (
+        "old is not in a.py. What comes closest:\n"
+        "     1\tdef total(items):\n"
+        "     2\t    result = 0\n"
+        "     3\t    for item in items:\n"
+        "     4\t        result += item\n"
+        "     5\t"
+    )
+
+
+def test_other_spaces_and_line_numbers_are_recognised(tmp_path):
+    workspace = fill(tmp_path, {"a.py": "if a:\n\treturn  1\n"})
+    assert fail(workspace, "edit", path="a.py", old="if a:\n    return 1", new="x") == (
+        "old is not in a.py with just these spaces and tabs. In the file it is:\n"
+        "     1\tif a:\n     2\t\treturn  1"
+    )
+    assert "leave out the line numbers" in fail(
+        workspace, "edit", path="a.py", old="     1\tif a:", new="x"
+    )
+    assert fail(workspace, "edit", path="a.py", old="zzz qqq", new="x") == (
+        "old is not in a.py, and nothing is close to it: read the file first"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"old": "", "new": "x"}, "old is empty"),
+        ({"old": "a", "new": "a"}, "old and new are the same"),
+        ({"old": "a\r\n", "new": "a\n"}, "old and new are the same"),
+        ({"old": "a", "new": "\udc80"}, "new holds half a character"),
+        ({"old": "a"}, "missing required field `new`"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(tmp_path, given, said):
+    workspace = fill(tmp_path, {"f": "a\n"})
+    assert said in fail(workspace, "edit", path="f", **given)
+    assert (tmp_path / "f").read_text() == "a\n"
+
+
+def test_files_that_cannot_be_edited_say_why(tmp_path):
+    workspace = fill(tmp_path, {"bin": bytes(9), "latin": b"caf\xe9\n", "odd": b"\xff\xfea"})
+    assert fail(workspace, "edit", path="none", old="a", new="b") == (
+        "none does not exist: write makes new files"
+    )
+    assert fail(workspace, "edit", path="bin", old="a", new="b") == (
+        "bin is binary data, 9 bytes: it cannot be edited as text"
+    )
+    assert fail(workspace, "edit", path="odd", old="a", new="b").startswith("odd is binary data")
+    assert fail(workspace, "edit", path="latin", old="caf", new="ü") == (
+        "latin is not UTF-8: only plain ASCII text can be put into it"
+    )
+    with open(tmp_path / "big", "wb") as file:
+        file.truncate(5 << 30)
+    assert "larger than 33,554,432 bytes" in fail(workspace, "edit", path="big", old="a", new="b")
+
+
+def test_the_preview_is_the_difference_and_changes_nothing(tmp_path):
+    lines = [f"line {n}\n" for n in range(1, 101)]
+    workspace = fill(tmp_path, {"a": "".join(lines)})
+    tool = builtin_tools(workspace)["edit"]
+    assert tool.preview({"path": "a", "old": "line 50\n", "new": "fifty\n"}) == Preview(
+        "edit a (+1 −1)",
+        "--- a/a\n+++ b/a\n@@ -47,7 +47,7 @@\n line 47\n line 48\n line 49\n-line 50\n+fifty\n"
+        " line 51\n line 52\n line 53",
+        "diff",
+    )
+    missing = tool.preview({"path": "a", "old": "nope", "new": ""})
+    assert missing.title.startswith("edit: old is not in a")
+    assert (tmp_path / "a").read_text() == "".join(lines)
+
+
+def test_edits_of_one_file_side_by_side_all_arrive(tmp_path):
+    workspace = fill(tmp_path, {"a": "".join(f"<{n}>\n" for n in range(20))})
+
+    async def all_at_once():
+        edits = (start(workspace, "edit", path="a", old=f"<{n}>", new=f"[{n}]") for n in range(20))
+        return await asyncio.gather(*edits)
+
+    assert not any(result.is_error for result in asyncio.run(all_at_once()))
+    assert (tmp_path / "a").read_text() == "".join(f"[{n}]\n" for n in range(20))

@@ -1,0 +1,150 @@
+"""`write`: whole files, whole or not at all."""
+
+import asyncio
+import os
+import stat
+import threading
+
+import pytest
+
+from mull.agent.tools import confined
+from mull.agent.tools.table import builtin_tools
+from mull.agent.tools.tool import Preview
+from tool_calls import fail, fill, start, use
+
+
+def preview(workspace, **given):
+    return builtin_tools(workspace)["write"].preview(given)
+
+
+def test_a_new_file_is_made_with_its_folders(tmp_path):
+    workspace = fill(tmp_path, {})
+    said = use(workspace, "write", path="a/b/c.txt", content="ü\nx")
+    assert said == "created a/b/c.txt: 2 lines, 4 bytes"
+    assert (tmp_path / "a/b/c.txt").read_bytes() == "ü\nx".encode()
+
+
+def test_an_old_file_is_replaced_and_keeps_its_mode(tmp_path):
+    workspace = fill(tmp_path, {"run.sh": "old"})
+    (tmp_path / "run.sh").chmod(0o751)
+    assert use(workspace, "write", path="run.sh", content="new\n").startswith("replaced run.sh")
+    assert (tmp_path / "run.sh").read_text() == "new\n"
+    assert stat.S_IMODE((tmp_path / "run.sh").stat().st_mode) == 0o751
+
+
+def test_a_new_file_has_the_usual_mode(tmp_path):
+    old = os.umask(0o027)
+    try:
+        use(fill(tmp_path, {}), "write", path="a", content="")
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o640
+
+
+def test_what_is_there_already_is_not_written_again(tmp_path):
+    workspace = fill(tmp_path, {"a": "same"})
+    before = (tmp_path / "a").stat()
+    assert use(workspace, "write", path="a", content="same") == "a holds exactly this already"
+    assert (tmp_path / "a").stat() == before
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
+    workspace = fill(tmp_path, {"a": "old"})
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(confined.os, "fsync", full)
+    assert fail(workspace, "write", path="a", content="new") == "a: no space left on device"
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a": "old"}
+
+
+def test_a_folder_or_a_name_below_a_file_cannot_be_written(tmp_path):
+    workspace = fill(tmp_path, {"a": "x", "sub/b": ""})
+    assert fail(workspace, "write", path="sub/", content="x") == (
+        "sub/ names a folder: name the file in it"
+    )
+    assert fail(workspace, "write", path="a/b", content="x") == "a/b: not a directory"
+    assert fail(workspace, "write", path="c", content="\ud800") == (
+        "the content holds half a character (a lone surrogate)"
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "sub"]
+
+
+def test_the_preview_shows_the_difference_and_changes_nothing(tmp_path):
+    workspace = fill(tmp_path, {"a": "1\n2\n3\n"})
+    assert preview(workspace, path="a", content="1\nzwei\n3\n") == Preview(
+        "write a (+1 −1)", "--- a/a\n+++ b/a\n@@ -1,3 +1,3 @@\n 1\n-2\n+zwei\n 3", "diff"
+    )
+    assert preview(workspace, path="n/b", content="x\n") == Preview(
+        "write n/b (+1 −0), new", "--- a/n/b\n+++ b/n/b\n@@ -0,0 +1 @@\n+x", "diff"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    assert (tmp_path / "a").read_text() == "1\n2\n3\n"
+
+
+def test_the_preview_of_a_binary_file_says_what_is_lost(tmp_path):
+    shown = preview(fill(tmp_path, {"a": bytes(20)}), path="a", content="x")
+    assert shown.detail == "replaces binary data, 20 bytes"
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"path": "../x", "content": ""}, {"path": ".", "content": ""}]
+)
+def test_the_preview_of_what_cannot_be_done_says_why(tmp_path, given):
+    shown = preview(fill(tmp_path, {}), **given)
+    assert shown.kind == "text"
+    assert shown.title.startswith("write: ")
+    assert "\n" not in shown.title
+
+
+def test_nothing_hides_in_a_preview(tmp_path):
+    shown = preview(fill(tmp_path, {}), path="a", content="ok\x1b[2K\rbad \u202e\n")
+    assert shown.detail.endswith("+ok\\x1b[2K\\rbad \\u202e")
+
+
+def test_writes_side_by_side_end_with_one_of_them(tmp_path):
+    workspace = fill(tmp_path, {})
+    contents = [str(n) * 100_000 for n in range(8)]
+
+    async def all_at_once():
+        await asyncio.gather(*(start(workspace, "write", path="a", content=c) for c in contents))
+
+    asyncio.run(all_at_once())
+    assert (tmp_path / "a").read_text() in contents
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+class WatchedLock:
+    """A lock that says when someone comes to it."""
+
+    def __init__(self, came):
+        self._lock = threading.Lock()
+        self._came = came
+
+    def __enter__(self):
+        self._came()
+        self._lock.acquire()
+
+    def __exit__(self, *_):
+        self._lock.release()
+
+
+def test_a_call_that_is_cancelled_while_it_waits_writes_nothing(tmp_path):
+    workspace = fill(tmp_path, {"a": "old"})
+
+    async def cancel_while_waiting():
+        came = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        workspace.changing = WatchedLock(lambda: loop.call_soon_threadsafe(came.set))
+        with workspace.changing:
+            waiting = asyncio.ensure_future(start(workspace, "write", path="a", content="new"))
+            await came.wait()
+            came.clear()
+            await came.wait()
+            waiting.cancel()
+            await asyncio.wait((waiting,))
+        return waiting.cancelled()
+
+    assert asyncio.run(cancel_while_waiting())
+    assert (tmp_path / "a").read_text() == "old"

@@ -1,0 +1,238 @@
+"""What runs, what is asked about, what is refused."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mull.neutral.errors import SettingError
+from mull.policy.approval import Asked, Decision, Rule, Subject, decide, parse_rule, suggest
+from mull.policy.commands import allow_parts
+
+
+def a_command(text):
+    return Asked("run", True, Subject("command", text))
+
+
+def a_path(tool, path, *, changes=True):
+    return Asked(tool, changes, Subject("path", path, f"/home/me/project/{path}"))
+
+
+def rules(allow=(), deny=()):
+    return [
+        *(parse_rule("allow", text) for text in allow),
+        *(parse_rule("deny", text) for text in deny),
+    ]
+
+
+def verdict(asked, mode="ask", **texts):
+    return decide(asked, mode, rules(**texts)).verdict
+
+
+def test_what_changes_nothing_runs_and_what_changes_is_asked_about():
+    assert verdict(a_path("read", "a.py", changes=False)) == "run"
+    assert verdict(a_path("edit", "a.py")) == "ask"
+    assert verdict(a_command("ls")) == "ask"
+
+
+def test_yes_runs_all_and_read_only_refuses_all_that_changes():
+    assert verdict(a_command("make"), "yes") == "run"
+    assert verdict(a_path("read", "a", changes=False), "read-only") == "run"
+    assert decide(a_command("make"), "read-only", rules(allow=["run"])) == Decision(
+        "refuse", "mull is read-only here and run changes things"
+    )
+
+
+@pytest.mark.parametrize("mode", ["ask", "yes", "read-only"])
+def test_a_deny_rule_beats_everything(mode):
+    texts = {"allow": ["*", "read", "run"], "deny": ["read(.env)", "run(rm *)"]}
+    assert verdict(a_path("read", "sub/.env", changes=False), mode, **texts) == "refuse"
+    assert verdict(a_command("rm -rf x"), mode, **texts) == "refuse"
+
+
+def test_a_refusal_names_the_rule_and_where_it_stands():
+    rule = parse_rule("deny", "run(rm *)", ".mull/tools.toml")
+    assert decide(a_command("rm x"), "ask", [rule]).reason == (
+        "the rule run(rm *) (.mull/tools.toml) denies it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("rule", "allowed", "asked"),
+    [
+        ("edit", ["a", "src/a"], []),
+        ("edit(*)", ["a", "src/a"], []),
+        ("edit(**)", ["a", "src/a"], []),
+        ("edit(src/**)", ["src/a", "src/b/c"], ["a", "lib/src/a"]),
+        ("edit(src/)", ["src/a", "src/b/c"], ["src"]),
+        ("edit(./src/*.py)", ["src/a.py"], ["src/b/a.py", "a.py"]),
+        ("edit(*.md)", ["README.md", "docs/a.md"], ["README.mdx"]),
+        ("edit(/home/me/project/src/**)", ["src/a"], ["a"]),
+        ("e*(src/**)", ["src/a"], ["a"]),
+        ("write", [], ["a"]),
+    ],
+)
+def test_path_patterns(rule, allowed, asked):
+    paths = (*allowed, *asked)
+    found = [path for path in paths if verdict(a_path("edit", path), allow=[rule]) == "run"]
+    assert found == allowed
+
+
+@pytest.mark.parametrize(
+    "path", [".git/hooks/pre-commit", "sub/.git/config", ".mull/tools.toml", ".GIT/config"]
+)
+def test_folders_that_decide_what_runs_later_have_to_be_named(path):
+    for wide in ("write", "write(*)", "write(**)", "*", "write(sub/**)"):
+        assert verdict(a_path("write", path), allow=[wide]) == "ask"
+    assert verdict(a_path("write", ".git/hooks/x"), allow=["write(.git/hooks/*)"]) == "run"
+    assert verdict(a_path("write", path), deny=["write(**)"]) == "refuse"
+
+
+@pytest.mark.parametrize("pattern", ["secrets", "secrets/", "SECRETS/**", "secrets/*.pem"])
+def test_deny_reaches_into_folders_and_takes_no_case(pattern):
+    for path in ("secrets/key.pem", "Secrets/KEY.pem"):
+        asked = a_path("read", path, changes=False)
+        assert verdict(asked, deny=[f"read({pattern})"]) == "refuse"
+    assert verdict(a_path("read", "a.pem", changes=False), deny=[f"read({pattern})"]) == "run"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["git status", "git status -s", "git status 'a b'", 'git status "a b"', "git status -s\n"],
+)
+def test_a_command_with_its_arguments_is_allowed(command):
+    assert verdict(a_command(command), allow=["run(git status *)"]) == "run"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git status; rm -rf /",
+        "git status && rm -rf /",
+        "git status || rm -rf /",
+        "git status | sh",
+        "git status |& sh",
+        "git status & rm -rf /",
+        "git status\nrm -rf /",
+        "git status\rrm -rf /",
+        "git status $(rm -rf /)",
+        "git status `rm -rf /`",
+        "git status ${IFS}",
+        "git status $'\\x41'",
+        "git status > ~/.bashrc",
+        "git status >> ~/.bashrc",
+        "git status 2>&1 > ~/.bashrc",
+        "git status < /etc/passwd",
+        "git status <(rm -rf /)",
+        "git status << EOF\nEOF\nrm -rf /",
+        "git status \\\n; rm -rf /",
+        'git status "$(rm -rf /)"',
+        "git status '; rm' ; rm -rf /",
+        "(git status)",
+        "PATH=/tmp/evil git status",
+        "sudo git status",
+        "git  status",
+        "git statusx",
+        "gitstatus",
+        "git push",
+        "",
+    ],
+)
+def test_a_pattern_is_not_fooled_by_what_follows_or_hides_in_the_command(command):
+    assert verdict(a_command(command), allow=["run(git status *)"]) == "ask"
+
+
+def test_each_part_of_a_compound_command_needs_a_rule():
+    both = ["run(make *)", "run(tail *)"]
+    assert verdict(a_command("make test 2>&1 | tail -20"), allow=both) == "run"
+    assert verdict(a_command("make test > /dev/null && tail log"), allow=both) == "run"
+    assert verdict(a_command("make test | tail -20"), allow=both[:1]) == "ask"
+    assert verdict(a_command("make test | tail -20 | sh"), allow=both) == "ask"
+    assert verdict(a_command("make 'a | b' | tail"), allow=both) == "ask"
+
+
+def test_a_command_that_was_allowed_as_it_is_is_allowed_as_it_is():
+    command = "rm *.pyc; echo $HOME > [a]\\b"
+    (exact,) = suggest(a_command(command))
+    assert verdict(a_command(command), allow=[exact]) == "run"
+    for other in (command.replace("*", "x"), command + " ", command.replace("a", "b")):
+        assert verdict(a_command(other), allow=[exact]) == "ask"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rm x",
+        "rm\t-rf x",
+        "  rm x",
+        "/bin/rm x",
+        "ls; rm x",
+        "ls && rm x",
+        "ls|rm x",
+        "$(rm x)",
+        "`rm x`",
+        "{ rm x; }",
+        "(rm x)",
+        "A=1 B=2 rm x",
+        "'rm' x",
+        'r"m" x',
+        "r\\m x",
+        "ls\nrm x",
+    ],
+)
+def test_a_denied_command_is_found_wherever_it_begins(command):
+    assert verdict(a_command(command), "yes", deny=["run(rm *)"]) == "refuse"
+
+
+def test_other_tools_are_compared_by_their_arguments_as_json():
+    asked = Asked("mcp__db__query", True, Subject("text", '{"sql":"select 1"}'))
+    assert verdict(asked) == "ask"
+    assert verdict(asked, allow=["mcp__db__*"]) == "run"
+    assert verdict(asked, allow=["mcp__web__*"]) == "ask"
+    assert verdict(asked, allow=['mcp__db__query({"sql":"select*)']) == "run"
+    assert verdict(asked, "yes", deny=["mcp__db__query(*SELECT*)"]) == "refuse"
+
+
+@pytest.mark.parametrize(
+    ("asked", "suggested"),
+    [
+        (a_command("git status -s"), ("run(git status -s)", "run(git status *)")),
+        (a_command("rm -rf build"), ("run(rm -rf build)",)),
+        (a_command("make"), ("run(make)",)),
+        (a_command("a b | c d"), ("run(a b | c d)",)),
+        (a_path("edit", "src/a.py"), ("edit(src/a.py)", "edit(src/**)", "edit(**)")),
+        (a_path("edit", "a[1].py"), ("edit(./a\\[1].py)", "edit(**)")),
+        (a_path("edit", ".git/config"), ("edit(.git/config)",)),
+        (Asked("mcp__a__b", True, Subject("text", "{}")), ("mcp__a__b",)),
+    ],
+)
+def test_rules_are_suggested_from_narrow_to_wide_and_each_allows_the_call(asked, suggested):
+    assert suggest(asked) == suggested
+    for text in suggested:
+        assert verdict(asked, allow=[text]) == "run"
+
+
+@pytest.mark.parametrize("text", ["", " ", "run(", "run()", "run x", "(a)", "a b(c)"])
+def test_what_is_no_rule_is_refused(text):
+    with pytest.raises(SettingError, match="is no rule: write a tool"):
+        parse_rule("allow", text)
+
+
+def test_a_rule_is_written_as_it_was_read():
+    for text in ("run", "run(a (b) c)", "mcp__*"):
+        assert parse_rule("allow", text).text == text
+    assert parse_rule("deny", " run(a) ", "f") == Rule("deny", "run", "a", "f")
+
+
+SHELL = st.text("ab '\"\\$`;&|<>(){}*#!~\n\r=", max_size=20)
+
+
+@given(SHELL)
+def test_what_is_taken_apart_holds_nothing_that_a_shell_would_act_on(command):
+    parts = allow_parts(command)
+    assert parts is None or not any(char in part for part in parts for char in ";&|<>()$`\\\n\r")
+
+
+@given(SHELL, SHELL)
+def test_a_rule_never_allows_a_command_with_another_one_in_it(before, after):
+    command = f"git status {before}; rm -rf / {after}"
+    assert verdict(a_command(command), allow=["run(git status *)"]) == "ask"

@@ -1,0 +1,76 @@
+"""Calling tools as the runner does, and a folder for them to work in."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import select
+from pathlib import Path
+from typing import Any
+
+from mull.agent.tools.table import builtin_tools
+from mull.agent.tools.workspace import Workspace
+from mull.neutral.blocks import ToolCallBlock, ToolResultBlock
+
+
+class Screen:
+    """Takes what tools show while they run."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def emit(self, text: str) -> None:
+        self.text += text
+
+
+def call(name: str, **given: Any) -> ToolCallBlock:
+    return ToolCallBlock("c1", name, given)
+
+
+async def start(
+    workspace: Workspace, name: str, *, screen: Screen | None = None, **given: Any
+) -> ToolResultBlock:
+    return await builtin_tools(workspace)[name].run(call(name, **given), screen or Screen())
+
+
+def use(workspace: Workspace, name: str, **given: Any) -> str:
+    """The output of a call that is to succeed."""
+    result = asyncio.run(start(workspace, name, **given))
+    assert not result.is_error, result.output
+    return result.output
+
+
+def fail(workspace: Workspace, name: str, **given: Any) -> str:
+    """The output of a call that is to fail."""
+    result = asyncio.run(start(workspace, name, **given))
+    assert result.is_error, result.output
+    return result.output
+
+
+def fill(folder: Path, files: dict[str, str | bytes]) -> Workspace:
+    """A workspace with these files."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return Workspace(folder)
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process lives; one that only waits to be buried does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in ("Z", "X")
+
+
+def wait_until_gone(pid: int) -> None:
+    """Block until a process has ended."""
+    with contextlib.suppress(ProcessLookupError):
+        handle = os.pidfd_open(pid)
+        try:
+            select.select([handle], [], [])
+        finally:
+            os.close(handle)
