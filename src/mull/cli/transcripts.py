@@ -1,0 +1,251 @@
+"""`mull sessions export` and `import`: stored conversations as files, and files as sessions.
+
+An export is written whole or not at all, and no file is overwritten unless that is asked for. An
+import that fails leaves no session behind.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter, _SubParsersAction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mull.neutral.errors import CatalogError, ConfigError, SessionError
+from mull.settings.words import join_or
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mull.agent.setup import Setup
+    from mull.neutral.messages import Message
+    from mull.neutral.target import Target
+    from mull.store.session_values import SessionInfo, SessionStore
+    from mull.transcripts.transcript import Transcript
+
+__all__ = ["FORMATS", "add_export", "add_import"]
+
+FORMATS = {
+    "md": (".md", ".markdown"),
+    "json": (".json",),
+    "jsonl": (".jsonl",),
+    "html": (".html", ".htm"),
+}
+"""What an export can be, with the endings of files that ask for it."""
+_ONLY_SHOWN = ("md", "html")
+
+_EXPORT = """\
+Writes a session for people (md, html) or whole, for programs and for another
+mull (json, jsonl). Without -o it goes to standard output.
+"""
+_EXPORT_EXAMPLES = """\
+examples:
+  mull sessions export -o talk.html
+  mull sessions export 260731-k4x9q --format md --no-thinking > talk.md
+  mull sessions export "fix the retry" -o talk.jsonl
+"""
+_IMPORT = """\
+Makes a session of a file: an export of mull (json, jsonl), or the messages of
+a request to OpenAI (Chat Completions, Responses), Anthropic or Gemini, with
+their reasoning.
+"""
+_IMPORT_EXAMPLES = """\
+examples:
+  mull sessions import talk.jsonl
+  mull sessions import messages.json --name "old talk" --from anthropic/claude-sonnet-4-5
+"""
+
+
+def add_export(actions: _SubParsersAction[ArgumentParser]) -> None:
+    """Add the subcommand `export`."""
+    line = "write a session as Markdown, HTML, JSON or JSONL"
+    parser = _subcommand(actions, "export", line, _EXPORT, _EXPORT_EXAMPLES)
+    parser.add_argument(
+        "session", nargs="?", metavar="SESSION", help="its id or name; else this folder's last one"
+    )
+    parser.add_argument(
+        "--format", choices=FORMATS, help="what to write; else the file's ending says it, or md"
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write to this file")
+    parser.add_argument("--no-thinking", action="store_true", help="leave thoughts out (md, html)")
+    parser.add_argument("--force", action="store_true", help="overwrite the file if it is there")
+    parser.set_defaults(action=_export)
+
+
+def add_import(actions: _SubParsersAction[ArgumentParser]) -> None:
+    """Add the subcommand `import`."""
+    line = "make a session of a file: an export, or a list of messages"
+    parser = _subcommand(actions, "import", line, _IMPORT, _IMPORT_EXAMPLES)
+    parser.add_argument("file", metavar="FILE", help="- is standard input")
+    parser.add_argument("--name", metavar="NAME", help="what the session is called")
+    parser.add_argument(
+        "--from",
+        dest="writer",
+        metavar="MODEL",
+        help="the model that wrote the answers; it gets signatures and the like back",
+    )
+    parser.set_defaults(action=_import)
+
+
+def _subcommand(
+    actions: _SubParsersAction[ArgumentParser], name: str, line: str, text: str, examples: str
+) -> ArgumentParser:
+    return actions.add_parser(
+        name,
+        help=line,
+        description=text,
+        epilog=examples,
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+
+
+def _export(options: Namespace) -> int:
+    form = options.format or _form_of(options.output)
+    if options.no_thinking and form not in _ONLY_SHOWN:
+        raise ConfigError(
+            f"--no-thinking is for {' and '.join(_ONLY_SHOWN)}: {form} is the whole session"
+        )
+    path: Path | None = options.output
+    if path is not None and path.exists() and not options.force:
+        raise ConfigError(f"{path} is there already: name another file, or add --force")
+    transcript = _load(options.session)
+    data = _written(transcript, form, thinking=not options.no_thinking)
+    if path is None:
+        sys.stdout.buffer.write(data)
+        return 0
+    from mull.store.files import write_atomic
+
+    write_atomic(path, data)
+    print(f"Wrote {path} ({len(data) / 1000:,.0f} kB).")
+    return 0
+
+
+def _form_of(path: Path | None) -> str:
+    if path is None:
+        return "md"
+    for form, endings in FORMATS.items():
+        if path.suffix.lower() in endings:
+            return form
+    raise ConfigError(f"the ending of {path} names no format: add --format {join_or(FORMATS)}")
+
+
+def _written(transcript: Transcript, form: str, *, thinking: bool) -> bytes:
+    if form == "html":
+        from mull.transcripts.page import to_html
+
+        return to_html(transcript, thinking=thinking).encode()
+    if form == "md":
+        from mull.transcripts.markdown import to_markdown
+
+        return to_markdown(transcript, thinking=thinking).encode()
+    from mull.transcripts.formats import to_json, to_jsonl
+
+    return to_json(transcript) if form == "json" else to_jsonl(transcript)
+
+
+def _load(reference: str | None) -> Transcript:
+    """The session with all that is on disk of it, also of an answer that is still coming."""
+    from mull.store.session_journal import fold
+    from mull.store.sessions import this_folder
+    from mull.transcripts.transcript import Transcript, turn_rows
+
+    store, folder = _store(), this_folder()
+    found = store.last(folder) if reference is None else store.find(reference, folder)
+    if found is None:
+        raise SessionError("no session is stored for this folder: `mull sessions list --all`")
+    info, records = store.load(found.id)
+    news, journal = store.news(info.id, len(records))
+    records += [*news, *fold(journal)]
+    return Transcript(
+        title=info.title,
+        id=info.id,
+        name=info.name,
+        folder=info.folder,
+        created=info.created,
+        model=info.model,
+        system=info.system,
+        records=tuple(records),
+        rows=turn_rows(records, _price(_setup())),
+    )
+
+
+def _price(ready: Setup) -> Callable[[Message], float | None]:
+    """What an answer cost by the catalog; None for a model or a price that nobody knows."""
+    from mull.policy.cost import cost_of
+
+    known: dict[str, Mapping[str, Any] | None] = {}
+
+    def price(message: Message) -> float | None:
+        if message.origin is None:
+            return None
+        name = f"{message.origin.provider}/{message.origin.model}"
+        if name not in known:
+            target = _resolved(ready, name)
+            known[name] = target.facts.cost if target else None
+        return cost_of(message.usage, known[name])
+
+    return price
+
+
+def _import(options: Namespace) -> int:
+    from mull.transcripts.reading import read_transcript
+
+    ready = _setup()
+    writer = ready.resolve(options.writer) if options.writer else None
+    try:
+        transcript = read_transcript(_read(options.file), written_by=writer)
+    except ConfigError as error:
+        name = "standard input" if options.file == "-" else options.file
+        raise ConfigError(f"cannot import {name}: {error}") from None
+    info = _stored(_store(), transcript, ready, options.name)
+    turns = f"{info.turns:,} turn{'' if info.turns == 1 else 's'}"
+    print(f"Imported as session {info.id} ({turns}): {info.label}")
+    return 0
+
+
+def _stored(
+    store: SessionStore, transcript: Transcript, ready: Setup, name: str | None
+) -> SessionInfo:
+    from mull.store.sessions import this_folder
+
+    model = transcript.model
+    info = store.create(
+        folder=this_folder(),
+        name=name,
+        model=model if model and _resolved(ready, model) else None,
+        system=transcript.system,
+    )
+    try:
+        store.append(info.id, 0, *transcript.records)
+    except BaseException:
+        store.delete(info.id)
+        raise
+    return store.info(info.id)
+
+
+def _resolved(ready: Setup, name: str) -> Target | None:
+    try:
+        return ready.resolve(name)
+    except CatalogError:
+        return None
+
+
+def _setup() -> Setup:
+    """Catalog and config alone: an export must not fail over a damaged profile."""
+    from mull.agent.setup import load_setup
+    from mull.store.profiles import NO_PROFILE
+
+    return load_setup(profile=NO_PROFILE)
+
+
+def _store() -> SessionStore:
+    from mull.store.sessions import open_sessions
+
+    return open_sessions(lambda text: print(f"mull: {text}", file=sys.stderr))
+
+
+def _read(name: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise ConfigError(error.strerror or str(error)) from None

@@ -1,0 +1,74 @@
+"""An assistant's message from elsewhere, read by the very codec that reads live answers.
+
+So an imported answer has the blocks that it would have had if mull had asked for it itself:
+reasoning in whatever field, signatures, calls, order. What that codec cannot read is an error.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from mull.dialects.registry import decode_response
+from mull.neutral.assemble import assemble
+from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
+from mull.neutral.errors import ConfigError
+from mull.neutral.events import Failed
+from mull.neutral.messages import Dialect, Message
+from mull.neutral.target import Compat, ModelFacts, Target
+
+__all__ = ["AnswerReader"]
+
+_encode = msgspec.json.Encoder().encode
+
+
+class AnswerReader:
+    """Reads answers of one dialect; with `written_by` they carry its origin.
+
+    Who wrote them may speak another dialect, as long as there is nothing in them that only an
+    endpoint of this one understands.
+    """
+
+    def __init__(self, dialect: Dialect, written_by: Target | None) -> None:
+        self._target = Target(
+            provider="",
+            provider_name="",
+            model="",
+            dialect=dialect,
+            facts=ModelFacts(),
+            compat=Compat(),
+        )
+        self._writer = written_by
+        if written_by is not None and written_by.dialect == dialect:
+            self._target = written_by
+
+    def read(self, response: dict[str, Any], where: str) -> Message:
+        """The message in a response that holds it.
+
+        Raises:
+            ConfigError: it cannot be read; `where` says which it is.
+        """
+        events = decode_response(_encode(response), self._target)
+        for event in events:
+            if isinstance(event, Failed):
+                raise ConfigError(f"{where} cannot be read: {event.text}")
+        message = assemble(events, self._writer.origin if self._writer else None)
+        if self._writer and self._writer is not self._target and _is_bound(message):
+            raise ConfigError(
+                f"{where} holds what only {self._target.dialect} endpoints understand, but"
+                f" {self._writer.name} speaks {self._writer.dialect}: name the model that wrote"
+                " it, or none"
+            )
+        return message
+
+
+def _is_bound(message: Message) -> bool:
+    """Whether something in it is worth nothing, or refused, at another endpoint."""
+    for block in message.blocks:
+        match block:
+            case ThinkingBlock(has_carrier=True) | OpaqueBlock():
+                return True
+            case TextBlock() | ToolCallBlock() if block.signature or block.extra:
+                return True
+    return False

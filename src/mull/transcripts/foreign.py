@@ -1,0 +1,133 @@
+"""What the readers of other programs' conversations share: checks, media, calls and results.
+
+Every complaint names the message, counted from 0 as in the file, and the reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from mull.neutral.blocks import MediaBlock, TextBlock, ToolCallBlock
+from mull.neutral.errors import ConfigError
+from mull.neutral.messages import Message
+
+__all__ = [
+    "Calls",
+    "Conversation",
+    "as_list",
+    "as_object",
+    "as_text",
+    "data_uri",
+    "dump",
+    "image_at",
+    "is_data_uri",
+    "objects",
+]
+
+_DATA_URI = re.compile(r"data:([^;,]*)((?:;[^;,]*)*);base64,(.*)", re.DOTALL)
+_IMAGE_KINDS = {
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "jpeg": "image/jpeg",
+    "gif": "image/gif",
+    "webp": "image/webp",
+}
+_encode = msgspec.json.Encoder().encode
+
+
+class Conversation:
+    """A conversation while it is read: the first system prompt stands apart from the messages."""
+
+    def __init__(self) -> None:
+        self.system = ""
+        self.messages: list[Message] = []
+
+    def add_system(self, text: str) -> None:
+        """A system prompt, or an instruction in the middle."""
+        if not self.system and not self.messages:
+            self.system = text
+        elif text:
+            self.messages.append(Message(role="system", blocks=(TextBlock(text),)))
+
+
+class Calls:
+    """The calls of the last answer that wait for their results, for lists that leave ids out."""
+
+    def __init__(self) -> None:
+        self._waiting: list[ToolCallBlock] = []
+
+    def expect(self, calls: Iterable[ToolCallBlock]) -> None:
+        """An answer made these calls."""
+        self._waiting = list(calls)
+
+    def take(self, call_id: str | None, name: str | None = None) -> str:
+        """The id of the call that a result is for: its own, else the next of its name."""
+        for call in self._waiting:
+            if call.id == call_id or (call_id is None and name in (None, call.name)):
+                self._waiting.remove(call)
+                return call.id
+        return call_id or ""
+
+
+def as_object(value: Any, where: str) -> dict[str, Any]:
+    """The value, which must be an object."""
+    if not isinstance(value, dict):
+        raise ConfigError(f"{where} is {_kind(value)}, not an object")
+    return value
+
+
+def as_list(value: Any, where: str) -> list[Any]:
+    """The value, which must be a list."""
+    if not isinstance(value, list):
+        raise ConfigError(f"{where} is {_kind(value)}, not a list")
+    return value
+
+
+def as_text(value: Any, where: str) -> str:
+    """The value, which must be text."""
+    if not isinstance(value, str):
+        raise ConfigError(f"{where} is {_kind(value)}, not text")
+    return value
+
+
+def is_data_uri(address: str) -> bool:
+    """Whether the address holds the data itself."""
+    return _DATA_URI.fullmatch(address) is not None
+
+
+def data_uri(address: str, name: str | None = None) -> MediaBlock:
+    """The media in an address that holds it."""
+    found = _DATA_URI.fullmatch(address)
+    assert found
+    return MediaBlock(found[1] + found[2] or "application/octet-stream", found[3], name=name)
+
+
+def image_at(address: str) -> MediaBlock:
+    """The image in an address, or at it."""
+    if is_data_uri(address):
+        return data_uri(address)
+    ending = address.partition("?")[0].rpartition(".")[2].lower()
+    return MediaBlock(_IMAGE_KINDS.get(ending, "image/*"), url=address)
+
+
+def dump(value: Any) -> str:
+    """Something in the place of text, as text."""
+    return value if isinstance(value, str) else _encode(value).decode()
+
+
+def objects(values: list[Any], where: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The objects of a list, each with its place."""
+    for index, value in enumerate(values):
+        place = f"{where}[{index}]"
+        yield place, as_object(value, place)
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "missing"
+    names = {bool: "true or false", int: "a number", float: "a number", str: "text"}
+    return names.get(type(value), "a list" if isinstance(value, list) else "an object")

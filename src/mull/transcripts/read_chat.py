@@ -1,0 +1,137 @@
+"""Lists of messages as Chat Completions and its many compatible servers take them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mull.neutral.blocks import Block, MediaBlock, OpaqueBlock, TextBlock, ToolResultBlock
+from mull.neutral.errors import ConfigError
+from mull.neutral.messages import Message
+from mull.neutral.target import Target
+from mull.transcripts.answers import AnswerReader
+from mull.transcripts.foreign import (
+    Calls,
+    Conversation,
+    as_list,
+    as_object,
+    as_text,
+    data_uri,
+    dump,
+    image_at,
+    is_data_uri,
+    objects,
+)
+
+__all__ = ["read_chat"]
+
+_TEXTS = ("text", "input_text", "output_text")
+_SOUNDS = {"wav": "audio/wav", "mp3": "audio/mpeg"}
+
+
+def read_chat(messages: Sequence[Any], system: Any, written_by: Target | None) -> Conversation:
+    """The conversation in the list; some keep its system prompt beside it.
+
+    Raises:
+        ConfigError: a message is not one; says which and why.
+    """
+    reader = _Reader(AnswerReader("openai-chat", written_by))
+    reader.conversation.add_system(_plain(system, "system"))
+    for where, message in objects(list(messages), "messages"):
+        reader.add(message, where)
+    return reader.conversation
+
+
+class _Reader:
+    def __init__(self, answers: AnswerReader) -> None:
+        self.conversation = Conversation()
+        self._answers = answers
+        self._calls = Calls()
+
+    def add(self, message: dict[str, Any], where: str) -> None:
+        said = self.conversation.messages
+        content = message.get("content")
+        match message.get("role"):
+            case "system" | "developer":
+                self.conversation.add_system(_plain(content, f"{where}.content"))
+            case "user":
+                said.append(Message(role="user", blocks=_content(content, f"{where}.content")))
+            case "assistant":
+                answer = self._answer(message, where)
+                self._calls.expect(answer.tool_calls)
+                said.append(answer)
+            case "tool" | "function":
+                self._add_result(message, where)
+            case role:
+                raise ConfigError(
+                    f"{where}.role is {role!r}: it must be system, user, assistant or tool"
+                )
+
+    def _answer(self, message: dict[str, Any], where: str) -> Message:
+        _check_answer(message, where)
+        return self._answers.read({"choices": [{"index": 0, "message": message}]}, where)
+
+    def _add_result(self, message: dict[str, Any], where: str) -> None:
+        """Results that follow each other answer one message."""
+        given, name = message.get("tool_call_id"), message.get("name")
+        call_id = self._calls.take(
+            given if isinstance(given, str) else None, name if isinstance(name, str) else None
+        )
+        blocks = _content(message.get("content"), f"{where}.content")
+        text = "".join(b.text for b in blocks if isinstance(b, TextBlock))
+        text += "".join(dump(b.data) for b in blocks if isinstance(b, OpaqueBlock))
+        media = tuple(b for b in blocks if isinstance(b, MediaBlock))
+        result = ToolResultBlock(call_id, text, media=media)
+        said = self.conversation.messages
+        if said and said[-1].role == "tool":
+            said[-1] = Message(role="tool", blocks=(*said[-1].blocks, result))
+        else:
+            said.append(Message(role="tool", blocks=(result,)))
+
+
+def _check_answer(message: dict[str, Any], where: str) -> None:
+    """What a live answer may leave out or get wrong is an error in a file."""
+    content = message.get("content")
+    if isinstance(content, list):
+        for at, part in enumerate(content):
+            if not isinstance(part, str):
+                as_object(part, f"{where}.content[{at}]")
+    elif content is not None:
+        as_text(content, f"{where}.content")
+    if message.get("tool_calls") is not None:
+        calls = as_list(message["tool_calls"], f"{where}.tool_calls")
+        for place, call in objects(calls, f"{where}.tool_calls"):
+            if call.get("type", "function") == "function":
+                function = as_object(call.get("function"), f"{place}.function")
+                as_text(function.get("name"), f"{place}.function.name")
+
+
+def _plain(content: Any, where: str) -> str:
+    blocks = _content(content, where)
+    return "\n\n".join(block.text for block in blocks if isinstance(block, TextBlock))
+
+
+def _content(content: Any, where: str) -> tuple[Block, ...]:
+    if content is None:
+        return ()
+    if isinstance(content, str):
+        return (TextBlock(content),)
+    parts = as_list(content, where)
+    return tuple(_part(part, f"{where}[{at}]") for at, part in enumerate(parts))
+
+
+def _part(part: Any, where: str) -> Block:
+    if isinstance(part, str):
+        return TextBlock(part)
+    part = as_object(part, where)
+    match part:
+        case {"type": kind, "text": str(text)} if kind in _TEXTS:
+            return TextBlock(text)
+        case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
+            return image_at(url)
+        case {"type": "input_audio", "input_audio": {"data": str(data), "format": str(kind)}}:
+            return MediaBlock(_SOUNDS.get(kind, f"audio/{kind}"), data)
+        case {"type": "file", "file": {"file_data": str(data), **rest}} if is_data_uri(data):
+            name = rest.get("filename")
+            return data_uri(data, name if isinstance(name, str) else None)
+    return OpaqueBlock(part)

@@ -1,0 +1,133 @@
+"""Input items of the Responses API, with the instructions beside them.
+
+What a model gave (reasoning, calls, messages in its name, items of hosted tools) stands in one
+list with what it was given; a run of such items is one answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mull.neutral.blocks import Block, MediaBlock, OpaqueBlock, TextBlock, ToolResultBlock
+from mull.neutral.errors import ConfigError
+from mull.neutral.messages import Message
+from mull.neutral.target import Target
+from mull.transcripts.answers import AnswerReader
+from mull.transcripts.foreign import (
+    Conversation,
+    as_list,
+    as_object,
+    as_text,
+    data_uri,
+    image_at,
+    is_data_uri,
+    objects,
+)
+
+__all__ = ["read_responses"]
+
+
+def read_responses(items: Sequence[Any], system: Any, written_by: Target | None) -> Conversation:
+    """The conversation in the items.
+
+    Raises:
+        ConfigError: an item is not one; says which and why.
+    """
+    reader = _Reader(AnswerReader("openai-responses", written_by))
+    if system is not None:
+        reader.conversation.add_system(as_text(system, "instructions"))
+    for where, item in objects(list(items), "input"):
+        reader.add(item, where)
+    reader.end_answer()
+    return reader.conversation
+
+
+class _Reader:
+    def __init__(self, answers: AnswerReader) -> None:
+        self.conversation = Conversation()
+        self._answers = answers
+        self._answer: list[dict[str, Any]] = []
+        self._where = ""
+
+    def add(self, item: dict[str, Any], where: str) -> None:
+        kind, role = item.get("type", "message"), item.get("role")
+        if kind == "message" and role == "assistant":
+            self._continue_answer(_full_message(item, where), where)
+        elif kind == "message":
+            self.end_answer()
+            self._add_message(role, item, where)
+        elif isinstance(kind, str) and kind.endswith("_output"):
+            self.end_answer()
+            self._add_result(item, where)
+        else:
+            self._continue_answer(item, where)
+
+    def end_answer(self) -> None:
+        """What comes next was given to the model."""
+        if self._answer:
+            response = {"status": "completed", "output": self._answer}
+            self.conversation.messages.append(self._answers.read(response, self._where))
+            self._answer = []
+
+    def _continue_answer(self, item: dict[str, Any], where: str) -> None:
+        self._where = self._where if self._answer else where
+        self._answer.append(item)
+
+    def _add_message(self, role: Any, item: dict[str, Any], where: str) -> None:
+        blocks = _content(item.get("content"), f"{where}.content")
+        match role:
+            case "user":
+                self.conversation.messages.append(Message(role="user", blocks=blocks))
+            case "system" | "developer":
+                text = "\n\n".join(b.text for b in blocks if isinstance(b, TextBlock))
+                self.conversation.add_system(text)
+            case _:
+                raise ConfigError(
+                    f"{where}.role is {role!r}: it must be system, developer, user or assistant"
+                )
+
+    def _add_result(self, item: dict[str, Any], where: str) -> None:
+        result: Block = OpaqueBlock(item)
+        if item["type"] == "function_call_output":
+            call_id = as_text(item.get("call_id"), f"{where}.call_id")
+            blocks = _content(item.get("output"), f"{where}.output")
+            text = "".join(b.text for b in blocks if isinstance(b, TextBlock))
+            media = tuple(b for b in blocks if isinstance(b, MediaBlock))
+            result = ToolResultBlock(call_id, text, media=media)
+        said = self.conversation.messages
+        before = said.pop().blocks if said and said[-1].role == "tool" else ()
+        said.append(Message(role="tool", blocks=(*before, result)))
+
+
+def _full_message(item: dict[str, Any], where: str) -> dict[str, Any]:
+    """A message in its short form, written out."""
+    content = item.get("content")
+    if isinstance(content, str):
+        content = [{"type": "output_text", "text": content}]
+    for place, part in enumerate(as_list(content, f"{where}.content")):
+        as_object(part, f"{where}.content[{place}]")
+    return {**item, "type": "message", "content": content}
+
+
+def _content(content: Any, where: str) -> tuple[Block, ...]:
+    if content is None:
+        return ()
+    if isinstance(content, str):
+        return (TextBlock(content),)
+    return tuple(_part(part) for _, part in objects(as_list(content, where), where))
+
+
+def _part(part: dict[str, Any]) -> Block:
+    match part:
+        case {"type": "input_text" | "output_text" | "text", "text": str(text)}:
+            return TextBlock(text)
+        case {"type": "input_image", "image_url": str(url)}:
+            return image_at(url)
+        case {"type": "input_file", "file_data": str(data), "filename": str(name)} if is_data_uri(
+            data
+        ):
+            return data_uri(data, name)
+        case {"type": "input_file", "file_url": str(url)}:
+            return MediaBlock("application/octet-stream", url=url)
+    return OpaqueBlock(part)

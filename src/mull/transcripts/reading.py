@@ -1,0 +1,212 @@
+"""Which form a file of a conversation is in, and the transcript that it holds.
+
+Known are our own formats, conversations as `mull wire` reads them, and the message lists of four
+APIs, bare or in the body of a request, as one document or a message a line. A form is told by
+what only it has. Nothing is taken from a file that is not whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from mull.history.log import Entry, Record
+from mull.neutral.errors import ConfigError
+from mull.neutral.messages import Message
+from mull.neutral.target import Compat, Target
+from mull.policy.reasoning import starts_turn
+from mull.transcripts.foreign import Conversation, as_list, as_text, objects
+from mull.transcripts.formats import SESSION, from_json, from_jsonl
+from mull.transcripts.read_anthropic import read_anthropic
+from mull.transcripts.read_chat import read_chat
+from mull.transcripts.read_gemini import read_gemini
+from mull.transcripts.read_responses import read_responses
+from mull.transcripts.transcript import Transcript
+
+__all__ = ["read_transcript"]
+
+_BOM = b"\xef\xbb\xbf"
+_TITLE = 80
+_NEITHER = (
+    "not a conversation that mull knows: it reads its own exports and the message lists of"
+    " OpenAI, Anthropic and Gemini"
+)
+_ONLY_CHAT = frozenset({"tool_calls", "tool_call_id", *Compat().reasoning_in})
+_ONLY_ANTHROPIC = ("tool_use", "tool_result", "redacted_thinking", "document")
+_ITEM_TYPES = ("reasoning", "function_call", "function_call_output")
+_OF_A_REPORT = ("warnings", "error")
+"""What `mull wire decode` prints beside a message."""
+
+
+def read_transcript(data: bytes, *, written_by: Target | None = None) -> Transcript:
+    """The conversation in a file; `written_by` is who wrote the answers that do not say so.
+
+    Raises:
+        ConfigError: it is not a conversation, or is damaged; says where and why.
+    """
+    data = data.removeprefix(_BOM)
+    if not data.strip():
+        raise ConfigError("the file is empty")
+    if _holds_lines(data):
+        return _read_lines(data.lstrip(), written_by)
+    document = _parse(data)
+    if isinstance(document, dict) and document.get("type") == SESSION:
+        return _stamped(from_json(data), written_by)
+    return _transcript(document, written_by)
+
+
+def _holds_lines(data: bytes) -> bool:
+    """Whether there are more lines after one that is an object by itself."""
+    first, _, rest = data.lstrip().partition(b"\n")
+    if not rest.strip():
+        return False
+    try:
+        return isinstance(msgspec.json.decode(first), dict)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+
+
+def _parse(data: bytes) -> Any:
+    try:
+        return msgspec.json.decode(data)
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"not text in UTF-8: {error.reason} at byte {error.start}") from None
+    except RecursionError:
+        raise ConfigError("not a conversation: its JSON is nested too deeply") from None
+    except msgspec.DecodeError as error:
+        raise ConfigError(_located(str(error), data)) from None
+
+
+def _located(text: str, data: bytes) -> str:
+    found = re.search(r"\(byte (\d+)\)", text)
+    line = data.count(b"\n", 0, int(found[1])) + 1 if found else data.count(b"\n") + 1
+    return f"line {line}: not JSON: {text[:1].lower()}{text[1:]}"
+
+
+def _read_lines(data: bytes, written_by: Target | None) -> Transcript:
+    lines = data.split(b"\n")
+    first = msgspec.json.decode(lines[0])
+    if first.get("type") == SESSION:
+        return _stamped(from_jsonl(data), written_by)
+    if "role" not in first:
+        raise ConfigError(
+            "a file of lines must hold a session or a message a line; several conversations are"
+            " imported one by one"
+        )
+    messages: list[Any] = []
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                messages.append(msgspec.json.decode(line))
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                raise ConfigError(f"line {number}: not JSON: {error}") from None
+    return _transcript(messages, written_by)
+
+
+def _transcript(document: Any, written_by: Target | None) -> Transcript:
+    held = document if isinstance(document, dict) else {}
+    conversation = _conversation(document, held, written_by)
+    if not conversation.messages:
+        raise ConfigError("the conversation is empty: nothing is said in it")
+    model = held.get("model")
+    return Transcript(
+        title=_title(conversation.messages),
+        model=written_by.name if written_by else model if isinstance(model, str) else None,
+        system=conversation.system,
+        records=tuple(map(Entry, conversation.messages)),
+    )
+
+
+def _conversation(document: Any, held: dict[str, Any], written_by: Target | None) -> Conversation:
+    for form, key, beside in _BODIES:
+        if key in held:
+            given = held[key]
+            items = [{"role": "user", "content": given}] if isinstance(given, str) else given
+            return _READERS[form](as_list(items, key), held.get(beside), written_by)
+    messages = held.get("messages") if held else document
+    if not isinstance(messages, list):
+        raise ConfigError(_NEITHER)
+    system = held.get("system")
+    return _READERS[_form(messages, system is not None)](messages, system, written_by)
+
+
+def _form(messages: list[Any], has_system: bool) -> str:
+    """The form of a list of messages, by what only one form has."""
+    known = [message for message in messages if isinstance(message, dict)]
+    if any("blocks" in message for message in known):
+        return "mull"
+    if any("parts" in message for message in known):
+        return "gemini"
+    if any(message.get("type") in _ITEM_TYPES for message in known):
+        return "openai-responses"
+    if any(map(_is_anthropic, known)):
+        return "anthropic"
+    is_chat = any(not _ONLY_CHAT.isdisjoint(m) or m.get("role") == "tool" for m in known)
+    return "anthropic" if has_system and not is_chat else "openai-chat"
+
+
+def _is_anthropic(message: dict[str, Any]) -> bool:
+    content = message.get("content")
+    blocks = (
+        [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    )
+    return any(
+        block.get("type") in _ONLY_ANTHROPIC
+        or (block.get("type") == "thinking" and isinstance(block.get("thinking"), str))
+        or (block.get("type") == "image" and "source" in block)
+        for block in blocks
+    )
+
+
+def _read_neutral(messages: list[Any], system: Any, written_by: Target | None) -> Conversation:
+    conversation = Conversation()
+    conversation.add_system("" if system is None else as_text(system, "system"))
+    for where, message in objects(messages, "messages"):
+        plain = {name: value for name, value in message.items() if name not in _OF_A_REPORT}
+        try:
+            read = msgspec.convert(plain, Message)
+        except msgspec.ValidationError as error:
+            raise ConfigError(f"{where} is not a message: {error}") from None
+        conversation.messages.append(_signed(read, written_by))
+    return conversation
+
+
+_READERS: dict[str, Callable[[list[Any], Any, Target | None], Conversation]] = {
+    "mull": _read_neutral,
+    "openai-chat": read_chat,
+    "openai-responses": read_responses,
+    "anthropic": read_anthropic,
+    "gemini": read_gemini,
+}
+_BODIES = (
+    ("gemini", "contents", "systemInstruction"),
+    ("openai-responses", "input", "instructions"),
+)
+"""Forms that a body tells by the key of its list; last the key of its system prompt."""
+
+
+def _signed(message: Message, written_by: Target | None) -> Message:
+    if written_by is None or message.role != "assistant" or message.origin is not None:
+        return message
+    return msgspec.structs.replace(message, origin=written_by.origin)
+
+
+def _stamped(transcript: Transcript, written_by: Target | None) -> Transcript:
+    def stamp(record: Record) -> Record:
+        if not isinstance(record, Entry):
+            return record
+        return msgspec.structs.replace(record, message=_signed(record.message, written_by))
+
+    if written_by is None:
+        return transcript
+    return msgspec.structs.replace(transcript, records=tuple(map(stamp, transcript.records)))
+
+
+def _title(messages: Sequence[Message]) -> str:
+    """The first words of the first question."""
+    first = next((message.text for message in messages if starts_turn(message)), "")
+    words = " ".join(first.split())
+    return words if len(words) <= _TITLE else words[: _TITLE - 1] + "…"
