@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JUDGES := $(VENV)/.judges
 LOCAL := $(VENV)/.local
+BROWSER := $(VENV)/.browser
 
 .PHONY: help setup test check judges bench docs demo clean
 help:
@@ -36,6 +37,13 @@ $(LOCAL): $(READY)
 	@$(BIN)/mull local install
 	@touch $@
 
+# a browser is no Python package: where it can be installed, it is
+$(BROWSER): $(READY)
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
+	  echo "installing chromium to look at exported pages ..."; \
+	  apt-get update -qq >/dev/null && apt-get install -y -qq chromium >/dev/null; }
+	@touch $@
+
 setup: $(READY) ## make the virtual environment in .venv
 test: $(READY) ## everything a change must pass: checks, generated docs, tests
 	@$(MAKE) --no-print-directory check
@@ -46,7 +54,9 @@ check: $(READY) ## format, lint, types, import contracts
 	$(BIN)/mypy --no-error-summary
 	$(BIN)/lint-imports --no-logo >.import-linter.log || { cat .import-linter.log; exit 1; }
 	@rm -f .import-linter.log
-judges: $(JUDGES) $(LOCAL) ## the slow tests: the vendors' own SDKs judge our requests and answers
+judges: $(JUDGES) $(LOCAL) $(BROWSER) ## the slow tests: the vendors' own SDKs judge our requests and answers
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
+	  { echo "chromium is missing: its tests would only be skipped"; exit 1; }
 	@$(BIN)/python -c "import anthropic, google.genai, openai; from mull.local import weights; weights.require()" || \
 	  { echo "a judge is missing: its tests would only be skipped"; exit 1; }
 	$(BIN)/python -m pytest -q -m slow

@@ -26,6 +26,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 PACKAGE = "@modelcontextprotocol/server-everything"
 VERSION = "2026.8.31"
 HOME = Path(sys.prefix) / "mcp-judge"
+BIN = Path(sys.executable).parent  # Node.js may come as a Python package
+PATH = f"{BIN}{os.pathsep}{os.environ['PATH']}"
 
 
 @pytest.fixture(scope="session")
@@ -34,16 +36,24 @@ def everything():
     script = HOME / "node_modules" / PACKAGE / "dist/index.js"
     if not script.exists():
         subprocess.run(
-            ["npm", "install", "--silent", "--prefix", str(HOME), f"{PACKAGE}@{VERSION}"],
+            [
+                str(shutil.which("npm", path=PATH)),
+                "install",
+                "--silent",
+                "--prefix",
+                str(HOME),
+                f"{PACKAGE}@{VERSION}",
+            ],
+            env={**os.environ, "PATH": PATH},
             check=True,
             timeout=170,
         )
-    return [str(shutil.which("node")), str(script)]
+    return [str(shutil.which("node", path=PATH)), str(script)]
 
 
 @contextmanager
 def listening(command, port):
-    environ = {"PATH": os.environ["PATH"], "PORT": str(port)}
+    environ = {"PATH": PATH, "PORT": str(port)}
     with subprocess.Popen(
         [*command, "streamableHttp"], env=environ, stdout=-3, stderr=-3
     ) as process:
