@@ -8,6 +8,8 @@ import socket
 import pytest
 from hypothesis import HealthCheck, settings
 
+from mull.store import session_database
+
 settings.register_profile(
     "mull", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -35,3 +37,16 @@ def _alone(monkeypatch, tmp_path_factory):
     monkeypatch.setenv("MULL_CONFIG_DIR", str(home / "config"))
     monkeypatch.setenv("MULL_DATA_DIR", str(home / "data"))
     monkeypatch.setattr(socket.socket, "connect", _connect_to_loopback)
+
+
+@pytest.fixture(autouse=True)
+def quick_disk(monkeypatch):
+    """Sessions are stored without waiting for the disk; tests of crashes overrule this."""
+    connect = session_database._connect
+
+    def connect_quickly(path):
+        connection = connect(path)
+        connection.execute("PRAGMA synchronous = OFF")
+        return connection
+
+    monkeypatch.setattr(session_database, "_connect", connect_quickly)

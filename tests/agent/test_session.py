@@ -188,7 +188,7 @@ def test_an_answer_is_journaled_while_it_comes(store):
                 if isinstance(event, ThinkingDelta):
                     break
             await asyncio.sleep(0)
-            found = store.journaled(session.info.id)
+            found = store.news(session.info.id, 0)[1]
             await stream.aclose()
             return found
 

@@ -7,7 +7,8 @@ import os
 import pytest
 
 from mull.local.life import Watch
-from mull.local.place import FileLock, Place, Running
+from mull.local.place import Place, Running
+from mull.store.locks import FileLock
 
 
 class World:

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from mull.local.manage import Embedded, Options, embedded
-from mull.local.place import FileLock, Place, Running
+from mull.local.place import Place, Running
 from mull.local.spawn import PIPE
 from mull.neutral.errors import LocalError
+from mull.store.locks import FileLock
 
 FAKE = Path(__file__).with_name("fake_server.py")
 

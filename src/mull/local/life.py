@@ -14,7 +14,8 @@ import time
 from collections.abc import Callable
 from typing import NoReturn, Protocol
 
-from mull.local.place import FileLock, Place, Running
+from mull.local.place import Place, Running
+from mull.store.locks import FileLock
 
 __all__ = ["READY", "Served", "Watch", "live"]
 

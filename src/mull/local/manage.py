@@ -26,10 +26,11 @@ from msgspec.structs import replace
 
 from mull.local.life import READY
 from mull.local.metrics import Metrics, read_metrics
-from mull.local.place import FileLock, Place, Running
+from mull.local.place import Place, Running
 from mull.local.spawn import PIPE, last_line, spawn
 from mull.local.weights import require
 from mull.neutral.errors import LocalError
+from mull.store.locks import FileLock
 
 __all__ = ["IDLE_SECONDS", "Embedded", "Options", "Status", "embedded", "ensure"]
 

@@ -21,8 +21,9 @@ from msgspec import Struct
 
 from mull.neutral.errors import LocalError
 from mull.store.files import read_bytes, remove, write_atomic
+from mull.store.locks import FileLock
 
-__all__ = ["FileLock", "Place", "Running"]
+__all__ = ["Place", "Running"]
 
 
 class Running(Struct, frozen=True):
@@ -39,50 +40,6 @@ class Running(Struct, frozen=True):
     def __repr__(self) -> str:
         """Without the key."""
         return f"Running(pid={self.pid}, base_url={self.base_url!r}, model={self.model!r})"
-
-
-class FileLock:
-    """One process's hold on a lock file; shared or alone. Never inherited by children."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._handle: int | None = None
-
-    @property
-    def is_held(self) -> bool:
-        """Whether this object holds it."""
-        return self._handle is not None
-
-    def acquire(self, *, shared: bool = False, wait: bool = True) -> bool:
-        """Take the lock; False if someone else has it and `wait` is false."""
-        import fcntl  # not on every system; `weights.require` has said so before
-
-        how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
-        handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(handle, how if wait else how | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(handle)
-            return False
-        except BaseException:
-            os.close(handle)
-            raise
-        self.release()
-        self._handle = handle
-        return True
-
-    def release(self) -> None:
-        """Let go of it, if held."""
-        handle, self._handle = self._handle, None
-        if handle is not None:
-            os.close(handle)
-
-    def __enter__(self) -> FileLock:
-        self.acquire()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
 
 
 class Place:

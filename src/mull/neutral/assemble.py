@@ -302,9 +302,10 @@ class Assembler:
         return builder
 
     def _reclassify(self, event: Reclassified) -> None:
-        at = self._open if event.key is None else self._by_key.pop((_Text, event.key), None)
+        at = self._open if event.key is None else self._by_key.get((_Text, event.key))
         if at is None or not isinstance(text := self._builders[at], _Text):
             return
+        self._by_key = {name: place for name, place in self._by_key.items() if place != at}
         thinking = _Thinking()
         thinking.pieces, thinking.source_field = text.pieces, event.source_field
         self._builders[at] = thinking

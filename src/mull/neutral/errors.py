@@ -5,6 +5,8 @@
     │   ├── SettingError      a setting's key or value is not allowed (ERR-001)
     │   ├── ConfigError       a file of the user's cannot be read as what it should be
     │   ├── ProfileError      a profile is missing, damaged or not a profile
+    │   ├── SessionError      a session is missing, or cannot be written as asked
+    │   │   └── SessionBusy   another process has it open; `pid` says which
     │   ├── CatalogError      model facts are missing, damaged or refused
     │   │   ├── UnknownModel  no such model; `candidates` are close names
     │   │   └── AmbiguousModel  several providers have it; `candidates` lists them
@@ -32,6 +34,8 @@ __all__ = [
     "ProfileError",
     "RefusedError",
     "RemoteError",
+    "SessionBusy",
+    "SessionError",
     "SettingError",
     "SilenceError",
     "UnknownModel",
@@ -60,6 +64,18 @@ class ConfigError(LocalError):
 
 class ProfileError(LocalError):
     """A profile is missing, damaged, or not a profile."""
+
+
+class SessionError(LocalError):
+    """A session is missing, or cannot be written as asked."""
+
+
+class SessionBusy(SessionError):
+    """Another process has the session open; `pid` is its number, where that is known."""
+
+    def __init__(self, message: str, pid: int | None = None) -> None:
+        super().__init__(message)
+        self.pid = pid
 
 
 class CatalogError(LocalError):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mull.neutral.errors import ConfigError
 
-__all__ = ["read_bytes", "remove", "write_atomic"]
+__all__ = ["make_parents", "read_bytes", "remove", "write_atomic"]
 
 
 def read_bytes(path: Path) -> bytes | None:
@@ -49,7 +49,7 @@ def write_atomic(path: Path, data: bytes, mode: int = 0o600) -> None:
     """
     try:
         target = Path(os.path.realpath(path))  # a linked file stays a link
-        _make_parents(target.parent)
+        make_parents(target.parent)
         _replace(target, data, mode)
     except OSError as error:
         raise ConfigError(
@@ -73,7 +73,8 @@ def _replace(target: Path, data: bytes, mode: int) -> None:
     _sync_directory(target.parent)
 
 
-def _make_parents(directory: Path) -> None:
+def make_parents(directory: Path) -> None:
+    """Make a directory and what is missing above it, for the user only."""
     missing = [d for d in (directory, *directory.parents) if not d.exists()]
     for parent in reversed(missing):  # mkdir(parents=True) would give only the last its mode
         parent.mkdir(mode=0o700, exist_ok=True)

@@ -1,0 +1,189 @@
+"""How sessions are shown in a terminal: a line each, as a whole, and where words were found."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from mull.history.log import Entry, Log, Record, Summary
+from mull.neutral.blocks import (
+    Block,
+    MediaBlock,
+    OpaqueBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+)
+from mull.policy.reasoning import starts_turn
+from mull.store.session_values import Hit, SessionInfo
+
+__all__ = ["clean", "end_of_turn", "hit_lines", "page", "session_lines", "turns_of"]
+
+_LABEL = 44
+_LINE = 100
+# what moves the cursor or changes its colours has no business in what a model said
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_STATUSES = {
+    "interrupted": "interrupted",
+    "error": "broken off by an error",
+    "truncated": "cut off at its limit of tokens",
+    "truncated_in_reasoning": "the limit of tokens was reached in the thought",
+    "no_answer": "no answer",
+}
+
+
+def clean(text: str) -> str:
+    """The text without what could take a terminal over."""
+    return _CONTROL.sub("", text)
+
+
+def turns_of(info: SessionInfo) -> str:
+    """How many turns it has, in words."""
+    return f"{info.turns:,} turn{'' if info.turns == 1 else 's'}"
+
+
+def end_of_turn(records: Sequence[Record], turn: int) -> int:
+    """How many records there are up to the last message of a turn."""
+    end = number = 0
+    for position, record in enumerate(records):
+        if isinstance(record, Entry):
+            number += starts_turn(record.message)
+            if number <= turn:
+                end = position + 1
+    return end
+
+
+def session_lines(
+    sessions: Sequence[tuple[SessionInfo, int | None]], *, folders: bool
+) -> list[str]:
+    """A line for each session, in columns; a running one is marked."""
+    rows = [
+        [
+            ("* " if pid is not None else "  ") + info.id,
+            _shortened(info.label or "(nothing said yet)", _LABEL),
+            info.model or "",
+            _when(info.updated),
+            turns_of(info).rjust(9),
+            info.folder if folders else "",
+        ]
+        for info, pid in sessions
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def hit_lines(hit: Hit, *, bold: bool) -> list[str]:
+    """Where it is, and the text around the match."""
+    on, off = ("\x1b[1m", "\x1b[0m") if bold else ("", "")
+    text = "".join(
+        f"{on}{part}{off}" if number % 2 else part
+        for number, part in enumerate(clean(" ".join(p.split("\n"))) for p in hit.parts)
+    )
+    label = _shortened(hit.session.label, _LABEL)
+    return [f"{hit.session.id}  turn {hit.turn}  {hit.kind}  {label}", f"    {text.strip()}"]
+
+
+def page(
+    info: SessionInfo,
+    records: Sequence[Record],
+    coming: Sequence[Entry],
+    *,
+    running: int | None,
+    thinking: bool,
+) -> Iterator[str]:
+    """A session as text: what was taken back is left out, what is still coming is at the end."""
+    yield from _head(info)
+    number = 0
+    log = Log(records=records)
+    alive = dict(log.entries())
+    summaries = dict(log.summaries())
+    for position, record in enumerate(records):
+        if isinstance(record, Entry) and starts_turn(record.message):
+            number += 1
+            if position in alive:
+                yield from ("", f"── {number} " + "─" * 40)
+        if position in alive:
+            yield from _entry(alive[position], thinking=thinking)
+        elif position in summaries:
+            yield from _summary(summaries[position])
+    for entry in coming:
+        yield from _entry(entry, thinking=thinking, note=_coming(running))
+
+
+def _head(info: SessionInfo) -> Iterator[str]:
+    yield f"{info.id}  {clean(info.label)}".rstrip()
+    facts = [info.model or "no model", turns_of(info), f"begun {_when(info.created)}"]
+    yield ", ".join([*facts, f"last written {_when(info.updated)}"])
+    yield info.folder
+    if info.parent is not None:
+        yield f"a copy of the first {info.parent_at:,} records of {info.parent}"
+
+
+def _coming(running: int | None) -> str:
+    if running is not None:
+        return f"still coming, in process {running or 'unknown'}"
+    return "its process is gone; this is kept when the session goes on"
+
+
+def _summary(summary: Summary) -> Iterator[str]:
+    yield ""
+    yield "[in requests this stands for what was said before:]"
+    yield clean(summary.text)
+
+
+def _entry(entry: Entry, *, thinking: bool, note: str | None = None) -> Iterator[str]:
+    for block in entry.message.blocks:
+        text = _block(block, entry, thinking=thinking)
+        if text:
+            yield ""
+            yield text
+    note = note or _STATUSES.get(entry.message.status or "")
+    if note:
+        yield f"[{note}]"
+
+
+def _block(block: Block, entry: Entry, *, thinking: bool) -> str:
+    match block:
+        case TextBlock():
+            return clean(block.text).strip("\n")
+        case ThinkingBlock():
+            return _thought(block, entry.thought_seconds, whole=thinking)
+        case ToolCallBlock():
+            words = block.arguments or msgspec.json.encode(block.input).decode()
+            return _shortened(f"→ {block.name} {words}", _LINE)
+        case ToolResultBlock():
+            lines = block.output.strip().splitlines() or [""]
+            more = f" (and {len(lines) - 1:,} more lines)" if len(lines) > 1 else ""
+            return f"{'✗' if block.is_error else '←'} {_shortened(lines[0], _LINE)}{more}"
+        case MediaBlock():
+            return f"[{block.media_type}{f': {block.name}' if block.name else ''}]"
+        case OpaqueBlock():
+            return f"[{block.data.get('type', 'something unknown')}]"
+
+
+def _thought(block: ThinkingBlock, seconds: float | None, *, whole: bool) -> str:
+    if block.is_blank:
+        return ""
+    if not block.thought.strip():
+        return "[a thought that only its model can read]"
+    took = "" if seconds is None else f" for {seconds:,.1f} s"
+    if not whole:
+        return f"[thought{took}: {len(block.thought):,} characters]"
+    quoted = "\n".join(f"│ {line}".rstrip() for line in clean(block.thought).strip().split("\n"))
+    return f"[thought{took}]\n{quoted}"
+
+
+def _shortened(text: str, most: int) -> str:
+    line = clean(" ".join(text.split()))
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def _when(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))

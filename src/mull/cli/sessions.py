@@ -1,0 +1,261 @@
+"""`mull sessions`: list, search, show, follow, rename, copy and delete what is stored.
+
+Only `rename`, `fork` and `delete` change anything, and none of them needs the session to be idle
+but `delete`. Sessions are those of this folder unless `--all` says otherwise; an id or a name is
+found anywhere.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentParser, Namespace, _SubParsersAction
+from typing import TYPE_CHECKING, Any, get_args
+
+from mull.cli.transcripts import add_export, add_import
+from mull.neutral.errors import LocalError, SessionError
+from mull.store.session_values import SearchKind
+
+if TYPE_CHECKING:
+    from mull.store.session_values import Hit, SessionInfo, SessionStore
+
+__all__ = ["arguments", "run"]
+
+_NOTHING_FOUND = 1
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add the subcommands."""
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    listing = _action(actions, "list", _list, "list the sessions of this folder; * is running")
+    _add_all(listing, "list the sessions of all folders")
+    _add_json(listing)
+    show = _action(actions, "show", _show, "print what was said in a session")
+    _add_session(show)
+    show.add_argument("--thinking", action="store_true", help="print the thoughts too")
+    _add_json(show)
+    rename = _action(actions, "rename", _rename, "give a session a name")
+    _add_session(rename)
+    rename.add_argument("name", metavar="NAME", help="what it is to be called")
+    fork = _action(actions, "fork", _fork, "copy a session, to go on with in another way")
+    _add_session(fork)
+    fork.add_argument("--at", type=int, metavar="TURN", help="copy up to the end of this turn")
+    fork.add_argument("--name", metavar="NAME", help="what the copy is to be called")
+    delete = _action(actions, "delete", _delete, "delete sessions for good")
+    _add_session(delete, nargs="+")
+    delete.add_argument("--yes", action="store_true", help="do not ask")
+    search = _action(actions, "search", _search, "find words in what was said, thought and done")
+    search.add_argument(
+        "words",
+        nargs="+",
+        metavar="WORD",
+        help="all of them must be there; a phrase in quotes is one; * ends the beginning of a word",
+    )
+    search.add_argument(
+        "--in", dest="kind", choices=get_args(SearchKind), help="look only at these texts"
+    )
+    search.add_argument(
+        "--limit", type=int, default=50, metavar="N", help="find no more than this many (50)"
+    )
+    _add_all(search, "search the sessions of all folders")
+    _add_json(search)
+    tail = _action(actions, "tail", _tail, "follow the thoughts of a running session")
+    _add_session(tail, nargs="?")
+    tail.add_argument("--all-text", action="store_true", help="follow the answers too")
+    add_export(actions)
+    add_import(actions)
+    _action(actions, "path", _path, "print where sessions are stored")
+
+
+def run(options: Namespace) -> int:
+    """Run the chosen subcommand.
+
+    Raises:
+        LocalError: there is no such session, or the store cannot be read or written.
+    """
+    status: int = options.action(options)
+    return status
+
+
+def _action(
+    actions: _SubParsersAction[ArgumentParser], name: str, action: object, line: str
+) -> ArgumentParser:
+    parser = actions.add_parser(name, help=line, description=line)
+    parser.set_defaults(action=action)
+    return parser
+
+
+def _add_session(parser: ArgumentParser, **more: Any) -> None:
+    line = "an id, its beginning, or a name"
+    default = (
+        "; else the one that runs in this folder, or its last" if more.get("nargs") == "?" else ""
+    )
+    parser.add_argument("session", metavar="SESSION", help=line + default, **more)
+
+
+def _add_all(parser: ArgumentParser, line: str) -> None:
+    parser.add_argument("--all", action="store_true", help=line)
+
+
+def _add_json(parser: ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _store() -> SessionStore:
+    from mull.store.sessions import open_sessions
+
+    return open_sessions(lambda text: print(f"mull: {text}", file=sys.stderr))
+
+
+def _here() -> str:
+    from mull.store.sessions import this_folder
+
+    return this_folder()
+
+
+def _print_json(value: object) -> None:
+    import msgspec
+
+    print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def _list(options: Namespace) -> int:
+    from mull.cli.session_page import session_lines
+
+    store = _store()
+    folder = None if options.all else _here()
+    found = [(info, store.holder(info.id)) for info in store.list(folder)]
+    if options.json:
+        import msgspec
+
+        _print_json([{**msgspec.to_builtins(info), "runningIn": pid} for info, pid in found])
+    elif found:
+        print("\n".join(session_lines(found, folders=options.all)))
+    else:
+        rest = "" if options.all else " in this folder; `mull sessions list --all` looks everywhere"
+        print(f"No session is stored yet{rest}.")
+    return 0
+
+
+def _show(options: Namespace) -> int:
+    from mull.cli.session_page import page
+    from mull.store.session_journal import fold
+
+    store = _store()
+    info, records = store.load(store.find(options.session, _here()).id)
+    running = store.holder(info.id)
+    news, batches = store.news(info.id, len(records))
+    records += news
+    coming = fold(batches)
+    if options.json:
+        _print_json({"session": info, "records": records, "coming": coming, "runningIn": running})
+    else:
+        for line in page(info, records, coming, running=running, thinking=options.thinking):
+            print(line)
+    return 0
+
+
+def _rename(options: Namespace) -> int:
+    store = _store()
+    info = store.update(store.find(options.session, _here()).id, name=options.name)
+    print(f"Session {info.id} is called {info.name} now.")
+    return 0
+
+
+def _fork(options: Namespace) -> int:
+    from mull.cli.session_page import end_of_turn, turns_of
+
+    store = _store()
+    info, records = store.load(store.find(options.session, _here()).id)
+    end = None
+    if options.at is not None:
+        if not 1 <= options.at <= info.turns:
+            raise SessionError(f"session {info.id} has {turns_of(info)}, and no turn {options.at}")
+        end = end_of_turn(records, options.at)
+    copy = store.fork(info.id, at=end, name=options.name)
+    print(f"Session {copy.id} is a copy of {info.id} with {turns_of(copy)}.")
+    return 0
+
+
+def _delete(options: Namespace) -> int:
+    store = _store()
+    wanted = {info.id: info for name in options.session for info in [store.find(name, _here())]}
+    if not options.yes and not _agreed([*wanted.values()]):
+        print("Nothing is deleted.")
+        return 1
+    for session in wanted:
+        store.delete(session)
+        print(f"Deleted session {session}.")
+    return 0
+
+
+def _agreed(sessions: list[SessionInfo]) -> bool:
+    from mull.cli.session_page import session_lines
+
+    if not sys.stdin.isatty():
+        raise LocalError("sessions are deleted for good: add --yes where nobody can be asked")
+    print("\n".join(session_lines([(info, None) for info in sessions], folders=True)))
+    what = "this session" if len(sessions) == 1 else f"these {len(sessions)} sessions"
+    try:
+        answer = input(f"Delete {what} for good? [y/N] ")
+    except EOFError:
+        return False
+    return answer.strip().lower() in ("y", "yes")
+
+
+def _search(options: Namespace) -> int:
+    from mull.cli.session_page import hit_lines
+
+    if options.limit < 1:
+        raise LocalError("--limit must be at least 1")
+    folder = None if options.all else _here()
+    hits = _store().search(options.words, options.kind, folder, options.limit)
+    if options.json:
+        _print_json([_hit_json(hit) for hit in hits])
+    else:
+        bold = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        for hit in hits:
+            print("\n".join(hit_lines(hit, bold=bold)))
+        if not hits:
+            where = "" if options.all else " in this folder; --all searches everywhere"
+            print(f"mull: nothing is found{where}", file=sys.stderr)
+    return 0 if hits else _NOTHING_FOUND
+
+
+def _hit_json(hit: Hit) -> dict[str, object]:
+    info = hit.session
+    return {
+        "session": info.id,
+        "name": info.name,
+        "title": info.title,
+        "folder": info.folder,
+        "position": hit.position,
+        "turn": hit.turn,
+        "kind": hit.kind,
+        "parts": hit.parts,
+    }
+
+
+def _tail(options: Namespace) -> int:
+    from mull.cli.session_tail import follow
+
+    store, folder = _store(), _here()
+    if options.session is None:
+        infos = store.list(folder)
+        running = (info for info in infos if store.holder(info.id) is not None)
+        info = next(running, None) or store.last(folder)
+        if info is None:
+            raise SessionError("no session is stored for this folder: `mull sessions list --all`")
+    else:
+        info = store.find(options.session, folder)
+    if not follow(store, info.id, sys.stdout, answers=options.all_text):
+        sys.stdout.flush()
+        print(f"mull: session {info.id} is not running", file=sys.stderr)
+    return 0
+
+
+def _path(options: Namespace) -> int:
+    from mull.store.sessions import sessions_path
+
+    print(sessions_path())
+    return 0
