@@ -17,6 +17,9 @@ from mull.cli import main as command
 from mull.settings.environment import SHORT_NAMES, env_name
 from mull.settings.layers import LAYERS
 from mull.settings.registry import REGISTRY, Setting, format_value
+from mull.tui.command_host import Command
+from mull.tui.commands import COMMANDS
+from mull.tui.keys import KEYS
 from tools import cases
 
 __all__ = ["PAGES", "main", "stale", "write"]
@@ -109,9 +112,34 @@ def _children(parser: argparse.ArgumentParser) -> Mapping[str, argparse.Argument
     return {}
 
 
+def _terminal_page() -> str:
+    rows = [[f"`{one.shown}`", f"{one.line}{_footnotes(one)}"] for one in COMMANDS]
+    keys = [[key.shown, key.line] for key in KEYS if key.shown]
+    lines = [
+        "# Commands of the terminal",
+        "",
+        "What begins with a slash is a command; `/help` lists them, Tab completes them.",
+        "`@path` in a message attaches a file of the working folder.",
+        "",
+        *_table(["Command", "What it does"], rows),
+    ]
+    for one in COMMANDS:
+        if one.forms:
+            forms = [[f"`{form}`", text] for form, text in one.forms]
+            lines += ["", f"## /{one.name}", "", *_table(["Form", "What it does"], forms)]
+    return "\n".join([*lines, "", "## Keys", "", *_table(["Key", "What it does"], keys)])
+
+
+def _footnotes(one: Command) -> str:
+    told = [f"also `/{alias}`" for alias in one.aliases]
+    told += [] if one.while_busy else ["not while the model works"]
+    return f" ({'; '.join(told)})" if told else ""
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "docs/reference/settings.md": _settings_page,
     "docs/reference/cli.md": _commands_page,
+    "docs/reference/commands.md": _terminal_page,
     "docs/reference/cases.md": lambda: cases.page(ROOT),
 }
 

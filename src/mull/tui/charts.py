@@ -41,12 +41,15 @@ def bar(share: float, width: int, *, plain: bool = False) -> str:
 def shares(amounts: Sequence[float], cells: int) -> list[int]:
     """Cells for each amount: all together `cells`, at least one for what is more than nothing."""
     total = math.fsum(amounts)
-    some = sum(amount > 0 for amount in amounts)
-    if total <= 0 or cells < some:
+    if total <= 0 or cells < sum(amount > 0 for amount in amounts):
         return [0] * len(amounts)
-    exact = [amount / total * (cells - some) for amount in amounts]
-    given = [math.floor(part) + (amount > 0) for part, amount in zip(exact, amounts, strict=True)]
-    by_rest = sorted(range(len(exact)), key=lambda at: math.floor(exact[at]) - exact[at])
+    exact = [amount / total * cells for amount in amounts]
+    given = [
+        max(math.floor(part), int(amount > 0)) for part, amount in zip(exact, amounts, strict=True)
+    ]
+    while sum(given) > cells:  # what little ones were given is taken from the largest
+        given[max(range(len(given)), key=given.__getitem__)] -= 1
+    by_rest = sorted(range(len(given)), key=lambda at: given[at] - exact[at])
     for at in by_rest[: cells - sum(given)]:
         given[at] += 1
     return given

@@ -11,15 +11,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from mull.agent.run import QUICKLY_COUNTED
 from mull.history.log import Log
 from mull.neutral.errors import BudgetError
 from mull.neutral.usage import Usage
-from mull.policy.prepare import Prepared
+from mull.policy.prepare import Prepared, prepare
 from mull.policy.thinking import Planned, plan_thinking
 from mull.settings.registry import SettingValue, find, parse
 from mull.tui.command_page import Page
 from mull.tui.spend import Change, cache_loss, change_of
-from mull.tui.status_now import prepared_now
 
 if TYPE_CHECKING:
     from mull.agent.session import Session
@@ -118,8 +118,13 @@ def _plan_holds(session: Session, snapshot: Snapshot) -> bool:
 
 
 def _prepared(session: Session) -> Prepared | None:
-    """The next request; None where the numbers that the user gave do not allow one."""
+    """The next request; None where the numbers that the user gave do not allow one.
+
+    A short one is counted by its characters, as the runner does: a tokenizer takes long to load.
+    """
+    target = session.engine.learnt(session.target)
     try:
-        return prepared_now(session)
+        prepared = prepare(session.log, session.snapshot(), target, session.options)
+        return session.prepared() if prepared.tokens > QUICKLY_COUNTED else prepared
     except BudgetError:
         return None

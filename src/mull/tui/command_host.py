@@ -7,6 +7,7 @@ raises LocalError for what the user can mend.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from mull.neutral.blocks import Value
@@ -22,19 +23,22 @@ if TYPE_CHECKING:
     from mull.tui.front import Front, Item
     from mull.tui.thought import Mode
 
-__all__ = ["Command", "Host", "Offers", "Run", "page"]
+__all__ = ["Command", "Host", "Offers", "Run", "page", "path_of", "path_words"]
 
 
 class Host(Protocol):
     """A session, the terminal it is held at, and what commands may do with the two."""
 
-    session: Session
     front: Front
     last: Result | None
     sent: Prepared | None
     """The last request that went out from here."""
     attached: list[MediaBlock]
     """What goes with the next message."""
+
+    @property
+    def session(self) -> Session:
+        """The session that is open."""
 
     @property
     def busy(self) -> bool:
@@ -52,7 +56,7 @@ class Host(Protocol):
     def redraw(self) -> None:
         """Draw the whole conversation anew."""
 
-    def show_thoughts(self, view: Mode) -> None:
+    def show_thoughts(self, mode: Mode) -> None:
         """Show thoughts this way from now on, past ones too."""
 
     def cycle_view(self) -> Mode:
@@ -62,7 +66,7 @@ class Host(Protocol):
         """Draw in another theme from now on."""
 
     async def open(
-        self, reference: str | None, *, new: bool = False, fork_at: int | None = None
+        self, reference: str | None = None, *, new: bool = False, fork_at: int | None = None
     ) -> None:
         """Go on with another session, a new one, or a copy of one up to so many records."""
 
@@ -101,3 +105,14 @@ class Command(Value, frozen=True):
 def page(host: Host) -> Page:
     """An empty page as wide as the terminal."""
     return Page(host.front.theme, host.front.width)
+
+
+def path_of(host: Host, name: str) -> Path:
+    """The path that a person means: from the session's folder, or from the top."""
+    return Path(host.session.info.folder) / Path(name).expanduser()
+
+
+def path_words(host: Host, path: Path) -> str:
+    """The path as it is told: from the session's folder where it lies in it."""
+    folder = Path(host.session.info.folder)
+    return str(path.relative_to(folder) if path.is_relative_to(folder) else path)

@@ -7,9 +7,9 @@ catalog has thousands of them, and they are searched at every key.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mull.neutral.errors import MullError
 from mull.tui.front import Item
@@ -47,9 +47,7 @@ class ModelIndex:
         wanted = word.lower()
         if not wanted:
             return list(self.names[:most])
-        found = [
-            (_rank(name, wanted), at) for at, name in enumerate(self._lower) if wanted in name
-        ]
+        found = [(_rank(name, wanted), at) for at, name in enumerate(self._lower) if wanted in name]
         if len(found) < most and len(wanted) >= _SHORTEST_SPREAD:
             taken = {at for _, at in found}
             spread = re.compile("".join(f"[^{c}]*{c}" for c in map(re.escape, wanted))).match
@@ -110,7 +108,7 @@ class Known:
 
     def levels(self, model: str | None = None) -> list[Item]:
         """The levels that a model really has, by default the one in use."""
-        from mull.tui.status import level_cycle
+        from mull.tui.status import level_rows
 
         setup = self.session.engine.setup
         if model is None:
@@ -121,7 +119,7 @@ class Known:
             except MullError:
                 return []
             snapshot = setup.snapshot_for(target, model=model)
-        return [Item(row.level, row.text) for row in level_cycle(target, snapshot)]
+        return [Item(row.level, row.text) for row in level_rows(target, snapshot)]
 
     def profiles(self) -> list[Item]:
         """The saved profiles."""
@@ -143,7 +141,7 @@ class Known:
     def servers(self) -> list[str]:
         """The MCP servers of this session."""
         toolbox = self.session.toolbox
-        running: Any = toolbox.mcp if toolbox else None
+        running = toolbox.mcp if toolbox else None
         return [status.name for status in running.statuses] if running else []
 
     def files(self, typed: str) -> Iterator[Item]:
@@ -151,8 +149,3 @@ class Known:
         from mull.tui.complete_files import file_offers
 
         return file_offers(self.folder, typed)
-
-
-def words_of(items: Mapping[str, str]) -> Sequence[Item]:
-    """Fixed words with a remark each."""
-    return [Item(name, about) for name, about in items.items()]

@@ -71,26 +71,31 @@ class Page:
         right: Collection[int] = (),
         heads: Sequence[str] = (),
         indent: int = 2,
+        give: int | None = None,
     ) -> None:
-        """Rows in columns; `right` are the numbers of those that end in line."""
+        """Rows in columns; `right` are the numbers of those that end in line.
+
+        The column `give` is cut where there is too little room, by default the widest.
+        """
         safe = [[" ".join(neutralise(cell).split()) for cell in row] for row in rows]
         shown = [list(heads), *safe] if heads else safe
         if not shown:
             return
-        widths = self._widths(shown, indent)
+        widths = self._widths(shown, indent, give)
         for number, row in enumerate(shown):
             is_head = number == 0 and bool(heads)
             used = [self.theme.faint] * len(row) if is_head else styles
             self._row(row, widths, used, right, indent)
 
-    def _widths(self, rows: Sequence[Sequence[str]], indent: int) -> list[int]:
-        """What each column takes; all but the last are cut if they leave it nothing."""
+    def _widths(self, rows: Sequence[Sequence[str]], indent: int, give: int | None) -> list[int]:
+        """What each column takes; one is cut if they leave the last one nothing."""
         wanted = [max(map(cell_width, column)) for column in zip(*rows, strict=True)]
         room = self.width - indent - len(_GAP) * (len(wanted) - 1)
         over = sum(wanted) - wanted[-1] + min(wanted[-1], _LEAST_REST) - room
         if over > 0 and len(wanted) > 1:
-            widest = max(range(len(wanted) - 1), key=wanted.__getitem__)
-            wanted[widest] = max(wanted[widest] - over, 8)
+            if give is None:
+                give = max(range(len(wanted) - 1), key=wanted.__getitem__)
+            wanted[give] = max(wanted[give] - over, 8)
         return wanted
 
     def _row(

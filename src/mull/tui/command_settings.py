@@ -77,18 +77,18 @@ def _tell_value(host: Host, key: str) -> None:
 def _show_all(host: Host) -> None:
     snapshot, shown = host.session.snapshot(), page(host)
     theme = shown.theme
+    model = host.session.target.name
+    shown.text(f"{_MODEL} {model} ({snapshot.model_origin or 'session'})")
+    shown.blank()
+    wide = shown.width >= _WIDE
     rows = [
-        (_MODEL, snapshot.model or host.session.target.name, snapshot.model_origin or "session"),
-        *((key, format_value(value), snapshot.origin(key)) for key, value in snapshot.items()),
+        (key, format_value(value), snapshot.origin(key), *([REGISTRY[key].help] if wide else []))
+        for key, value in snapshot.items()
     ]
-    helps = ["model in use", *(REGISTRY[key].help for key, _ in snapshot.items())]
-    styles = [theme.text, theme.accent, theme.note, theme.faint]
-    if shown.width < _WIDE:
-        shown.table(rows, styles, heads=("setting", "value", "from"), indent=0)
-    else:
-        wide = [(*row, line) for row, line in zip(rows, helps, strict=True)]
-        shown.table(wide, styles, heads=("setting", "value", "from", ""), indent=0)
-        shown.blank()
+    heads = ("setting", "value", "from", *([""] if wide else []))
+    styles = (theme.text, theme.accent, theme.note, theme.note)
+    shown.table(rows, styles, heads=heads, indent=0, give=1)
+    shown.blank()
     shown.text("/set KEY says more of one, /set KEY VALUE changes it here.", theme.note)
     host.show(shown.lines)
 
@@ -118,7 +118,8 @@ def set_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
     setting = REGISTRY.get(key)
     if setting is None:
         return ()
-    return [Item(before + item.name, item.about) for item in _values(known, setting, words[-1])]
+    typed = words[-1].removeprefix(before)
+    return [Item(before + item.name, item.about) for item in _values(known, setting, typed)]
 
 
 def unset_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
@@ -129,7 +130,9 @@ def unset_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
 
 def _keys(known: Known) -> list[Item]:
     snapshot = known.snapshot
-    return [Item(key, f"{format_value(snapshot[key])} ({snapshot.origin(key)})") for key in REGISTRY]
+    return [
+        Item(key, f"{format_value(snapshot[key])} ({snapshot.origin(key)})") for key in REGISTRY
+    ]
 
 
 def _values(known: Known, setting: Setting, typed: str) -> list[Item]:

@@ -16,7 +16,7 @@ from mull.settings.words import quote
 from mull.tui.command_change import change_setting, plan_now, show_plan, unset_setting
 from mull.tui.command_host import Host, page
 from mull.tui.command_known import Known
-from mull.tui.command_words import choice, split_words
+from mull.tui.command_words import choice, spaced, split_words
 from mull.tui.front import Item
 from mull.tui.status import next_level
 
@@ -122,7 +122,7 @@ def _show_plan(host: Host) -> None:
     if wish.about == BUDGET and snapshot[EFFORT] is not None:
         shown.note("The budget goes before the effort: /thinking budget unset takes it away")
     if wish.about == ENABLED and (snapshot[EFFORT] is not None or snapshot[BUDGET] is not None):
-        shown.note("Thinking is off, whatever the effort: /thinking on")
+        shown.note(f"{ENABLED} is false and goes before effort and budget: /thinking on")
     host.show(shown.lines)
 
 
@@ -135,7 +135,7 @@ def _show_status(host: Host) -> None:
     levels = ", ".join(item.name for item in Known(host).levels()) or "none to choose from"
     rows = [
         ("asked for", f"{wish.words} ({wish.about}, {snapshot.origin(wish.about)})"),
-        ("sent as", outcome.sent_as or "nothing"),
+        ("sent as", spaced(outcome.sent_as)),
         ("levels", levels),
         ("shown", "yes" if snapshot["reasoning.includeInResponse"] else "no (includeInResponse)"),
         ("kept", _kept(host)),

@@ -1,14 +1,16 @@
-"""How what is typed behind a command's name is read."""
+"""How what is typed behind a command's name is read, and JSON written so that lines can end."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Sequence
 
+import msgspec
+
 from mull.neutral.errors import LocalError
 from mull.settings.words import closest, join_or, quote
 
-__all__ = ["choice", "single", "split_words", "take_option"]
+__all__ = ["choice", "single", "spaced", "split_words", "take_option"]
 
 
 def split_words(text: str) -> list[str]:
@@ -63,3 +65,8 @@ def choice(word: str, known: Collection[str], what: str) -> str:
     near = closest(word, known)
     hint = f"did you mean {near}?" if near else f"use {join_or(known)}"
     raise LocalError(f"no {what} is called {quote(word)}: {hint}")
+
+
+def spaced(json: str | None) -> str:
+    """JSON with a space behind each comma and colon; None is nothing."""
+    return "nothing" if json is None else msgspec.json.format(json, indent=0)

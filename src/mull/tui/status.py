@@ -1,6 +1,6 @@
 """The line below the input: model and level, how full the window is, what it cost, what goes on.
 
-Where there is little room the least important goes first: the profile, then what it cost. The
+Where there is little room the least important goes first: the profile, then the view. The
 levels that a key cycles through are those that the model in use really has.
 """
 
@@ -100,8 +100,8 @@ def _parts(status: Status, theme: Theme, width: int, tick: int) -> list[_Part]:
         _Part(1, status.meter, colour),
         _Part(2, status.approval or "", theme.warning if risky else theme.status),
         _Part(3, _working(working, theme, width, tick) if working else "", theme.accent),
-        _Part(4, view, theme.status),
-        _Part(5, _cost(status.cost), theme.status),
+        _Part(4, _cost(status.cost), theme.status),
+        _Part(5, view, theme.status),
         _Part(6, neutralise(status.profile or ""), theme.status),
     ]
 

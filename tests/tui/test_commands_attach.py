@@ -1,0 +1,103 @@
+"""Files that a message mentions go with it: as they are, from the working folder only."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mull.neutral.blocks import MediaBlock, TextBlock
+from mull.tui.command_attach import LARGEST_IMAGE, LARGEST_TEXT, expand_mentions
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
+
+
+def test_a_text_file_follows_the_message_in_a_fence(tmp_path):
+    (tmp_path / "a.py").write_text("print(1)\n")
+    said, notes = expand_mentions("What is in @a.py?", tmp_path)
+    assert said.blocks == (
+        TextBlock("What is in @a.py?"),
+        TextBlock("\n\na.py:\n```py\nprint(1)\n```"),
+    )
+    assert notes == ()
+
+
+@pytest.mark.parametrize("text", ["hello", "mail me@a.py", "@nowhere.py", "@", "@ a.py", "a @src"])
+def test_what_names_no_file_stays_as_it_is(tmp_path, text):
+    (tmp_path / "a.py").write_text("x")
+    (tmp_path / "src").mkdir()
+    assert expand_mentions(text, tmp_path) == (text, ())
+
+
+def test_names_in_quotation_marks_and_before_punctuation(tmp_path):
+    (tmp_path / "read me.md").write_text("one")
+    (tmp_path / "b.txt").write_text("two")
+    said, _ = expand_mentions('Compare @"read me.md" with (@b.txt), or @b.txt.', tmp_path)
+    assert [block.text.split("\n")[2] for block in said.blocks[1:]] == ["read me.md:", "b.txt:"]
+
+
+@pytest.mark.parametrize("inside", ["```\n````", "`" * 9, "~~~"])
+def test_nothing_in_a_file_can_end_its_fence(tmp_path, inside):
+    (tmp_path / "a.md").write_text(inside)
+    said, _ = expand_mentions("@a.md", tmp_path)
+    lines = said.blocks[1].text.split("\n")
+    fence = lines[-1]
+    assert lines[3].startswith(fence)
+    assert "\n".join(lines[4:-1]) == inside
+    assert fence not in inside
+
+
+def test_files_outside_the_folder_are_not_read(tmp_path):
+    secret = tmp_path / "secret.txt"
+    secret.write_text("key")
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "link.txt").symlink_to(secret)
+    for name in ("../secret.txt", str(secret), "link.txt", "~/x"):
+        assert expand_mentions(f"see @{name}", folder) == (f"see @{name}", ())
+
+
+def test_a_long_file_is_cut_and_said_to_be(tmp_path):
+    (tmp_path / "long.txt").write_text("x" * (LARGEST_TEXT + 1))
+    said, notes = expand_mentions("@long.txt", tmp_path)
+    assert notes == ("long.txt: cut after 65,536 of 65,537 bytes",)
+    assert said.blocks[1].text.endswith("x\n```\n[cut after 65,536 of 65,537 bytes]")
+
+
+def test_a_picture_goes_as_a_picture_where_the_model_takes_it(tmp_path):
+    (tmp_path / "a.png").write_bytes(PNG)
+    said, notes = expand_mentions("@a.png", tmp_path)
+    assert said.blocks[1] == MediaBlock(
+        media_type="image/png", data=base64.b64encode(PNG).decode(), name="a.png"
+    )
+    assert notes == ()
+    said, notes = expand_mentions("@a.png", tmp_path, pictures=False)
+    assert said == "@a.png"
+    assert notes[0].startswith("a.png is not attached: this model takes no pictures")
+
+
+def test_what_was_attached_before_comes_last(tmp_path):
+    picture = MediaBlock(media_type="image/png", data="aGk=", name="a.png")
+    (tmp_path / "b.txt").write_text("b")
+    said, _ = expand_mentions("see @b.txt", tmp_path, [picture])
+    assert [type(block) for block in said.blocks] == [TextBlock, TextBlock, MediaBlock]
+    said, _ = expand_mentions("see", tmp_path, [picture])
+    assert said.blocks == (TextBlock("see"), picture)
+
+
+def test_what_cannot_be_attached_is_told(tmp_path):
+    (tmp_path / "a.bin").write_bytes(b"\x7fELF" + bytes(20))
+    (tmp_path / "big.png").write_bytes(PNG + bytes(LARGEST_IMAGE))
+    said, notes = expand_mentions("@a.bin @big.png", tmp_path)
+    assert said == "@a.bin @big.png"
+    assert notes == (
+        "a.bin is not attached: it is an ELF program or library, 24 bytes",
+        "big.png is not attached: big.png is larger than 4 MB: make it smaller first",
+    )
+
+
+@given(st.text())
+def test_any_text_is_kept_as_it_was_typed(tmp_path, text):
+    assert expand_mentions(text, tmp_path / "empty").said == text

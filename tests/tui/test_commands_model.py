@@ -1,0 +1,231 @@
+"""/model and /thinking: what is said is what is sent."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from mull.neutral.errors import BudgetError, CatalogError, LocalError, SettingError
+from mull.settings.layers import Settings
+from mull.tui.command_thinking import cycle_level
+from tui.fronts import answer, at_terminal, drive
+
+
+@pytest.fixture
+def talk(tmp_path):
+    with at_terminal(tmp_path, elsewhere=True) as one:
+        yield one
+
+
+DOCUMENT_004 = {
+    "claude-sonnet-4-5/med": """\
+✓ Switched to Anthropic claude-sonnet-4-5
+  Thinking: medium (43,008 tokens)""",
+    "gemini-2.5-pro/high": """\
+✓ Switched to Google gemini-2.5-pro
+  Thinking: high (32,768 tokens)""",
+    "gemini-3-pro/none": """\
+✓ Switched to Google gemini-3-pro-preview
+  ⚠ This model does not support disabling thinking
+  Thinking: LOW level (minimum)
+  · 'gemini-3-pro' is taken as gemini-3-pro-preview""",
+    "o3/med": """\
+✓ Switched to OpenAI o3 (Responses API)
+  Thinking: medium effort (~50% of output budget)
+  Recommended output buffer: 25,000 tokens""",
+}
+
+
+@pytest.mark.parametrize("name", DOCUMENT_004)
+def test_document_004_the_lines_after_a_switch(tmp_path, monkeypatch, name):
+    for provider in ("ANTHROPIC", "GEMINI", "OPENAI"):
+        monkeypatch.setenv(f"{provider}_API_KEY", "k" * 24)
+    with at_terminal(tmp_path, elsewhere=True) as talk:
+        assert drive(talk, f"/model {name}") == DOCUMENT_004[name]
+
+
+def test_the_next_request_goes_to_the_model_that_was_named(tmp_path):
+    with at_terminal(tmp_path, answer("yes")) as talk:
+        drive(talk, "/model zai/glm-4.5/high")
+
+        async def ask():
+            try:
+                await talk.say("hello")
+            finally:
+                await talk.session.engine.close()
+
+        asyncio.run(ask())
+        body = talk.server.requests[0].json
+        assert body["model"] == "glm-4.5"
+        assert body["thinking"]["type"] == "enabled"
+    assert talk.session.store.info(talk.session.info.id).model == "zai/glm-4.5/high"
+
+
+def test_a_budget_behind_the_model_goes_before_its_level(talk):
+    text = drive(talk, "/model claude-sonnet-4-5/med --thinking-budget=50000")
+    assert "\n  Thinking: 50,000 tokens\n" in text
+    assert talk.session.prepared().request.thinking.budget == 50_000
+
+
+@pytest.mark.parametrize(
+    ("typed", "error", "words"),
+    [
+        ("/model claude-sonnet-4-5 --thinking-budget=99999999", BudgetError, "64,000"),
+        ("/model claude-sonnet-4-5 --thinking-budget=few", SettingError, "whole number"),
+        ("/model no-such-model-here", CatalogError, "no-such-model-here"),
+        ("/model one two", LocalError, "too much"),
+        ("/model --fast", LocalError, "no option"),
+        ("/model x --thinking-budget", LocalError, "needs a value"),
+    ],
+)
+def test_what_cannot_be_switched_to_changes_nothing(talk, typed, error, words):
+    before = talk.session.info, talk.session.target, dict(talk.session.snapshot().items())
+    with pytest.raises(error, match=words):
+        drive(talk, typed)
+    assert (talk.session.info, talk.session.target, dict(talk.session.snapshot().items())) == before
+    assert talk.text == ""
+
+
+def test_a_preset_and_a_missing_key_are_told_when_the_model_is_chosen(talk):
+    text = drive(talk, "/model moonshotai/kimi-k2-thinking")
+    assert "It needs its thinking back, in reasoning_content" in text
+    assert "MOONSHOT_API_KEY" in text
+
+
+def test_a_bare_model_offers_those_with_a_key_first(tmp_path, monkeypatch):
+    monkeypatch.setenv("DEEPSEEK_API_KEY", "sk-" + "a" * 24)
+    with at_terminal(tmp_path) as talk:
+        talk.front.picks = ["deepseek/deepseek-v4-pro"]
+        text = drive(talk, "/model")
+        title, items = talk.front.offered[0]
+    assert title == "Which model?"
+    names = [item.name for item in items]
+    with_key = [name for name in names if name.startswith("deepseek/")]
+    assert names[: len(with_key)] == with_key
+    assert "anthropic/claude-sonnet-4-5" in names
+    assert len(names) == len(set(names)) > 5000
+    assert items[0].about.endswith("tokens")
+    assert text.startswith("✓ Switched to DeepSeek deepseek-v4-pro")
+
+
+def test_picking_none_changes_nothing(talk):
+    talk.front.picks = [None]
+    assert drive(talk, "/model") == ""
+    assert talk.session.target.name == "zai/glm-4.7"
+
+
+def test_a_name_of_several_providers_is_asked_about_and_keeps_its_level(talk):
+    talk.front.picks = ["groq/qwen/qwen3-32b"]
+    text = drive(talk, "/model qwen/qwen3-32b/none")
+    _, items = talk.front.offered[0]
+    assert len(items) > 1
+    assert text.startswith("✓ Switched to Groq qwen/qwen3-32b")
+    assert talk.session.snapshot()["reasoning.effort"] == "none"
+
+
+# /thinking
+
+
+def test_thinking_tells_what_the_next_request_asks_for_and_why(talk):
+    text = drive(talk, "/model o3/med", "/thinking")
+    assert (
+        text
+        == """\
+Thinking: medium effort (~50% of output budget)
+  asked for  medium (reasoning.effort, session)
+  sent as    {"reasoning": {"effort": "medium", "summary":
+             "auto"}}
+  levels     low, medium, high
+  shown      yes
+  kept       Thoughts are stored whole; earlier ones are not
+             sent back (reasoning.includeInContext is false,
+             default)."""
+    )
+
+
+def test_effort_is_shown_set_and_taken_away(talk):
+    drive(talk, "/model openai/gpt-5.1")
+    assert drive(talk, "/thinking effort").startswith("reasoning.effort: unset (default)")
+    assert drive(talk, "/thinking effort HIGH") == "  Thinking: high effort (~80% of output budget)"
+    assert drive(talk, "/thinking effort").startswith("reasoning.effort: high (session)")
+    assert "using high" in drive(talk, "/thinking effort max")
+    drive(talk, "/thinking effort unset")
+    assert talk.session.snapshot()["reasoning.effort"] is None
+
+
+def test_a_bad_level_is_refused_with_what_is_allowed_and_changes_nothing(talk):
+    drive(talk, "/thinking effort low")
+    with pytest.raises(SettingError, match="none, minimal, low, medium, high, xhigh or max"):
+        drive(talk, "/thinking effort extreme")
+    assert talk.session.snapshot()["reasoning.effort"] == "low"
+
+
+def test_off_and_on(talk):
+    assert drive(talk, "/thinking off") == "  Thinking: off"
+    assert talk.session.prepared().request.thinking.state == "off"
+    drive(talk, "/thinking on")
+    assert talk.session.snapshot()["reasoning.enabled"] is True
+
+
+def test_what_goes_before_the_effort_is_told(talk):
+    drive(talk, "/model claude-sonnet-4-5/low")
+    assert "The budget goes before the effort" in drive(talk, "/thinking budget 5000")
+    assert "goes before effort and\n    budget: /thinking on" in drive(talk, "/thinking off")
+    text = drive(talk, "/thinking on", "/thinking effort")
+    assert "reasoning.maxTokens goes before it" in text
+    assert "22,016" in drive(talk, "/thinking budget unset")
+
+
+def test_a_budget_that_the_model_does_not_allow_is_refused_before_it_is_set(talk):
+    drive(talk, "/model claude-sonnet-4-5")
+    with pytest.raises(BudgetError, match="1,024"):
+        drive(talk, "/thinking budget 10")
+    assert talk.session.snapshot()["reasoning.maxTokens"] is None
+
+
+@pytest.mark.parametrize("word", ["true", "false"])
+def test_clear_means_what_the_variable_means(talk, word, monkeypatch):
+    """Document 003: one meaning for `/thinking clear` and CLEAR_THINKING."""
+    from mull.settings.environment import read_environment
+
+    text = drive(talk, f"/thinking clear {word}")
+    settings = Settings()
+    for key, value in read_environment({"CLEAR_THINKING": word}).values.items():
+        settings.set(key, value)
+    said = settings.snapshot()
+    for key in ("reasoning.stripFromContext", "reasoning.includeInContext"):
+        if said.origin(key) == "session":
+            assert talk.session.snapshot()[key] == said[key]
+    assert ("not sent back" in " ".join(text.split())) == (word == "true")
+    assert drive(talk, "/thinking clear") == text
+
+
+def test_clear_takes_only_true_or_false(talk):
+    with pytest.raises(SettingError, match="true leaves earlier thoughts out"):
+        drive(talk, "/thinking clear perhaps")
+    with pytest.raises(LocalError, match="did you mean effort"):
+        drive(talk, "/thinking efort high")
+    with pytest.raises(LocalError, match="too much"):
+        drive(talk, "/thinking on now")
+
+
+def test_the_key_goes_through_the_levels_that_the_model_has(talk):
+    drive(talk, "/model openai/o3")
+    seen = []
+    for _ in range(4):
+        cycle_level(talk)
+        seen.append(talk.session.snapshot()["reasoning.effort"])
+    assert seen == ["high", "low", "medium", "high"]
+    assert "Thinking: high effort" in talk.text
+    drive(talk, "/thinking budget 5000", "/thinking off")
+    cycle_level(talk)
+    snapshot = talk.session.snapshot()
+    assert snapshot["reasoning.maxTokens"] is None
+    assert snapshot["reasoning.enabled"] is True
+
+
+def test_a_model_without_levels_says_so(talk):
+    drive(talk, "/model openai/gpt-4o")
+    cycle_level(talk)
+    assert talk.text == "openai/gpt-4o has no levels to choose from"

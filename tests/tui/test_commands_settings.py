@@ -1,0 +1,176 @@
+"""/set, /unset and /profile: every value with its layer, and nothing half done."""
+
+from __future__ import annotations
+
+import pytest
+
+from mull.agent.setup import profiles
+from mull.neutral.errors import LocalError, ProfileError, SettingError
+from mull.settings.registry import REGISTRY, format_value
+from tui.fronts import FakeFront, at_terminal, drive
+
+
+@pytest.fixture
+def talk(tmp_path):
+    with at_terminal(tmp_path) as one:
+        yield one
+
+
+def test_set_alone_shows_every_value_with_its_layer(tmp_path, monkeypatch):
+    monkeypatch.setenv("MULL_REASONING_EFFORT", "low")
+    with at_terminal(tmp_path) as talk:
+        text = drive(talk, "/set context.limit 1000", "/set")
+    rows = {line.split()[0]: line.split()[1:] for line in text.split("\n") if line.strip()}
+    assert rows["model"] == ["zai/glm-4.7", "(session)"]
+    assert rows["reasoning.effort"] == ["low", "environment"]
+    assert rows["context.limit"] == ["1000", "session"]
+    assert rows["reasoning.includeInContext"] == ["true", "preset"]
+    assert rows["compression.threshold"] == ["0.85", "default"]
+    for key in REGISTRY:
+        assert key in rows
+
+
+def test_a_wide_terminal_has_room_for_the_help(tmp_path):
+    with at_terminal(tmp_path, front=FakeFront(140)) as talk:
+        text = drive(talk, "/set")
+    assert all(setting.help in text for setting in REGISTRY.values())
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["/set reasoning.effort HIGH", "/set REASONING.EFFORT=high", "/set reasoning.effort = high"],
+)
+def test_a_value_is_set_in_any_spelling(talk, typed):
+    assert drive(talk, typed) == "reasoning.effort = high (session)"
+    assert talk.session.info.settings == {"reasoning.effort": "high"}
+
+
+def test_set_with_a_key_says_all_of_it(talk):
+    assert (
+        drive(talk, "/set compression.strategy")
+        == """\
+compression.strategy
+  value    middle-out (default)
+  default  middle-out
+  allowed  middle-out, truncate or one-shot
+  meaning  what compression does: summarise the middle, cut
+           the oldest, or summarise all"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("/set reasoning.stripFromContext some", "use all, allButLast or none"),
+        ("/set reasoning.effrt high", "did you mean reasoning.effort?"),
+        ("/set context.limit -1", "a whole number from 1"),
+        ("/unset nothing.here", "no setting is called"),
+    ],
+)
+def test_err_001_a_bad_value_is_refused_and_the_old_one_stays(talk, typed, words):
+    drive(talk, "/set reasoning.stripFromContext all", "/set context.limit 5000")
+    with pytest.raises(SettingError, match=words):
+        drive(talk, typed)
+    snapshot = talk.session.snapshot()
+    assert snapshot["reasoning.stripFromContext"] == "all"
+    assert snapshot["context.limit"] == 5000
+
+
+def test_unset_lets_the_layer_below_decide(tmp_path, monkeypatch):
+    monkeypatch.setenv("MULL_REASONING_EFFORT", "low")
+    with at_terminal(tmp_path) as talk:
+        drive(talk, "/set reasoning.effort high")
+        assert drive(talk, "/unset reasoning.effort") == "reasoning.effort = low (environment)"
+        drive(talk, "/set reasoning.effort high")
+        text = drive(talk, "/set reasoning.effort default")
+        assert text == "reasoning.effort = low (environment)"
+        assert talk.session.info.settings == {}
+        with pytest.raises(LocalError, match="name one setting"):
+            drive(talk, "/unset")
+
+
+def test_the_model_is_set_as_the_model_is(talk):
+    assert drive(talk, "/set model zai/glm-4.5").startswith("✓ Switched to Z.AI glm-4.5")
+
+
+# /profile
+
+
+def test_a_profile_saved_here_brings_model_and_settings_back_at_once(talk):
+    drive(
+        talk, "/model zai/glm-4.5", "/set reasoning.stripFromContext all", "/profile save careful"
+    )
+    profile = profiles().load("careful")
+    assert profile.model_name == "zai/glm-4.5"
+    assert profile.settings == {"reasoning.stripFromContext": "all"}
+    changed = "/set reasoning.stripFromContext none", "/set context.limit 9"
+    drive(talk, "/model zai/glm-4.7/none", *changed)
+    text = drive(talk, "/profile load careful")
+    assert text.startswith("Loaded profile careful.\nSet here before, and given up:")
+    assert "✓ Switched to Z.AI glm-4.5" in text
+    snapshot = talk.session.snapshot()
+    assert talk.session.target.name == "zai/glm-4.5"
+    assert snapshot["reasoning.stripFromContext"] == "all"
+    assert snapshot.origin("reasoning.stripFromContext") == "profile"
+    assert snapshot["context.limit"] is None
+    assert snapshot["reasoning.effort"] is None
+    assert talk.session.info.settings == {}
+    assert talk.session.engine.setup.profile_name == "careful"
+
+
+def test_what_the_environment_overrules_is_told(tmp_path, monkeypatch):
+    with at_terminal(tmp_path) as talk:
+        drive(talk, "/set reasoning.effort high", "/profile save hard")
+    monkeypatch.setenv("MULL_REASONING_EFFORT", "low")
+    (tmp_path / "sessions.db").unlink()
+    with at_terminal(tmp_path) as talk:
+        text = drive(talk, "/profile load hard")
+    assert "reasoning.effort is overruled by the environment: low" in " ".join(text.split())
+
+
+def test_ec_005_a_profile_that_cannot_be_loaded_changes_nothing(talk):
+    profiles().save("ok", profiles_sample())
+    path = profiles().save("broken", profiles_sample())
+    path.write_text('{"version": 1, "settings": {"reasoning.effort": "extreme"}}')
+    drive(talk, "/set context.limit 77")
+    for name in ("broken", "missing"):
+        with pytest.raises(ProfileError, match=name):
+            drive(talk, f"/profile load {name}")
+    assert talk.session.snapshot()["context.limit"] == 77
+    assert talk.session.target.name == "zai/glm-4.7"
+
+
+def profiles_sample():
+    from mull.settings.profile import Profile
+
+    return Profile(settings={"reasoning.effort": "low"})
+
+
+def test_profiles_are_listed_shown_chosen_and_deleted(talk):
+    assert "No profile is saved yet" in drive(talk, "/profile")
+    drive(talk, "/set reasoning.effort high", "/profile save one", "/profile save two")
+    assert drive(talk, "/profile set-default two") == "two is the default now."
+    assert drive(talk, "/profile list") == "   one  zai/glm-4.7\n*  two  zai/glm-4.7"
+    shown = drive(talk, "/profile show one")
+    assert shown == "Profile one\n  model             zai/glm-4.7\n  reasoning.effort  high"
+    assert drive(talk, "/profile delete two") == (
+        "Deleted profile two. It was the default; now there is none."
+    )
+    assert drive(talk, "/profile set-default none") == "No profile is the default now."
+    with pytest.raises(ProfileError, match="--overwrite replaces it"):
+        drive(talk, "/profile save one")
+    assert "Saved profile one." in drive(talk, "/profile save one --overwrite")
+
+
+def test_a_wrong_action_or_no_name_is_told(talk):
+    with pytest.raises(LocalError, match="did you mean delete"):
+        drive(talk, "/profile delte x")
+    with pytest.raises(LocalError, match="name one profile: /profile load NAME"):
+        drive(talk, "/profile load")
+
+
+def test_what_is_shown_can_be_set_again(talk):
+    for key, setting in REGISTRY.items():
+        if setting.default is not None:
+            drive(talk, f"/set {key} {format_value(setting.default)}")
+            assert talk.session.snapshot()[key] == setting.default
