@@ -13,7 +13,6 @@ from typing import Any
 from conversations import target
 from healing import ASK, call, open_turn, plain_turn, signed, steered, thoughts
 from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolResultBlock
-from mull.neutral.errors import BudgetError, MullError
 from mull.neutral.messages import Message, assistant, user
 from mull.neutral.target import Target
 from mull.policy.heal import Refusal
@@ -51,8 +50,7 @@ UNKNOWN = target("none", reasoning=False, known=False)
 class Row:
     """A refusal, the request it answers, and what must be seen of the repaired body.
 
-    `lasts` says that a later conversation is not refused again; with `later`, what was learnt
-    makes the very same wish an error of the user's before anything is sent.
+    `lasts` says that a later conversation is not refused again.
     """
 
     target: Target
@@ -64,7 +62,6 @@ class Row:
     status: int = 400
     code: str | None = None
     lasts: bool = True
-    later: type[MullError] | None = None
 
     @property
     def refusal(self) -> Refusal:
@@ -132,7 +129,6 @@ HISTORY = [
         "messages.3.content.0: Invalid `signature` in `thinking` block. The block is bound to a"
         " different conversation. Remove the block.",
         left("a"),
-        **ONCE,
     ),
     row(ADAPTIVE, "messages.1.content.0: Invalid `signature` in `thinking` block", left("c")),
     row(ADAPTIVE, "messages.3.content.0: Invalid `data` in `redacted_thinking` block", left(*"ac")),
@@ -497,7 +493,6 @@ PLAN = [
             settings={"maxTokens": asked},
             parts={"max_tokens": 64_000},
             lasts=sent is not None,
-            later=None if sent is None else BudgetError,
         )
         for writer, dialect, asked, text, sent in (
             (

@@ -106,6 +106,7 @@ def test_a_thought_whose_time_is_up_is_kept_and_the_answer_asked_for_without_thi
     assert result.text == "42"
     assert STOPPED in [note.text for note in result.notes]
     assert [message.status for message in result.messages] == ["interrupted", None, "complete"]
+    assert [entry.own for _, entry in talk.log.entries()] == [False, False, True, False]
 
 
 def test_llama_cpp_is_asked_to_end_the_thought_itself():

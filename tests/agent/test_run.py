@@ -253,6 +253,7 @@ def test_s03_a_model_that_only_thinks_is_asked_once_more_and_everything_is_kept(
     assert [m.status for m in turn.messages] == ["no_answer", None, "complete"]
     assert turn.messages[1] == user(NUDGE)
     assert model.asked[1].request.messages[-1] == user(NUDGE)
+    assert [e.message.text for _, e in turn.log.entries() if e.own] == [NUDGE]
 
 
 def test_s03_a_second_silence_ends_the_turn():

@@ -12,9 +12,10 @@ from mull.agent.recording import TimedRecorder
 from mull.agent.session import Session
 from mull.agent.setup import load_setup
 from mull.history.log import Entry, Undone
+from mull.neutral.blocks import TextBlock
 from mull.neutral.errors import ConfigError, LocalError, SessionBusy, SettingError
 from mull.neutral.events import TextDelta, ThinkingDelta
-from mull.neutral.messages import user
+from mull.neutral.messages import assistant, user
 from mull.store.sessions import SqliteSessions
 from mull.testing.server import STALL, Reply, ScriptedServer
 
@@ -156,6 +157,20 @@ def test_undo_takes_the_last_turn_back_and_gives_the_words_back(store):
         assert session.undo() == user("q1")
         with pytest.raises(LocalError, match="nothing was said yet"):
             session.undo()
+
+
+def test_words_that_mull_wrote_belong_to_the_turn_of_the_user(store):
+    with talking(store, answer("one"), answer("two"), answer("other")) as session:
+        say(session, "q1")
+        say(session, "q2")
+        session._keep(Entry(user("go on"), own=True))
+        session._keep(Entry(assistant(TextBlock("done"))))
+        assert store.load(session.info.id)[0].turns == 2
+        on_a_loop(session, lambda: _drain(session.retry()))
+        assert [m.text for m in session.log.messages] == ["q1", "one", "q2", "other"]
+        session._keep(Entry(user("go on"), own=True))
+        assert session.undo() == user("q2")
+        assert [m.text for m in session.log.messages] == ["q1", "one"]
 
 
 def test_s01_a_stopped_turn_is_stored_as_interrupted_shown_and_not_sent(store):

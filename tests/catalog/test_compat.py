@@ -106,7 +106,7 @@ def test_rows_that_were_read_are_taken_as_they_are():
             "requiresReasoning, missingReasoning, thinkingWriter, budgetField, templateKey, "
             "keepThinking, tags, startsInReasoning, tagsAnywhere, cumulative, maxTokensField, "
             "systemRole, streamUsage, thinkingNeedsStream, emptyContent, toolsNeedResponses, path, "
-            "toolIdLength, auth, extraBody.",
+            "toolIdLength, bindsThinking, auth, endThinking, extraBody.",
         ),
         (
             {"requiresReasoning": "some"},

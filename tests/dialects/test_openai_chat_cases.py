@@ -64,9 +64,17 @@ def test_a01_a_tag_split_across_chunks():
     assert message.blocks == (ThinkingBlock("secret", "think_tags"), TextBlock("ANSWER"))
 
 
+@pytest.mark.parametrize("name", ["thinking", "reasoning"])
+def test_a01_other_tags_that_models_use_are_read_and_remembered(name):
+    message = every_split(f"\n<{name}>secret </think> too</{name}>ANSWER")
+    thought = ThinkingBlock("\nsecret </think> too", f"think_tags:<{name}>")
+    assert message.blocks == (thought, TextBlock("ANSWER"))
+
+
 def test_a03_ordinary_angle_brackets_are_text():
     text = "if a < b use <thead> and <think-tank> <thi"
     assert every_split(text).blocks == (TextBlock(text),)
+    assert every_split("<thinking-cap> <reason").text == "<thinking-cap> <reason"
 
 
 def test_a04_the_opening_tag_is_in_the_prompt():
@@ -79,8 +87,12 @@ def test_a04_the_opening_tag_is_in_the_prompt():
 
 
 def test_a05_an_answer_may_talk_about_tags():
-    text = "Use `<think>` to start and `</think>` to end it."
-    assert every_split(text).blocks == (TextBlock(text),)
+    for name in ("think", "thinking", "reasoning"):
+        for text in (
+            f"Use `<{name}>` to start and `</{name}>` to end it.",
+            f"<answer>4</answer>\n<{name}>It is even.</{name}>",
+        ):
+            assert every_split(text).blocks == (TextBlock(text),)
     body = deltas({"reasoning_content": "hm"}, {"content": "<think>is a tag</think>"})
     assert decode(body).text == "<think>is a tag</think>"
 

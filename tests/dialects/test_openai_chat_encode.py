@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from mull.neutral.blocks import (
     MediaBlock,
     OpaqueBlock,
     TextBlock,
+    ThinkingBlock,
     ToolCallBlock,
     ToolResultBlock,
 )
@@ -234,10 +236,34 @@ def test_what_was_decoded_goes_back_with_every_carrier(message, data):
         assert msgspec.json.decode(wire["function"]["arguments"]) == call.input
         assert wire.get("extra_content") == (call.extra or {}).get("extra_content")
     for block in message.thinking:
-        assert back.get("reasoning_details") == block.details
+        assert back.get("reasoning_details", []) == [
+            entry for entry in block.details or () if not lost_signature(entry)
+        ]
         assert back.get("reasoning_opaque") == block.signature
         if block.details is None and block.source_field != "reasoning_text":
             assert back.get(block.source_field, "") == block.thought
+
+
+def lost_signature(entry):
+    kind = entry["type"], entry["format"]
+    return kind == ("reasoning.text", "anthropic-claude-v1") and not entry.get("signature")
+
+
+@pytest.mark.parametrize("out", ["same", "reasoning_details"])
+def test_a_thought_of_claude_that_lost_its_signature_is_not_sent(out):
+    claude = {"type": "reasoning.text", "format": "anthropic-claude-v1", "index": 0}
+    lost, whole = {**claude, "text": "a"}, {**claude, "text": "b", "signature": "S", "index": 1}
+    block = ThinkingBlock("ab", "reasoning_details", details=[lost, whole])
+    to = target(compat={"reasoning_out": out})
+    body, made = encode(user("q"), assistant(block, TextBlock("so")), user("r"), to=to)
+    sent = {"role": "assistant", "content": "so", "reasoning_details": [whole]}
+    assert body["messages"][1] == sent
+    assert [note.text for note in made.notes] == [
+        "1 thoughts not sent: their signature is lost, Claude takes no other"
+    ]
+    block = ThinkingBlock("a", "reasoning_details", details=[lost])
+    body, _ = encode(user("q"), assistant(block, TextBlock("so")), user("r"), to=to)
+    assert body["messages"][1] == {"role": "assistant", "content": "so"}
 
 
 def test_an_empty_answer_is_not_sent():

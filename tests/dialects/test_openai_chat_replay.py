@@ -169,6 +169,10 @@ def test_a_content_list_goes_back_in_wire_order():
 def test_tags_go_back_inside_the_text():
     block = ThinkingBlock("\nhm\n", "think_tags")
     assert written(block, TextBlock("\n\na"))["content"] == "<think>\nhm\n</think>\n\na"
+    other = ThinkingBlock("hm", "think_tags:<thinking>")
+    assert written(other, TextBlock("a"))["content"] == "<thinking>hm</thinking>a"
+    gone = ThinkingBlock("hm", "think_tags:<thoughts>")
+    assert written(gone, TextBlock("a"))["content"] == "<think>hm</think>a"
     row = target(compat={"starts_in_reasoning": True, "tags": (("<t>", "</t>"),)})
     assert written(block, TextBlock("a"), to=row)["content"] == "\nhm\n</t>a"
     row = target(compat={"reasoning_out": "reasoning_content"})

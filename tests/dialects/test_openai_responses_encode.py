@@ -254,14 +254,17 @@ def test_foreign_answers_are_plain_messages():
     ]
 
 
-def test_foreign_call_ids_that_are_too_long_are_shortened_in_pairs():
-    long = "x" * 90
-    call = assistant(ToolCallBlock(long, "look"), origin=ELSEWHERE)
-    result = Message(role="tool", blocks=(ToolResultBlock(long, "seen"),))
-    first, second = items(call, result)
-    assert len(first["call_id"]) == 64
-    assert first["call_id"] == second["call_id"]
-    assert items(said(ToolCallBlock(long, "look")))[0]["call_id"] == long
+@pytest.mark.parametrize("origin", [None, ELSEWHERE])
+def test_call_ids_that_are_too_long_are_shortened_in_pairs(origin):
+    long, other = "x" * 90, "x" * 65
+    call = assistant(ToolCallBlock(long, "look"), ToolCallBlock(other, "look"), origin=origin)
+    results = ToolResultBlock(long, "seen"), ToolResultBlock(other, "seen")
+    ids = [item["call_id"] for item in items(call, Message(role="tool", blocks=results))]
+    assert ids[:2] == ids[2:]
+    assert ids[0] != ids[1]
+    assert [len(one) for one in ids] == [64] * 4
+    short = "x" * 64
+    assert items(said(ToolCallBlock(short, "look")))[0]["call_id"] == short
 
 
 def test_hosted_items_travel_with_their_reasoning():

@@ -57,6 +57,27 @@ def test_an_undone_turn_is_stored_and_neither_sent_nor_shown():
     assert len(log) == 6
 
 
+def test_a_turn_begins_where_the_user_speaks_and_not_where_mull_does():
+    log = Log(talk(1))
+    log.add(Entry(user("go on"), own=True))
+    log.append(Message(role="user", blocks=(ToolResultBlock("c", "r"),)))
+    log.append(user("and?"))
+    assert [entry.starts_turn for _, entry in log.entries()] == [True, False, False, False, True]
+    assert [log.starts_turn(at) for at in range(5)] == [True, False, False, False, True]
+    assert texts(log)[2] == "u:go on"  # to an endpoint it is the user who speaks
+    log.add(Summary(1, 4, "so far", "user"))
+    assert texts(log) == ["u:q0\n\nso far", "u:and?"]
+    assert [log.starts_turn(at) for at in range(2)] == [True, True]
+
+
+def test_what_an_entry_may_say_beside_its_message_is_left_out_where_it_says_nothing():
+    plain = msgspec.json.encode(Entry(user("q"), 1.0))
+    assert msgspec.json.decode(plain).keys() == {"type", "message", "at"}
+    assert msgspec.json.decode(plain, type=Record) == Entry(user("q"), 1.0)
+    full = Entry(user("q"), 1.0, prefix="00ff", own=True)
+    assert msgspec.json.decode(msgspec.json.encode(full), type=Record) == full
+
+
 def test_a_summary_in_the_users_role_joins_the_message_before_it():
     call = assistant(ToolCallBlock("c1", "look"))
     result = Message(role="tool", blocks=(ToolResultBlock("c1", "seen"),))

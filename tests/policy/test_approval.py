@@ -177,10 +177,35 @@ def test_a_command_that_was_allowed_as_it_is_is_allowed_as_it_is():
         'r"m" x',
         "r\\m x",
         "ls\nrm x",
+        'A="1 2" rm x',
+        "env A=1 rm x",
+        "sudo -u me /bin/rm x",
+        "timeout 5 nice -n 1 rm x",
+        "sh -c 'rm x'",
+        '/bin/bash -c "cd /; rm x"',
+        "eval rm x",
+        "if true; then rm x; fi",
+        "while true; do rm x; done",
+        "! rm x",
+        "time rm x",
+        "ls | xargs rm",
+        "find . -exec rm {} +",
+        "command exec rm x",
     ],
 )
 def test_a_denied_command_is_found_wherever_it_begins(command):
     assert verdict(a_command(command), "yes", deny=["run(rm *)"]) == "refuse"
+
+
+@pytest.mark.parametrize("command", ["echo rm x", "git rm x", "farm x", "A=rm ls", "./x rm"])
+def test_a_word_that_only_looks_like_a_denied_command_is_none(command):
+    assert verdict(a_command(command), "yes", deny=["run(rm *)"]) == "run"
+
+
+def test_a_very_long_command_is_decided_in_no_time():
+    words = "sudo " * 200_000
+    assert verdict(a_command(words), "yes", deny=["run(rm *)"]) == "run"
+    assert verdict(a_command("a=" * 200_000), "yes", deny=["run(rm *)"]) == "run"
 
 
 def test_other_tools_are_compared_by_their_arguments_as_json():

@@ -16,7 +16,7 @@ from compressing import (
     turn,
 )
 from conversations import target as made_up
-from mull.history.log import Condensed, Log, Undone
+from mull.history.log import Condensed, Entry, Log, Undone
 from mull.neutral.blocks import MediaBlock, TextBlock, ThinkingBlock, ToolCallBlock
 from mull.neutral.messages import Message, assistant, user
 from mull.policy.compress import (
@@ -124,6 +124,17 @@ class TestMiddleOut:
         found = compressed(log)
         assert found.quotes == (f"[The user's latest message]\n{question}",)
         assert log.active[0].text.endswith(f"SHORT\n\n{found.quotes[0]}")
+        assert log.active[1].tool_calls
+
+    def test_words_that_mull_wrote_are_neither_quoted_nor_a_place_to_cut(self):
+        chain = turn(CLAUDE, "x", rounds=12, closed=False)
+        log = Log([*turn(CLAUDE, "0"), *turn(CLAUDE, "1"), *chain[:-6]])
+        log.add(Entry(user("go on, please"), own=True))
+        for message in chain[-6:]:
+            log.append(message)
+        found = compressed(log)
+        assert found.quotes == (f"[The user's latest message]\n{chain[0].text}",)
+        assert "go on" not in log.active[0].text
         assert log.active[1].tool_calls
 
     def test_a_question_with_a_picture_is_not_covered(self):

@@ -17,7 +17,7 @@ from healing import (
 from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolResultBlock
 from mull.neutral.messages import Message, assistant, user
 from mull.policy.heal import Refusal, heal, leave_out_refused
-from mull.policy.lessons import Lessons
+from mull.policy.lessons import Lessons, apply_lessons
 from mull.testing.rules import refusal as rule
 
 BUDGET = [{"type": "toggle"}, {"type": "budget_tokens", "min": 1024, "max": 32000}]
@@ -84,6 +84,15 @@ def test_an_unverified_thought_of_the_open_chain_stops_the_budget_from_thinking(
     assert "off for this request" in repaired.change
 
 
+def test_a_chain_that_lost_a_later_thought_is_not_thought_on_in():
+    """The endpoint knows its own calls: a thought that is missing is a thought that was taken."""
+    first, second = open_turn(CLAUDE, "c"), open_turn(CLAUDE, "d")[1:]
+    repaired = mended(prepared(CLAUDE, [*first, *second]), f"messages.3.content.0: {INVALID}")
+    wire = body(repaired)
+    assert thoughts(wire) == []
+    assert "thinking" not in wire
+
+
 def test_an_adaptive_model_thinks_on_without_its_unverified_thought():
     repaired = mended(prepared(ADAPTIVE), f"messages.5.content.0: {INVALID}")
     wire = body(repaired)
@@ -122,12 +131,31 @@ def test_details_of_a_gateway_lose_what_does_not_verify():
     assert again.request.messages == repaired.request.messages
 
 
-def test_a_bound_thought_takes_the_later_ones_with_it_and_teaches_nothing():
-    repaired = mended(prepared(ADAPTIVE), BOUND)
+def test_a_bound_thought_takes_the_later_ones_with_it_and_teaches_that_the_model_binds():
+    refused = prepared(ADAPTIVE)
+    repaired = mended(refused, BOUND)
     assert thoughts(body(repaired)) == ["Ta"]
-    assert repaired.learn is None
+    assert repaired.target.compat.binds_thinking
+    lessons = Lessons().learn(ADAPTIVE, repaired.learn)
+    again = leave_out_refused(prepared(apply_lessons(ADAPTIVE, lessons)), lessons)
+    assert thoughts(body(again)) == ["Ta"]
+    assert again.prefix is not None
+    assert refused.prefix is None
     everything = mended(prepared(ADAPTIVE), BOUND.partition(": ")[2])
     assert thoughts(body(everything)) == []
+
+
+@pytest.mark.parametrize(("path", "left"), [("messages.3.content.0: ", ["Ta"]), ("", [])])
+def test_an_unverified_thought_takes_all_that_are_bound_to_it_along(path, left):
+    binding = target(
+        "anthropic-adaptive",
+        dialect="anthropic",
+        options=[{"type": "effort", "values": ("low", "high")}],
+        compat={**SEPARATE, "binds_thinking": True},
+    )
+    repaired = mended(prepared(binding), path + INVALID)
+    assert thoughts(body(repaired)) == left
+    assert "of the conversation left out" in repaired.change
 
 
 @pytest.mark.parametrize("path", ["messages.5.content.8: ", ""])

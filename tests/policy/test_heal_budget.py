@@ -19,6 +19,7 @@ from healing import (
 )
 from mull.dialects.registry import encode_request
 from mull.policy.heal import Refusal, heal
+from mull.policy.lessons import Lessons, apply_lessons, lessons_from_json, lessons_to_json
 
 TOGGLE = {"type": "toggle"}
 EFFORT = {"type": "effort", "values": ("low", "medium", "high")}
@@ -94,6 +95,39 @@ def test_a_budget_out_of_range_goes_to_the_end_that_is_named(writer, dialect, as
     if sent is not None:
         learnt = repaired.learn.facts["reasoning_options"][-1]
         assert sent in (learnt.get("min"), learnt.get("max"))
+
+
+@pytest.mark.parametrize(
+    ("known", "options"),
+    [(False, []), (True, [{"type": "budget_tokens", "min": 1, "max": 90_000}])],
+)
+def test_a_range_that_a_refusal_taught_clamps_later_budgets_and_says_so(known, options):
+    unlisted = target("enable-thinking", known=known, options=options, output=None)
+    refused = prepared(unlisted, ASK, settings={"maxTokens": 60_000})
+    text = "The thinking_budget parameter must be a positive integer and not greater than 38912"
+    lessons = Lessons().learn(unlisted, mended(refused, text).learn)
+    stored = lessons_from_json(lessons_to_json(lessons))
+    taught = apply_lessons(apply_lessons(unlisted, stored), stored)
+    later = prepared(taught, ASK, settings={"maxTokens": 60_000})
+    assert later.request.thinking.budget == 38_912
+    assert later.thinking == "38,912 tokens"
+    (note,) = (note for note in later.notes if note.warning)
+    assert note.text == "budget 60,000 → 38,912, as thinker takes it by what it refused"
+    within = prepared(taught, ASK, settings={"maxTokens": 30_000})
+    assert within.request.thinking.budget == 30_000
+    assert not any(note.warning for note in within.notes)
+
+
+def test_a_budget_that_was_clamped_is_lowered_further_where_the_answer_needs_room():
+    small = target(
+        "anthropic-budget",
+        dialect="anthropic",
+        options=[{"type": "budget_tokens", "min": 1024, "max": 32_000, "learnt": True}],
+        output=20_000,
+    )
+    later = prepared(small, ASK, settings={"maxTokens": 60_000})
+    assert later.request.thinking.budget == 20_000 - 1_024
+    assert later.thinking == "18,976 tokens"
 
 
 def test_a_server_without_budgets_gets_none():

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from conversations import ELSEWHERE, plain_turn, snapshot, target, thought, thoughts, tool_turn
-from mull.history.log import Log
+from mull.history.log import Entry, Log
 from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
 from mull.neutral.messages import Origin, assistant, user
 from mull.policy.prepare import prepare
@@ -159,6 +159,61 @@ def test_a_chain_that_began_without_a_usable_thought_goes_on_without_thinking():
     own = prepare(Log(chain), snapshot(effort="high"), CLAUDE)
     assert own.request.thinking.state == "on"
     assert thoughts(own.request.messages) == ["T1.0", "T1.1"]
+
+
+def without_thoughts(message):
+    blocks = tuple(b for b in message.blocks if not isinstance(b, ThinkingBlock))
+    return msgspec.structs.replace(message, blocks=blocks)
+
+
+def test_a_later_round_without_a_thought_does_not_end_the_thinking_of_its_chain():
+    chain = signed(open_chain(rounds=3, origin=CLAUDE.origin))
+    chain[3] = without_thoughts(chain[3])
+    prepared = prepare(Log(chain), snapshot(effort="high"), CLAUDE)
+    assert prepared.request.thinking.state == "on"
+    assert thoughts(prepared.request.messages) == ["T1.0", "T1.2"]
+    chain[1], chain[3] = without_thoughts(chain[1]), chain[5]  # now the first has none
+    assert prepare(Log(chain), snapshot(effort="high"), CLAUDE).request.thinking.state == "absent"
+
+
+@pytest.mark.parametrize("stranger", [1, 3, 5])
+def test_a_chain_that_another_model_had_a_part_in_goes_on_without_thinking(stranger):
+    chain = signed(open_chain(rounds=3, origin=CLAUDE.origin))
+    chain[stranger] = msgspec.structs.replace(chain[stranger], origin=ELSEWHERE)
+    prepared = prepare(Log(chain), snapshot(effort="high"), CLAUDE)
+    assert prepared.request.thinking.state == "absent"
+    closed = [*chain, assistant(TextBlock("done"), origin=CLAUDE.origin), user("and?")]
+    assert prepare(Log(closed), snapshot(effort="high"), CLAUDE).request.thinking.state == "on"
+
+
+def nudged(chain, more):
+    """A chain in which mull had to ask the model to go on."""
+    log = Log(chain)
+    log.add(Entry(user("go on"), own=True))
+    for message in more:
+        log.append(message)
+    return log
+
+
+def test_words_that_mull_wrote_do_not_end_the_turn_whose_thoughts_are_kept():
+    chain = open_chain(rounds=2)
+    log = nudged(chain, open_chain("2", 1)[1:])
+    settings = snapshot(includeInContext=True, stripFromContext="allButLast")
+    prepared = prepare(log, settings, target())
+    assert thoughts(prepared.request.messages) == ["T1.0", "T1.1", "T2.0"]
+    assert [m.text for m in prepared.request.messages if m.role == "user"][-1] == "go on"
+    spoken = prepare(Log([*chain, user("go on"), *open_chain("2", 1)[1:]]), settings, target())
+    assert thoughts(spoken.request.messages) == ["T2.0"]
+
+
+def test_to_an_endpoint_a_chain_begins_after_whatever_was_said_in_the_users_name():
+    chain = signed(open_chain(origin=CLAUDE.origin))
+    more = signed(open_chain("2", 1, CLAUDE.origin))[1:]
+    on = prepare(nudged(chain, more), snapshot(effort="high"), CLAUDE)
+    assert on.request.thinking.state == "on"
+    more[0] = without_thoughts(more[0])
+    off = prepare(nudged(chain, more), snapshot(effort="high"), CLAUDE)
+    assert off.request.thinking.state == "absent"
 
 
 def test_a_thought_that_stands_first_is_enough_even_if_it_is_the_users_wish_to_strip():

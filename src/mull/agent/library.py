@@ -306,6 +306,7 @@ class Conversation:
             recorder=self._recorder,
             adjust=self._engine.without_refused,
             learnt=self._engine.learnt,
+            debug=self._engine.setup.environment.debug,
         )
 
 

@@ -18,6 +18,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from mull.agent.calls import Approve, Calls, allow_all
+from mull.agent.debug import Spotter
 from mull.agent.hurry import ENDED_BY_SERVER, STOPPED, Hurried, Hurry, ask_now
 from mull.agent.pump import Pump
 from mull.agent.tools.tool import RunnableTool
@@ -99,6 +100,7 @@ class Turn:
     prepared: Prepared | None = None
     progress: Progress = _BEGINNING
     hurried: bool = False
+    debug: bool = False
 
     def add(self, record: Record) -> None:
         """Put a record into the log, and onto the disk."""
@@ -109,8 +111,16 @@ class Turn:
             self.messages.append(record.message)
 
     def note(self, *notes: Note) -> None:
-        """Say something once."""
-        self.notes += [note for note in notes if note not in self.notes]
+        """Say something once: a note takes the place of an earlier one of its kind. What was a
+        warning stays one."""
+        for note in notes:
+            for at, earlier in enumerate(self.notes):
+                if note.replaces(earlier):
+                    warning = note.warning or earlier.warning
+                    self.notes[at] = replace(note, warning=warning)
+                    break
+            else:
+                self.notes.append(note)
 
     def signal(self, signal: Signal) -> StateChanged:
         """Go where the signal leads, and say so."""
@@ -155,11 +165,16 @@ async def _send(turn: Turn) -> AsyncGenerator[Event, None]:
         return
     turn.note(*prepared.notes)
     answer, hurry = _Answer(turn, prepared), situation.hurry() if situation.hurry else None
+    spotter = Spotter(prepared) if turn.debug else None
+    if spotter is not None:
+        yield spotter.asked()
     try:
         async with aclosing(_stream(situation, prepared, hurry)) as events:
             async for event in events:
                 for change in _changes(turn, event):
                     yield change
+                if spotter is not None and (found := spotter.seen(event)):
+                    yield found
                 if answer.take(event):
                     yield event
     except Hurried:
@@ -170,12 +185,14 @@ async def _send(turn: Turn) -> AsyncGenerator[Event, None]:
         message = answer.keep()
     if hurry is not None and hurry.ended_by_server:
         turn.note(Note("reasoning.maxSeconds", ENDED_BY_SERVER))
+    if spotter is not None:
+        yield spotter.ended()
     for event in answer.held:
         yield event
     said = meaning(message, turn.progress, turn.limits, tools=bool(situation.tools))
     yield turn.signal(said)
     if said == "silent":
-        turn.add(Entry(user(NUDGE), time.time()))
+        turn.add(Entry(user(NUDGE), time.time(), own=True))
         yield Nudged(turn.progress.nudges, turn.limits.nudges)
 
 
@@ -198,6 +215,7 @@ class _Answer:
     def __init__(self, turn: Turn, prepared: Prepared) -> None:
         self._turn = turn
         self._target = prepared.target
+        self._prefix = prepared.prefix
         self._folding = Assembler(prepared.target.origin)
         self._watch = Stopwatch(time.monotonic)
         self._kept: Message | None = None
@@ -225,13 +243,14 @@ class _Answer:
             origin = self._turn.learnt(self._target).origin
             message = self._kept = replace(self._folding.message(), origin=origin)
             if message.blocks or message.status != "interrupted":
-                watch = self._watch
-                self._turn.add(Entry(message, time.time(), watch.seconds, watch.thought_seconds))
+                took = self._watch.seconds, self._watch.thought_seconds
+                prefix = self._prefix if message.thinking else None
+                self._turn.add(Entry(message, time.time(), *took, prefix))
         return self._kept
 
 
 def _ask_without_thinking(turn: Turn, unfinished: Message) -> Event:
-    turn.add(Entry(user(ask_now(unfinished)), time.time()))
+    turn.add(Entry(user(ask_now(unfinished)), time.time(), own=True))
     turn.note(Note("reasoning.maxSeconds", STOPPED))
     turn.hurried = True
     return turn.signal("hurried")

@@ -19,8 +19,7 @@ from mull.neutral.events import Event
 from mull.neutral.messages import Message
 from mull.neutral.target import Target
 from mull.policy.prepare import Prepared, prepare
-from mull.policy.reasoning import starts_turn
-from mull.settings.layers import Snapshot
+from mull.settings.layers import Settings, Snapshot
 from mull.settings.registry import SettingValue, find
 from mull.tokenizers import counter_for
 
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from mull.policy.compress_plan import Strategy
     from mull.store.session_values import SessionInfo, SessionStore
 
-__all__ = ["Session"]
+__all__ = ["Session", "restore_settings"]
 
 Said: TypeAlias = str | Message
 
@@ -63,15 +62,15 @@ class Session(Conversation):
             self._hold.release()
             raise
         self.log = Log(records=records)
-        self._recorder = TimedRecorder(Recorder(store, info.id, len(records)), warn)
+        self._recorder: TimedRecorder = TimedRecorder(Recorder(store, info.id, len(records)), warn)
         self.toolbox = toolbox
         if toolbox is not None:
             self._approve = toolbox.gate.admit
-        self._restore_settings()
+        restore_settings(engine.setup.settings, self.info, warn)
 
     def submit(self, said: Said) -> AsyncStream:
         """Say something; the events of the answer come as they happen."""
-        return AsyncStream(self._turn(said))
+        return AsyncStream(self._turn(_sayable(said) if isinstance(said, str) else said))
 
     def retry(self) -> AsyncStream:
         """Take the last answer back and ask for another.
@@ -183,6 +182,7 @@ class Session(Conversation):
         """Let other processes open the session; one in which nothing was said is not kept."""
         if not self._hold.is_held:
             return
+        self._recorder.close()
         self._hold.release()
         if not self.log and self.info.name is None:
             self.store.delete(self.info.id)
@@ -194,7 +194,7 @@ class Session(Conversation):
 
     def _last_turn(self) -> int:
         """Where the last turn begins that was not taken back."""
-        starts = [at for at, entry in self.log.entries() if starts_turn(entry.message)]
+        starts = [at for at, entry in self.log.entries() if entry.starts_turn]
         if not starts:
             raise LocalError("nothing was said yet")
         return starts[-1]
@@ -206,21 +206,21 @@ class Session(Conversation):
     def _remember(self, settings: Mapping[str, SettingValue]) -> None:
         self.info = self.store.update(self.info.id, settings=settings)
 
-    def _restore_settings(self) -> None:
-        """Bring back what was set in the session; what the command line says now goes before."""
-        settings = self._engine.setup.settings
-        if self.info.model is not None:
-            settings.set_model(self.info.model)
-        now = settings.snapshot()
-        for key, value in self.info.settings.items():
-            if _is_known(key) and now.origin(key) != "session":
-                settings.set(key, value)
+
+def restore_settings(settings: Settings, info: SessionInfo, warn: Callable[[str], None]) -> None:
+    """Bring back what was set in a session; what the command line says now goes before."""
+    if info.model is not None:
+        settings.set_model(info.model)
+    now = settings.snapshot()
+    for key, value in info.settings.items():
+        if now.origins.get(key) == "session":
+            continue
+        try:
+            settings.set(key, value)
+        except SettingError as error:  # settings change from one mull to the next
+            warn(f"a setting of this session is left out: {error}")
 
 
-def _is_known(key: str) -> bool:
-    """Settings may have been renamed since a session was stored."""
-    try:
-        find(key)
-    except SettingError:
-        return False
-    return True
+def _sayable(text: str) -> str:
+    """The text with a sign in the place of half characters: nothing can store or send these."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -18,7 +18,6 @@ from mull.neutral.blocks import (
     ToolCallBlock,
     ToolResultBlock,
 )
-from mull.policy.reasoning import starts_turn
 from mull.store.session_values import Hit, SessionInfo
 
 __all__ = ["clean", "end_of_turn", "hit_lines", "page", "session_lines", "turns_of"]
@@ -51,7 +50,7 @@ def end_of_turn(records: Sequence[Record], turn: int) -> int:
     end = number = 0
     for position, record in enumerate(records):
         if isinstance(record, Entry):
-            number += starts_turn(record.message)
+            number += record.starts_turn
             if number <= turn:
                 end = position + 1
     return end
@@ -65,10 +64,10 @@ def session_lines(
         [
             ("* " if pid is not None else "  ") + info.id,
             _shortened(info.label or "(nothing said yet)", _LABEL),
-            info.model or "",
+            clean(info.model or ""),
             _when(info.updated),
             turns_of(info).rjust(9),
-            info.folder if folders else "",
+            _shortened(info.folder, len(info.folder)) if folders else "",
         ]
         for info, pid in sessions
     ]
@@ -105,7 +104,7 @@ def page(
     alive = dict(log.entries())
     summaries = dict(log.summaries())
     for position, record in enumerate(records):
-        if isinstance(record, Entry) and starts_turn(record.message):
+        if isinstance(record, Entry) and record.starts_turn:
             number += 1
             if position in alive:
                 yield from ("", f"── {number} " + "─" * 40)
@@ -121,7 +120,7 @@ def _head(info: SessionInfo) -> Iterator[str]:
     yield f"{info.id}  {clean(info.label)}".rstrip()
     facts = [info.model or "no model", turns_of(info), f"begun {_when(info.created)}"]
     yield ", ".join([*facts, f"last written {_when(info.updated)}"])
-    yield info.folder
+    yield _shortened(info.folder, len(info.folder))
     if info.parent is not None:
         yield f"a copy of the first {info.parent_at:,} records of {info.parent}"
 

@@ -23,7 +23,8 @@ class Piece(NamedTuple):
 
     Pieces of the same `block` are parts of one block; a new number is a new block. A call's name,
     and its id where the model wrote one, stand in its first piece; `text` is the next part of its
-    arguments. A piece of an empty text is a block that exists and holds nothing yet.
+    arguments. The name of a thought's first piece is its opening tag, unless that is the first of
+    the configured ones. A piece of an empty text is a block that exists and holds nothing yet.
     `orphan_close` holds no text: the text so far, all of one block, was a thought.
     """
 

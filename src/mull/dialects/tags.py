@@ -43,6 +43,7 @@ class TagSplitter:
     ) -> None:
         pairs = tuple((opener, closer) for opener, closer in pairs if opener and closer)
         tags = [p for p in pairs if p != HERMES and not is_harmony(p[0])]
+        self._usual = tags[0][0] if tags else ""
         self._openers = frozenset(opener for opener, _ in tags)
         self._closers: dict[str, Marks] = {
             opener: Marks.of(*(c for o, c in tags if o == opener)) for opener in self._openers
@@ -163,8 +164,7 @@ class TagSplitter:
             return at
         self._opening = False
         if mark in self._openers:
-            say(self._out, "thinking", text[at:start], self._block)
-            return self._open(mark, start)
+            return self._open(mark, start, text[at:start])
         if mark in HARMONY_OPENINGS:
             self._read_with(Harmony(None))
         elif mark is None and self._harmony:
@@ -209,7 +209,6 @@ class TagSplitter:
             return end
         if mark in self._openers and self._anywhere and not in_code:
             self._block += 1
-            say(self._out, "thinking", "", self._block)
             return self._open(mark, place)
         if mark in self._closing.all and mark not in self._openers and not in_code:
             if end == len(text) and not final and self._before[-1:] in (" ", "\t"):
@@ -231,7 +230,9 @@ class TagSplitter:
             return not after or after in _AFTER_A_WORD
         return before in _QUOTES
 
-    def _open(self, opener: str, place: int) -> int:
+    def _open(self, opener: str, place: int, blanks: str = "") -> int:
+        name = None if opener == self._usual else opener
+        self._out.append(Piece("thinking", blanks, name, None, self._block))
         self._kind, self._closing = "thinking", self._closers[opener]
         self._no_orphans()
         return place + len(opener)

@@ -21,12 +21,23 @@ __all__ = ["Condensed", "Entry", "Log", "Record", "Summary", "Undone"]
 
 
 class Entry(Value, frozen=True, tag_field="type", tag="message"):
-    """One message: when it was added, and how long it and its thinking took."""
+    """One message: when it was added, and how long it and its thinking took.
+
+    `prefix` is a hash of what the answer was given to, where its thoughts hold only after that.
+    `own` are words that mull wrote in the user's name to make the model go on.
+    """
 
     message: Message
     at: float | None = None
     seconds: float | None = None
     thought_seconds: float | None = None
+    prefix: str | None = None
+    own: bool = False
+
+    @property
+    def starts_turn(self) -> bool:
+        """Whether the user speaks here: a turn runs from here to where the user speaks again."""
+        return not self.own and self.message.is_spoken
 
 
 class Summary(Value, frozen=True, tag_field="type", tag="summary"):
@@ -78,7 +89,10 @@ class Log:
         self._records: list[Record] = [*records, *map(Entry, messages)]
         self._built: dict[tuple[int, int], Message] = {}
         self._short: dict[int, ThinkingBlock] = {}
+        self._prefixes: dict[int, str] = {}
         self.version = 0
+        for record in self._records:
+            self._take_prefix(record)
         self._renew()
 
     def append(
@@ -97,6 +111,7 @@ class Log:
     def add(self, record: Record) -> None:
         """Add any record at the end."""
         self._records.append(record)
+        self._take_prefix(record)
         if isinstance(record, Entry):
             self._active.append(record.message)
             self._positions.append(len(self._records) - 1)
@@ -141,6 +156,16 @@ class Log:
         """The shorter form of a thought by the `id` of its block, which the log keeps alive."""
         return self._short
 
+    @property
+    def prefixes(self) -> Mapping[int, str]:
+        """What a thought is bound to, by the `id` of its block; only where that is known."""
+        return self._prefixes
+
+    def starts_turn(self, at: int) -> bool:
+        """Whether the user speaks in the message at this place of `active`."""
+        record = self._records[self._positions[at]]
+        return record.starts_turn if isinstance(record, Entry) else self._active[at].is_spoken
+
     def summaries(self) -> list[tuple[int, Summary]]:
         """The summaries in use, with their positions."""
         return _in_use(self._records, _alive(self._records))
@@ -184,6 +209,11 @@ class Log:
         else:
             self._active.append(message)
             self._positions.append(at)
+
+    def _take_prefix(self, record: Record) -> None:
+        if isinstance(record, Entry) and record.prefix is not None:
+            for block in record.message.thinking:
+                self._prefixes[id(block)] = record.prefix
 
     def _shorten(self, record: Condensed) -> None:
         entry = self._records[record.entry]

@@ -83,6 +83,11 @@ class Message(Value, frozen=True):
             return self.role == "tool"
         return bool(self.blocks) and all(isinstance(b, ToolResultBlock) for b in self.blocks)
 
+    @property
+    def is_spoken(self) -> bool:
+        """Whether it says something in the user's name; results of tools do not count."""
+        return self.role == "user" and not self.carries_results
+
 
 def user(text: str) -> Message:
     """A user's message of plain text."""

@@ -41,7 +41,8 @@ class Note(Value, frozen=True):
     """What became of something the user asked for, and why. Warnings are worth interrupting for.
 
     For a setting: what was `requested`, what is `effective`, and the body fragment it is
-    `sent_as`. `about` is the setting's key, or the part of the request it speaks of.
+    `sent_as`. `about` is the setting's key, or the part of the request it speaks of. `kind` is the
+    same in all notes that say the same of different requests: the newest of them stands.
     """
 
     about: str
@@ -50,6 +51,13 @@ class Note(Value, frozen=True):
     requested: str | None = None
     effective: str | None = None
     sent_as: str | None = None
+    kind: str | None = None
+
+    def replaces(self, earlier: Note) -> bool:
+        """Whether nothing is lost if this stands where the earlier one stood."""
+        if self.kind is None:
+            return self == earlier
+        return (self.about, self.kind) == (earlier.about, earlier.kind)
 
 
 class RequestOptions(Value, frozen=True):

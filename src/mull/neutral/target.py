@@ -31,12 +31,16 @@ class _Facts(Struct, frozen=True, omit_defaults=True):
 
 
 class ReasoningOption(_Facts, frozen=True):
-    """One way a model is steered: `toggle`, `effort` (values) or `budget_tokens` (min, max)."""
+    """One way a model is steered: `toggle`, `effort` (values) or `budget_tokens` (min, max).
+
+    `learnt` numbers come from a refusal, not from the catalog.
+    """
 
     type: str
     values: tuple[str, ...] = ()
     min: int | None = None
     max: int | None = None
+    learnt: bool = False
 
 
 class Interleaved(_Facts, frozen=True):
@@ -141,7 +145,11 @@ class Compat(Value, frozen=True):
     budget_field: str | None = None
     template_key: str = "enable_thinking"
     keep_thinking: dict[str, Any] | None = None
-    tags: tuple[tuple[str, str], ...] = (("<think>", "</think>"),)
+    tags: tuple[tuple[str, str], ...] = (
+        ("<think>", "</think>"),
+        ("<thinking>", "</thinking>"),
+        ("<reasoning>", "</reasoning>"),
+    )
     starts_in_reasoning: bool = False
     tags_anywhere: bool = False
     cumulative: bool = False
@@ -153,6 +161,7 @@ class Compat(Value, frozen=True):
     tools_need_responses: bool = False
     path: str | None = None
     tool_id_length: int | None = None
+    binds_thinking: bool = False
     auth: Literal["bearer", "x-api-key", "x-goog-api-key", "api-key"] | None = None
     end_thinking: Literal["llama-control"] | None = None
     extra_body: dict[str, Any] = {}

@@ -85,12 +85,15 @@ def budget_for_level(option: ReasoningOption, level: Level) -> int:
             return low + span
 
 
-def check_range(option: ReasoningOption, budget: int, model: str) -> None:
-    """Refuse a user's budget that the model does not take.
+def check_range(option: ReasoningOption, budget: int, model: str) -> int:
+    """A user's budget if the model takes it; the nearest end of a range that a refusal taught.
 
     Raises:
-        BudgetError: it is under the model's minimum or over its maximum.
+        BudgetError: it is under the minimum or over the maximum that the catalog knows.
     """
+    if option.learnt:
+        raised = budget if option.min is None else max(budget, option.min)
+        return raised if option.max is None else min(raised, option.max)
     if option.min is not None and budget < option.min:
         raise BudgetError(
             f"a thinking budget of {budget:,} is under {option.min:,}, the least {model} takes"
@@ -99,6 +102,7 @@ def check_range(option: ReasoningOption, budget: int, model: str) -> None:
         raise BudgetError(
             f"a thinking budget of {budget:,} is over {option.max:,}, the most {model} takes"
         )
+    return budget
 
 
 def shrink_for_context(budget: int, used: int, over: int, cap: int) -> tuple[int, Note | None]:
@@ -111,6 +115,7 @@ def shrink_for_context(budget: int, used: int, over: int, cap: int) -> tuple[int
         text=text,
         requested=str(budget),
         effective=str(cap),
+        kind="shrunk",
     )
 
 
@@ -149,4 +154,5 @@ def _lowered(requested: int, effective: str, text: str) -> Note:
         warning=True,
         requested=str(requested),
         effective=effective,
+        kind="lowered",
     )

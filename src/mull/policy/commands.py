@@ -2,12 +2,14 @@
 
 This is no shell. To allow, a command is taken apart only where every shell agrees on its parts:
 nothing in it may be substituted, redirected into a file or put in the background, and one with
-quotes has to be one part. To deny, it is cut at everything that could begin another command.
+quotes has to be one part. To deny, it is cut at everything that could begin another command, and
+behind a word that runs what follows it (`sudo`, `then`, `sh`) at every word.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 __all__ = ["allow_parts", "deny_parts"]
 
@@ -15,8 +17,15 @@ _HARMLESS = re.compile(r"(?<!\S)(?:2>&1|[12]?> ?/dev/null)(?!\S)")
 _BETWEEN = re.compile(r"&&|\|\||[;|\n]")
 _UNSURE = re.compile(r"[&;|<>()$`\\\n\r\0]")
 _ANY_BREAK = re.compile(r"[;&|<>(){}$`\n\r]+")
-_ASSIGNMENT = re.compile(r"(?:\w+=\S* )+")
+_ASSIGNMENTS = re.compile(r"""(?:\w+=(?:"[^"]*"|'[^']*'|[^\s"'])* )+""")
 _QUOTING = str.maketrans("", "", "'\"\\")
+_RUNS_WHAT_FOLLOWS = frozenset(
+    """! bash builtin busybox command coproc dash do doas elif else env eval exec find if ionice ksh
+    nice nohup parallel setsid sh stdbuf sudo then time timeout until watch while xargs zsh
+    """.split()
+)
+_MOST_STARTS = 64
+"""Words of one piece at which a command may begin: enough for people, and no work for ever."""
 
 
 def allow_parts(command: str) -> list[str] | None:
@@ -36,8 +45,28 @@ def deny_parts(command: str) -> list[str]:
     """All that may be a command in it, also under its name without a folder."""
     found = [command.strip()]
     for piece in _ANY_BREAK.split(command):
-        part = _ASSIGNMENT.sub("", " ".join(piece.split()), count=1)
-        bare = part.translate(_QUOTING)
-        program, space, rest = bare.partition(" ")
-        found += [part, bare, f"{program.rpartition('/')[2]}{space}{rest}"]
+        part = " ".join(piece.split())
+        assigned = _ASSIGNMENTS.match(part)
+        part = part[assigned.end() :] if assigned else part
+        found.append(part)
+        for bare in _commands_in(part.translate(_QUOTING)):
+            found += [bare, _without_folder(bare)]
     return [part for part in dict.fromkeys(found) if part]
+
+
+def _commands_in(piece: str) -> Iterator[str]:
+    """The piece, and what is left of it from each word on if its first word runs that."""
+    yield piece
+    program, _, rest = _without_folder(piece).partition(" ")
+    if program not in _RUNS_WHAT_FOLLOWS:
+        return
+    for _ in range(_MOST_STARTS):
+        if not rest:
+            return
+        yield rest
+        _, _, rest = rest.partition(" ")
+
+
+def _without_folder(command: str) -> str:
+    program, space, rest = command.partition(" ")
+    return f"{program.rpartition('/')[2]}{space}{rest}"

@@ -13,23 +13,21 @@ from itertools import accumulate
 from mull.history.log import Log, Summary
 from mull.neutral.blocks import TextBlock, Value
 from mull.neutral.messages import Message
-from mull.policy.reasoning import starts_turn
 
 __all__ = ["Unit", "cut_late", "cut_to_fit", "is_closed", "units_of"]
 
 
 class Unit(Value, frozen=True):
-    """One thing of a request's history and the records it stands for: a message or a summary."""
+    """One thing of a request's history and the records it stands for: a message or a summary.
+
+    `begins_turn` is whether the user speaks here.
+    """
 
     start: int
     end: int
     message: Message
     summary: Summary | None = None
-
-    @property
-    def begins_turn(self) -> bool:
-        """Whether a user speaks here."""
-        return self.summary is None and starts_turn(self.message)
+    begins_turn: bool = False
 
 
 def units_of(log: Log) -> list[Unit]:
@@ -38,7 +36,7 @@ def units_of(log: Log) -> list[Unit]:
     covered = [(unit.start, unit.end) for unit in units]
     for at, entry in log.entries():
         if not any(start <= at < end for start, end in covered):
-            units.append(Unit(at, at + 1, entry.message))
+            units.append(Unit(at, at + 1, entry.message, begins_turn=entry.starts_turn))
     return sorted(units, key=lambda unit: unit.start)
 
 

@@ -15,7 +15,6 @@ from mull.neutral.blocks import Block, MediaBlock, ThinkingBlock, Value
 from mull.policy.compress_cut import Unit, cut_late, cut_to_fit, is_closed, units_of
 from mull.policy.compress_material import shorten
 from mull.policy.prepare import Prepared
-from mull.policy.reasoning import starts_turn
 from mull.policy.tokens import MESSAGE_OVERHEAD, Counter, count_block
 
 __all__ = ["CompressionPlan", "NotCompressed", "Strategy", "plan"]
@@ -75,8 +74,8 @@ class _Planner:
         self._usable = prepared.usable
         self._tokens = prepared.tokens
         self._costs = _costs(log, units, prepared, counter)
-        self._said = [(at, entry.message) for at, entry in log.entries()]
-        self._asked = [(at, message) for at, message in self._said if starts_turn(message)]
+        self._said = list(log.entries())
+        self._asked = [(at, entry.message) for at, entry in self._said if entry.starts_turn]
 
     def plan(self, strategy: Strategy) -> CompressionPlan | NotCompressed:
         units, first = self._units, self._first()

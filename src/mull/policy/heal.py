@@ -7,11 +7,13 @@ when it was accepted. A repair never gives back what was refused, and never repa
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from mull.neutral.blocks import ThinkingBlock, Value
+from mull.neutral.blocks import Value
+from mull.neutral.messages import Message
 from mull.neutral.request import Note, Request
 from mull.neutral.target import Target
 from mull.neutral.thinking import ThinkingPlan, write_thinking
@@ -21,7 +23,7 @@ from mull.policy.heal_history import turn_start, without_carriers, without_thoug
 from mull.policy.heal_plan import without_thinking
 from mull.policy.lessons import Lesson, Lessons, apply_lesson
 from mull.policy.prepare import CHAIN_STARTS_WITH_THOUGHT, OFF_FORBIDS_THOUGHTS, Prepared
-from mull.policy.view import is_open_chain
+from mull.policy.view import chain_lacks_thought, is_open_chain
 
 __all__ = ["Refusal", "Repaired", "advise", "explain", "heal", "leave_out_refused"]
 
@@ -103,21 +105,20 @@ def _repaired(
 def _consistent(before: Request, request: Request, target: Target) -> Request:
     """What one change entails: no thinking in a chain without its thought, none in silence."""
     plan, messages = request.thinking, request.messages
-    if plan.writer in CHAIN_STARTS_WITH_THOUGHT and plan.state == "on" and _lacks_thought(request):
-        quiet = without_thinking(target)
-        plan = plan if quiet.thinks else quiet.plan
+    if plan.writer in CHAIN_STARTS_WITH_THOUGHT and plan.state == "on":
+        chain = messages[turn_start(messages) :]
+        lost = _verifiable(chain) < _verifiable(before.messages[turn_start(before.messages) :])
+        if chain_lacks_thought(chain, target.origin) or (lost and is_open_chain(chain)):
+            quiet = without_thinking(target)
+            plan = plan if quiet.thinks else quiet.plan
     if plan != before.thinking and _is_silent(plan) and target.dialect in OFF_FORBIDS_THOUGHTS:
         messages, _ = without_thoughts(messages, range(turn_start(messages), len(messages)))
     return msgspec.structs.replace(request, thinking=plan, messages=messages)
 
 
-def _lacks_thought(request: Request) -> bool:
-    last = request.messages[turn_start(request.messages) :]
-    answers = [message for message in last if message.role == "assistant"]
-    if not answers or not is_open_chain(last):
-        return False
-    first = answers[-1].blocks[0] if answers[-1].blocks else None
-    return not (isinstance(first, ThinkingBlock) and bool(first.signature or first.redacted))
+def _verifiable(messages: Sequence[Message]) -> int:
+    thoughts = (block for message in messages for block in message.thinking)
+    return sum(block.signature is not None or block.redacted is not None for block in thoughts)
 
 
 def _is_silent(plan: ThinkingPlan) -> bool:

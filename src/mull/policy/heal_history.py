@@ -91,7 +91,8 @@ def without_thoughts(
 def drop_unverified(case: Case, found: re.Match[str]) -> Change | None:
     """Signatures or data that do not verify: from the named answer to the end of its part."""
     messages = case.request.messages
-    start = turn_start(messages)
+    # A thought that goes takes along all that are bound to it.
+    start = len(messages) if case.target.compat.binds_thinking else turn_start(messages)
     named = _named(messages, case.said)
     if named is None:
         choices = [range(start), range(len(messages))]
@@ -102,7 +103,7 @@ def drop_unverified(case: Case, found: re.Match[str]) -> Change | None:
     for places in choices:
         kept, dropped = without_thoughts(messages, places, _carries)
         if dropped:
-            where = "earlier turns" if places.stop == start else "the conversation"
+            where = "earlier turns" if places.stop < len(messages) else "the conversation"
             text = f"{_thoughts(dropped)} of {where} left out: the endpoint cannot verify them"
             return case.sends(text, kept, _refused(dropped))
     if case.target.dialect == "anthropic" and case.target.compat.missing_reasoning is not None:
@@ -112,13 +113,17 @@ def drop_unverified(case: Case, found: re.Match[str]) -> Change | None:
 
 
 def drop_bound(case: Case, found: re.Match[str]) -> Change | None:
-    """Blocks bound to what came before them: the named one, and all that are bound to it."""
+    """Blocks bound to what came before them: the named one, and all that are bound to it.
+
+    Where it is known what a thought is bound to, it is left out before anybody can refuse it. So
+    these are thoughts of which that is not known, and they will not be good again.
+    """
     messages = case.request.messages
     named = _named(messages, case.said) or range(len(messages))
     kept, dropped = without_thoughts(messages, range(named.start, len(messages)), _carries)
-    # No lesson: the same blocks are good again where the conversation is the one they grew in.
     text = f"{_thoughts(dropped)} left out: bound to a conversation that has changed since"
-    return case.sends(text, kept) if dropped else None
+    lesson = Lesson(compat={"bindsThinking": True}) | _refused(dropped)
+    return case.sends(text, kept, lesson) if dropped else None
 
 
 def drop_latest(case: Case, found: re.Match[str]) -> Change | None:

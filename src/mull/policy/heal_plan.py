@@ -51,7 +51,7 @@ _SURE_WORDS: dict[WriterName, tuple[Level, ...]] = {
     "gemini-level": ("low", "high"),
 }
 """What every model takes that is steered by words in this shape."""
-_SURE_BUDGET = {"type": "budget_tokens", "min": 1024, "max": 24_576}
+_SURE_BUDGET = {"type": "budget_tokens", "min": 1024, "max": 24_576, "learnt": True}
 """A range inside those of all models that take a budget."""
 _WORD = re.compile(r"[a-z]+")
 _LEVELS: tuple[Level, ...] = ("minimal", "low", "medium", "high")
@@ -188,7 +188,7 @@ def clamp_budget(case: Case, found: re.Match[str]) -> Change | None:
         plan = msgspec.structs.replace(case.plan, budget=None)
         return case.plans("no thinking budget sent: the model decides", plan)
     low, high = option.min if low is None else low, option.max if high is None else high
-    ranged = {"type": "budget_tokens", "min": low, "max": high}
+    ranged = {"type": "budget_tokens", "min": low, "max": high, "learnt": True}
     lesson = Lesson(facts={"reasoning_options": _options(case.target.facts, budget=ranged)})
     plan = msgspec.structs.replace(case.plan, budget=clamped)
     return case.plans(f"thinking budget {budget:,} → {clamped:,}, as the model takes", plan, lesson)

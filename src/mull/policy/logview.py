@@ -14,8 +14,9 @@ from typing import overload
 from mull.history.log import Log
 from mull.neutral.blocks import Block, ThinkingBlock
 from mull.neutral.messages import Message
+from mull.policy.binding import Bound
 from mull.policy.parts import Parts, count_parts
-from mull.policy.reasoning import has_thinking, starts_turn
+from mull.policy.reasoning import has_thinking
 from mull.policy.repair import Repair, repair_turn
 from mull.policy.tokens import Counter, count_block
 from mull.policy.view import (
@@ -161,6 +162,10 @@ class LogView:
         self._given = len(self._messages)
         return Sent(self._messages)
 
+    def count(self, block: Block) -> int:
+        """The tokens of a block, as they are counted here."""
+        return self._counts.sent(block)
+
     def long_thoughts(self) -> Iterator[ThinkingBlock]:
         """The thoughts that are over the limit and have no shorter form yet."""
         for turn in self._turns:
@@ -171,8 +176,8 @@ class LogView:
         """Take in what the log gained since the last time."""
         changed = {len(self._turns) - 1, self._last_thinking}
         new = log.active[self._seen :]
-        for message in new:
-            if not self._turns or starts_turn(message):
+        for at, message in enumerate(new, self._seen):
+            if not self._turns or log.starts_turn(at):
                 self._turns.append(_Turn())
             self._turns[-1].take(message)
             current = len(self._turns) - 1
@@ -230,6 +235,7 @@ class Memory:
     def __init__(self) -> None:
         self._counts: dict[str, _Counts] = {}
         self._views: dict[tuple[Rules, str], LogView] = {}
+        self._bound: Bound | None = None
         self._version = 0
 
     def view(self, log: Log, rules: Rules, counter: Counter) -> LogView:
@@ -247,3 +253,13 @@ class Memory:
         view.catch_up(log)
         self._views[key] = view  # only now: nobody else may see a view that is half made
         return view
+
+    def bound(self, log: Log, view: LogView, opening: str) -> Bound:
+        """The view's messages for a model that binds its thoughts to what stands before them."""
+        bound = self._bound
+        if bound is None or bound.opening != opening:
+            bound = Bound(opening, log.prefixes)
+        self._bound = None  # nobody else may see one that is half made
+        bound.follow(view.sent())
+        self._bound = bound
+        return bound

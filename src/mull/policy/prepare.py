@@ -11,11 +11,12 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from mull.history.log import Log
-from mull.neutral.blocks import ThinkingBlock, Value
+from mull.neutral.blocks import Value
 from mull.neutral.messages import Dialect, Message
 from mull.neutral.request import Note, Request, RequestOptions
 from mull.neutral.target import Target
 from mull.neutral.thinking import WriterName
+from mull.policy.binding import hash_opening
 from mull.policy.budget import ANSWER_ROOM
 from mull.policy.logview import LogView, Memory
 from mull.policy.parameters import Parameters, forced_tools_stop_thinking, settle_parameters
@@ -28,7 +29,7 @@ from mull.policy.thinking import (
     window_of,
 )
 from mull.policy.tokens import CHARACTERS, MESSAGE_OVERHEAD, Counter, SafeCounter, count_tools
-from mull.policy.view import Rules, is_open_chain
+from mull.policy.view import Rules, chain_lacks_thought
 from mull.policy.view_notes import view_notes
 from mull.settings.layers import Snapshot
 
@@ -47,6 +48,7 @@ class Prepared(Value, frozen=True):
 
     `parts` is what the request holds, `stored` what it would hold if nothing were left out, both
     counted. `usable` is the window without the room that the answer needs; None is unknown.
+    `prefix` is a hash of what the answer will be bound to, where the model binds its thoughts.
     """
 
     request: Request
@@ -59,6 +61,7 @@ class Prepared(Value, frozen=True):
     exact: bool
     thinking: str
     notes: tuple[Note, ...] = ()
+    prefix: str | None = None
 
     @property
     def tokens(self) -> int:
@@ -97,10 +100,11 @@ def prepare(
     view, planned = _settle(log, snapshot, target, conversation, counter, fixed.total)
     parameters = settle_parameters(conversation, target, planned)
     window = window_of(target, snapshot)
+    history = _history(log, view, target, conversation)
     return Prepared(
-        request=_request(view, snapshot, conversation, planned, parameters),
+        request=_request(history.messages, snapshot, conversation, planned, parameters),
         target=target,
-        parts=fixed + view.parts,
+        parts=fixed + history.parts,
         stored=fixed + view.stored,
         window=window,
         usable=_usable(window, target, snapshot, conversation, planned),
@@ -111,9 +115,11 @@ def prepare(
             *planned.notes,
             *parameters.notes,
             *view_notes(view.tally),
+            *history.notes,
             *_cache_notes(snapshot),
             *_counter_notes(counter),
         ),
+        prefix=history.prefix,
     )
 
 
@@ -173,6 +179,24 @@ def _settle(
     return memory.view(log, _rules(snapshot, target, planned), counter), planned
 
 
+class _History(NamedTuple):
+    """What is sent of the log, counted."""
+
+    messages: Sequence[Message]
+    parts: Parts
+    prefix: str | None = None
+    notes: Sequence[Note] = ()
+
+
+def _history(log: Log, view: LogView, target: Target, conversation: RequestOptions) -> _History:
+    """The view; for a model that binds its thoughts, without those that no longer fit."""
+    if not target.compat.binds_thinking:
+        return _History(view.sent(), view.parts)
+    bound = _memories[log].bound(log, view, hash_opening(conversation))
+    gone = Parts(thinking=sum(map(view.count, bound.left_out())))
+    return _History(bound.messages, view.parts - gone, bound.prefix, bound.notes())
+
+
 def _rules(snapshot: Snapshot, target: Target, planned: Planned) -> Rules:
     return Rules(
         origin=target.origin,
@@ -189,12 +213,9 @@ def _rules(snapshot: Snapshot, target: Target, planned: Planned) -> Rules:
 def _chain_lacks_thought(view: LogView, target: Target, planned: Planned) -> str | None:
     if planned.plan.writer not in CHAIN_STARTS_WITH_THOUGHT or planned.plan.state != "on":
         return None
-    turn: Sequence[Message] = view.last_turn
-    if not target.facts.can_stop_thinking or not is_open_chain(turn):
+    if not target.facts.can_stop_thinking:
         return None
-    latest = next(message for message in reversed(turn) if message.role == "assistant")
-    first = latest.blocks[0]
-    if isinstance(first, ThinkingBlock) and (first.signature is not None or first.redacted):
+    if not chain_lacks_thought(view.last_turn, target.origin):
         return None
     return (
         "Thinking is off for this request: its tool chain began without a thought"
@@ -228,7 +249,7 @@ def _usable(
 
 
 def _request(
-    view: LogView,
+    messages: Sequence[Message],
     snapshot: Snapshot,
     conversation: RequestOptions,
     planned: Planned,
@@ -236,7 +257,7 @@ def _request(
 ) -> Request:
     strips = snapshot["reasoning.stripFromContext"] != "none"
     return Request(
-        messages=view.sent(),
+        messages=messages,
         thinking=planned.plan,
         system=conversation.system,
         tools=conversation.tools,

@@ -73,8 +73,8 @@ def estimate_thinking_tokens(
 
 
 def starts_turn(message: Message) -> bool:
-    """Whether a user speaks here; results of tools sent in a user's name do not count."""
-    return message.role == "user" and not message.carries_results
+    """Whether a turn begins here on the wire: somebody speaks in the user's name."""
+    return message.is_spoken
 
 
 def has_thinking(message: Message) -> bool:

@@ -205,7 +205,7 @@ def _plan(
     )
     if window.is_full:
         text = f"the request holds about {used:,} tokens of a window of {window.context:,}"
-        notes.append(Note(about="context.limit", text=text, warning=True))
+        notes.append(Note(about="context.limit", text=text, warning=True, kind="full"))
     _check_limit(target, max_tokens)
     if choice.budget:
         choice, max_tokens, more = _fit(target, snapshot, choice, window)
@@ -231,6 +231,7 @@ def _plan(
         requested=wish.words,
         effective=choice.summary,
         sent_as=msgspec.json.encode(fragment).decode() if fragment else None,
+        kind="outcome",
     )
     return Planned(plan, choice.summary, choice.thinks, max_tokens, (*notes, outcome))
 
@@ -291,8 +292,11 @@ def _choose_budget(target: Target, budget: int) -> _Choice:
     words = f"{budget:,} tokens"
     through = _BUDGET_WRITER.get(writer)
     if facts.budget and through:
-        check_range(facts.budget, budget, target.model)
-        return _Choice("on", words, through, budget=budget, explicit=True)
+        fits = check_range(facts.budget, budget, target.model)
+        changed = f"budget {budget:,} → {fits:,}, as {target.model} takes it by what it refused"
+        warnings = () if fits == budget else (changed,)
+        words = f"{fits:,} tokens"
+        return _Choice("on", words, through, budget=fits, explicit=True, warnings=warnings)
     if not target.known and through:
         return _Choice("on", words, through, budget=budget, explicit=True)
     unsteered = _choose_default(target)
@@ -355,7 +359,8 @@ def _fit(
         over, cap = snapshot["reasoning.dynamicBudgetOver"], snapshot["reasoning.dynamicBudgetCap"]
         budget, note = shrink_for_context(budget, window.used, over, max(cap, least(option)))
         notes += [note] if note else []
-    fit = fit_budget(budget, explicit=choice.explicit and not notes, option=option, window=window)
+    users_own = choice.explicit and not choice.warnings and not notes
+    fit = fit_budget(budget, explicit=users_own, option=option, window=window)
     notes += fit.notes
     if fit.budget is None:
         if facts.can_stop_thinking:

@@ -25,7 +25,7 @@ from mull.neutral.blocks import (
     Value,
 )
 from mull.neutral.messages import Message, Origin
-from mull.policy.reasoning import StripPolicy
+from mull.policy.reasoning import StripPolicy, starts_turn
 from mull.policy.repair import Repair, repair_turn
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "Rules",
     "Tally",
     "View",
+    "chain_lacks_thought",
     "is_open_chain",
     "keep_for",
     "view_repaired",
@@ -115,6 +116,21 @@ class View(Value, frozen=True):
 def is_open_chain(messages: Sequence[Message]) -> bool:
     """Whether the turn waits for the model to go on after its own tool calls."""
     return bool(messages) and messages[-1].carries_results
+
+
+def chain_lacks_thought(turn: Sequence[Message], origin: Origin) -> bool:
+    """Whether the turn is an open tool chain that the origin did not begin with a thought, or did
+    not make alone: to an endpoint a chain is one answer, whose later calls need no new thought."""
+    if not is_open_chain(turn):
+        return False
+    spoken = (at for at in range(len(turn) - 1, -1, -1) if starts_turn(turn[at]))
+    answers = [message for message in turn[next(spoken, 0) :] if message.role == "assistant"]
+    if not answers:
+        return False
+    first = answers[0].blocks[0] if answers[0].blocks else None
+    if not isinstance(first, ThinkingBlock) or (first.signature is None and first.redacted is None):
+        return True
+    return any(answer.origin not in (None, origin) for answer in answers)
 
 
 def keep_for(place: Place, rules: Rules, *, open_chain: bool) -> Keep:

@@ -44,5 +44,5 @@ def view_notes(tally: Tally) -> list[Note]:
     for field, about, text, warning in _SAID_OF:
         if n := getattr(tally, field):
             said = text.format(n=n, **(_ONE if n == 1 else _MANY))
-            notes.append(Note(about=about, text=said, warning=warning))
+            notes.append(Note(about=about, text=said, warning=warning, kind=field))
     return notes

@@ -12,7 +12,6 @@ import msgspec
 
 from mull.history.log import Entry, Record
 from mull.neutral.errors import ConfigError, SessionError
-from mull.policy.reasoning import starts_turn
 from mull.store.session_names import title_of
 from mull.store.session_search import add_texts
 
@@ -74,7 +73,7 @@ def account(
 ) -> None:
     """Keep what follows from records that come after `turns` turns; each has its position."""
     for position, record in records:
-        if isinstance(record, Entry) and starts_turn(record.message):
+        if isinstance(record, Entry) and record.starts_turn:
             turns += 1
             title = title or title_of(record.message.text)
         add_texts(connection, session, position, turns, record)

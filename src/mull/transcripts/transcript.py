@@ -16,7 +16,7 @@ from mull.history.log import Condensed, Entry, Record, Summary, Undone
 from mull.neutral.blocks import Value
 from mull.neutral.messages import Message
 from mull.neutral.usage import Usage, add_usage
-from mull.policy.reasoning import has_thinking, starts_turn
+from mull.policy.reasoning import has_thinking
 
 __all__ = ["Price", "Transcript", "TurnRow", "split_turns", "turn_rows"]
 
@@ -70,9 +70,7 @@ class Transcript(Value, frozen=True):
 def split_turns(records: Sequence[Record]) -> list[range]:
     """The positions of each turn. What stands before the first question belongs to its turn."""
     starts = [
-        at
-        for at, record in enumerate(records)
-        if isinstance(record, Entry) and starts_turn(record.message)
+        at for at, record in enumerate(records) if isinstance(record, Entry) and record.starts_turn
     ]
     edges = [0, *starts[1:], len(records)] if records else []
     return [range(start, end) for start, end in pairwise(edges)]

@@ -13,6 +13,7 @@ from typing import Any
 
 from mull.dialects.openai_chat.calls import Calls
 from mull.dialects.openai_chat.details import Details, text_of
+from mull.dialects.openai_chat.reasoning import TAGS
 from mull.dialects.openai_chat.segments import Segments
 from mull.dialects.tags import Piece, TagSplitter
 from mull.neutral.events import Event, Reclassified
@@ -40,6 +41,7 @@ class DeltaReader:
             anywhere=compat.tags_anywhere,
         )
         self._tag_block = 0
+        self._tag_field = TAGS
         self._tagged = False
         self._said: dict[str, str] | None = {} if compat.cumulative else None
         self.calls = Calls()
@@ -152,21 +154,23 @@ class DeltaReader:
         segments = self._segments
         for kind, text, name, id_, block in pieces:
             if block != self._tag_block:
-                self._tag_block = block
+                self._tag_block, self._tag_field = block, TAGS
                 segments.leave()
             if kind == "text":
                 if text:
                     segments.speak(text, out)
             elif kind == "thinking":
                 self._tagged = True
-                segments.think(text, "think_tags", out)
+                if name is not None:
+                    self._tag_field = f"{TAGS}:{name}"
+                segments.think(text, self._tag_field, out)
             elif kind == "tool_call":
                 segments.begin_answer("tool_call", out)
                 self.calls.add_inline(block, name, id_, text, out)
             elif segments.last_text is None:
-                segments.think("", "think_tags", out)
+                segments.think("", TAGS, out)
             else:
-                out.append(Reclassified(segments.last_text, "think_tags"))
+                out.append(Reclassified(segments.last_text, TAGS))
                 segments.leave()
 
     def _members(self, members: list[Any], out: list[Event]) -> None:

@@ -13,7 +13,7 @@ from typing import Any, assert_never
 
 import msgspec
 
-from mull.dialects.openai_chat.reasoning import IN_CONTENT, ReasoningFields, ReasoningRule
+from mull.dialects.openai_chat.reasoning import IN_CONTENT, TAGS, ReasoningFields, ReasoningRule
 from mull.neutral.blocks import (
     Block,
     MediaBlock,
@@ -32,6 +32,10 @@ _encode = msgspec.json.Encoder().encode
 _SOUNDS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 _LEFT_OUT = {
     "thinking": ("reasoning", "{n} thoughts not sent: the endpoint takes none back in this form"),
+    "unsigned": (
+        "reasoning",
+        "{n} thoughts not sent: their signature is lost, Claude takes no other",
+    ),
     "media": ("media", "{n} attachments not sent: this API has no place for them"),
     "opaque": ("history", "{n} parts of a kind that this API does not take back not sent"),
     "empty": ("history", "{n} empty answers not sent"),
@@ -213,20 +217,24 @@ class _Answer:
         if place is None:
             self._left_out["thinking"] += not block.is_blank
         elif place not in IN_CONTENT:
+            before = self._fields.unsigned
             self._fields.add(block, place)
+            self._left_out["unsigned"] += self._fields.unsigned - before
         elif block.thought or block.has_carrier:
             self._thought = True
-            if place == "think_tags":
-                self._say(_tagged(block.thought, self._rule))
+            if place == TAGS:
+                self._say(_tagged(block, self._rule))
             else:
                 self._parts.append(_member(block))
 
 
-def _tagged(thought: str, rule: ReasoningRule) -> str:
+def _tagged(block: ThinkingBlock, rule: ReasoningRule) -> str:
     """A thought inside the text, in the marks it came in."""
-    opener, closer = rule.compat.tags[0] if rule.compat.tags else ("<think>", "</think>")
+    pairs = rule.compat.tags or (("<think>", "</think>"),)
+    _, _, came_in = (block.source_field or "").partition(":")
+    opener, closer = next((pair for pair in pairs if pair[0] == came_in), pairs[0])
     # Where the prompt holds the opening mark, the answer never had it.
-    return f"{'' if rule.compat.starts_in_reasoning else opener}{thought}{closer}"
+    return f"{'' if rule.compat.starts_in_reasoning else opener}{block.thought}{closer}"
 
 
 def _member(block: ThinkingBlock) -> dict[str, Any]:

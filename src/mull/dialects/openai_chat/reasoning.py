@@ -2,7 +2,8 @@
 
 The user's own field name decides, then the endpoint's row, then the field it came in: an endpoint
 that nobody knows gets back only what it sent itself (BerriAI/litellm#30835). Details go back as
-they are and stand for the text they hold. What is empty is not sent (EC-007), unless the row asks
+they are and stand for the text they hold; a thought of Claude's that lost its signature stays home,
+because Claude refuses it. What is empty is not sent (EC-007), unless the row asks
 for a filler in messages that the model wrote without thinking (pydantic/pydantic-ai#8525).
 """
 
@@ -16,11 +17,14 @@ from mull.neutral.blocks import ThinkingBlock
 from mull.neutral.request import Request
 from mull.neutral.target import Compat
 
-__all__ = ["IN_CONTENT", "ReasoningFields", "ReasoningRule"]
+__all__ = ["IN_CONTENT", "TAGS", "ReasoningFields", "ReasoningRule"]
 
-IN_CONTENT = frozenset({"content_list", "think_tags"})
+TAGS = "think_tags"
+"""The place of a thought in tags; the opening one follows after a colon if it is not the first."""
+IN_CONTENT = frozenset({"content_list", TAGS})
 """Places inside the content; every other place is a key of the message."""
 _DETAILS, _OPAQUE, _COPILOT = "reasoning_details", "reasoning_opaque", "reasoning_text"
+_CLAUDE = "anthropic-claude-v1"
 _NOWHERE = "extra_content"
 """Marked thoughts are Google's summaries; their endpoint does not take them back."""
 
@@ -41,6 +45,7 @@ class ReasoningRule:
             return None
         if place == "same":
             place = block.source_field or self._first
+            place = TAGS if place.startswith(f"{TAGS}:") else place
         if place == _NOWHERE or (place == _COPILOT and not self.only and not block.signature):
             # Copilot takes the text only together with what it signs (anomalyco/opencode#4468).
             return None
@@ -70,6 +75,7 @@ class ReasoningFields:
         self._texts: dict[str, str] = {}
         self._details: list[dict[str, Any]] = []
         self._opaque: str | None = None
+        self.unsigned = 0
 
     def add(self, block: ThinkingBlock, place: str) -> None:
         """Take in a block that goes back outside the content."""
@@ -77,12 +83,12 @@ class ReasoningFields:
         if place == _DETAILS:
             if not details and block.thought:
                 details = [{"type": "reasoning.text", "text": block.thought}]
-            self._details += details
+            self._add_details(details)
             return
         if details and self._rule.only is None and block.source_field != "content_list":
             named = self._rule.compat.reasoning_out != "same"
             if not named or any(map(_is_opaque, details)):
-                self._details += details
+                self._add_details(details)
             if not named and "".join(map(text_of, details)) == block.thought:
                 return
         if block.signature and block.source_field == _COPILOT and self._rule.only in (None, place):
@@ -92,6 +98,11 @@ class ReasoningFields:
             between = "\n\n" if before and block.kind == "summary" else ""
             self._texts[place] = before + between + block.thought
 
+    def _add_details(self, details: list[dict[str, Any]]) -> None:
+        sound = [entry for entry in details if not _lost_signature(entry)]
+        self._details += sound
+        self.unsigned += len(sound) < len(details)
+
     def keys(self) -> Mapping[str, Any]:
         """The keys, in one order; none is empty."""
         keys: dict[str, Any] = dict(self._texts)
@@ -100,6 +111,11 @@ class ReasoningFields:
         if self._opaque is not None:
             keys[_OPAQUE] = self._opaque
         return keys
+
+
+def _lost_signature(entry: dict[str, Any]) -> bool:
+    is_claudes = (entry.get("type"), entry.get("format")) == ("reasoning.text", _CLAUDE)
+    return is_claudes and not entry.get("signature")
 
 
 def _is_opaque(entry: dict[str, Any]) -> bool:

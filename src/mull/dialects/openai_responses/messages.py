@@ -55,7 +55,6 @@ class InputItems:
         self.items: list[_Item] = []
         self._target = target
         self._system_role = "developer" if target.compat.system_role == "developer" else "system"
-        self._call_ids: dict[str, str] = {}
         self._left = dict.fromkeys((name for name, _, _ in _NOTES), 0)
 
     @property
@@ -102,8 +101,11 @@ class InputItems:
         if block.media:
             said = [{"type": "input_text", "text": block.output}] if block.output else []
             output = [*said, *(part for one in block.media for part in self._media(one))]
-        call_id = self._call_ids.get(block.call_id, block.call_id)
-        return {"type": "function_call_output", "call_id": call_id, "output": output}
+        return {
+            "type": "function_call_output",
+            "call_id": _fitting(block.call_id),
+            "output": output,
+        }
 
     def _media(self, block: MediaBlock) -> list[_Item]:
         data = f"data:{block.media_type};base64,{block.data}" if block.data else None
@@ -132,7 +134,7 @@ class InputItems:
                 texts = [one for one in group if isinstance(one, TextBlock)]
                 items += _message(texts, with_id=paired)
             elif isinstance(block, ToolCallBlock):
-                items.append(self._call(block, message, with_id=paired))
+                items.append(_call(block, with_id=paired))
             elif isinstance(block, OpaqueBlock):
                 items += self._opaque(block, message, paired=paired)
             elif isinstance(block, MediaBlock):
@@ -141,21 +143,6 @@ class InputItems:
             items.pop()
             self._left["unfollowed"] += 1
         return items
-
-    def _call(self, block: ToolCallBlock, message: Message, *, with_id: bool) -> _Item:
-        call_id = block.id
-        if message.origin not in (None, self._target.origin) and len(call_id) > CALL_ID_LIMIT:
-            call_id = self._call_ids.setdefault(block.id, _shortened(block.id))
-        arguments = block.arguments
-        if arguments is None:
-            arguments = _to_json(block.input).decode()
-        return {
-            "type": "function_call",
-            "call_id": call_id,
-            "name": block.name,
-            "arguments": arguments,
-            **_own_keys(block.extra, with_id=with_id),
-        }
 
     def _opaque(self, block: OpaqueBlock, message: Message, *, paired: bool) -> list[_Item]:
         """A hosted tool's item cannot be without its id, so it goes where its reasoning goes."""
@@ -224,12 +211,27 @@ def _message(blocks: Sequence[TextBlock], *, with_id: bool) -> list[_Item]:
     return [{**item, **own, "content": parts}]
 
 
+def _call(block: ToolCallBlock, *, with_id: bool) -> _Item:
+    arguments = block.arguments
+    if arguments is None:
+        arguments = _to_json(block.input).decode()
+    return {
+        "type": "function_call",
+        "call_id": _fitting(block.id),
+        "name": block.name,
+        "arguments": arguments,
+        **_own_keys(block.extra, with_id=with_id),
+    }
+
+
 def _own_keys(extra: dict[str, Any] | None, *, with_id: bool) -> _Item:
     if extra is None:
         return {}
     return {key: value for key, value in extra.items() if with_id or key != "id"}
 
 
-def _shortened(call_id: str) -> str:
-    """A foreign id that is too long here, made the same short one every time."""
+def _fitting(call_id: str) -> str:
+    """The id of a call, and so of its result; one that is too long here always becomes the same."""
+    if len(call_id) <= CALL_ID_LIMIT:
+        return call_id
     return f"{call_id[:39]}-{sha256(call_id.encode('utf-8', 'replace')).hexdigest()[:24]}"

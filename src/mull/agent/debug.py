@@ -1,0 +1,47 @@
+"""What DEBUG=1 tells of an answer's reasoning: what was asked for, where it came, whether it did.
+
+The words are those of document 003.
+"""
+
+from __future__ import annotations
+
+from mull.neutral.events import Event, ThinkingCarrier, ThinkingDelta, Warned
+from mull.policy.prepare import Prepared
+
+__all__ = ["CODE", "Spotter"]
+
+CODE = "debug"
+"""The code of the warnings that these lines come as."""
+
+
+class Spotter:
+    """Watches one answer."""
+
+    def __init__(self, prepared: Prepared) -> None:
+        self._plan = prepared.request.thinking
+        self._preserves = prepared.request.keep_thinking
+        self._fields: list[str] = []
+
+    def asked(self) -> Warned:
+        """Before the request goes out."""
+        state = "on" if self._plan.thinks else "off"
+        preserve = "true" if self._preserves else "false"
+        return Warned(CODE, f"*** Thinking: {state}{self._effort} (preserve: {preserve})")
+
+    def seen(self, event: Event) -> Warned | None:
+        """Reasoning that comes in a field for the first time."""
+        if not isinstance(event, ThinkingDelta | ThinkingCarrier):
+            return None
+        field = event.source_field
+        if field is None or field in self._fields:
+            return None
+        self._fields.append(field)
+        return Warned(CODE, f"Reasoning detected via field: {field}")
+
+    def ended(self) -> Warned:
+        """When the answer is there."""
+        return Warned(CODE, f"Reasoning: {'ON' if self._fields else 'OFF'}{self._effort}")
+
+    @property
+    def _effort(self) -> str:
+        return f" (effort: {self._plan.effort})" if self._plan.effort else ""

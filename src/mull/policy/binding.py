@@ -1,0 +1,141 @@
+"""Thoughts that hold only after the very conversation they were thought in.
+
+Some models sign a thought together with the system prompt, the tools and all messages before it,
+and refuse it after anything else. The log keeps, with each answer of such a model, a hash of what
+the answer was given to. A thought goes back where the request begins with the same; elsewhere it is
+left out, and then it is missing before all later ones too. So each hash follows from the one before
+it, and a conversation that only grows costs what is new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from mull.neutral.blocks import ThinkingBlock
+from mull.neutral.messages import Message
+from mull.neutral.request import Note, RequestOptions
+
+if TYPE_CHECKING:
+    from mull.policy.prepare import Prepared
+
+__all__ = ["BindingChange", "Bound", "binding_warning", "hash_opening"]
+
+BindingChange: TypeAlias = Literal["compression", "system", "tools", "strip"]
+"""What a user may do that changes what stands before a thought."""
+
+_WORDS: Mapping[BindingChange, str] = {
+    "compression": "after compression",
+    "system": "with another system prompt",
+    "tools": "with other tools",
+    "strip": "under another strip policy",
+}
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+class _Step(NamedTuple):
+    """One message: as the view has it, as it is sent, and the hash of all up to its end.
+
+    `fits` says whether its thoughts were thought after what stands before it; None is unknown.
+    """
+
+    viewed: Message
+    sent: Message
+    prefix: str
+    fits: bool | None = None
+
+
+class Bound:
+    """The messages of a view without the thoughts that no longer fit.
+
+    `prefixes` are the log's hashes by the `id` of the thoughts that they hold for.
+    """
+
+    def __init__(self, opening: str, prefixes: Mapping[int, str]) -> None:
+        self.opening = opening
+        self._prefixes = prefixes
+        self._steps: list[_Step] = []
+
+    @property
+    def prefix(self) -> str:
+        """The hash of everything that is sent: what the next answer is bound to."""
+        return self._steps[-1].prefix if self._steps else self.opening
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The messages as they are sent."""
+        return tuple(step.sent for step in self._steps)
+
+    def left_out(self) -> Iterator[ThinkingBlock]:
+        """The thoughts that are not sent."""
+        for step in self._steps:
+            if step.fits is False:
+                yield from filter(_is_bound, step.viewed.thinking)
+
+    def follow(self, messages: Sequence[Message]) -> None:
+        """Take these messages for the ones before; only those that are others are looked at."""
+        same = 0
+        for step, message in zip(self._steps, messages, strict=False):
+            if step.viewed is not message:
+                break
+            same += 1
+        del self._steps[same:]
+        for message in islice(messages, same, None):
+            self._steps.append(self._step(message))
+
+    def notes(self) -> list[Note]:
+        """How much was left out. It is news as long as no later thought was thought without it."""
+        number = sum(1 for _ in self.left_out())
+        if not number:
+            return []
+        latest = next(step.fits for step in reversed(self._steps) if step.fits is not None)
+        text = f"{_thoughts(number)} left out: bound to a conversation that has changed since"
+        return [Note("history", text, warning=not latest, kind="bound")]
+
+    def _step(self, message: Message) -> _Step:
+        before = self.prefix
+        held = [self._prefixes.get(id(block)) for block in message.thinking if _is_bound(block)]
+        known = {prefix for prefix in held if prefix is not None}
+        fits = known == {before} if known else None
+        sent = message if fits is not False else _without_bound(message)
+        return _Step(message, sent, _hash([before, sent.role, sent.blocks]), fits)
+
+
+def hash_opening(conversation: RequestOptions) -> str:
+    """The hash of what stands before all messages."""
+    return _hash([conversation.system, conversation.tools])
+
+
+def binding_warning(prepared: Prepared, change: BindingChange) -> str | None:
+    """What to tell the user before such a change: thoughts that the model will not get back."""
+    if not prepared.target.compat.binds_thinking:
+        return None
+    thoughts = (block for message in prepared.request.messages for block in message.thinking)
+    number = sum(map(_is_bound, thoughts))
+    if not number:
+        return None
+    return (
+        f"{prepared.target.name} takes a thought back only after what it was thought after:"
+        f" {_thoughts(number)} may be left out {_WORDS[change]}"
+    )
+
+
+def _is_bound(block: ThinkingBlock) -> bool:
+    return block.has_carrier
+
+
+def _without_bound(message: Message) -> Message:
+    kept = (b for b in message.blocks if not (isinstance(b, ThinkingBlock) and _is_bound(b)))
+    return msgspec.structs.replace(message, blocks=tuple(kept))
+
+
+def _thoughts(number: int) -> str:
+    return f"{number} thought{'' if number == 1 else 's'}"
+
+
+def _hash(told: Any) -> str:
+    return blake2b(_encode(told), digest_size=16).hexdigest()

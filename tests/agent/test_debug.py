@@ -1,0 +1,56 @@
+"""DEBUG=1: the lines of document 003, in order."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from mull.cli.main import main
+from mull.testing.server import Reply, ScriptedServer
+
+
+def chunk(delta, finish=None):
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+
+@pytest.fixture(autouse=True)
+def nothing_piped(monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning", "reasoning_text"])
+def test_what_was_asked_for_found_and_had_is_told(field, capsys, monkeypatch):
+    monkeypatch.setenv("DEBUG", "1")
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    reply = Reply.events(
+        chunk({field: "so"}), chunk({field: " be it"}), chunk({"content": "yes"}, "stop"), "[DONE]"
+    )
+    with ScriptedServer([reply]) as server:
+        main(["ask", "-m", "zai/glm-4.7", "--base-url", server.url, "--no-save", "q"])
+    out, err = capsys.readouterr()
+    assert out == "yes\n"
+    assert [line.removeprefix("mull: ") for line in err.splitlines()] == [
+        "*** Thinking: on (preserve: true)",
+        f"Reasoning detected via field: {field}",
+        "Reasoning: ON",
+    ]
+
+
+def test_without_it_nothing_is_told(capsys, monkeypatch):
+    monkeypatch.delenv("DEBUG", raising=False)
+    reply = Reply.events(chunk({"reasoning": "so"}), chunk({"content": "yes"}, "stop"), "[DONE]")
+    with ScriptedServer([reply]) as server:
+        main(["ask", "-m", "zai/glm-4.7", "--base-url", server.url, "--no-save", "q"])
+    assert capsys.readouterr().err == ""
+
+
+def test_an_effort_is_named(capsys, monkeypatch):
+    monkeypatch.setenv("DEBUG", "1")
+    reply = Reply.events(chunk({"content": "yes"}, "stop"), "[DONE]")
+    with ScriptedServer([reply]) as server:
+        place = ["-m", "openai-compatible/gpt-oss-120b/high", "--base-url", server.url]
+        main(["ask", *place, "--no-save", "q"])
+    err = capsys.readouterr().err
+    assert "*** Thinking: on (effort: high) (preserve: false)" in err
+    assert "Reasoning: OFF (effort: high)" in err
