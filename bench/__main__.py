@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
 
-from bench.report import page
+from bench.report import Section, page
 
 SECTIONS = {
     "startup": "Cold start",
     "decode": "Decoding a stream of 20,000 chunks, per chunk",
     "catalog": "Catalog",
     "history": "A turn costs what is new",
+    "draw": "Drawing a stream, with a repaint every 32 deltas",
     "client": "Over loopback HTTP: 20,000 chunks, per chunk, and the start of a question",
+    "terminal": "At the terminal, beside other assistants",
 }
 
 
 def main(names: list[str]) -> None:
     """Measure and print; write RESULTS.md only when everything was measured."""
-    results = {}
-    for name in names or SECTIONS:
-        print(f"measuring {name} ...", file=sys.stderr)
-        results[SECTIONS[name]] = import_module(f"bench.{name}").run()
-    text = page(results)
+    text = page([_measured(name) for name in names or SECTIONS])
     print(text)
     if not names:
         Path(__file__).with_name("RESULTS.md").write_text(text)
+
+
+def _measured(name: str) -> Section:
+    print(f"measuring {name} ...", file=sys.stderr)
+    module = import_module(f"bench.{name}")
+    before = os.getloadavg()[0]
+    figures = module.run()
+    return Section(SECTIONS[name], module.__doc__.strip(), figures, (before, os.getloadavg()[0]))
 
 
 main(sys.argv[1:])

@@ -22,13 +22,14 @@ class Canvas:
         self.look = look
         self.current: Answer | Thought | None = None
         self._sections: list[Section] = []
+        self._undrawn: list[Section] = []
         self._last: Section | None = None  # the last section that has lines on the screen
         self._out: list[Line] = []
 
     def add(self, section: Section) -> None:
-        """A section that is over."""
+        """A section that is over. It is drawn when lines are asked for, if ever."""
         self._sections.append(section)
-        self._emit(section, section.draw(self.look))
+        self._undrawn.append(section)
 
     def keep(self, section: Section) -> None:
         """A section that is on the screen already, or in whose place something else is."""
@@ -42,6 +43,7 @@ class Canvas:
         """The open section is over."""
         section, self.current = self.current, None
         if section is not None:
+            self._draw()
             self._emit(section, section.commit())
             self._emit(section, section.close(now))
             self._sections.append(section)
@@ -53,6 +55,7 @@ class Canvas:
 
     def commit(self) -> list[Line]:
         """The lines that became final since the last time."""
+        self._draw()
         if self.current is not None:
             self._emit(self.current, self.current.commit())
         out, self._out = self._out, []
@@ -62,12 +65,13 @@ class Canvas:
         """The open section as it looks now."""
         if self.current is None:
             return []
+        self._draw()
         lines = self.current.open_lines(now)
         return [BLANK, *lines] if lines and self._parted(self.current) else lines
 
     def redraw(self, look: Look, most: int | None) -> list[Line]:
         """All lines again in another look; of old sections only the last, about `most` lines."""
-        self.look, self._out, self._last = look, [], None
+        self.look, self._out, self._undrawn, self._last = look, [], [], None
         drawn: list[tuple[Section, list[Line]]] = []
         count = 0
         for section in reversed(self._sections):
@@ -80,6 +84,11 @@ class Canvas:
         if self.current is not None:
             self.current.restart(look)
         return self.commit()
+
+    def _draw(self) -> None:
+        undrawn, self._undrawn = self._undrawn, []
+        for section in undrawn:
+            self._emit(section, section.draw(self.look))
 
     def _parted(self, section: Section) -> bool:
         """Whether a blank line stands before the section's next line."""

@@ -69,8 +69,11 @@ def luminance(colour: Rgb) -> float:
 
 def contrast(one: Rgb, other: Rgb) -> float:
     """From 1 (the same brightness) to 21 (black on white)."""
-    low, high = sorted((luminance(one), luminance(other)))
-    return (high + 0.05) / (low + 0.05)
+    return _ratio(luminance(one), luminance(other))
+
+
+def _ratio(one: float, other: float) -> float:
+    return (max(one, other) + 0.05) / (min(one, other) + 0.05)
 
 
 def is_dark(colour: Rgb) -> bool:
@@ -146,8 +149,17 @@ PALETTE: tuple[Rgb, ...] = (
 """The 256 colours as xterm has them. People change the first 16, so only 16 to 255 are chosen."""
 
 
+_LIGHT = tuple(map(luminance, PALETTE))
+
+
 def _closest(wanted: Rgb, numbers: Iterable[int]) -> int:
-    return min(numbers, key=lambda number: distance(PALETTE[number], wanted))
+    x, y, z = _oklab(wanted)
+
+    def squared(number: int) -> float:
+        a, b, c = _oklab(PALETTE[number])
+        return (a - x) * (a - x) + (b - y) * (b - y) + (c - z) * (c - z)
+
+    return min(numbers, key=squared)
 
 
 @cache
@@ -171,8 +183,7 @@ def shade_256(background: Rgb, strength: float = _SHADE) -> int:
     quiet = [
         number
         for number in range(16, 256)
-        if (luminance(PALETTE[number]) > light) == dark
-        and least <= contrast(PALETTE[number], background) <= most
+        if (_LIGHT[number] > light) == dark and least <= _ratio(_LIGHT[number], light) <= most
     ]
     return _closest(ideal, quiet)
 
@@ -181,5 +192,6 @@ def shade_256(background: Rgb, strength: float = _SHADE) -> int:
 def readable_256(wanted: Rgb, on: Rgb, least: float = LEAST_CONTRAST) -> int:
     """The closest of the 256 colours that can be read there."""
     ideal = readable(wanted, on, least)
-    good = [n for n in range(16, 256) if contrast(PALETTE[n], on) >= least]
+    light = luminance(on)
+    good = [n for n in range(16, 256) if _ratio(_LIGHT[n], light) >= least]
     return _closest(ideal, good or (nearest_256(BLACK), nearest_256(WHITE)))

@@ -158,8 +158,7 @@ class ConversationView:
             case TextBlock():
                 answer = Answer(self._canvas.look)
                 answer.feed(block.text)
-                self._canvas.begin(answer)
-                self._canvas.end(None)
+                self._canvas.add(answer)
             case ToolCallBlock():
                 self._call(block)
             case ToolResultBlock():

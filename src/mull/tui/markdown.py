@@ -20,8 +20,8 @@ __all__ = ["LEAST_WIDTH", "LONG_LINE", "MarkdownStream", "markdown_lines"]
 LONG_LINE = 4000
 """A line of more characters is drawn before its end; it is text or code, never a table's row."""
 LEAST_WIDTH = 10
-_ENOUGH = 300
-"""So many characters after its indent say what a line begins with."""
+_LEADING, _ENOUGH = " \t>*+-#0123456789.)", 100
+"""Indents and marks of a line, and how much text after them is enough to know it by."""
 
 
 class MarkdownStream:
@@ -92,7 +92,11 @@ class MarkdownStream:
 
 
 def _is_long(line: str) -> bool:
-    return len(line) > LONG_LINE and len(line.lstrip()) > _ENOUGH
+    """Whether it is drawn before its end: when enough has come to tell what it begins with."""
+    if len(line) <= LONG_LINE:
+        return False
+    blanks = line.count(" ") + line.count("\t")
+    return len(line.lstrip(_LEADING)) > _ENOUGH or len(line) - blanks > LONG_LINE
 
 
 def markdown_lines(text: str, theme: Theme, width: int) -> list[Line]:

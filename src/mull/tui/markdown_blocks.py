@@ -33,7 +33,7 @@ from mull.tui.wrap import TAB, expanded
 
 __all__ = ["Blocks"]
 
-_FENCE = re.compile(r"( {0,3})(`{3,}(?=[^`]*$)|~{3,})[ ]*([^\s`]*)")
+_FENCE = re.compile(r"( {0,3})(`{3,}(?=[^`]*$)|~{3,})(.*)")
 _HEADING = re.compile(r" {0,3}(#{1,6})(?: +|$)")
 _CLOSING_MARKS = re.compile(r"(?:^| +)#+ *$")
 _RULE = re.compile(r" {0,3}(?:(?:\* *){3,}|(?:- *){3,}|(?:_ *){3,})")
@@ -124,14 +124,12 @@ class Blocks:
             self._code(leaf, rest, whole)
         elif not rest.strip():
             self._end_paragraph(depth)
-        elif isinstance(leaf, Paragraph) and not inside and not self._begins_block(rest):
-            self._say(
-                leaf, rest.strip() if whole else rest.lstrip(), whole
-            )  # a lazy line goes on with the paragraph
+        elif isinstance(leaf, Paragraph) and not inside and not _begins_block(rest, whole):
+            self._say(leaf, _stripped(rest, whole), whole)  # a lazy line of the paragraph
         else:
             if not inside:
                 self._close_to(depth)
-            self._put(self._open_containers(rest), whole)
+            self._put(self._open_containers(rest, whole), whole)
 
     def _code(self, leaf: CodeBlock, rest: str, whole: bool) -> None:
         closing = rest.strip()
@@ -152,16 +150,9 @@ class Blocks:
         self._close_leaf()
         self._blank = True
 
-    def _begins_block(self, rest: str) -> bool:
-        """Whether a line cannot go on with the paragraph of a container that it is not in."""
-        if indent_of(rest) >= 4:
-            return False
-        patterns = (_HEADING, _FENCE, QUOTE, ITEM)
-        return any(p.match(rest) for p in patterns) or bool(_RULE.fullmatch(rest))
-
-    def _open_containers(self, rest: str) -> str:
+    def _open_containers(self, rest: str, whole: bool) -> str:
         """Open the quotes and items that begin here; what is left of the line."""
-        while len(self._open) < _DEEPEST and not _RULE.fullmatch(rest):
+        while len(self._open) < _DEEPEST and not (whole and _RULE.fullmatch(rest)):
             if found := QUOTE.match(rest):
                 self._close_leaf()
                 self._left = None
@@ -190,7 +181,7 @@ class Blocks:
 
     def _put(self, rest: str, whole: bool) -> None:
         """Give a line, without the marks of its containers, to the leaf that it belongs to."""
-        leaf, text = self._leaf, rest.strip() if whole else rest.lstrip()
+        leaf, text = self._leaf, _stripped(rest, whole)
         if isinstance(leaf, Paragraph):
             if not whole or not self._becomes(leaf, rest, text):
                 self._go_on_or_begin(rest, text, whole)
@@ -201,7 +192,7 @@ class Blocks:
                 leaf = CodeBlock("", self._theme, self._room)
                 self._begin(leaf, apart=True)
             self._say(leaf, rest[4:], whole)
-        elif isinstance(leaf, Table) and whole and "|" in text and not self._begins_block(rest):
+        elif isinstance(leaf, Table) and whole and "|" in text and not _begins_block(rest, whole):
             leaf.line(text)
         else:
             self._go_on_or_begin(rest, text, whole)
@@ -230,9 +221,10 @@ class Blocks:
             self._close_leaf()
             self._space(apart=True)
             self._emit([(Span("─" * min(self._room, 40), self._theme.faint),)])
+            self._stands_apart = True
         elif whole and (found := _FENCE.match(rest)):
             self._fence_indent = len(found[1])
-            self._begin(CodeBlock(found[3], self._theme, self._room, found[2]), apart=True)
+            self._begin(CodeBlock(found[3].strip(), self._theme, self._room, found[2]), apart=True)
         else:
             leaf = self._leaf
             if not isinstance(leaf, Paragraph):
@@ -246,7 +238,7 @@ class Blocks:
         self._begin(leaf, apart=True, apart_after=False)
         mark = "#" * level + " " if self._theme.marks else ""
         self._is_heading = True
-        self._say(leaf, mark + title.strip() if whole else mark + title.lstrip(), whole)
+        self._say(leaf, mark + _stripped(title, whole), whole)
         if whole:
             self._close_leaf()
 
@@ -309,6 +301,20 @@ class Blocks:
             for container in self._open:
                 container.drawn = True
             self._out.append((*before, *line) if line else _without_end(before))
+
+
+def _begins_block(rest: str, whole: bool) -> bool:
+    """Whether a line begins a block of its own, so that it cannot go on with a paragraph."""
+    if indent_of(rest) >= 4:
+        return False
+    if any(pattern.match(rest) for pattern in (_HEADING, QUOTE, ITEM)):
+        return True
+    return whole and bool(_FENCE.match(rest) or _RULE.fullmatch(rest))
+
+
+def _stripped(text: str, whole: bool) -> str:
+    """Without blanks around it; those at the end of a piece may stand between words."""
+    return text.strip() if whole else text.lstrip()
 
 
 def _without_end(line: Line) -> Line:

@@ -5,13 +5,13 @@ It stands two columns in, with its language above it. A line that is too long go
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from mull.tui.highlight import Highlighter
 from mull.tui.lines import BLANK, Line, Span, line_width
 from mull.tui.theme import Theme
-from mull.tui.width import fitted
-from mull.tui.wrap import chopped, expanded
+from mull.tui.wrap import chopped, expanded, wrapped
 
 __all__ = ["CodeBlock", "code_lines"]
 
@@ -19,18 +19,20 @@ _INDENT, _GOES_ON = "  ", "↪ "
 
 
 class CodeBlock:
-    """Code in a language; `fence` is what opened it, "" where indentation makes it code."""
+    """Code; `info` is what stands beside its fence, the language first, and `fence` what opened it,
+    "" where indentation makes it code."""
 
-    def __init__(self, language: str, theme: Theme, width: int, fence: str = "") -> None:
+    def __init__(self, info: str, theme: Theme, width: int, fence: str = "") -> None:
         self.fence = fence
         self._theme = theme
         self._width = width
         self._done: list[Line] = []
-        self._highlighter = Highlighter(language, theme)
+        self._highlighter = Highlighter(_language(info), theme)
         self._long = ""  # the last row of a line that is too long to be held back
         self._goes_on = False  # whether rows of that line are out already
-        if language:
-            self._done.append((Span(_INDENT + fitted(language, width - 2), theme.note),))
+        if info:
+            indent = Span(_INDENT, theme.note)
+            self._done += [(indent, *row) for row in wrapped(info, theme.note, width - 2)]
 
     def line(self, text: str) -> None:
         """A whole line of the code."""
@@ -88,10 +90,15 @@ class CodeBlock:
             self._goes_on = True
 
 
+def _language(info: str) -> str:
+    found = re.match(r"[\w+#-]+", info)
+    return found[0] if found else ""
+
+
 def code_lines(text: str, language: str, theme: Theme, width: int) -> list[Line]:
     """A whole text as code: a command, a diff, a file."""
-    block = CodeBlock("", theme, width)
-    block._highlighter = Highlighter(language, theme)
+    block = CodeBlock(language, theme, width)
+    block.take()  # the label
     for line in text.split("\n"):
         block.line(line)
     return block.finish()

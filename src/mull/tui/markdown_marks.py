@@ -1,4 +1,4 @@
-"""The rules by which marks pair: which runs of `*`, `_` and `~` open and close, and what they mean."""
+"""How marks pair: which runs of `*`, `_` and `~` open, which close, and what they mean."""
 
 from __future__ import annotations
 

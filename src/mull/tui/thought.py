@@ -54,7 +54,9 @@ def thought_label(
     told = "Thinking…" if running else "Thought" if seconds is None else "Thought for"
     if seconds is not None:
         told += f" {_duration(seconds)}"
-    return f"{told} · {'' if exact else '~'}{tokens:,} tokens" if tokens else told
+    if not tokens:
+        return told
+    return f"{told} · {'' if exact else '~'}{tokens:,} {'token' if tokens == 1 else 'tokens'}"
 
 
 class ThoughtView:

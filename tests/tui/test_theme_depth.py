@@ -1,0 +1,80 @@
+"""What a terminal can show, from its environment and its own answers."""
+
+import pytest
+
+from mull.tui.colour import BLACK, WHITE, Rgb
+from mull.tui.depth import (
+    BACKGROUND_QUERY,
+    colour_depth,
+    environment_background,
+    read_background,
+)
+
+
+@pytest.mark.parametrize(
+    ("environment", "depth"),
+    [
+        ({"TERM": "xterm-256color", "COLORTERM": "truecolor"}, "truecolor"),
+        ({"TERM": "xterm-256color", "COLORTERM": "24bit"}, "truecolor"),
+        ({"TERM": "xterm-256color"}, "256"),
+        ({"TERM": "xterm-kitty"}, "truecolor"),
+        ({"TERM": "xterm"}, "16"),
+        ({"TERM": "linux"}, "16"),
+        ({"TERM": "vt100"}, "mono"),
+        ({"TERM": "dumb", "COLORTERM": "truecolor"}, "none"),
+        ({"TERM": "xterm-256color", "NO_COLOR": "1", "FORCE_COLOR": "3"}, "none"),
+        ({"TERM": "xterm-256color", "NO_COLOR": ""}, "256"),
+        ({"TERM": "dumb", "FORCE_COLOR": "3"}, "truecolor"),
+        ({"TERM": "xterm-256color", "FORCE_COLOR": "0"}, "none"),
+        ({"FORCE_COLOR": "1"}, "16"),
+        ({"WT_SESSION": "x"}, "truecolor"),
+        # the promise of the outer terminal does not hold inside a multiplexer
+        ({"TERM": "tmux-256color", "TMUX": "/tmp/x", "COLORTERM": "truecolor"}, "256"),
+        ({"TERM": "screen.xterm-256color", "COLORTERM": "truecolor"}, "256"),
+        ({"TERM": "tmux-direct", "TMUX": "/tmp/x"}, "truecolor"),
+    ],
+)
+def test_the_environment_tells_the_depth(environment, depth):
+    assert colour_depth(environment, is_terminal=True) == depth
+
+
+def test_a_pipe_gets_no_escapes_unless_they_are_forced():
+    rich = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
+    assert colour_depth(rich, is_terminal=False) == "none"
+    assert colour_depth({**rich, "FORCE_COLOR": "2"}, is_terminal=False) == "256"
+
+
+@pytest.mark.parametrize(
+    ("reply", "background"),
+    [
+        (b"\x1b]11;rgb:1e1e/1e1e/2e2e\x07", Rgb(30, 30, 46)),
+        (b"\x1b]11;rgb:1e/1e/2e\x1b\\", Rgb(30, 30, 46)),
+        (b"\x1b]11;rgb:f/f/f\x07", WHITE),
+        (b"\x1b]11;rgb:fff/000/fff\x07", Rgb(255, 0, 255)),
+        (b"\x1b]11;rgba:0000/0000/0000/ffff\x07", BLACK),
+        (b"typed\x1b]11;rgb:0000/0000/0000\x1b\\\x1b[?62c", BLACK),
+        (b"\x1b]11;rgb:1e1e/1e1e/2e2e", None),
+        (b"\x1b]10;rgb:ffff/ffff/ffff\x07", None),
+        (b"\x1b[?62c", None),
+        (b"", None),
+    ],
+)
+def test_the_terminals_answer_is_read(reply, background):
+    assert read_background(reply) == background
+
+
+def test_the_question_is_osc_11():
+    assert BACKGROUND_QUERY == b"\x1b]11;?\x1b\\"
+
+
+@pytest.mark.parametrize(
+    ("value", "background"),
+    [("15;0", BLACK), ("0;15", WHITE), ("0;default;15", WHITE), ("15;default", None), ("", None),
+     ("1;99", None)],
+)  # fmt: skip
+def test_colorfgbg_names_the_background(value, background):
+    assert environment_background({"COLORFGBG": value}) == background
+
+
+def test_without_colorfgbg_the_background_is_unknown():
+    assert environment_background({}) is None
