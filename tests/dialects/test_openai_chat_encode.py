@@ -270,3 +270,9 @@ def test_an_empty_answer_is_not_sent():
     body, made = encode(user("q"), assistant(TextBlock("")), user("r"))
     assert [m["role"] for m in body["messages"]] == ["user", "user"]
     assert made.notes[0].about == "history"
+
+
+def test_several_texts_of_a_user_go_as_one_string_which_every_server_takes():
+    blocks = TextBlock("look at this"), TextBlock("```\nx\n```\n"), TextBlock("and this")
+    body, _ = encode(Message(role="user", blocks=blocks))
+    assert body["messages"][0]["content"] == "look at this\n\n```\nx\n```\nand this"

@@ -108,12 +108,9 @@ class MessageList:
                 self._left_out["media"] += part is None
             elif not isinstance(block, ToolResultBlock):
                 self._left_out["opaque"] += 1
-        if not parts:
-            return ""
-        if len(parts) == 1 and parts[0]["type"] == "text":
-            text: str = parts[0]["text"]
-            return text
-        return parts
+        if any(part["type"] != "text" for part in parts):
+            return parts
+        return _paragraphs([part["text"] for part in parts])
 
     def _add_assistant(self, message: Message) -> None:
         answer = _Answer(self._rule, self._left_out)
@@ -243,6 +240,14 @@ def _member(block: ThinkingBlock) -> dict[str, Any]:
     if block.signature:
         member["signature"] = block.signature
     return member
+
+
+def _paragraphs(texts: Sequence[str]) -> str:
+    """Several texts as one: each begins a paragraph of its own."""
+    joined = "".join(texts[:1])
+    for text in texts[1:]:
+        joined += text if text.startswith("\n") or joined.endswith("\n") else f"\n\n{text}"
+    return joined
 
 
 def _media(block: MediaBlock) -> dict[str, Any] | None:
