@@ -1,6 +1,7 @@
 """Functions as tools: their definition, their arguments, their failures."""
 
 import asyncio
+import sys
 from typing import Literal
 
 import pytest
@@ -93,6 +94,19 @@ def test_mistakes_come_back_as_errors_the_model_can_act_on(values, said):
     if said.startswith("wrong arguments"):
         said += f"\n{EXPECTED}"
     assert run(weather, **values) == ToolResultBlock("c", said, is_error=True)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_function_that_would_end_the_program_only_fails(is_async):
+    def leave() -> str:
+        sys.exit(3)
+
+    async def leave_later() -> str:
+        sys.exit(3)
+
+    tool = FunctionTool(leave_later if is_async else leave)
+    result = asyncio.run(tool.run(ToolCallBlock("c", tool.name, {})))
+    assert result == ToolResultBlock("c", "SystemExit: 3", is_error=True)
 
 
 def test_arguments_that_are_no_json_come_back_too():

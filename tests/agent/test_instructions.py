@@ -49,6 +49,19 @@ def test_a_worktree_has_its_top_where_its_git_file_is(project, tmp_path):
     assert [one.text for one in load_instructions(project)] == ["sub"]
 
 
+def test_what_is_no_text_is_not_read(project):
+    (project / "AGENTS.md").write_bytes(b"\x7fELF\x02\x01\x00" + bytes(range(256)))
+    (one,) = load_instructions(project)
+    assert one == Instruction(str(project / "AGENTS.md"), note="not read: it is no text")
+    assert "AGENTS" not in system_prompt(BASE, [one], [], None, DAY)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_the_encodings_of_editors_are_understood(project, encoding):
+    (project / "AGENTS.md").write_bytes("Grüße\n".encode(encoding))
+    assert load_instructions(project)[0].text == "Grüße\n"
+
+
 def test_a_long_file_is_cut_and_says_so(project):
     (project / "AGENTS.md").write_bytes("é".encode() * LARGEST)
     (one,) = load_instructions(project)

@@ -268,6 +268,26 @@ def test_what_fails_to_start_is_reported_and_the_others_work(tmp_path):
     }
 
 
+def test_a_program_that_is_no_server_of_tools_is_not_said_to_have_ended(tmp_path):
+    async def body(servers):
+        return servers.statuses[0]
+
+    status = serving({"a": McpConfig(command="cat")}, tmp_path, body)  # says back what is said
+    assert (status.state, status.reason) == ("failed", "Method not found")
+
+
+def test_a_list_that_does_not_fit_the_protocol_is_told_with_its_place(tmp_path):
+    async def body(servers):
+        return servers.statuses[0]
+
+    config = plain("--tools", "echo,odd", "--broken", "odd")
+    status = serving({"a": config}, tmp_path, body)
+    assert (status.state, status.reason) == (
+        "failed",
+        "its answer does not fit the protocol: tools.1.inputSchema.type: Input should be 'object'",
+    )
+
+
 def test_without_the_sdk_the_reason_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "mcp", None)
 
@@ -310,11 +330,12 @@ def test_no_process_is_left_not_even_a_stubborn_one_or_a_grandchild(tmp_path, mo
 
     async def body(servers):
         names = ("mcp__a__pid", "mcp__a__child", "mcp__b__pid")
-        return [int((await servers.call(name)).output) for name in names]
+        apart = await servers.call("mcp__a__child", text="apart")
+        return [int(apart.output)] + [int((await servers.call(name)).output) for name in names]
 
     configs = {"a": plain("--tools", "pid,child"), "b": plain("--stubborn", "--tools", "pid")}
     pids = serving(configs, tmp_path, body)
-    assert [is_running(pid) for pid in pids] == [False, False, False]
+    assert [is_running(pid) for pid in pids] == [False] * 4
     assert (tmp_path / "b.log").read_text().endswith("--- its process was ended by signal 9\n")
 
 

@@ -19,6 +19,15 @@ def test_references_are_filled_and_only_what_programs_need_is_passed_on():
     }
 
 
+@pytest.mark.parametrize(
+    ("written", "run"),
+    [("~/bin/x", "/home/me/bin/x"), ("./x", "./x"), ("x", "x"), ("/a b/x", "/a b/x")],
+)
+def test_a_command_may_lie_in_the_users_home(monkeypatch, written, run):
+    monkeypatch.setenv("HOME", "/home/me")
+    assert settle("s", McpConfig(command=written), {}).command == run
+
+
 def test_an_address_and_its_headers_are_filled():
     config = McpConfig(
         url="https://host/mcp?key=$URL_KEY", headers={"Authorization": "Bearer $TOKEN"}

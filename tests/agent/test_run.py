@@ -326,7 +326,8 @@ class Shortening:
 
 def test_a_request_that_must_be_shorter_is_made_shorter_first():
     model = Model(ANSWER)
-    turn = turn_with(model, shorten=Shortening())
+    shortening = Shortening()
+    turn = turn_with(model, shorten=lambda: shortening)
     events = run(turn)
     assert states(events) == ["sending", "compressing", "sending", "streaming", "done"]
     assert [type(e) for e in events if isinstance(e, Progressed | Compressed)] == [

@@ -273,3 +273,66 @@ def test_events_are_flushed_by_the_clock_when_no_more_come():
         await flushed.wait()
 
     asyncio.run(run())
+
+
+class Queueing(Stubborn):
+    """A journal that keeps most events in mind and only fails when it writes."""
+
+    def event(self, event) -> None:
+        self.events.append(event)
+        if self.full and len(self.events) % 3 == 0:
+            raise ConfigError("the disk is full")
+
+
+def test_a_full_disk_is_told_of_once_however_long_the_answer_is():
+    journal, told = Queueing(), []
+
+    async def run():
+        recorder = TimedRecorder(journal, told.append)
+        for _ in range(30):
+            recorder.event(TextDelta("a"))
+        recorder.append(Entry(user("one")))
+
+    asyncio.run(run())
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_the_end_says_what_became_of_what_was_not_saved(full):
+    journal, told = Stubborn(), []
+
+    async def run():
+        recorder = TimedRecorder(journal, told.append)
+        recorder.append(Entry(user("one")))
+        recorder.append(Entry(user("two")))
+        journal.full = full
+        recorder.close()
+        recorder.close()
+
+    asyncio.run(run())
+    lost = "the last 2 messages of the session could not be saved: the disk is full"
+    assert told[1:] == [lost if full else "all is saved now"]
+    assert len(journal.records) == (0 if full else 2)
+
+
+def test_a_stored_setting_that_is_not_allowed_any_longer_is_left_out_and_told(store):
+    settings = {"reasoning.effort": "bogus", "gone.key": 1, "context.limit": 5000}
+    info = store.create(folder="/w", model="zai/glm-4.7", settings=settings)
+    told = []
+    with talking(store, info=info, warn=told.append) as session:
+        assert session.snapshot()["context.limit"] == 5000
+        assert session.snapshot()["reasoning.effort"] is None
+    assert len(told) == 2
+    assert told[0].startswith(
+        'a setting of this session is left out: reasoning.effort cannot be "bogus"'
+    )
+
+
+def test_half_a_character_that_is_said_is_stored_and_sent_as_a_sign(store):
+    with talking(store, answer("one"), answer("two")) as session:
+        say(session, "a\udcffb \ud83d\ude00")
+        say(session, "more")
+        assert stored(store, session)[0].message.text == "a\ufffdb 😀"
+        assert len(stored(store, session)) == 4
+        sent = session.server.requests[0].json["messages"][-1]["content"]
+        assert sent == "a\ufffdb 😀"

@@ -51,7 +51,7 @@ class Running:
                 for number, text in enumerate(said):
                     if number:
                         self.log.append(user(text))
-                    going = Turn(self.log, lambda: situation, shorten=shortener)
+                    going = Turn(self.log, lambda: situation, shorten=lambda: shortener)
                     self.events += [event async for event in run_turn(going)]
 
             run(side, work())

@@ -2,6 +2,7 @@
 
 import io
 import json
+import sqlite3
 
 import pytest
 
@@ -182,3 +183,33 @@ def test_a_level_behind_the_model_reaches_the_request(capsys, monkeypatch):
         main(["ask", "-m", "deepseek/deepseek-v4-pro/none", "--base-url", server.url, "hi"])
     assert server.requests[0].json["thinking"] == {"type": "disabled"}
     assert capsys.readouterr().out == "Hello there\n"
+
+
+def test_bytes_that_are_no_text_are_sent_as_a_sign_and_told(ask, monkeypatch, tmp_path):
+    file = tmp_path / "latin.txt"
+    file.write_bytes("grün".encode("latin-1"))
+    *_, err, requests = ask([GOOD], "-f", str(file), "a\udcffb")
+    assert requests[0].json["messages"][-1]["content"] == "a\ufffdb\n\ngr\ufffdn"
+    assert err == "mull: some of what was given is no text: each such place is sent as \ufffd\n"
+
+
+def test_a_pipe_that_is_no_text_is_read_all_the_same(ask, monkeypatch):
+    pipe = io.TextIOWrapper(io.BytesIO(b"diff \xff\xfe here"), encoding="utf-8")
+    monkeypatch.setattr("io.StringIO", lambda text: pipe)
+    *_, requests = ask([GOOD], "review", stdin="")
+    assert requests[0].json["messages"][-1]["content"] == "review\n\ndiff \ufffd\ufffd here"
+
+
+def test_what_is_not_to_be_saved_is_never_in_a_file(ask, monkeypatch, tmp_path):
+    """Not even for a moment: a process that is killed cleans nothing up."""
+    monkeypatch.setenv("MULL_DATA_DIR", str(tmp_path / "data"))
+    opened = []
+    connect = sqlite3.connect
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda at, **k: opened.append(str(at)) or connect(at, **k)
+    )
+    monkeypatch.setattr("tempfile.mkdtemp", lambda *words, **more: pytest.fail("a directory"))
+    status, out, err, _ = ask([GOOD], "--no-save", "a secret")
+    assert (status, out, err) == (0, "Hello there\n", "")
+    assert opened == [":memory:"]
+    assert not (tmp_path / "data").exists()

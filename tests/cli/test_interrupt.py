@@ -1,7 +1,7 @@
 """Ctrl-C while `mull ask` is at work, in a real process on a terminal and in a pipe.
 
 Whenever it comes: exit status 130, the socket is closed, what came is stored as interrupted, no
-traceback, and the terminal is as it was.
+traceback, no process is left, and the terminal is as it was.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ import subprocess
 import sys
 import termios
 import time
+from dataclasses import replace
 
 import pytest
 
+from mull.agent.processes import members
 from mull.neutral.messages import message_to_json
 from mull.store.sessions import open_sessions
 from mull.testing.server import STALL, Gate, Reply, ScriptedServer
@@ -34,6 +36,7 @@ for place in (0, 1, 2):
     os.dup2(terminal, place)
 os.execv(sys.executable, {MULL!r} + sys.argv[2:])
 """
+NO = "not run: the user said no, and says: "
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -109,6 +112,9 @@ class OnTerminal(Place):
 
     def interrupt(self):
         os.write(self._master, b"\x03")  # the terminal itself sends the signal
+
+    def type(self, data):
+        os.write(self._master, data)
 
     def check_sane(self):
         assert termios.tcgetattr(self._slave) == self._before
@@ -218,6 +224,87 @@ def test_what_was_kept_can_be_gone_on_with(ask):
         sent = server.requests[1].json["messages"]
         assert [m["content"] for m in sent if m["role"] == "user"] == ["first", "second"]
     assert [message.get("status") for message in stored()][1::2] == ["interrupted", "complete"]
+
+
+def calling(command):
+    """An answer that calls `run`."""
+    function = {"name": "run", "arguments": json.dumps({"command": command})}
+    return Reply.events(
+        chunk(reasoning_content="look"),
+        chunk(tool_calls=[{"index": 0, "id": "call_1", "function": function}]),
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
+        "[DONE]",
+    )
+
+
+def pid_in(file, going):
+    """The process that wrote its number into the file."""
+    until = time.monotonic() + PATIENCE
+    while not (file.exists() and file.read_text().endswith("\n")):
+        assert time.monotonic() < until, f"it did not run: {going.out!r} {going.err!r}"
+        going.read_more()
+    return int(file.read_text())
+
+
+def check_stopped_in_a_tool():
+    """The call is closed by a result, so that the session can be gone on with."""
+    *_, answer, result = stored()
+    assert [block["type"] for block in answer["blocks"]] == ["thinking", "tool_call"]
+    (block,) = result["blocks"]
+    assert (block["callId"], block["isError"]) == ("call_1", True)
+    assert block["output"] == "Stopped by the user before it finished."
+
+
+def test_while_a_command_runs(place, ask, tmp_path):
+    with ScriptedServer([calling(f"echo $$ > {tmp_path}/pid; sleep 600 | sleep 600")]) as server:
+        going = ask(place, server, "--tools", "all", "--yes", "q")
+        command = pid_in(tmp_path / "pid", going)
+        check_interrupted(going)
+    assert members(command) == []
+    check_stopped_in_a_tool()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_who_is_told_to_end_leaves_no_command_behind(ask, tmp_path, number):
+    with ScriptedServer([calling(f"echo $$ > {tmp_path}/pid; sleep 600")]) as server:
+        going = ask(Piped, server, "--tools", "all", "--yes", "q")
+        command = pid_in(tmp_path / "pid", going)
+        going.process.send_signal(number)
+        assert going.end() == 130
+    assert members(command) == []
+    assert going.err == "mull: interrupted; what came is kept (mull ask --continue)\n"
+    check_stopped_in_a_tool()
+
+
+def test_while_it_asks_whether_a_tool_may_run(ask, tmp_path):
+    with ScriptedServer([calling(f"touch {tmp_path}/x")]) as server:
+        going = ask(OnTerminal, server, "--tools", "all", "q")
+        going.wait_for("[x] never: ")
+        check_interrupted(going)
+    assert not (tmp_path / "x").exists()
+    check_stopped_in_a_tool()
+
+
+def test_the_question_hides_nothing_and_takes_an_answer(ask, tmp_path):
+    """What is typed before the question is no answer to it."""
+    done = Reply.events(chunk(content="done"), {"choices": [{"finish_reason": "stop"}]}, "[DONE]")
+    command = f"touch {tmp_path}/x # \x1b[2A\x1b[2J\r echo"
+    for typed, ran in ((b"no, thanks\n", False), (b"y\n", True)):
+        gate = Gate()
+        reply = calling(command)
+        with ScriptedServer([replace(reply, before=(gate,)), done]) as server:
+            going = ask(OnTerminal, server, "--tools", "all", "q")
+            assert gate.wait_reached(PATIENCE)
+            going.type(b"y\n")
+            gate.open()
+            going.wait_for("[x] never: ")
+            going.type(typed)
+            assert going.end() == 0
+            told = server.requests[1].json["messages"][-1]["content"]
+        assert (tmp_path / "x").exists() is ran
+        assert set(COLOUR.sub("", going.out)) & {"\x1b"} == set()
+        assert f"run(touch {tmp_path}/x # ␛" in going.out
+        assert told == ("(no output)" if ran else f"{NO}no, thanks")
 
 
 @pytest.mark.parametrize("form", ["--json", "--stream-json"])

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from mcp_servers import serving
 from mull.store.mcp import McpConfig
+from mull.testing import Call, Say, StrictServer, Think
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -100,6 +101,51 @@ def test_the_time_server_of_pypi_converts_a_time(tmp_path):
     assert json.loads(right.output)["target"]["datetime"].endswith("T21:00:00+09:00")
     assert (right.is_error, wrong.is_error) == (False, True)
     assert "HH:MM" in wrong.output
+
+
+def asked(script, servers, folder, monkeypatch):
+    """`mull ask --tools all` with these servers in its config.toml and this script for a model."""
+    config = folder / "config"
+    config.mkdir()
+    monkeypatch.setenv("MULL_CONFIG_DIR", str(config))
+    (config / "config.toml").write_text(servers)
+    with StrictServer("kimi", script) as model:
+        place = ["-m", "moonshotai/kimi-k2.5", "--base-url", model.url]
+        done = subprocess.run(
+            [sys.executable, "-m", "mull", "ask", *place, "--tools", "all", "--yes", "Go."],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=150,
+            check=False,
+        )
+    assert model.refusals == []
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    sent = model.requests[-1].json["messages"]
+    return [message["content"] for message in sent if message["role"] == "tool"]
+
+
+def test_the_assistant_uses_real_servers_over_stdio_and_http(everything, tmp_path, monkeypatch):
+    time_server = BIN / "mcp-server-time"
+    port = free_port()
+    servers = (
+        f"[mcp.time]\ncommand = {json.dumps(str(time_server))}\n"
+        f"[mcp.all]\nurl = 'http://127.0.0.1:{port}/mcp'\n"
+    )
+    script = [
+        [
+            Think("Both at once."),
+            Call("mcp__time__get_current_time", {"timezone": "Asia/Tokyo"}),
+            Call("mcp__all__get-sum", {"a": 2, "b": 3}),
+        ],
+        [Think("Once more."), Call("mcp__all__echo", {"message": "hé"})],
+        [Think("Good."), Say("done")],
+    ]
+    with listening(everything, port):
+        clock, total, echo = asked(script, servers, tmp_path, monkeypatch)
+    assert json.loads(clock)["datetime"].endswith("+09:00")
+    assert (total, echo) == ("The sum of 2 and 3 is 5.", "Echo: hé")
 
 
 def test_the_everything_server_of_npm_answers_in_every_form(server, tmp_path):

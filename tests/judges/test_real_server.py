@@ -23,12 +23,14 @@ from mull.agent.engine import Engine
 from mull.agent.functions import tools_from
 from mull.agent.library import Conversation
 from mull.agent.run import Situation, Turn, run_turn
+from mull.agent.tools.table import builtin_tools
+from mull.agent.tools.workspace import Workspace
 from mull.client.exchange import ExchangeOptions
 from mull.history.log import Log
 from mull.local import weights
 from mull.local.manage import embedded
 from mull.local.place import FileLock, Place
-from mull.neutral.events import Failed, Finished, TextDelta, ThinkingDelta, ToolRan
+from mull.neutral.events import Failed, Finished, TextDelta, ThinkingDelta, ToolRan, ToolStarted
 from mull.neutral.messages import user
 from mull.neutral.request import RequestOptions
 from mull.policy.tokens import CHARACTERS
@@ -118,15 +120,24 @@ QUESTIONS = (
 )
 
 
-def test_a_tool_round_trip_sends_the_thought_back(engine):
-    """Only the first request must call; the second is free, so that the turn comes to an end."""
+def called_once(engine, questions, tools, offered):
+    """The first turn in which the model thought and called: only its first request must call, the
+    others are free, so that it comes to an end. What was sent, too."""
     sent = []
     target = engine.target(MODEL)
-    tools = tools_from([weather])
-    options = RequestOptions(tools=tuple(tool.definition for tool in tools.values()), temperature=0)
     sender = engine.sender(
         engine.way_to(target),
         ExchangeOptions(sending=lambda prepared, wire: sent.append(json.loads(wire.body))),
+    )
+    situation = Situation(
+        target=target,
+        snapshot=engine.setup.snapshot_for(
+            target, {"reasoning.includeInContext": True, "reasoning.effort": "low"}
+        ),
+        options=RequestOptions(tools=offered, temperature=0),
+        counter=CHARACTERS,
+        send=sender,
+        tools=tools,
     )
 
     def first_must_call(prepared):
@@ -135,17 +146,7 @@ def test_a_tool_round_trip_sends_the_thought_back(engine):
         forced = replace(prepared.request, tool_choice="required")
         return replace(prepared, request=forced)
 
-    situation = Situation(
-        target=target,
-        snapshot=engine.setup.snapshot_for(
-            target, {"reasoning.includeInContext": True, "reasoning.effort": "low"}
-        ),
-        options=options,
-        counter=CHARACTERS,
-        send=sender,
-        tools=tools,
-    )
-    for question in QUESTIONS:
+    for question in questions:
         sent.clear()
         turn = Turn(
             log=Log([user(question)]),
@@ -155,18 +156,43 @@ def test_a_tool_round_trip_sends_the_thought_back(engine):
         events = asyncio.run(run_and_close(turn, engine))
         if turn.messages[0].thinking and turn.messages[0].tool_calls:
             break
-    thought = turn.messages[0].thinking[0].thought
+    return turn, events, sent
+
+
+def check_round_trip(turn, sent):
+    """The thought and the call went back with the call's result; that result."""
     (call,) = turn.messages[0].tool_calls
-    assert thought.strip()
-    ran = next(event for event in events if isinstance(event, ToolRan))
-    assert (ran.name, ran.is_error) == ("weather", False)
+    assert turn.messages[0].thinking[0].thought.strip()
     assert sent[0]["tool_choice"] == "required"
     step, result = sent[1]["messages"][1:3]
-    assert step["reasoning_content"] == thought
+    assert step["reasoning_content"] == turn.messages[0].thinking[0].thought
     assert step["tool_calls"][0]["id"] == result["tool_call_id"] == call.id
-    assert result["content"] == weather(**call.input)
-    assert not [event for event in events if isinstance(event, Failed)]
     assert turn.messages[-1].role == "assistant"
+    return result["content"]
+
+
+def test_a_tool_round_trip_sends_the_thought_back(engine):
+    tools = tools_from([weather])
+    offered = tuple(tool.definition for tool in tools.values())
+    turn, events, sent = called_once(engine, QUESTIONS, tools, offered)
+    ran = next(event for event in events if isinstance(event, ToolRan))
+    assert (ran.name, ran.is_error) == ("weather", False)
+    assert check_round_trip(turn, sent) == weather(**turn.messages[0].tool_calls[0].input)
+    assert not [event for event in events if isinstance(event, Failed)]
+
+
+def test_mulls_own_tool_reads_a_real_file_for_a_real_model(engine, tmp_path):
+    """So small a model invents names of files: the schema that it sees leaves it one."""
+    (tmp_path / "notes.txt").write_text("The bird of the day is the heron.\n")
+    tools = builtin_tools(Workspace(tmp_path))
+    one_file = {"type": "object", "properties": {"path": {"enum": ["notes.txt"]}}}
+    offered = replace(tools["read"].definition, parameters={**one_file, "required": ["path"]})
+    questions = ("What is in notes.txt?", "Read notes.txt.", "Call read with notes.txt.")
+    turn, events, sent = called_once(engine, questions, tools, (offered,))
+    assert [(event.name, event.input) for event in events if isinstance(event, ToolStarted)] == [
+        ("read", {"path": "notes.txt"})
+    ]
+    assert check_round_trip(turn, sent) == "     1\tThe bird of the day is the heron."
 
 
 async def run_and_close(turn, engine):

@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from mull.agent.tools.tool import Preview, RunnableTool
 from mull.neutral.blocks import ToolCallBlock, ToolResultBlock
 from mull.neutral.events import Event, ToolOutput, ToolRan, ToolStarted
@@ -61,7 +63,7 @@ class Calls:
             result = await self._result(call)
         except Exception as error:  # a tool that breaks its promise must not take the others down
             result = ToolResultBlock(call.id, f"{type(error).__name__}: {error}", is_error=True)
-        self._results[at] = result
+        result = self._results[at] = replace(result, output=_whole(result.output))
         self._put(ToolRan(call.id, call.name, result.output, result.is_error))
 
     async def _result(self, call: ToolCallBlock) -> ToolResultBlock:
@@ -78,6 +80,11 @@ class Calls:
         return await tool.run(call, _Context(call.id, self._put))
 
 
+def _whole(text: str) -> str:
+    """Text that can be stored and sent: half a character would spoil the session for good."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
 class _Context:
     """What a running tool may use."""
 
@@ -86,4 +93,4 @@ class _Context:
         self._put = put
 
     def emit(self, text: str) -> None:
-        self._put(ToolOutput(self._call_id, text))
+        self._put(ToolOutput(self._call_id, _whole(text)))

@@ -60,7 +60,7 @@ class FunctionTool:
             return ToolResultBlock(call.id, _text(await self._call(given)))
         except ToolFailure as failure:
             return ToolResultBlock(call.id, str(failure), is_error=True)
-        except Exception as error:  # whatever a tool raises is an answer to the model
+        except (Exception, SystemExit) as error:  # whatever a tool raises is an answer to the model
             return ToolResultBlock(call.id, f"{type(error).__name__}: {error}", is_error=True)
 
     async def _call(self, given: dict[str, Any]) -> Any:

@@ -302,7 +302,7 @@ class Conversation:
             log=self.log,
             situation=self._situation,
             approve=self._approve,
-            shorten=self._shortener(),
+            shorten=self._shortener,
             recorder=self._recorder,
             adjust=self._engine.without_refused,
             learnt=self._engine.learnt,

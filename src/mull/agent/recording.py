@@ -52,7 +52,7 @@ class TimedRecorder:
 
     def event(self, event: Event) -> None:
         """Take an event of the answer; it is safe within the second."""
-        self._try(lambda: self._journal.event(event))
+        self._try(lambda: self._journal.event(event))  # it may only be kept in mind: no success
         if self._timer is None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(self._seconds, self._flush)
@@ -65,10 +65,26 @@ class TimedRecorder:
         self._unsaved.append(record)
         if self._try(lambda: self._journal.append(*self._unsaved)):
             self._unsaved.clear()
+            self._warned = False
+
+    def close(self) -> None:
+        """Try once more to write what could not be written, and say so if it is lost."""
+        if not self._unsaved:
+            return
+        try:
+            self._journal.append(*self._unsaved)
+        except LocalError as error:
+            count = len(self._unsaved)
+            lost = "the last message" if count == 1 else f"the last {count:,} messages"
+            self._warn(f"{lost} of the session could not be saved: {error}")
+        else:
+            self._warn("all is saved now")
+        self._unsaved.clear()
 
     def _flush(self) -> None:
         self._timer = None
-        self._try(self._journal.flush)
+        if self._try(self._journal.flush):
+            self._warned = False
 
     def _try(self, write: Callable[[], None]) -> bool:
         try:
@@ -78,5 +94,4 @@ class TimedRecorder:
                 self._warn(f"not saved: {error}\nThe session goes on; saving is tried again")
             self._warned = True
             return False
-        self._warned = False
         return True

@@ -90,7 +90,7 @@ class Turn:
     log: Log
     situation: Callable[[], Situation]
     approve: Approve = allow_all
-    shorten: Shorten | None = None
+    shorten: Callable[[], Shorten | None] = lambda: None
     recorder: Recorder | None = None
     limits: Limits = _LIMITS
     adjust: Callable[[Prepared], Prepared] = lambda prepared: prepared
@@ -160,7 +160,8 @@ async def _send(turn: Turn) -> AsyncGenerator[Event, None]:
     """One request and its answer."""
     situation = turn.situation()
     prepared = turn.prepared = _prepare(turn, situation)
-    if turn.shorten is not None and turn.shorten.needed(prepared):
+    shorten = turn.shorten()
+    if shorten is not None and shorten.needed(prepared):
         yield turn.signal("full")
         return
     turn.note(*prepared.notes)
@@ -280,7 +281,7 @@ def _prepare(turn: Turn, situation: Situation) -> Prepared:
 
 async def _shorten(turn: Turn) -> AsyncGenerator[Event, None]:
     """Make the request shorter; it goes out as it is if that cannot be done."""
-    pump, shorten, prepared = Pump(), turn.shorten, turn.prepared
+    pump, shorten, prepared = Pump(), turn.shorten(), turn.prepared
     assert shorten is not None
     assert prepared is not None
 

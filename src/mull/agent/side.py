@@ -70,14 +70,14 @@ class Side:
     context_limit: int | None = None
 
     @classmethod
-    def to(cls, engine: Engine, model: str) -> Side:
-        """The side of another model than the session's.
+    def to(cls, engine: Engine, model: str | None, base_url: str | None = None) -> Side:
+        """The side of a model that is named, not that of a session in use.
 
         Raises:
             LocalError: there is no such model, or no key for it.
         """
-        target = engine.target(model)
-        return cls(engine, target, engine.sender(engine.way_to(target)))
+        target = engine.target(model, base_url=base_url)
+        return cls(engine, target, engine.sender(engine.way_to(target, base_url=base_url)))
 
     def snapshot(self, settings: Mapping[str, object] | None = None) -> Snapshot:
         """The settings of a side call: what the model needs, and nothing of the session's."""

@@ -59,7 +59,7 @@ class Toolbox:
         self.instructions: tuple[Instruction, ...] = load_instructions(self.workspace.root)
         self.mcp: McpServers | None = None
         if not self._configs:
-            self.offered()  # a word that fits no tool is told before anything is asked
+            self.choose(wanted)  # a word that fits no tool is told before anything is asked
 
     async def start(self) -> None:
         """Start the servers; returns when each is up or has failed."""
@@ -68,10 +68,9 @@ class Toolbox:
 
             self.mcp = McpServers(self._configs, on_change=self._on_change)
             await self.mcp.start()
-        known = self.all
         self.warnings += tuple(
             f"the rule {rule} speaks of no tool that there is"
-            for rule in unknown_rules(self.gate.rules, known)
+            for rule in unknown_rules(self.gate.rules, self.all)
         )
 
     async def close(self) -> None:
@@ -80,13 +79,31 @@ class Toolbox:
             await self.mcp.close()
 
     @property
+    def trouble(self) -> tuple[str, ...]:
+        """Servers that did not start, tools of theirs that are left out, AGENTS.md not read whole:
+        what is missing although the user might count on it."""
+        statuses = self.mcp.statuses if self.mcp else ()
+        return (
+            *(f"{one.path}: {one.note}" for one in self.instructions if one.note),
+            *(
+                f"the MCP server {one.name} did not start: {one.reason}"
+                for one in statuses
+                if one.state == "failed"
+            ),
+            *(f"the MCP server {one.name}: {note}" for one in statuses for note in one.notes),
+        )
+
+    @property
     def all(self) -> Mapping[str, RunnableTool]:
         """Every tool there is."""
         return {**self._own, **(self.mcp.tools if self.mcp else {})}
 
     def offered(self) -> Mapping[str, RunnableTool]:
-        """The tools that the model is offered now; under read-only, none that changes things."""
-        chosen = choose_tools(self.wanted, self.all)
+        """The tools that the model is offered now; under read-only, none that changes things.
+
+        A server may take its tools back: then there are fewer, and the turn goes on.
+        """
+        chosen = choose_tools(self.wanted, self.all, may_miss=True)
         if self.gate.mode == "read-only":
             return {name: tool for name, tool in chosen.items() if not tool.changes}
         return chosen
@@ -101,7 +118,12 @@ class Toolbox:
         self.wanted = wanted
 
     def system(self, base: str = "", *, today: date) -> str:
-        """The system prompt of a session that begins today."""
+        """The system prompt of a session that begins today.
+
+        Raises:
+            LocalError: a word of `wanted` fits no tool, now that the servers are up.
+        """
+        self.choose(self.wanted)
         tools = [tool.definition for tool in self.offered().values()]
         return system_prompt(base or BASE, self.instructions, tools, self.workspace, today)
 

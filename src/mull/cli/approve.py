@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import threading
+from contextlib import suppress
 from typing import TextIO
 
 from mull.agent.tools.approve import Answer, ApprovalRequest, Choice
@@ -18,34 +21,63 @@ _CHOICES: dict[str, Choice] = {
     "x": "never",
 }
 _ASK = "[y] once  [s] this session  [a] always  [n] no  [x] never: "
+_LONGEST_ANSWER = 4096
 
 
-def find_terminal() -> tuple[TextIO, TextIO] | None:
+def find_terminal() -> tuple[int, TextIO] | None:
     """The user's terminal to read from and write to, whatever the pipes are; None without one."""
     try:
-        return open("/dev/tty"), open("/dev/tty", "w")
+        return os.open("/dev/tty", os.O_RDONLY | os.O_CLOEXEC), open("/dev/tty", "w")
     except OSError:
         return None
 
 
 class LineApprover:
-    """Shows what a call would do and reads a line."""
+    """Shows what a call would do and reads a line. `keyboard` is a descriptor."""
 
-    def __init__(self, keyboard: TextIO, screen: TextIO) -> None:
+    def __init__(self, keyboard: int, screen: TextIO) -> None:
         self._keyboard = keyboard
         self._screen = screen
 
     async def ask(self, request: ApprovalRequest) -> Answer:
-        """Ask until the answer is one of those offered; words of any other kind are a no."""
-        shown = neutralise(request.preview.detail or request.preview.title)
-        title = neutralise(request.preview.title)
-        print(f"\n{title}\n{shown}\nMay {request.tool} run?", file=self._screen)
-        print(f"{request.rules[0]} is what [s], [a] and [x] are about.", file=self._screen)
-        said = await asyncio.to_thread(self._read)
+        """Ask once; words that are none of those offered are a no, and the model is told them."""
+        import termios  # where there is a terminal to ask on, there is this
+
+        with suppress(termios.error):  # what was typed before the question is no answer to it
+            termios.tcflush(self._keyboard, termios.TCIFLUSH)
+        title, detail = request.preview.title, request.preview.detail
+        self._show(f"\n{title}\n{detail or title}\nMay {request.tool} run?\n")
+        self._show(f"{request.rules[0]} is what [s], [a] and [x] are about.\n{_ASK}")
+        typed = ""
+        try:
+            typed = await self._line()
+        finally:
+            if not typed.endswith("\n"):  # what comes next has a line of its own
+                self._show("\n")
+        said = typed.strip()
         if said.lower() in _CHOICES:
             return Answer(_CHOICES[said.lower()])
         return Answer("no", feedback=said)
 
-    def _read(self) -> str:
-        print(_ASK, end="", file=self._screen, flush=True)
-        return self._keyboard.readline().strip()
+    def _show(self, text: str) -> None:
+        print(neutralise(text), end="", file=self._screen, flush=True)
+
+    async def _line(self) -> str:
+        loop = asyncio.get_running_loop()
+        typed: asyncio.Future[bytes] = loop.create_future()
+
+        def settle(data: bytes) -> None:
+            if not typed.done():
+                typed.set_result(data)
+
+        def read() -> None:
+            try:
+                data = os.read(self._keyboard, _LONGEST_ANSWER)
+            except OSError:  # the terminal is gone
+                data = b""
+            with suppress(RuntimeError):  # and so may be whoever asked
+                loop.call_soon_threadsafe(settle, data)
+
+        # a thread of the loop's pool would have to end, by a line, before Ctrl-C could end us
+        threading.Thread(target=read, daemon=True).start()
+        return (await typed).decode("utf-8", "replace")

@@ -7,21 +7,24 @@ to standard error. The exit status says how it went.
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mull.agent.engine import Engine
 from mull.cli import opening, setup
 from mull.cli.draw import JsonLines, JsonObject, Plain, Show
-from mull.neutral.errors import ConfigError, NetworkError, RefusedError, RemoteError
+from mull.neutral.errors import ConfigError, MullError, NetworkError, RefusedError
 from mull.neutral.messages import Status
 from mull.settings.layers import Snapshot
 
 if TYPE_CHECKING:
+    from mull.agent.results import Result
     from mull.agent.toolbox import Toolbox
     from mull.agent.tools.approve import Approver
     from mull.store.session_values import SessionStore
@@ -36,6 +39,7 @@ EXIT = {
     "interrupted": 130,
 }
 """How an answer went, as exit statuses; errors have their own."""
+_NO_TEXT = "\ufffd"
 
 _TEXT = """\
 Asks a model and prints its answer. The question is taken from the arguments, a
@@ -88,10 +92,11 @@ def run(options: Namespace) -> int:
     engine = Engine(setup.load(options))
     toolbox = opening.pack_tools(options, engine, _approver(options))
     shows: list[Show] = []
-    with _store(options) as store:
+    store = _store(options)
+    with _ended_as_interrupted():
         try:
             return exit_status(asyncio.run(_ask(options, prompt, engine, store, toolbox, shows)))
-        except RemoteError as error:
+        except MullError as error:
             if not shows:
                 raise
             shows[0].failed(error)
@@ -133,7 +138,9 @@ async def _ask(
             finally:
                 await stream.aclose()
             show.end(stream.result)
-            return stream.result.status
+            for warning in toolbox.gate.warnings if toolbox else ():
+                _say(warning)
+            return _status(stream.result)
         finally:
             await session.aclose()
     finally:
@@ -141,24 +148,45 @@ async def _ask(
             await toolbox.close()
 
 
+def _status(result: Result) -> Status:
+    """How it ended; a call of a tool that is not offered, and not a word, is no answer."""
+    is_empty = result.message.tool_calls and not result.text
+    return "no_answer" if is_empty and result.status == "complete" else result.status
+
+
+@contextmanager
+def _ended_as_interrupted() -> Iterator[None]:
+    """Being told to end, or losing the terminal, counts as Ctrl-C: what tools have started has a
+    session of its own and would outlive us."""
+    import signal
+
+    told = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
+    # one that is ignored, as under nohup, stays so
+    taken = [one for one in told if one and signal.getsignal(one) is signal.SIG_DFL]
+    for one in taken:
+        signal.signal(one, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        for one in taken:
+            signal.signal(one, signal.SIG_DFL)
+
+
 def _say(text: str) -> None:
     print(f"mull: {text}", file=sys.stderr)
 
 
-@contextmanager
-def _store(options: Namespace) -> Iterator[SessionStore]:
-    """Where the session is kept; for one that is not, a place that is gone afterwards."""
-    from mull.store.sessions import SqliteSessions, open_sessions
-
+def _store(options: Namespace) -> SessionStore:
+    """Where the session is kept; for one that is not, the memory of this process."""
     if not options.no_save:
-        yield open_sessions(_say)
-        return
+        from mull.store.sessions import open_sessions
+
+        return open_sessions(_say)
     if options.go_on or options.session:
         raise ConfigError("a session that is gone on with is kept: leave --no-save out")
-    from tempfile import TemporaryDirectory
+    from mull.store.session_memory import MemorySessions
 
-    with TemporaryDirectory(prefix="mull-") as folder:
-        yield SqliteSessions(Path(folder) / "sessions.db", tell=_say)
+    return MemorySessions()
 
 
 def _approver(options: Namespace) -> Approver | None:
@@ -203,15 +231,24 @@ def _show(options: Namespace, shown: Snapshot) -> Show:
 
 
 def _prompt(options: Namespace) -> str:
-    parts = [" ".join(options.prompt)]
+    parts = [_readable(" ".join(options.prompt))]
     if options.file is not None:
         try:
-            parts.append(options.file.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
+            parts.append(options.file.read_text(encoding="utf-8", errors="replace"))
+        except (OSError, ValueError) as error:
             raise ConfigError(f"cannot read {options.file}: {error}") from None
     if not sys.stdin.isatty():
+        if isinstance(sys.stdin, TextIOWrapper):
+            sys.stdin.reconfigure(errors="replace")
         parts.append(sys.stdin.read())
     text = "\n\n".join(part.strip("\n") for part in parts if part.strip())
     if not text:
         raise ConfigError('nothing was asked: write mull ask "your question"')
+    if _NO_TEXT in text:
+        _say(f"some of what was given is no text: each such place is sent as {_NO_TEXT}")
     return text
+
+
+def _readable(argument: str) -> str:
+    """An argument with a sign in the place of bytes that are no text."""
+    return os.fsencode(argument).decode(errors="replace")

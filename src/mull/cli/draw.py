@@ -7,22 +7,26 @@ from typing import Protocol, TextIO
 import msgspec
 
 from mull.agent.results import Result
-from mull.neutral.errors import RemoteError
+from mull.neutral.errors import MullError
 from mull.neutral.events import (
     Event,
     Failed,
     Healed,
+    Nudged,
     Retrying,
+    StateChanged,
     TextDelta,
     ThinkingDelta,
     ToolRan,
     Warned,
 )
 from mull.neutral.target import Target
+from mull.tui.safe import Inbox, neutralise
 
 __all__ = ["JsonLines", "JsonObject", "Plain", "Show", "result_json"]
 
 _DIM, _PLAIN = "\x1b[2;3m", "\x1b[0m"
+_LONGEST_OUTPUT, _LONGEST_FAILURE = 80, 400
 _encode = msgspec.json.Encoder().encode
 
 
@@ -32,12 +36,15 @@ class Show(Protocol):
     def begin(self, target: Target) -> None: ...
     def event(self, event: Event) -> None: ...
     def end(self, result: Result) -> None: ...
-    def failed(self, error: RemoteError) -> None: ...
+    def failed(self, error: MullError) -> None: ...
     def interrupted(self) -> None: ...
 
 
 class Plain:
-    """The answer on one stream; notes and trouble on the other, thoughts where they were asked."""
+    """The answer on one stream; notes and trouble on the other, thoughts where they were asked.
+
+    In a pipe the words of the model are its own to the byte; a terminal obeys nothing in them.
+    """
 
     def __init__(self, out: TextIO, err: TextIO, *, thinking: str) -> None:
         self._out = out
@@ -47,6 +54,7 @@ class Plain:
         self._in_thought = False
         self._last = ""
         self._tail = ""
+        self._answer = Inbox()
 
     def begin(self, target: Target) -> None:
         for note in target.notes:
@@ -58,18 +66,19 @@ class Plain:
                 self._think(event.text)
             case TextDelta() if event.text:
                 self._end_thought()
-                self._out.write(event.text)
-                self._out.flush()
-                self._last = event.text
+                self._write_answer(event.text)
             case Retrying():
                 self._say(f"{event.reason}: asking again in {event.seconds:.0f} s")
             case Healed():
                 self._say(f"the endpoint refused ({event.reason}): {event.change}")
+            case StateChanged(state="tools"):  # somebody may be asked now, in plain letters
+                self._end_thought()
             case ToolRan():
                 self._end_thought()
-                self._say(
-                    f"{event.name}: {'failed: ' if event.is_error else ''}{_line(event.output)}"
-                )
+                self._say(f"{event.name}: {_outcome(event)}")
+            case Nudged():
+                self._end_thought()
+                self._say("the model gave no answer and called nothing: asked once more")
             case Warned():
                 self._say(event.text)
             case Failed():
@@ -83,8 +92,10 @@ class Plain:
                 self._say(note.text)
         if said := _WITHOUT_ANSWER.get(result.status):
             self._say(said)
+        elif calls := result.message.tool_calls:
+            self._say(f"the model called {calls[0].name}, and no tool is offered: nothing was run")
 
-    def failed(self, error: RemoteError) -> None:
+    def failed(self, error: MullError) -> None:
         self._end_line()
         self._say(str(error))
 
@@ -97,7 +108,7 @@ class Plain:
         if not self._in_thought:
             self._thoughts.write(_DIM if tty else "")
             self._in_thought = True
-        self._thoughts.write(text)
+        self._thoughts.write(neutralise(text) if tty else text)
         self._thoughts.flush()
         self._tail = (self._tail + text)[-2:]
 
@@ -109,9 +120,19 @@ class Plain:
             self._tail = ""
             self._thoughts.flush()
 
+    def _write_answer(self, text: str = "", *, final: bool = False) -> None:
+        if self._out.isatty():
+            self._answer.add(text)
+            text = self._answer.take(final=final)
+        if text:
+            self._out.write(text)
+            self._out.flush()
+            self._last = text
+
     def _end_line(self) -> None:
         """Whatever was being written is over: what is said next has a line of its own."""
         self._end_thought()
+        self._write_answer(final=True)  # half of a line's end may have waited for the other
         if self._last and not self._last.endswith("\n"):
             self._out.write("\n")
             self._out.flush()
@@ -119,7 +140,7 @@ class Plain:
 
     def _say(self, text: str) -> None:
         self._out.flush()
-        print(f"mull: {text}", file=self._err)
+        print(f"mull: {neutralise(text)}", file=self._err)
 
 
 _WITHOUT_ANSWER = {
@@ -144,7 +165,7 @@ class JsonObject:
     def end(self, result: Result) -> None:
         self._out.write(msgspec.json.format(result_json(result), indent=2).decode() + "\n")
 
-    def failed(self, error: RemoteError) -> None:
+    def failed(self, error: MullError) -> None:
         self._out.write(_encode({"status": "error", "error": str(error)}).decode() + "\n")
 
     def interrupted(self) -> None:
@@ -166,7 +187,7 @@ class JsonLines:
     def end(self, result: Result) -> None:
         self._line(b'{"type":"result",' + result_json(result)[1:])
 
-    def failed(self, error: RemoteError) -> None:
+    def failed(self, error: MullError) -> None:
         self._line(_encode({"type": "error", "text": str(error)}))
 
     def interrupted(self) -> None:
@@ -191,6 +212,9 @@ def result_json(result: Result) -> bytes:
     )
 
 
-def _line(text: str) -> str:
-    first = text.strip().partition("\n")[0]
-    return first if len(first) <= 80 else first[:79] + "…"
+def _outcome(event: ToolRan) -> str:
+    """The first line of a result; a failure's is for people too, and says what to do."""
+    first = event.output.strip().partition("\n")[0]
+    longest = _LONGEST_FAILURE if event.is_error else _LONGEST_OUTPUT
+    short = first if len(first) <= longest else f"{first[: longest - 1]}…"
+    return f"failed: {short}" if event.is_error else short

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Awaitable, Callable
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mull.agent.engine import Engine
 from mull.agent.opening import Opening, find_session, open_session
 from mull.neutral.errors import ConfigError
+from mull.store.sessions import this_folder
 
 if TYPE_CHECKING:
     from mull.agent.session import Session
@@ -94,7 +94,7 @@ async def begin(
         LocalError: there is no such session or model, or it cannot be opened.
     """
     opening = Opening(
-        folder=os.getcwd(),
+        folder=this_folder(),
         reference=options.session,
         last=options.go_on,
         name=options.name,
@@ -109,7 +109,7 @@ async def begin(
     engine.target(known, base_url=opening.base_url)  # told before anything is stored
     if toolbox is not None:
         await toolbox.start()
-        for warning in toolbox.warnings:
+        for warning in (*toolbox.warnings, *toolbox.trouble):
             print(f"mull: {warning}", file=sys.stderr)
         opening = opening.given_system(toolbox.system(options.system, today=date.today()))
     return open_session(store, engine, opening, found, toolbox=toolbox, **more)

@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from mull.agent.processes import members
 from mull.agent.tools import search
 from mull.agent.tools.table import builtin_tools
 from mull.agent.tools.tool import Preview
@@ -165,7 +166,7 @@ def test_a_cancelled_search_ends_its_process(tmp_path, monkeypatch):
         return searching.cancelled()
 
     assert asyncio.run(cancel())
-    assert commands[0]._members() == []
+    assert members(commands[0]._session) == []
 
 
 def test_what_may_not_be_read_is_not_found_by_searching_either(tmp_path):

@@ -78,7 +78,7 @@ class Connection:
 
         async def tell(progress: float, total: float | None, message: str | None) -> None:
             share = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
-            emit(f"{message or share}\n")
+            emit(f"{(message or share)[:_LONGEST_REASON]}\n")
 
         with _spoken(self._transport):
             result = await self._client.call_tool(tool, arguments, progress_callback=tell)
@@ -130,10 +130,11 @@ async def connect(
             async with asyncio.timeout_at(deadline):
                 await stack.enter_async_context(client)
             yield Connection(client, transport)
-    except (MullError, TimeoutError):
-        raise
     except Exception as error:
-        raise RemoteError(_why(error, transport)) from None
+        reason = _innermost(error)  # the SDK's scopes wrap what passes through them, ours too
+        if isinstance(reason, MullError | TimeoutError):
+            raise reason from None
+        raise RemoteError(_why(reason, transport)) from None
 
 
 @contextmanager
@@ -153,11 +154,21 @@ def _spoken(transport: ProcessTransport | AddressTransport) -> Iterator[None]:
         raise RemoteError(_why(error, transport)) from None
 
 
-def _why(error: BaseException, transport: ProcessTransport | AddressTransport) -> str:
-    """The reason of a failure, for a person."""
+def _innermost(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
+    return error
+
+
+def _why(error: BaseException, transport: ProcessTransport | AddressTransport) -> str:
+    """The reason of a failure, for a person."""
+    from pydantic import ValidationError
+
     said = (str(error) or type(error).__name__)[:_LONGEST_REASON]
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        return f"its answer does not fit the protocol: {place}: {first['msg']}"[:_LONGEST_REASON]
     if isinstance(transport, AddressTransport):
         return transport.explain(error, said)
-    return transport.how_it_ended() if transport.ended.is_set() else said
+    return transport.how_it_ended() if transport.ended_itself else said

@@ -2,14 +2,13 @@
 
 The SDK has such a transport too. This one differs where a server misbehaves: a message has a
 largest size, what is no message on stdout is logged and skipped, error output is pumped into a
-bounded log, and when the connection ends nothing of the process's group is left running.
+bounded log, and when the connection ends nothing of the process's session is left running.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-import os
 import shutil
 import signal
 import sys
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from mull.agent.mcp.lines import MOST_BYTES, Lines, LongLine, too_large
 from mull.agent.mcp.log import ServerLog
 from mull.agent.mcp.settled import Settled
+from mull.agent.processes import signal_all
 from mull.neutral.errors import LocalError
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class ProcessTransport:
         self._settled = settled
         self._log = log
         self.ended = asyncio.Event()
+        self._ended_itself: bool | None = None
 
     async def __aenter__(self) -> TransportStreams:
         import anyio
@@ -64,10 +65,11 @@ class ProcessTransport:
         return incoming, outgoing
 
     async def __aexit__(self, *reason: object) -> None:
+        self._ended_itself = self.ended.is_set()
         try:
             await self._end()
         finally:
-            _signal_group(self._pipes, "SIGKILL")  # what the process left behind
+            _signal_session(self._pipes, "SIGKILL")  # what the process left behind
             for task in (self._writer, *self._others):
                 task.cancel()
             self._pipes.close()
@@ -81,6 +83,11 @@ class ProcessTransport:
         from mcp_types import CONNECTION_CLOSED
 
         return error.code == CONNECTION_CLOSED
+
+    @property
+    def ended_itself(self) -> bool:
+        """Whether it was gone before we left it."""
+        return self.ended.is_set() if self._ended_itself is None else self._ended_itself
 
     def how_it_ended(self) -> str:
         """What became of the process, and its last words, for a person."""
@@ -162,7 +169,7 @@ class ProcessTransport:
         await asyncio.wait([self._writer], timeout=_GRACE / 4)
         self._writer.cancel()
         for name in ("", "SIGTERM", "SIGKILL"):
-            _signal_group(self._pipes, name)
+            _signal_session(self._pipes, name)
             with suppress(TimeoutError):
                 async with asyncio.timeout(_GRACE):
                     await self._process.exited.wait()
@@ -191,7 +198,7 @@ async def _start(settled: Settled) -> tuple[asyncio.SubprocessTransport, _Proces
             *settled.args,
             env=dict(settled.env),
             cwd=settled.cwd,
-            start_new_session=True,  # its own group, and no Ctrl-C that is meant for us
+            start_new_session=True,  # to end it whole, and no Ctrl-C that is meant for us
         )
     except (OSError, ValueError) as error:
         raise LocalError(_why_not(settled, error)) from None
@@ -212,12 +219,12 @@ def _pipe(reader: asyncio.StreamReader | None) -> asyncio.StreamReader:
     return reader
 
 
-def _signal_group(pipes: asyncio.SubprocessTransport, name: str) -> None:
+def _signal_session(pipes: asyncio.SubprocessTransport, name: str) -> None:
     """Send a signal to the process and all it started; without a name, to nobody."""
     if not name:
         return
-    with suppress(ProcessLookupError, PermissionError):
-        if sys.platform == "win32":
+    if sys.platform == "win32":
+        with suppress(ProcessLookupError, PermissionError):
             pipes.kill()
-        else:
-            os.killpg(pipes.get_pid(), signal.Signals[name])
+    else:
+        signal_all(pipes.get_pid(), signal.Signals[name])

@@ -6,6 +6,7 @@ those variables of ours that every program needs and what its table gives it, no
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -65,7 +66,7 @@ def settle(name: str, config: McpConfig, environ: Mapping[str, str]) -> Settled:
     }
     given = {k: v for k, v in environ.items() if k in _PASSED_ON or k.startswith("LC_")}
     return Settled(
-        command=config.command,
+        command=os.path.expanduser(config.command) if config.command else None,
         args=config.args,
         env={**given, **env},
         cwd=Path(config.cwd).expanduser() if config.cwd else None,

@@ -1,18 +1,14 @@
-"""A command and everything that it starts: begun in a session of its own, ended as a whole.
-
-Programs such as `timeout` leave the process group they were started in, so the members of the
-whole session are ended, where the system tells who they are. Only a process that made a session
-for itself (a daemon) stays.
-"""
+"""A command and everything that it starts: begun in a session of its own, ended as a whole."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from mull.agent.processes import members, signal_all
 
 __all__ = ["Command"]
 
@@ -100,53 +96,17 @@ class Command:
         Whoever cancels this gets the unkind end at once.
         """
         try:
-            if self._signal(signal.SIGTERM):
+            if signal_all(self._session, signal.SIGTERM):
                 for _ in range(int(_GRACE / _LOOK)):
-                    if not self._members():
+                    if not members(self._session):
                         break
                     await asyncio.sleep(_LOOK)
         finally:
-            self._signal(signal.SIGKILL)
+            signal_all(self._session, signal.SIGKILL)
             self._pipe.close()
         return await self._ended
 
     @property
     def left_behind(self) -> bool:
         """Whether the command has ended and something that it started has not."""
-        return self._process.returncode is not None and bool(self._members())
-
-    def _signal(self, number: signal.Signals) -> bool:
-        members = self._members()
-        for member in members:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(member, number)
-        return bool(members)
-
-    def _members(self) -> list[int]:
-        """The living processes of the session."""
-        if os.path.isdir("/proc/self"):
-            return [pid for pid in map(int, _numbers()) if _session_of(pid) == self._session]
-        return [-self._session] if self._has_group() else []
-
-    def _has_group(self) -> bool:
-        try:
-            os.killpg(self._session, 0)
-        except (ProcessLookupError, PermissionError):
-            return False
-        return True
-
-
-def _numbers() -> list[str]:
-    return [name for name in os.listdir("/proc") if name.isdigit()]
-
-
-def _session_of(pid: int) -> int | None:
-    """The session of a process that is not just waiting to be buried."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            # the name stands in parentheses and may hold anything, parentheses too
-            fields = file.read().rpartition(b")")[2].split()
-        state, session = fields[0], int(fields[3])
-    except (OSError, ValueError, IndexError):
-        return None
-    return None if state in b"ZX" else session
+        return self._process.returncode is not None and bool(members(self._session))

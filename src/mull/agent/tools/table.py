@@ -58,11 +58,11 @@ def builtin_tools(
     return dict(made)
 
 
-def choose_tools(text: str, tools: Mapping[str, T]) -> dict[str, T]:
+def choose_tools(text: str, tools: Mapping[str, T], *, may_miss: bool = False) -> dict[str, T]:
     """Those that `--tools` names: groups, names and patterns such as `mcp__github__*`.
 
     Raises:
-        LocalError: a word fits no tool.
+        LocalError: a word fits no tool, unless that may be.
     """
     chosen: set[str] = set()
     for word in filter(None, (part.strip() for part in text.split(","))):
@@ -72,7 +72,7 @@ def choose_tools(text: str, tools: Mapping[str, T]) -> dict[str, T]:
             found = [n for n, tool in tools.items() if word == "all" or not tool.changes]
         else:
             found = [name for name in tools if text_matches(word, name)]
-            if not found:
+            if not found and not may_miss:
                 raise LocalError(_unknown(word, tools))
         chosen.update(found)
     return {name: tool for name, tool in tools.items() if name in chosen}

@@ -1,0 +1,54 @@
+"""The processes of one session: who they are, and a signal to all of them.
+
+A program that is started in a session of its own can be ended as a whole by it. The process group
+does not do: `timeout` and shells with job control leave theirs. Only a process that made a session
+for itself, a daemon, stays; where the system does not tell who is in a session, its group is meant.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+
+__all__ = ["members", "signal_all"]
+
+
+def members(session: int) -> list[int]:
+    """The living processes of the session that began with this process, for `os.kill`."""
+    if os.path.isdir("/proc/self"):
+        return [pid for pid in map(int, _numbers()) if _session_of(pid) == session]
+    return [-session] if _has_group(session) else []
+
+
+def signal_all(session: int, number: signal.Signals) -> bool:
+    """Send it to all of them; whether there was anyone."""
+    found = members(session)
+    for member in found:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(member, number)
+    return bool(found)
+
+
+def _has_group(leader: int) -> bool:
+    try:
+        os.killpg(leader, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def _numbers() -> list[str]:
+    return [name for name in os.listdir("/proc") if name.isdigit()]
+
+
+def _session_of(pid: int) -> int | None:
+    """The session of a process that is not just waiting to be buried."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            # the name stands in parentheses and may hold anything, parentheses too
+            fields = file.read().rpartition(b")")[2].split()
+        state, session = fields[0], int(fields[3])
+    except (OSError, ValueError, IndexError):
+        return None
+    return None if state in b"ZX" else session

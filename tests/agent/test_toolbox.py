@@ -1,0 +1,115 @@
+"""The tools of a session: which are offered, also when a server fails or takes its own back."""
+
+import asyncio
+import os
+from datetime import date
+
+import msgspec
+import pytest
+
+from mcp_servers import plain
+from mull.agent.setup import load_setup
+from mull.agent.toolbox import Toolbox
+from mull.agent.tools.table import TOOL_NAMES
+from mull.neutral.blocks import ToolCallBlock
+from mull.neutral.errors import LocalError
+
+DAY = date(2026, 3, 1)
+
+
+def box(folder, wanted="all", servers=None, **more):
+    setup = load_setup()
+    setup.config = msgspec.structs.replace(setup.config, mcp=servers or {})
+    return Toolbox(setup, folder, wanted=wanted, **more)
+
+
+def working(toolbox, body):
+    async def main():
+        try:
+            await toolbox.start()
+            return await body()
+        finally:
+            await toolbox.close()
+
+    return asyncio.run(main())
+
+
+async def use(toolbox, name):
+    class Context:
+        def emit(self, text):
+            pass
+
+    return await toolbox.all[name].run(ToolCallBlock("c", name, {}), Context())
+
+
+def test_a_word_that_fits_no_tool_is_told_at_once_where_no_server_could_bring_it(tmp_path):
+    with pytest.raises(LocalError, match='no tool is called "rea": did you mean read'):
+        box(tmp_path, "rea")
+
+
+def test_a_server_that_fails_is_told_of_and_the_rest_works(tmp_path):
+    servers = {"bad": plain("--fail", "no licence"), "good": plain()}
+    toolbox = box(tmp_path, servers=servers)
+
+    async def body():
+        return list(toolbox.offered()), toolbox.trouble
+
+    names, trouble = working(toolbox, body)
+    assert names == [*TOOL_NAMES, "mcp__good__echo"]
+    assert trouble == (
+        "the MCP server bad did not start: its process ended with status 1; it said: no licence",
+    )
+
+
+def test_a_word_for_the_tools_of_a_failed_server_ends_before_anything_is_asked(tmp_path):
+    toolbox = box(tmp_path, "read,mcp__bad__*", {"bad": plain("--fail", "no")})
+
+    async def body():
+        with pytest.raises(LocalError, match=r'no tool is called "mcp__bad__\*"'):
+            toolbox.system(today=DAY)
+
+    working(toolbox, body)
+
+
+def test_tools_that_a_server_takes_back_in_the_middle_do_not_end_the_turn(tmp_path):
+    changed = asyncio.Event()
+    toolbox = box(
+        tmp_path,
+        "list,mcp__a__*",
+        {"a": plain("--tools", "shrink")},
+        on_change=lambda status: None if status.tools else changed.set(),
+    )
+
+    async def body():
+        before = list(toolbox.offered())
+        changed.clear()
+        await use(toolbox, "mcp__a__shrink")
+        async with asyncio.timeout(10):
+            await changed.wait()
+        return before, list(toolbox.offered())
+
+    assert working(toolbox, body) == (["list", "mcp__a__shrink"], ["list"])
+
+
+def test_read_only_offers_nothing_that_changes_things_not_even_when_it_is_named(tmp_path):
+    toolbox = box(
+        tmp_path,
+        "run,list,mcp__a__*",
+        {"a": plain("--tools", "look,touch", "--hinted", "look")},
+        mode="read-only",
+    )
+
+    async def body():
+        return list(toolbox.offered())
+
+    assert working(toolbox, body) == ["list", "mcp__a__look"]
+
+
+def test_instructions_that_were_not_read_are_told_of(tmp_path):
+    (tmp_path / "secret").write_text("s")
+    project = tmp_path / "project"
+    project.mkdir()
+    os.symlink(tmp_path / "secret", project / "AGENTS.md")
+    assert box(project).trouble == (
+        f"{project}/AGENTS.md: not read: it is a link that leads out of the repository",
+    )

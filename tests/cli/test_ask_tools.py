@@ -1,0 +1,205 @@
+"""`mull ask --tools`: the loop without a screen, what people are told, and its exit status."""
+
+import io
+import json
+import sys
+
+import pytest
+
+from mcp_servers import FIXTURES
+from mull.cli.main import main
+from mull.store.paths import config_dir
+from mull.testing import Call, Say, StrictServer, Think
+
+PLACE = ["-m", "anthropic/claude-sonnet-4-5"]
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def ask(capsys, monkeypatch, tmp_path):
+    """Ask in a folder of its own; status, both outputs, and the server that was asked."""
+    monkeypatch.setattr("sys.stdin", Terminal())
+    monkeypatch.chdir(tmp_path)
+
+    def ask(script, *words):
+        with StrictServer("anthropic", script) as server:
+            status = main(["ask", *PLACE, "--base-url", server.url, *words, "go"])
+        said = capsys.readouterr()
+        assert server.refusals == []
+        return status, said.out, said.err, server
+
+    return ask
+
+
+def once(*calls):
+    return [[Think("look"), *calls], [Think("seen"), Say("done")]]
+
+
+def results(server):
+    """What the tools gave, as the last request has it."""
+    blocks = [
+        block
+        for message in server.requests[-1].json["messages"]
+        if isinstance(message["content"], list)
+        for block in message["content"]
+    ]
+    return [block["content"] for block in blocks if block["type"] == "tool_result"]
+
+
+def configure(*flags):
+    config_dir().mkdir(parents=True, exist_ok=True)
+    words = json.dumps([str(FIXTURES / "plain.py"), *flags])
+    text = f"[mcp.a]\ncommand = {json.dumps(sys.executable)}\nargs = {words}\n"
+    (config_dir() / "config.toml").write_text(text)
+
+
+def test_tools_work_in_the_folder_and_the_answer_alone_goes_to_stdout(ask, tmp_path):
+    (tmp_path / "a.py").write_text("n = 1\n")
+    script = [
+        [Think("look"), Call("read", {"path": "a.py"}), Call("list", {})],
+        [Think("change"), Call("edit", {"path": "a.py", "old": "1", "new": "2"})],
+        [Think("check"), Call("run", {"command": "cat a.py"})],
+        [Think("good"), Say("It is 2 now.")],
+    ]
+    status, out, err, server = ask(script, "--tools", "all", "--yes")
+    assert (status, out) == (0, "It is 2 now.\n")
+    assert err == (
+        "mull: read: 1\tn = 1\nmull: list: a.py\nmull: edit: edited a.py (+1 −1) at line 1\n"
+        "mull: run: n = 2\n"
+    )
+    assert (tmp_path / "a.py").read_text() == "n = 2\n"
+    assert server.returned[-1] == server.issued[:3]
+
+
+def test_where_nobody_can_be_asked_the_refusal_says_all_that_would_help(ask, tmp_path):
+    status, out, err, server = ask(once(Call("run", {"command": "touch x"})), "--tools", "all")
+    assert (status, out) == (0, "done\n")
+    reason = (
+        "not run: run needs approval and nobody can be asked: run mull with --yes, or allow it in"
+        ' tools.toml, [tools] allow = ["run(touch x)"]'
+    )
+    assert err == f"mull: run: failed: {reason}\n"
+    assert results(server) == [reason]
+    assert not (tmp_path / "x").exists()
+
+
+def test_yes_does_not_overrule_what_is_denied(ask, tmp_path):
+    config_dir().mkdir(parents=True)
+    (config_dir() / "tools.toml").write_text('[tools]\ndeny = ["run(touch *)"]\n')
+    *_, server = ask(once(Call("run", {"command": "sudo touch x"})), "--tools", "all", "--yes")
+    assert results(server) == [
+        "not run: the rule run(touch *) (tools.toml) denies it; do not try to get round this"
+    ]
+
+
+def test_a_project_cannot_allow_itself_anything(ask, tmp_path):
+    (tmp_path / ".mull").mkdir()
+    (tmp_path / ".mull/tools.toml").write_text('[tools]\nallow = ["run"]\ntrusted = ["/"]\n')
+    status, _, err, server = ask(once(Call("run", {"command": "touch x"})), "--tools", "all")
+    assert status == 0
+    assert ".mull/tools.toml of this folder would allow more, and that is not obeyed" in err
+    assert "needs approval and nobody can be asked" in results(server)[0]
+    assert not (tmp_path / "x").exists()
+
+
+ESCAPES = "\x1b]0;owned\x07\x1b[2J\u202e"
+
+
+def test_nothing_that_a_tool_says_is_obeyed_by_the_terminal(ask, monkeypatch):
+    calls = Call("run", {"command": r"printf '\033]0;owned\007\033[2Jx'"}), Call(ESCAPES, {})
+    _, out, err, server = ask(once(*calls), "--tools", "all", "--yes")
+    assert "\x1b" not in out + err
+    assert "mull: run: ␛]0;owned␇␛[2Jx\n" in err
+    assert results(server)[0] == "\x1b]0;owned\x07\x1b[2Jx"  # the model gets what there was
+
+
+def test_nothing_that_a_model_says_is_obeyed_by_the_terminal(ask, monkeypatch):
+    script = [[Think(f"a{ESCAPES}b"), Say(f"c{ESCAPES}d\r"), Say("\ne")]]
+    _, out, _, _ = ask(script)
+    assert out == f"c{ESCAPES}d\r\ne\n"  # in a pipe the answer is the model's to the byte
+    screen = Terminal()
+    monkeypatch.setattr("sys.stdout", screen)
+    ask(script)
+    shown = "␛]0;owned␇␛[2J\N{REPLACEMENT CHARACTER}"
+    assert screen.getvalue() == f"\x1b[2;3ma{shown}b\x1b[0m\n\nc{shown}d\ne\n"
+
+
+def test_s03_a_nudge_is_told_and_so_is_its_failure(ask):
+    nudged = "mull: the model gave no answer and called nothing: asked once more\n"
+    status, out, err, _ = ask([[Think("hm")], [Think("ah"), Say("yes")]], "--tools", "read")
+    assert (status, out, err) == (0, "yes\n", nudged)
+    status, out, err, server = ask([[Think("hm")], [Think("hm")], [Say("x")]], "--tools", "read")
+    assert (status, out) == (4, "")
+    assert err == nudged + "mull: the model thought and gave no answer\n"
+    assert server.answered == 2
+
+
+def for_ever():
+    while True:
+        yield [Think("again"), Call("list", {})]
+
+
+@pytest.mark.parametrize("form", [(), ("--json",), ("--stream-json",)])
+def test_a_model_that_never_stops_is_stopped_in_the_form_that_was_asked_for(ask, form):
+    said = (
+        "the model called tools 50 times without an answer: stopped. Nothing is lost; say"
+        " something to go on"
+    )
+    status, out, err, server = ask(for_ever(), "--tools", "read", *form)
+    assert (status, server.answered) == (2, 50)
+    if not form:
+        assert err.splitlines()[-1] == f"mull: {said}"
+        return
+    last = json.loads(out.splitlines()[-1])
+    assert said in (last.get("error"), last.get("text"))
+    assert err == ""
+
+
+@pytest.mark.parametrize("words", [(), ("--tools", "run", "--read-only")])
+def test_a_call_where_no_tool_is_offered_is_no_answer(ask, words):
+    status, out, err, server = ask(once(Call("run", {"command": "touch x"})), *words)
+    assert (status, out, server.answered) == (4, "", 1)
+    assert err == "mull: the model called run, and no tool is offered: nothing was run\n"
+
+
+def test_the_models_mistakes_come_back_to_it(ask, tmp_path):
+    calls = (
+        Call("nope", {}),
+        Call("read", {"path": 5}),
+        Call("read", {"path": "../x"}),
+        Call("read", {"path": "a\0b"}),
+        Call("list", {}),
+    )
+    (tmp_path / "f").touch()
+    status, _, _, server = ask(once(*calls), "--tools", "read")
+    assert status == 0
+    unknown, kind, outside, zero, good = results(server)
+    assert unknown == "no tool is called nope: use read, list, search"
+    assert kind.startswith("wrong arguments: Expected `str`, got `int` - at `$.path`\nexpected: {")
+    assert outside.startswith("../x is outside the working folder (it leads to ")
+    assert zero == "'a\\x00b' is not a path"
+    assert good == "f"
+
+
+def test_a_server_of_tools_takes_part_and_its_failure_is_told(ask):
+    configure()
+    script = once(Call("mcp__a__echo", {"text": "hé"}))
+    _, out, err, server = ask(script, "--tools", "all", "--yes")
+    assert (out, err) == ("done\n", "mull: mcp__a__echo: hé\n")
+    assert results(server) == ["hé"]
+    configure("--fail", "no \x1b[2Jlicence")
+    status, out, err, _ = ask([[Say("done")]], "--tools", "all")
+    assert (status, out) == (0, "done\n")
+    reason = "its process ended with status 1; it said: no  [2Jlicence"
+    assert err == f"mull: the MCP server a did not start: {' '.join(reason.split())}\n"
+
+
+def test_instructions_that_are_no_text_are_told_and_not_sent(ask, tmp_path):
+    (tmp_path / "AGENTS.md").write_bytes(bytes(range(256)))
+    _, _, err, server = ask([[Say("done")]], "--tools", "read")
+    assert err == f"mull: {tmp_path}/AGENTS.md: not read: it is no text\n"
+    assert "Instructions from" not in json.dumps(server.requests[0].json)
