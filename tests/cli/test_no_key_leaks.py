@@ -77,6 +77,12 @@ RUNS = [
     "sessions search canary --all",
     "sessions tail",
     "sessions delete missing --yes",
+    "sessions import messages.json --name kept",
+    "sessions context kept -m openai/gpt-5",
+    "sessions context kept --json -m mine/model",
+    "sessions compress kept --strategy truncate",
+    "sessions compress kept --undo",
+    "sessions rename missing --auto",
     "sessions path",
     *(f"wire encode -m {model} talk.json" for model in MODELS),
     "wire encode -m openai/gpt-5 --dialect nonsense talk.json",
@@ -114,6 +120,7 @@ def planted(monkeypatch, tmp_path):
     write("MULL_DATA_DIR", "keys.json", json.dumps(stored))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "talk.json").write_text(json.dumps(TALK))
+    (tmp_path / "messages.json").write_text(json.dumps([{"role": "user", "content": "hi"}]))
     (tmp_path / "answer.sse").write_text('data: {"choices":[{"delta":{"content":"hi"}}]}\n\n')
 
 

@@ -481,3 +481,10 @@ def test_the_python_on_the_page_runs(store, here, capsys):
     (code,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     exec(compile(code, "docs/sessions.md", "exec"), {})
     assert capsys.readouterr().out == f"{made} q 1\n{made} 1 a lock\n2 messages\n"
+
+
+def test_a_folder_cannot_take_the_terminal_over(run, store, here):
+    made = talk(store, "/a\x1b[2J\nb", *turn("q", "t", "a"))
+    (line,) = run("list", "--all").splitlines()
+    assert line.endswith("/a[2J b")
+    assert "/a[2J b" in run("show", made).splitlines()

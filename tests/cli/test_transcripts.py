@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from mull.agent.exports import FORMATS
 from mull.catalog.resolve import resolve
 from mull.cli.main import main
-from mull.cli.transcripts import FORMATS, add_export, add_import
+from mull.cli.transcripts import add_export, add_import
 from mull.history.log import Entry
 from mull.neutral.blocks import TextBlock, ThinkingBlock
 from mull.neutral.errors import CatalogError, ConfigError, LocalError, SessionError
@@ -107,7 +108,7 @@ def test_no_file_is_overwritten_unless_that_is_asked_for(session):
     [
         (
             ["retry", "-o", "talk.pdf"],
-            "talk.pdf names no format: add --format md, json, jsonl or ht",
+            r"talk.pdf names no format: use \.md, \.json, \.jsonl or \.html",
         ),
         (
             ["retry", "--format", "json", "--no-thinking"],

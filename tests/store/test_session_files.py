@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import signal
 import sqlite3
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -308,6 +311,77 @@ def test_a_read_only_file_can_be_read_and_is_not_written(path, opened, monkeypat
             f"cannot use {path}: it, or the directory it is in, is read-only. Nothing was changed"
         )
     assert store.list() == [info]
+
+
+@pytest.mark.parametrize("log", [False, True], ids=["whole", "with a log"])
+def test_sessions_on_a_read_only_disk_are_read_all_the_same(
+    tmp_path, path, opened, monkeypatch, log
+):
+    store = opened()
+    (info,) = filled(store, 1)
+    if log:  # a process that was killed leaves the log behind
+        kept = {ending: Path(f"{path}{ending}").read_bytes() for ending in ("", "-wal")}
+        store.close()
+        for ending, data in kept.items():
+            Path(f"{path}{ending}").write_bytes(data)
+    store.close()
+    before = _bytes_in(tmp_path)
+    really = os.open
+
+    def read_only(place, flags, *more, **named):
+        if str(place).startswith(str(tmp_path)) and flags & (os.O_RDWR | os.O_WRONLY):
+            raise OSError(errno.EROFS, "Read-only file system")
+        return really(place, flags, *more, **named)
+
+    monkeypatch.setattr(os, "open", read_only)
+    store = opened()
+    assert store.load(info.id)[0] == info
+    assert [hit.position for hit in store.search(["heron"])] == [1]
+    for call in (
+        lambda: store.append(info.id, 2, Entry(user("x"))),
+        lambda: store.create(folder="/"),
+    ):
+        assert said(call) == (f"cannot open {path}: Read-only file system; nothing was changed")
+    assert store.list() == [info]
+    store.close()
+    assert _bytes_in(tmp_path) == before
+
+
+def _bytes_in(directory):
+    return {str(p): p.read_bytes() for p in directory.rglob("*") if p.is_file()}
+
+
+def test_a_disk_too_full_to_open_the_file_is_read_and_written_when_there_is_room_again(
+    path, opened, monkeypatch
+):
+    (info,) = filled(opened(), 1)
+    opened().close()
+    connect = session_database._connect
+
+    def full(path):
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorcode = 4874  # no room for the file beside it that all processes share
+        raise error
+
+    monkeypatch.setattr(session_database, "_connect", full)
+    store = opened()
+    assert store.load(info.id)[0] == info
+    assert said(lambda: store.append(info.id, 2, Entry(user("x")))).startswith(
+        f"cannot use {path}: the disk cannot be read or written, or is full"
+    )
+    monkeypatch.setattr(session_database, "_connect", connect)
+    store.append(info.id, 2, Entry(user("x")))
+    assert store.info(info.id).records == 3
+
+
+@pytest.mark.parametrize("settings", ["{bad", "[]", b"\xff"])
+def test_settings_that_cannot_be_read_do_not_hide_the_session(path, opened, settings):
+    (info,) = filled(opened(), 1)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE sessions SET settings = ?", (settings,))
+        connection.commit()
+    (read,) = opened().list()
+    assert (read.id, read.title, read.settings) == (info.id, info.title, {})
 
 
 def test_a_directory_that_cannot_be_written(tmp_path):

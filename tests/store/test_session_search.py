@@ -193,3 +193,33 @@ def test_summaries_and_shorter_thoughts_are_not_found_beside_their_originals(sto
         store, *turn("q", "a heron stood", "a"), Summary(0, 2, "heron"), Condensed(1, 0, "heron")
     )
     assert places(store.search(["heron"])) == [(made, 1, 1, "thinking")]
+
+
+@pytest.mark.parametrize("sign", ["", "é"], ids=["ascii", "accents"])
+def test_a_word_that_stands_a_thousand_times_in_a_huge_thought(store, sign):
+    thought = f"{sign}start " + "thinking hard about it " * 6000
+    fill(store, Entry(assistant(ThinkingBlock(thought), TextBlock("done"))))
+    for word in ("Hard", "har*"):
+        (hit,) = store.search([word])
+        before, found, after = hit.parts
+        assert before == f"{sign}start thinking "
+        assert found == word.lower().removesuffix("*") == "hard"[: len(found)]
+        assert len(after) == session_search._LETTERS_AROUND + 1
+        assert after.startswith(" about it" if word == "Hard" else "d about it")
+
+
+def test_the_beginning_of_a_huge_text_stands_for_words_that_only_the_index_joins(tmp_path):
+    store = new_store(tmp_path)
+    fill(store, Entry(user("file, lock " * 12_000)))
+    (hit,) = store.search(["file lock"])
+    assert hit.parts == (("file, lock " * 13)[:140] + "…",)
+    store.close()
+
+
+@pytest.mark.parametrize("word", ["\ud800", "a\udcffb"])
+def test_half_a_character_cannot_be_searched_for(tmp_path, word):
+    store = new_store(tmp_path)
+    fill(store, *turn("q", "t", "a"))
+    with pytest.raises(SessionError, match="half a character"):
+        store.search([word])
+    store.close()

@@ -109,6 +109,24 @@ def test_half_a_character_is_refused_and_nothing_of_its_batch_is_stored(store):
     assert store.load(made.id)[1] == []
 
 
+@pytest.mark.parametrize("given", [{"system": "a\udcff"}, {"folder": "/\udcff"}])
+def test_half_a_character_is_refused_wherever_it_stands(store, given):
+    with pytest.raises(SessionError, match="half a character"):
+        store.create(**{"folder": "/", **given})
+    with pytest.raises(SessionError, match="half a character"):
+        store.find("\udcff", "/")
+    assert store.list() == []
+
+
+def test_a_folder_whose_name_is_no_text_has_sessions_too(store, tmp_path, monkeypatch):
+    folder = os.fsencode(tmp_path) + b"/not\xfftext"
+    os.mkdir(folder)
+    monkeypatch.chdir(os.fsdecode(folder))
+    assert this_folder() == f"{os.path.realpath(tmp_path)}/not\\xfftext"
+    made = store.create(folder=this_folder())
+    assert store.list(this_folder()) == [made]
+
+
 def test_the_last_session_is_the_one_last_written_in_the_folder(store, clock):
     assert store.last("/work") is None
     made = []

@@ -87,4 +87,7 @@ def run(options: Namespace) -> int:
     )
     told: list[str] = []
     store = open_sessions(told.append)
-    return asyncio.run(run_terminal(engine, store, begin, wishes, told))
+    kept = asyncio.run(run_terminal(engine, store, begin, wishes, told))
+    if kept is not None and sys.stdout.isatty():
+        print(f"Come back with: mull --session {kept}")
+    return 0

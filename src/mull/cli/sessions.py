@@ -1,8 +1,8 @@
 """`mull sessions`: list, search, show, follow, rename, copy and delete what is stored.
 
-Only `rename`, `fork` and `delete` change anything, and none of them needs the session to be idle
-but `delete`. Sessions are those of this folder unless `--all` says otherwise; an id or a name is
-found anywhere.
+Only `rename`, `fork`, `compress` and `delete` change anything, and of these only the last two need
+the session to be idle. Sessions are those of this folder unless `--all` says otherwise; an id or a
+name is found anywhere.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import sys
 from argparse import ArgumentParser, Namespace, _SubParsersAction
 from typing import TYPE_CHECKING, Any, get_args
 
+from mull.cli.session_compress import add_compress, add_name_arguments, name_for
+from mull.cli.session_context import add_context, tell
 from mull.cli.transcripts import add_export, add_import
 from mull.neutral.errors import LocalError, SessionError
 from mull.store.session_values import SearchKind
@@ -36,7 +38,7 @@ def arguments(parser: ArgumentParser) -> None:
     _add_json(show)
     rename = _action(actions, "rename", _rename, "give a session a name")
     _add_session(rename)
-    rename.add_argument("name", metavar="NAME", help="what it is to be called")
+    add_name_arguments(rename)
     fork = _action(actions, "fork", _fork, "copy a session, to go on with in another way")
     _add_session(fork)
     fork.add_argument("--at", type=int, metavar="TURN", help="copy up to the end of this turn")
@@ -62,6 +64,8 @@ def arguments(parser: ArgumentParser) -> None:
     tail = _action(actions, "tail", _tail, "follow the thoughts of a running session")
     _add_session(tail, nargs="?")
     tail.add_argument("--all-text", action="store_true", help="follow the answers too")
+    add_context(actions)
+    add_compress(actions)
     add_export(actions)
     add_import(actions)
     _action(actions, "path", _path, "print where sessions are stored")
@@ -104,7 +108,7 @@ def _add_json(parser: ArgumentParser) -> None:
 def _store() -> SessionStore:
     from mull.store.sessions import open_sessions
 
-    return open_sessions(lambda text: print(f"mull: {text}", file=sys.stderr))
+    return open_sessions(tell)
 
 
 def _here() -> str:
@@ -157,7 +161,8 @@ def _show(options: Namespace) -> int:
 
 def _rename(options: Namespace) -> int:
     store = _store()
-    info = store.update(store.find(options.session, _here()).id, name=options.name)
+    info = store.find(options.session, _here())
+    info = store.update(info.id, name=name_for(options, store, info))
     print(f"Session {info.id} is called {info.name} now.")
     return 0
 

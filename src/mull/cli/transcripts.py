@@ -9,30 +9,26 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter, _SubParsersAction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mull.neutral.errors import CatalogError, ConfigError, SessionError
-from mull.settings.words import join_or
+from mull.agent.exports import (
+    FORMATS,
+    ONLY_SHOWN,
+    exported,
+    format_of,
+    pricing,
+    transcript_of,
+)
+from mull.cli.session_context import stored_session, tell
+from mull.neutral.errors import CatalogError, ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from mull.agent.setup import Setup
-    from mull.neutral.messages import Message
     from mull.neutral.target import Target
     from mull.store.session_values import SessionInfo, SessionStore
     from mull.transcripts.transcript import Transcript
 
-__all__ = ["FORMATS", "add_export", "add_import"]
-
-FORMATS = {
-    "md": (".md", ".markdown"),
-    "json": (".json",),
-    "jsonl": (".jsonl",),
-    "html": (".html", ".htm"),
-}
-"""What an export can be, with the endings of files that ask for it."""
-_ONLY_SHOWN = ("md", "html")
+__all__ = ["add_export", "add_import"]
 
 _EXPORT = """\
 Writes a session for people (md, html) or whole, for programs and for another
@@ -100,16 +96,16 @@ def _subcommand(
 
 
 def _export(options: Namespace) -> int:
-    form = options.format or _form_of(options.output)
-    if options.no_thinking and form not in _ONLY_SHOWN:
-        raise ConfigError(
-            f"--no-thinking is for {' and '.join(_ONLY_SHOWN)}: {form} is the whole session"
-        )
     path: Path | None = options.output
+    form = options.format or (format_of(path) if path else "md")
+    if options.no_thinking and form not in ONLY_SHOWN:
+        raise ConfigError(
+            f"--no-thinking is for {' and '.join(ONLY_SHOWN)}: {form} is the whole session"
+        )
     if path is not None and path.exists() and not options.force:
         raise ConfigError(f"{path} is there already: name another file, or add --force")
     transcript = _load(options.session)
-    data = _written(transcript, form, thinking=not options.no_thinking)
+    data = exported(transcript, form, thinking=not options.no_thinking)
     if path is None:
         sys.stdout.buffer.write(data)
         return 0
@@ -120,71 +116,14 @@ def _export(options: Namespace) -> int:
     return 0
 
 
-def _form_of(path: Path | None) -> str:
-    if path is None:
-        return "md"
-    for form, endings in FORMATS.items():
-        if path.suffix.lower() in endings:
-            return form
-    raise ConfigError(f"the ending of {path} names no format: add --format {join_or(FORMATS)}")
-
-
-def _written(transcript: Transcript, form: str, *, thinking: bool) -> bytes:
-    if form == "html":
-        from mull.transcripts.page import to_html
-
-        return to_html(transcript, thinking=thinking).encode()
-    if form == "md":
-        from mull.transcripts.markdown import to_markdown
-
-        return to_markdown(transcript, thinking=thinking).encode()
-    from mull.transcripts.formats import to_json, to_jsonl
-
-    return to_json(transcript) if form == "json" else to_jsonl(transcript)
-
-
 def _load(reference: str | None) -> Transcript:
     """The session with all that is on disk of it, also of an answer that is still coming."""
     from mull.store.session_journal import fold
-    from mull.store.sessions import this_folder
-    from mull.transcripts.transcript import Transcript, turn_rows
 
-    store, folder = _store(), this_folder()
-    found = store.last(folder) if reference is None else store.find(reference, folder)
-    if found is None:
-        raise SessionError("no session is stored for this folder: `mull sessions list --all`")
+    store, found = stored_session(reference)
     info, records = store.load(found.id)
     news, journal = store.news(info.id, len(records))
-    records += [*news, *fold(journal)]
-    return Transcript(
-        title=info.title,
-        id=info.id,
-        name=info.name,
-        folder=info.folder,
-        created=info.created,
-        model=info.model,
-        system=info.system,
-        records=tuple(records),
-        rows=turn_rows(records, _price(_setup())),
-    )
-
-
-def _price(ready: Setup) -> Callable[[Message], float | None]:
-    """What an answer cost by the catalog; None for a model or a price that nobody knows."""
-    from mull.policy.cost import cost_of
-
-    known: dict[str, Mapping[str, Any] | None] = {}
-
-    def price(message: Message) -> float | None:
-        if message.origin is None:
-            return None
-        name = f"{message.origin.provider}/{message.origin.model}"
-        if name not in known:
-            target = _resolved(ready, name)
-            known[name] = target.facts.cost if target else None
-        return cost_of(message.usage, known[name])
-
-    return price
+    return transcript_of(info, [*records, *news, *fold(journal)], pricing(_setup()))
 
 
 def _import(options: Namespace) -> int:
@@ -241,7 +180,7 @@ def _setup() -> Setup:
 def _store() -> SessionStore:
     from mull.store.sessions import open_sessions
 
-    return open_sessions(lambda text: print(f"mull: {text}", file=sys.stderr))
+    return open_sessions(tell)
 
 
 def _read(name: str) -> bytes:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from pathlib import Path
 
 from mull.neutral.errors import ConfigError
@@ -58,6 +57,8 @@ def write_atomic(path: Path, data: bytes, mode: int = 0o600) -> None:
 
 
 def _replace(target: Path, data: bytes, mode: int) -> None:
+    import tempfile  # most commands write no file
+
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

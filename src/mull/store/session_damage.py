@@ -7,8 +7,6 @@ copy, because SQLite may write where it reads.
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -72,7 +70,9 @@ def _is_sound(path: Path) -> bool:
 
 def _rescue(aside: Path, new: Connection) -> tuple[int, int]:
     """Carry over what can be read; how many sessions are whole, and how many are cut short."""
+    import shutil
     import sqlite3
+    import tempfile
 
     whole = broken = 0
     with tempfile.TemporaryDirectory(dir=aside.parent, prefix=".rescue-") as directory:

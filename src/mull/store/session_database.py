@@ -13,16 +13,17 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING
 
-from mull.neutral.errors import ConfigError
+from mull.neutral.errors import ConfigError, SessionError
 from mull.store.files import make_parents
 from mull.store.locks import FileLock
 from mull.store.session_damage import is_damage, replace_damaged
+from mull.store.session_readonly import read_only
 from mull.store.session_schema import VERSION, migrate, version_of
 
 if TYPE_CHECKING:
     from sqlite3 import Connection, Error
 
-__all__ = ["Database"]
+__all__ = ["Database", "bring_up_to_date"]
 
 _BUSY_SECONDS = 20
 """How long to wait for other processes that write; each of them takes milliseconds."""
@@ -42,6 +43,10 @@ _REASONS = {  # by SQLite's primary result codes
 }
 
 
+class _Unwritable(ConfigError):
+    """The file cannot be made, or opened for writing."""
+
+
 class Database:
     """One open file of sessions, for all threads of this process."""
 
@@ -50,6 +55,7 @@ class Database:
         self._tell = tell
         self._turns = RLock()
         self._connection: Connection | None = None
+        self._unwritable: ConfigError | None = None
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -64,6 +70,8 @@ class Database:
         Raises:
             ConfigError: it could not be written; nothing was changed.
         """
+        if self._unwritable is not None:
+            self.close()  # it may be writable by now
         with self._transaction("BEGIN IMMEDIATE") as connection:
             if version_of(connection) != VERSION:
                 raise _newer(self._path)
@@ -91,6 +99,7 @@ class Database:
         """Close the file; it is opened again when needed."""
         with self._turns:
             connection, self._connection = self._connection, None
+            self._unwritable = None
             if connection is not None:
                 connection.close()
 
@@ -104,6 +113,8 @@ class Database:
                 if self._connection is None:
                     self._connection = self._open()
                 connection = self._connection
+                if self._unwritable is not None and begin != "BEGIN":
+                    raise self._unwritable
                 connection.execute(begin)
                 try:
                     yield connection
@@ -112,25 +123,41 @@ class Database:
                     if connection.in_transaction:  # a full disk has rolled it back already
                         connection.execute("ROLLBACK")
                     raise
+            except UnicodeEncodeError:
+                raise SessionError(
+                    "half a character (a lone surrogate) can be neither stored nor found: where it"
+                    " was typed or read, bytes were not UTF-8. Nothing was changed"
+                ) from None
             except Error as error:
-                if is_damage(error):
+                if is_damage(error) and self._unwritable is None:
                     self.close()
                     said = self._replace_damaged(error)
                     raise ConfigError(f"{said}. Nothing else was done: try again") from None
                 raise _spoken(error, self._path) from None
 
     def _open(self) -> Connection:
-        """The connection; a damaged file is replaced first, once, and the user is told."""
+        """The connection; a damaged file is replaced first, once, and the user is told. One that
+        cannot be written is opened for reading."""
         from sqlite3 import Error
 
         try:
             connection = _connected(self._path)
+        except _Unwritable as error:
+            connection = self._open_read_only(error)
         except Error as error:
             if not is_damage(error):
-                raise
-            self._tell(self._replace_damaged(error))
-            connection = _connected(self._path)
+                connection = self._open_read_only(_spoken(error, self._path))
+            else:
+                self._tell(self._replace_damaged(error))
+                connection = _connected(self._path)
         self._opened = os.stat(self._path)
+        return connection
+
+    def _open_read_only(self, why: ConfigError) -> Connection:
+        connection = read_only(self._path)
+        if connection is None:
+            raise why
+        self._unwritable = why
         return connection
 
     def _replace_damaged(self, error: Error) -> str:
@@ -176,7 +203,7 @@ def _connected(path: Path) -> Connection:
         make_parents(path.parent)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite would let all read it
     except OSError as error:
-        raise ConfigError(f"cannot open {path}: {error.strerror}; nothing was changed") from None
+        raise _Unwritable(f"cannot open {path}: {error.strerror}; nothing was changed") from None
     connection = _connect(path)
     try:
         version = version_of(connection)
@@ -184,7 +211,7 @@ def _connected(path: Path) -> Connection:
             raise _newer(path)
         if version < VERSION:
             with _opening(path):
-                _bring_up_to_date(connection)
+                bring_up_to_date(connection)
         connection.execute("SELECT * FROM sessions LIMIT 1").fetchone()
     except BaseException:
         connection.close()
@@ -207,11 +234,12 @@ def _prepared(path: Path) -> Connection:
     """A new store at this path."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     connection = _connect(path)
-    _bring_up_to_date(connection)
+    bring_up_to_date(connection)
     return connection
 
 
-def _bring_up_to_date(connection: Connection) -> None:
+def bring_up_to_date(connection: Connection) -> None:
+    """Give an older store, or an empty one, the tables of today; all of it or nothing."""
     connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # heeded while the file is empty
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("BEGIN IMMEDIATE")

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from mull.neutral.errors import SessionError
 from mull.settings.words import quote
 
-__all__ = ["DAY_LETTERS", "checked_name", "new_id", "next_id", "title_of"]
+__all__ = ["DAY_LETTERS", "LONGEST_NAME", "checked_name", "new_id", "next_id", "title_of"]
 
 DAY_LETTERS = 7
 """How many letters of an id name its day, the dash included."""
@@ -23,7 +23,7 @@ _PLACES = 5
 _PARTS = 32**_PLACES
 _DAY = 86_400
 _LIKE_AN_ID = re.compile(r"\d{6}-.*")
-_LONGEST_NAME = 64
+LONGEST_NAME = 64
 _LONGEST_TITLE = 60
 
 
@@ -59,8 +59,8 @@ def checked_name(name: str) -> str:
         SessionError: nothing can be called so; says why.
     """
     tidy = unicodedata.normalize("NFC", " ".join(name.split()))
-    if not tidy or len(tidy) > _LONGEST_NAME or not tidy.isprintable():
-        why = f"use 1 to {_LONGEST_NAME} characters that can be seen"
+    if not tidy or len(tidy) > LONGEST_NAME or not tidy.isprintable():
+        why = f"use 1 to {LONGEST_NAME} characters that can be seen"
     elif tidy.startswith("-"):
         why = "it would be taken for an option"
     elif _LIKE_AN_ID.fullmatch(tidy):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -73,7 +74,10 @@ def read_infos(
 def _info(row: Sequence[Any]) -> SessionInfo:
     settings = SessionInfo.__struct_fields__.index("settings")
     values = list(row)
-    values[settings] = msgspec.json.decode(row[settings])
+    with suppress(msgspec.DecodeError, TypeError):  # bits may rot, and the session is still there
+        values[settings] = msgspec.json.decode(row[settings], type=dict[str, Any])
+        return SessionInfo(*values)
+    values[settings] = {}
     return SessionInfo(*values)
 
 

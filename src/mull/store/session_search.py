@@ -99,6 +99,8 @@ _MARKS = re.compile(f"[{_OPEN}{_CLOSE}]")
 _UNMARKED = {0: " ", ord(_OPEN): " ", ord(_CLOSE): " "}
 _LIMITS = "(? IS NULL OR texts.kind = ?) AND (? IS NULL OR sessions.folder = ?)"
 _WORDS_AROUND = 24
+_LONG = 100_000
+"""Characters from which SQLite's own snippets take too long: minutes for a thought of 50 MB."""
 _LETTERS_AROUND = 70
 # Thai and Lao, Burmese, Khmer, kana, Han
 _UNSPACED = re.compile(
@@ -211,15 +213,21 @@ def search(connection: Connection, query: Query) -> list[Found]:
 
 
 def _search_index(connection: Connection, query: Query) -> list[Found]:
+    short = f"snippet(texts_index, 0, ?, ?, '…', {_WORDS_AROUND})"
     rows = connection.execute(
         f"SELECT texts.session, texts.position, texts.turn, texts.kind,"
-        f" snippet(texts_index, 0, ?, ?, '…', {_WORDS_AROUND})"
+        f" CASE WHEN length(texts.text) <= {_LONG} THEN {short} ELSE texts.text END"
         f" FROM texts_index JOIN texts ON texts.id = texts_index.rowid"
         f" JOIN sessions ON sessions.id = texts.session"
         f" WHERE texts_index MATCH ? AND {_LIMITS} ORDER BY texts_index.rowid DESC LIMIT ?",
         (_OPEN, _CLOSE, " ".join(map(_phrase, query.words)), *query.limits, query.limit),
     )
-    return [Found(*where, tuple(_MARKS.split(marked))) for where, marked in _pairs(rows)]
+    return [Found(*where, _marked(text, query.words)) for where, text in _pairs(rows)]
+
+
+def _marked(text: str, words: Sequence[str]) -> tuple[str, ...]:
+    """The parts of a snippet, or of a text that is too long for SQLite to make one."""
+    return _snippet(text, _folded(words)) if len(text) > _LONG else tuple(_MARKS.split(text))
 
 
 def _phrase(word: str) -> str:
@@ -230,8 +238,7 @@ def _phrase(word: str) -> str:
 
 def _search_texts(connection: Connection, query: Query) -> list[Found]:
     """Read all texts through, without regard to case and accents."""
-    wanted = [_fold(word.removesuffix("*") or word) for word in query.words]
-    wanted = [word for word in wanted if word]
+    wanted = _folded(query.words)
     if not wanted:
         return []
     rows = connection.execute(
@@ -255,6 +262,11 @@ def _pairs(rows: Iterable[Any]) -> Iterator[tuple[tuple[str, int, int, SearchKin
     return (((session, at, turn, kind), text) for session, at, turn, kind, text in rows)
 
 
+def _folded(words: Sequence[str]) -> list[str]:
+    folded = (_fold(word.removesuffix("*") or word) for word in words)
+    return [word for word in folded if word]
+
+
 def _fold(text: str) -> str:
     if text.isascii():
         return text.lower()
@@ -263,13 +275,25 @@ def _fold(text: str) -> str:
 
 
 def _snippet(text: str, wanted: Sequence[str]) -> tuple[str, ...]:
-    """The first place of the first word, with what is around it."""
-    origins: list[int] = []
-    for at, char in enumerate(text):
-        origins += [at] * len(_fold(char))
-    first = _fold(text).index(wanted[0])
-    start, end = origins[first], origins[first + len(wanted[0]) - 1] + 1
+    """The first place of the first word, with what is around it; the beginning, if the index
+    found what is not there letter by letter."""
+    first = _fold(text).find(wanted[0])
+    if first < 0:
+        return (text[: 2 * _LETTERS_AROUND] + "…",)
+    start, end = _origin(text, first), _origin(text, first + len(wanted[0]) - 1) + 1
     before, after = text[max(0, start - _LETTERS_AROUND) : start], text[end:][:_LETTERS_AROUND]
     head = "…" if start > _LETTERS_AROUND else ""
     tail = "…" if end + _LETTERS_AROUND < len(text) else ""
     return head + before, text[start:end], after + tail
+
+
+def _origin(text: str, place: int) -> int:
+    """The character of a text that the one at this place of the folded text comes from."""
+    if text.isascii():
+        return place
+    length = 0
+    for at, char in enumerate(text):
+        length += len(_fold(char))
+        if length > place:
+            return at
+    return len(text) - 1

@@ -60,13 +60,13 @@ def sessions_path() -> Path:
 
 
 def this_folder() -> str:
-    """The folder that sessions begun here belong to.
+    """The folder that sessions begun here belong to; what of its name is no text is escaped.
 
     Raises:
         ConfigError: it is gone.
     """
     try:
-        return os.path.realpath(os.getcwd())
+        return os.fsencode(os.path.realpath(os.getcwd())).decode("utf-8", "backslashreplace")
     except OSError:
         raise ConfigError("the folder that mull was started in is gone: go to another") from None
 
@@ -261,7 +261,7 @@ class SqliteSessions:
                 self._add(connection, info, [(each, encode_record(each)) for each in records])
             return records
 
-    def hold(self, session: str) -> SessionLock:
+    def hold(self, session: str) -> Hold:
         return SessionLock(self._locks, self.info(session).id)
 
     def holder(self, session: str) -> int | None:

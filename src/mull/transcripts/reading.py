@@ -83,7 +83,8 @@ def _parse(data: bytes) -> Any:
 def _located(text: str, data: bytes) -> str:
     found = re.search(r"\(byte (\d+)\)", text)
     line = data.count(b"\n", 0, int(found[1])) + 1 if found else data.count(b"\n") + 1
-    return f"line {line}: not JSON: {text[:1].lower()}{text[1:]}"
+    said = text if text.startswith("JSON") else text[:1].lower() + text[1:]
+    return f"line {line}: not JSON: {said}"
 
 
 def _read_lines(data: bytes, written_by: Target | None) -> Transcript:

@@ -1,0 +1,119 @@
+"""`mull sessions compress` and `rename --auto`: what a model is asked beside a stored session.
+
+A summary changes what is sent from then on, a title what the session is called; what was said
+stays as it is. Where the model gives neither, nothing changes and the reason is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from argparse import ArgumentParser, Namespace, _SubParsersAction
+from typing import TYPE_CHECKING
+
+from mull.cli import setup
+from mull.cli.session_context import add_session_command, engine_for, stored_session, tell
+from mull.neutral.errors import LocalError, SessionError
+from mull.settings.registry import REGISTRY
+
+if TYPE_CHECKING:
+    from mull.agent.session import Session
+    from mull.neutral.events import Compressed, Event
+    from mull.policy.compress_plan import Strategy
+    from mull.store.session_values import SessionInfo, SessionStore
+
+__all__ = ["add_compress", "add_name_arguments", "name_for"]
+
+
+def add_compress(actions: _SubParsersAction[ArgumentParser]) -> None:
+    """Add the subcommand `compress`."""
+    line = "let a summary stand for earlier messages in requests; what is stored stays"
+    parser = add_session_command(actions, "compress", line)
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument(
+        "--strategy", choices=REGISTRY["compression.strategy"].choices, help="how it is done"
+    )
+    how.add_argument("--undo", action="store_true", help="take the last summary back")
+    parser.set_defaults(action=_compress)
+
+
+def add_name_arguments(parser: ArgumentParser) -> None:
+    """Add the name that a person gives, or the wish that a model makes one."""
+    parser.add_argument("name", metavar="NAME", nargs="?", help="what it is to be called")
+    parser.add_argument("--auto", action="store_true", help="let the session's model make a title")
+    setup.add_arguments(parser)
+
+
+def name_for(options: Namespace, store: SessionStore, info: SessionInfo) -> str:
+    """The name that was given, or the title that the session's model makes.
+
+    Raises:
+        LocalError: there is neither.
+    """
+    name: str | None = options.name
+    if options.auto == (name is not None):
+        raise LocalError("give a name, or --auto to let the session's model make a title")
+    if name is not None:
+        return name
+    from mull.agent.side import Side, make_title
+    from mull.history.log import Log
+    from mull.store.session_names import LONGEST_NAME
+
+    engine = engine_for(options, info)
+    side = Side.to(engine, info.model, info.base_url)
+    log = Log(records=store.load(info.id)[1])
+
+    async def ask() -> str | None:
+        try:
+            return await make_title(side, log)
+        finally:
+            await engine.close()
+
+    title = asyncio.run(ask())
+    if title is None:
+        raise SessionError(
+            f"{side.target.name} gave no title, and nothing was changed: name the session yourself"
+        )
+    return title if len(title) <= LONGEST_NAME else title[: LONGEST_NAME - 1] + "…"
+
+
+def _compress(options: Namespace) -> int:
+    from mull.agent.session import Session
+
+    store, info = stored_session(options.session)
+    session = Session(store, info, engine=engine_for(options, info), warn=tell)
+    try:
+        if options.undo:
+            if not session.undo_compression():
+                raise SessionError(f"session {info.id} has no summary that could be taken back")
+            print("The last summary is taken back: what it stood for is sent again.")
+        else:
+            done = asyncio.run(_compressed(session, options.strategy))
+            print(f"C{done.text[1:]}: {done.before:,} → {done.after:,} tokens.")
+    finally:
+        session.release()
+    return 0
+
+
+async def _compressed(session: Session, strategy: Strategy | None) -> Compressed:
+    """What was gained.
+
+    Raises:
+        SessionError: nothing; says why.
+    """
+    from mull.neutral.events import Compressed, Progressed
+
+    ends: list[Compressed] = []
+
+    def say(event: Event) -> None:
+        if isinstance(event, Compressed):
+            ends.append(event)
+        elif isinstance(event, Progressed):
+            tell(event.text)
+
+    try:
+        await session.compress(say, strategy)
+    finally:
+        await session.aclose()
+    if not ends[-1].ok:
+        raise SessionError(ends[-1].text)
+    return ends[-1]

@@ -1,0 +1,174 @@
+"""`mull sessions context`: what the next request of a stored session would hold, and what it cost
+so far. Nothing is sent, and the session may run elsewhere.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace, _SubParsersAction
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import asdict, replace
+
+from mull.cli import setup
+from mull.neutral.errors import SessionError
+
+if TYPE_CHECKING:
+    from mull.agent.engine import Engine
+    from mull.history.log import Record
+    from mull.neutral.target import Target
+    from mull.policy.cost import CostSum
+    from mull.policy.meter import Meter
+    from mull.policy.prepare import Prepared
+    from mull.settings.layers import Snapshot
+    from mull.store.session_values import SessionInfo, SessionStore
+
+__all__ = ["add_context", "add_session_command", "engine_for", "stored_session", "tell"]
+
+
+def add_context(actions: _SubParsersAction[ArgumentParser]) -> None:
+    """Add the subcommand `context`."""
+    line = "show what the next request would hold and what was spent; nothing is sent"
+    parser = add_session_command(actions, "context", line)
+    setup.add_model_argument(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(action=_context)
+
+
+def add_session_command(
+    actions: _SubParsersAction[ArgumentParser], name: str, line: str
+) -> ArgumentParser:
+    """A subcommand that is about one session and takes settings."""
+    parser = actions.add_parser(name, help=line, description=line)
+    parser.add_argument(
+        "session", metavar="SESSION", nargs="?", help="its id or name; else this folder's last one"
+    )
+    setup.add_arguments(parser)
+    return parser
+
+
+def tell(text: str) -> None:
+    """Say something beside the result."""
+    print(f"mull: {text}", file=sys.stderr)
+
+
+def stored_session(reference: str | None) -> tuple[SessionStore, SessionInfo]:
+    """The store, and the session that is meant: by id or name, or the last one of this folder.
+
+    Raises:
+        SessionError: it is not there.
+    """
+    from mull.store.sessions import open_sessions, this_folder
+
+    store, folder = open_sessions(tell), this_folder()
+    found = store.last(folder) if reference is None else store.find(reference, folder)
+    if found is None:
+        raise SessionError("no session is stored for this folder: `mull sessions list --all`")
+    return store, found
+
+
+def engine_for(options: Namespace, info: SessionInfo) -> Engine:
+    """What sends for a session, its settings restored under those of the command line.
+
+    Raises:
+        LocalError: a setting or the model is not as it should be.
+    """
+    from mull.agent.engine import Engine
+    from mull.agent.session import restore_settings
+
+    engine = Engine(setup.load(options))
+    restore_settings(engine.setup.settings, info, tell)
+    return engine
+
+
+def _context(options: Namespace) -> int:
+    from mull.agent.exports import pricing
+    from mull.policy.cost import add_costs
+    from mull.policy.meter import meter_of
+    from mull.transcripts.transcript import turn_rows
+
+    store, found = stored_session(options.session)
+    info, records = store.load(found.id)
+    if options.model is not None:
+        info = replace(info, model=options.model)
+    engine = engine_for(options, info)
+    target = engine.learnt(engine.target(info.model, base_url=info.base_url))
+    snapshot = engine.setup.snapshot_for(target)
+    prepared = _prepared(engine, info, records, target, snapshot)
+    meter = replace(meter_of(prepared), reported=_reported(records, target))
+    cost = add_costs(row.cost for row in turn_rows(records, pricing(engine.setup)))
+    if options.json:
+        _print_json(meter, cost)
+        return 0
+    for line in _lines(meter, cost, snapshot["compression.threshold"]):
+        print(line)
+    for note in prepared.notes:
+        if note.requested is None:
+            print(f"{'Warning: ' if note.warning else ''}{note.text}")
+    return 0
+
+
+def _prepared(
+    engine: Engine,
+    info: SessionInfo,
+    records: Sequence[Record],
+    target: Target,
+    snapshot: Snapshot,
+) -> Prepared:
+    """The request that would go out now, without tools: those depend on how it is gone on with."""
+    from mull.history.log import Log
+    from mull.neutral.request import RequestOptions
+    from mull.policy.prepare import prepare
+    from mull.tokenizers import counter_for
+
+    usual = engine.setup.parameters
+    options = RequestOptions(
+        system=info.system, max_tokens=usual.max_tokens, temperature=usual.temperature
+    )
+    return prepare(Log(records=records), snapshot, target, options, counter=counter_for(target))
+
+
+def _reported(records: Sequence[Record], target: Target) -> int | None:
+    """What the provider counted in the last request, if that went to this target."""
+    from mull.history.log import Entry
+
+    for record in reversed(records):
+        if isinstance(record, Entry) and record.message.role == "assistant":
+            usage = record.message.usage
+            return usage.input if usage and record.message.origin == target.origin else None
+    return None
+
+
+def _lines(meter: Meter, cost: CostSum, threshold: float) -> Iterator[str]:
+    share = "" if meter.share is None else f" ({meter.share:.0%} of what a request may hold)"
+    yield f"{meter}{share}"
+    yield from (f"  {name:<22}{tokens:>11,}" for name, tokens in meter.rows)
+    left = (meter.thinking_left_out, "thinking"), (meter.other_left_out, "other things")
+    told = " and ".join(f"{tokens:,} of {what}" for tokens, what in left if tokens)
+    not_sent = f", of which {told} are not sent" if told else ""
+    yield f"Stored: {meter.raw:,} tokens{not_sent}."
+    said = f"Counted by {meter.counter}, {'exact' if meter.exact else 'an estimate'}."
+    if meter.reported is not None:
+        said += f" The provider counted {meter.reported:,} tokens in the last request."
+    yield said
+    if meter.usable is None:
+        yield "Window: unknown; context.limit says how large it is."
+    else:
+        yield f"Compressed by itself over {round(meter.usable * threshold):,} tokens."
+    yield f"Cost so far: {cost}."
+
+
+def _print_json(meter: Meter, cost: CostSum) -> None:
+    import msgspec
+
+    value = {
+        "meter": str(meter),
+        **asdict(meter),
+        "parts": asdict(meter.parts),
+        "stored": asdict(meter.stored),
+        "thinkingLeftOut": meter.thinking_left_out,
+        "otherLeftOut": meter.other_left_out,
+        "cost": None if cost.unknown else cost.known,
+    }
+    print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
