@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from mull.agent.instructions import AGENTS_FILE
 from mull.agent.setup import load_setup
 from mull.catalog.compat import read_rows
 from mull.catalog.entry import _Checked
 from mull.catalog.match import Match
 from mull.settings.registry import REGISTRY
-from mull.store import catalog, keys, last, lessons
+from mull.store import approvals, catalog, keys, lessons
 from mull.store.config import Config, ProviderConfig, load_config
+from mull.store.sessions import sessions_path
 
 TEXT = (Path(__file__).parents[1] / "docs/configuration.md").read_text()
 FILES = re.findall(r"^```toml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
@@ -90,6 +92,8 @@ def test_the_files_are_called_so():
         catalog.UPDATE_FILE,
         keys.KEYS_FILE,
         lessons.LESSONS_FILE,
-        last.LAST_FILE,
+        sessions_path().name,
+        approvals.TOOLS_FILE,
+        AGENTS_FILE,
     ):
         assert f"| `{name}` |" in section("Where files lie")

@@ -4,6 +4,7 @@ from tools import docs
 
 from mull.settings.environment import env_name
 from mull.settings.registry import REGISTRY
+from mull.tui.commands import COMMANDS
 
 
 def test_the_pages_are_fresh():
@@ -22,6 +23,14 @@ def test_subcommands_are_on_the_commands_page():
     text = docs.PAGES["docs/reference/cli.md"]()
     assert "## mull settings\n" in text
     assert "## mull profile set-default\n" in text
+
+
+def test_every_command_of_the_terminal_is_on_its_page():
+    text = docs.PAGES["docs/reference/commands.md"]()
+    for command in COMMANDS:
+        shown = command.shown.replace("|", "\\|")
+        assert f"| `{shown}` | {command.line}" in text
+    assert "| Shift-Tab | the next thinking level that the model has |" in text
 
 
 def test_a_changed_page_is_stale_and_written_anew(tmp_path, monkeypatch, capsys):

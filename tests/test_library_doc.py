@@ -9,7 +9,7 @@ import pytest
 import mull
 from mull.agent import library
 from mull.agent.engine import Engine
-from mull.testing.server import Reply, ScriptedServer
+from mull.testing.server import STALL, Reply, ScriptedServer
 
 PAGE = Path(__file__).parents[1] / "docs/library.md"
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -40,20 +40,25 @@ def thought(text):
     return {"reasoning_content": text}
 
 
-CALL = {
-    "index": 0,
-    "id": "call_1",
-    "function": {"name": "temperature", "arguments": '{"city":"Oslo"}'},
-}
+def calls(name, arguments):
+    call = {"index": 0, "id": "call_1", "function": {"name": name, "arguments": arguments}}
+    return chat(thought("I have to look."), {"tool_calls": [call]}, finish="tool_calls")
+
+
 ANSWERS = {
     "What is 17 * 24?": chat(
         thought("17 * 24 = 17 * 20 + 17 * 4"), thought(" = 340 + 68 = 408."), {"content": "408"}
     ),
     "And squared?": chat(thought("408 * 408 = 166,464."), {"content": "166,464"}),
-    "How warm is it in Oslo?": chat(
-        thought("I have to look."), {"tool_calls": [CALL]}, finish="tool_calls"
-    ),
+    "How warm is it in Oslo?": calls("temperature", '{"city":"Oslo"}'),
     "4.0": chat(thought("4.0 it is."), {"content": "It is 4 °C in Oslo."}),
+    "Who can count?": calls("hand_over", "{}"),
+    "What is in a.txt?": calls("read", '{"path":"a.txt"}'),
+    "     1\t4 °C": chat(thought("There it is."), {"content": "4 °C."}),
+    "Is 91 a prime?": Reply.events(
+        {"choices": [{"index": 0, "delta": thought("7 * 13"), "finish_reason": None}]}, STALL
+    ),
+    "Stop thinking and answer now. Your thoughts so far:\n\n7 * 13": chat({"content": "No."}),
 }
 CLAUDE = {
     "id": "msg_1",
@@ -85,7 +90,8 @@ def _own_engine(monkeypatch):
 
 
 @pytest.mark.usefixtures("_own_engine")
-def test_every_example_prints_what_is_shown(capsys):
+def test_every_example_prints_what_is_shown(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     found = list(examples(PAGE.read_text()))
     assert len(found) > 10
     with ScriptedServer(answer) as server:

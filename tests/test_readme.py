@@ -1,7 +1,7 @@
 """What the README says is what happens.
 
-Every command and the Python of the tour run here against a server on loopback that stands in for
-all models; the slow tests run those of the small model for real.
+The whole tour runs here, in order, against a server on loopback that stands in for all models; the
+slow tests run those of the small model for real.
 """
 
 import io
@@ -14,22 +14,19 @@ from xml.etree import ElementTree
 
 import pytest
 
+from mull.agent import library
+from mull.agent.engine import Engine
 from mull.cli.main import main
 from mull.client.access import Access
 from mull.testing.server import Reply, ScriptedServer
+from page_examples import blocks, command_lines, is_only_parsed, parse_command, run_page, words_of
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text()
-BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
-_COMMAND = re.compile(r"(?:\$ )?((?:echo ('[^']*'|\"[^\"]*\") \| )?mull [^#]*)")
-COMMANDS = [
-    found[1].strip()
-    for _, text in BLOCKS
-    for line in text.splitlines()
-    if (found := _COMMAND.match(line))
-]
-ASKS = [command for command in COMMANDS if "mull ask" in command]
-(CODE,) = [text for kind, text in BLOCKS if kind == "python"]
+PATH = ROOT / "README.md"
+README = PATH.read_text()
+PAGE = blocks(PATH)
+COMMANDS = [line for block in PAGE if block.kind == "sh" for line in command_lines(block.text)]
+CODE = next(block.text for block in PAGE if block.kind == "python")
 
 
 def chunk(delta, finish=None):
@@ -40,74 +37,66 @@ def answer(request):
     if request.path == "/messages":
         said = {"content": [{"type": "text", "text": "No."}], "stop_reason": "end_turn"}
         return Reply.json({"type": "message", "role": "assistant", **said})
+    is_long = request.json["messages"][-1]["content"] == "Tell me all about it."
     return Reply.events(
         chunk({"reasoning_content": "Air scatters."}),
-        chunk({"content": "Because of air."}),
+        chunk({"content": "Because of air. " * (400 if is_long else 1)}),
         chunk({}, "stop"),
         "[DONE]",
     )
 
 
 @pytest.fixture
-def server(monkeypatch):
+def server(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    engine = Engine()
+    monkeypatch.setattr(library, "_shared_engine", lambda: engine)
     with ScriptedServer(answer) as server:
         monkeypatch.setattr("mull.agent.engine._embedded_way", lambda: Access(server.url))
         yield server
+        library._shared_loop().run(engine.close)
 
 
-@pytest.fixture
-def run(monkeypatch):
-    def run(command, *more):
-        before, _, after = command.rpartition(" | ")
-        piped = shlex.split(before)[1] if before else ""
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(piped.encode())))
-        return main([*shlex.split(after)[1:], *more])
-
-    return run
-
-
-@pytest.mark.parametrize("command", [c for c in COMMANDS if c not in ASKS])
-def test_the_commands_of_the_tour_work(command, run, capsys):
-    assert run(command) == 0
-    said = capsys.readouterr()
-    assert said.out or "--local" in command
-
-
-def test_the_questions_of_the_tour_are_answered(run, server, capsys):
-    assert len(ASKS) > 5
-    for command in ASKS:
-        own = "--base-url" in command or "local/" in command or "--continue" in command
-        if "--base-url" in command:
-            command = re.sub(r"http://\S+", server.url, command)
-        assert run(command, *([] if own else ["--base-url", server.url])) == 0
-        assert re.search("Because of air|No[.]", capsys.readouterr().out)
-    sent = [request.json for request in server.requests]
-    assert [message["content"] for message in sent[1]["messages"]][::2] == [
+def test_the_tour_works_from_beginning_to_end(server, monkeypatch, capsys, tmp_path):
+    tour = tmp_path / "tour.md"
+    tour.write_text(README.partition("## As a library")[0])
+    assert run_page(tour, monkeypatch, capsys) > 7
+    sent = [request.json["messages"] for request in server.requests]
+    assert [message["content"] for message in sent[1]][::2] == [
         "Why is the sky blue?",
         "And at night?",
     ]
-    assert sent[2]["chat_template_kwargs"] == {"enable_thinking": False}
-    assert sent[5]["thinking"]["type"] == "enabled"
+    assert server.requests[2].json["chat_template_kwargs"] == {"enable_thinking": False}
+    assert "Air scatters." in (tmp_path / "sky.html").read_text()
 
 
-@pytest.mark.parametrize("start", ["mull models show", "echo"])
-def test_the_shown_output_is_the_output(start, run, capsys):
-    shown = next(text for _, text in BLOCKS if text.startswith(f"$ {start}"))
-    command, *lines = shown.splitlines()
-    run(command.removeprefix("$ "))
-    out = capsys.readouterr().out.splitlines()
-    for line in lines:
-        if line.strip() != "...":
-            at = out.index(line)
-            out = out[at + 1 :]
+@pytest.mark.parametrize("line", [c for c in COMMANDS if is_only_parsed(c)])
+def test_what_needs_a_key_works_where_there_is_an_endpoint(line, server, monkeypatch, capsys):
+    words = words_of(line)
+    if words[0] != "ask":
+        parse_command(line)
+        return
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    if "--base-url" in words:
+        words[words.index("--base-url") + 1] = server.url
+    else:
+        words += ["--base-url", server.url]
+    assert main(words) == 0
+    assert re.search("Because of air|No[.]", capsys.readouterr().out)
 
 
 def test_the_python_of_the_tour_runs(server, capsys):
     exec(compile(CODE, "README", "exec"), {})
     thought, text, how, *events = capsys.readouterr().out.splitlines()
-    assert (thought, text) == ("Air scatters.", "Because of air.")
+    assert (thought, text.strip()) == ("Air scatters.", "Because of air.")
     assert how.startswith("complete")
     assert any(event.startswith("ThinkingDelta(") for event in events)
+
+
+def test_the_python_for_ones_own_tests_runs(capsys):
+    code = next(b.text for b in PAGE if b.kind == "python" and "StrictServer" in b.text)
+    exec(compile(code, "README", "exec"), {})
+    assert capsys.readouterr().out.startswith("http://127.0.0.1:")
 
 
 def test_the_make_targets_exist():
@@ -125,12 +114,39 @@ def test_the_number_of_models_is_true():
     assert {int(n.replace(",", "")) for n in re.findall(r"([\d,]+) models", README)} == {models}
 
 
-def test_links_lead_somewhere():
-    for place in re.findall(r"\]\((?!https?:)([^)]+)\)", README):
+def test_the_number_of_dependencies_is_true():
+    import tomllib
+
+    words = ["No", "One", "Two", "Three", "Four"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert f"{words[len(project['dependencies'])]} dependencies at run time" in README
+
+
+def test_the_measurements_are_those_of_the_last_run():
+    """Whoever measures anew writes the numbers here too."""
+    results = (ROOT / "bench/RESULTS.md").read_text().splitlines()
+    rows = re.findall(r"^\| (\S+)(?: SDK)? ([\d.]+) \| ([\d,.]+) \| ([\d.]+) × \|$", README, re.M)
+    assert len(rows) == 3
+    for name, version, micros, ratio in rows:
+        (line,) = (x for x in results if name in x and f"{version} | {micros} µs" in x)
+        measured = float(re.findall(r"([\d.]+)×", line)[0])
+        assert f"{measured:.1f}" == ratio
+    own, python = re.findall(
+        r"([\d.]+) ms after `mull ask`, .* in ([\d.]+) ms", " ".join(README.split())
+    )[0]
+    assert any("first byte" in x and f"| {own} ms |" in x for x in results)
+    assert any(x.startswith("| python, ms |") and f"| {python} ms |" in x for x in results)
+
+
+def test_links_and_pictures_lead_somewhere():
+    places = re.findall(r"\]\((?!https?:)([^)]+)\)", README)
+    places += re.findall(r'(?:src|srcset)="([^"]+)"', README)
+    assert len(places) > 10
+    for place in places:
         assert (ROOT / place).exists(), place
 
 
-def test_the_picture_shows_what_the_demo_runs():
+def test_the_picture_of_a_question_shows_what_the_demo_runs():
     drawn = "".join(ElementTree.parse(ROOT / "docs/images/ask.svg").getroot().itertext())
     demo = re.search(r"\$\(BIN\)/(mull ask .*)", (ROOT / "Makefile").read_text())[1]
     assert f"$ {demo}" in drawn
@@ -138,7 +154,7 @@ def test_the_picture_shows_what_the_demo_runs():
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("command", [c for c in ASKS if "local/smollm2" in c])
+@pytest.mark.parametrize("command", [c for c in COMMANDS if "ask -m local/smollm2" in c])
 def test_the_small_model_really_answers(command):
     words = command.replace("mull ask", f"{shlex.quote(sys.executable)} -m mull ask")
     done = subprocess.run(words, shell=True, capture_output=True, text=True, check=False, input="")

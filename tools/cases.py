@@ -86,10 +86,10 @@ CASES = {
 def named_by(folder: Path) -> dict[str, list[str]]:
     """The tests that name each case, by `file::test`."""
     found: dict[str, list[str]] = {case: [] for case in CASES}
-    pattern = re.compile(r"^def (test_\w+)\(.*?\n(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
+    pattern = re.compile(r"^( *)def (test_\w+)\(.*?\n(?=^\1\S|^\S|\Z)", re.MULTILINE | re.DOTALL)
     for file in sorted(folder.rglob("test_*.py")):
         for match in pattern.finditer(file.read_text()):
-            name, text = match.group(1), match.group(0)
+            name, text = match.group(2), match.group(0)
             for case in CASES:
                 if re.search(rf"(^|_){case.lower()}(_|$)", name) or f"{case}" in text.split():
                     found[case].append(f"{file.relative_to(folder.parent)}::{name}")

@@ -1,0 +1,31 @@
+"""docs/terminal.md: its conversations can be held, and it names only what there is."""
+
+import re
+from pathlib import Path
+
+from mull.client.access import Access
+from mull.tui.commands import COMMANDS
+from mull.tui.keys import KEYS
+from mull.tui.theme import THEMES
+from mull.tui.thought import MODES
+from page_examples import run_page
+
+PAGE = Path(__file__).parents[1] / "docs/terminal.md"
+TEXT = PAGE.read_text()
+
+
+def test_every_example_prints_what_is_shown(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("mull.agent.engine._embedded_way", lambda: Access("http://127.0.0.1:9"))
+    assert run_page(PAGE, monkeypatch, capsys) == 3
+
+
+def test_it_names_only_commands_and_keys_that_there_are():
+    commands = {command.name for command in COMMANDS}
+    assert set(re.findall(r"`/([a-z]+)", TEXT)) <= commands
+    keys = " ".join(key.shown for key in KEYS).split()
+    assert set(re.findall(r"\b(?:Ctrl|Alt|Shift)-\w+", TEXT)) <= set(keys)
+
+
+def test_it_names_every_theme_and_every_view():
+    assert {name for name in (*THEMES, *MODES) if f"`{name}`" not in TEXT} == set()
