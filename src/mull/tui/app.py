@@ -1,35 +1,28 @@
 """The terminal as people use it: an input line below a conversation that scrolls away above it.
 
-prompt_toolkit edits the line and draws the region at the bottom; everything else it is told. Keys
-that mean something to the conversation are bound here and do nothing but call it.
+prompt_toolkit edits the line and draws the region at the bottom; everything else it is told.
+Whatever a key means to the conversation is passed on to it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition
-from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-from prompt_toolkit.layout import (
-    BufferControl,
-    ConditionalContainer,
-    Dimension,
-    FormattedTextControl,
-    HSplit,
-    Layout,
-    SearchBufferControl,
-    Window,
-)
+from prompt_toolkit.layout import SearchBufferControl
 from prompt_toolkit.output import ColorDepth
 
+from mull.tui.asking import Asking
+from mull.tui.bindings import bind
 from mull.tui.front import Item, Question
+from mull.tui.layout import lay_out
 from mull.tui.lines import Line, Span
 from mull.tui.picker import Picker
-from mull.tui.screen import InlineScreen, fragments
+from mull.tui.safe import neutralise
+from mull.tui.screen import InlineApplication, InlineScreen
 from mull.tui.theme import Theme
 
 if TYPE_CHECKING:
@@ -37,6 +30,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.history import History
     from prompt_toolkit.output import Output
 
+    from mull.tui.depth import Depth
     from mull.tui.look import Surroundings
     from mull.tui.painter import Frame
     from mull.tui.talk import Talk
@@ -50,7 +44,6 @@ _DEPTHS = {
     "mono": ColorDepth.DEPTH_1_BIT,
     "none": ColorDepth.DEPTH_1_BIT,
 }
-_MENU_ROWS = 8
 _TWICE = 2.0
 """Seconds in which a second Ctrl-C quits."""
 
@@ -58,7 +51,7 @@ _TWICE = 2.0
 class TerminalFront:
     """A terminal whose lower end can be drawn again."""
 
-    redraws = True
+    echoes = False
 
     def __init__(
         self,
@@ -74,12 +67,12 @@ class TerminalFront:
         self._around = around
         self._status = status
         self._screen = InlineScreen(around.depth, frame)
+        self.asking = Asking(self.refresh)
         self._talk: Talk | None = None
-        self._question: Question | None = None
-        self._picker: Picker | None = None
-        self._answer: asyncio.Future[Any] | None = None
-        self._written: str | None = None
-        self._leaving = 0.0
+        self._leaving_until = 0.0
+        self._failures: set[str] = set()
+        self._takes_offer = False
+        self._search = SearchBufferControl()
         self.buffer = Buffer(
             multiline=True,
             history=history,
@@ -87,9 +80,11 @@ class TerminalFront:
             complete_while_typing=Condition(self._completes_by_itself),
         )
         self.buffer.on_text_changed += self._typed
-        self.app: Application[None] = Application(
-            layout=self._layout(),
-            key_bindings=self._bindings(),
+        self.buffer.on_completions_changed += self._offered
+        self.app = InlineApplication(
+            self._resized,
+            layout=lay_out(self, self._screen.region, self._search),
+            key_bindings=bind(self),
             color_depth=_DEPTHS[around.depth],
             output=_output(),
             erase_when_done=True,
@@ -103,6 +98,11 @@ class TerminalFront:
     def width(self) -> int:
         """The columns that a line may take."""
         return self._screen.width
+
+    @property
+    def depth(self) -> Depth:
+        """How many colours there are."""
+        return self._screen.depth
 
     def refresh(self) -> None:
         """Draw what has changed, soon."""
@@ -121,7 +121,7 @@ class TerminalFront:
     def leave(self) -> None:
         """End the program."""
         self._screen.flush()
-        if self.app.is_running:
+        if self.app.is_running and not self.app.is_done:
             self.app.exit()
 
     def set_theme(self, name: str) -> None:
@@ -137,236 +137,153 @@ class TerminalFront:
     ) -> None:
         """Read keys until somebody leaves; `typed` was pressed before."""
         self._talk = talk
-        self.buffer.insert_text(typed.decode(errors="ignore").replace("\r", "\n"))
-        await self.app.run_async(pre_run=lambda: talk.start(begin))
+        early = typed.decode(errors="ignore").replace("\r", "\n")
+        self.buffer.insert_text("".join(c for c in early if c == "\n" or c == neutralise(c)))
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: self._failed(context))
+        await self.app.run_async(pre_run=lambda: talk.start(begin), set_exception_handler=False)
+
+    def finish(self) -> None:
+        """Write what was said at the very end, when the region is gone."""
+        self._screen.finish()
 
     async def ask(self, question: Question) -> tuple[str, str]:
         """Wait for the key of a choice, and for the text that some choices want."""
-        self._question = question
+        key = await self.asking.key(question)
+        choice = next(one for one in question.choices if one.key == key)
+        if not choice.wants_text:
+            return key, ""
+        before, self.buffer.text = self.buffer.text, ""
         try:
-            key = await self._wait()
-            choice = next(one for one in question.choices if one.key == key)
-            if not choice.wants_text:
-                return key, ""
-            self._question, self._written = None, self.buffer.text
-            self.buffer.text = ""
-            return key, await self._wait()
+            return key, await self.asking.words()
         finally:
-            self._question = None
-            if self._written is not None:
-                self.buffer.text, self._written = self._written, None
-            self._screen.refresh()
+            self.buffer.text = before
 
     async def pick(self, title: str, items: Sequence[Item], found: str = "") -> str | None:
         """Let one of the items be searched and chosen."""
-        before = self.buffer.text
-        self._picker = Picker(title, items)
-        self.buffer.text = found
-        self._picker.search(found)
+        picker = Picker(title, items)
+        before, self.buffer.text = self.buffer.text, found
+        picker.search(found)
         try:
-            picked: str | None = await self._wait()
-            return picked
+            return await self.asking.item(picker)
         finally:
-            self._picker = None
             self.buffer.text = before
-            self._screen.refresh()
 
-    async def _wait(self) -> Any:
-        self._answer = asyncio.get_running_loop().create_future()
-        self._screen.refresh()
-        try:
-            return await self._answer
-        finally:
-            self._answer = None
+    def searches(self) -> bool:
+        """Whether the history is being searched."""
+        return self.app.layout.current_control is self._search
 
-    def _give(self, answer: Any) -> None:
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_result(answer)
+    def status_line(self) -> Line:
+        """The line at the very bottom."""
+        if asyncio.get_running_loop().time() < self._leaving_until:
+            return (Span("Ctrl-C once more quits.", self.theme.warning),)
+        return self._status()
+
+    def _failed(self, context: Mapping[str, Any]) -> None:
+        """A mistake in mull, in a key or in drawing: told once, so that drawing it again ends."""
+        what = repr(context.get("exception") or context.get("message"))
+        if self._talk is not None and what not in self._failures:
+            self._failures.add(what)
+            self._talk.mistake(what)
 
     def _typed(self, _: Buffer) -> None:
-        if self._picker is not None:
-            self._picker.search(self.buffer.text)
+        self._takes_offer = False
+        if self.asking.picker is not None:
+            self.asking.picker.search(self.buffer.text)
+
+    def _offered(self, _: Buffer) -> None:
+        if self._takes_offer:  # not now: the offers are still being put together
+            asyncio.get_running_loop().call_soon(self._take_offer)
+
+    def _take_offer(self) -> None:
+        state = self.buffer.complete_state
+        if self._takes_offer and state and state.completions and state.complete_index is None:
+            self.buffer.complete_next()
 
     def _completes_by_itself(self) -> bool:
-        return self.buffer.text.startswith("/") and self._picker is None
+        return self.buffer.text.startswith("/") and self.asking.picker is None
 
-    # what is drawn
+    def _resized(self) -> None:
+        if self._talk is not None:
+            self._talk.resized(self._screen.height)
 
-    def _layout(self) -> Layout:
-        found = SearchBufferControl()
-        typing = Window(
-            BufferControl(self.buffer, search_buffer_control=found),
-            height=Dimension(min=1, max=12),
-            wrap_lines=True,
-            dont_extend_height=True,
-            get_line_prefix=self._prefix,
-        )
-        below = [
-            ConditionalContainer(Window(found, height=1), Condition(lambda: self._searches(found))),
-            ConditionalContainer(self._drawn(self._menu), Condition(self._has_menu)),
-            self._drawn(self._status_lines),
-        ]
-        question = ConditionalContainer(
-            self._drawn(self._asked), Condition(lambda: bool(self._question or self._picker))
-        )
-        shown = ConditionalContainer(typing, Condition(lambda: self._question is None))
-        self._search = found
-        return Layout(HSplit([self._screen.region, question, shown, *below]), typing)
+    # What keys do: `mull.tui.keys` names these.
 
-    def _searches(self, found: SearchBufferControl) -> bool:
-        return self.app.layout.current_control is found
-
-    def _drawn(self, lines: Callable[[], Sequence[Line]]) -> Window:
-        control = FormattedTextControl(lambda: fragments(lines(), self._screen.depth))
-        return Window(control, dont_extend_height=True, always_hide_cursor=True)
-
-    def _prefix(self, line: int, wrap: int) -> Any:
-        mark = "› " if line == 0 and wrap == 0 else "  "
-        return fragments([(Span(mark, self.theme.user_mark),)], self._screen.depth)
-
-    def _status_lines(self) -> Sequence[Line]:
-        return [self._status()]
-
-    def _asked(self) -> Sequence[Line]:
-        if self._picker is not None:
-            return self._picker.lines(self.theme, self.width)
-        if self._question is None:
-            return []
-        spans = [Span(f"{self._question.title}  ", self.theme.warning)]
-        for choice in self._question.choices:
-            spans += [
-                Span(f"[{choice.key}]", self.theme.accent),
-                Span(f" {choice.word}  ", self.theme.text),
-            ]
-        return [tuple(spans)]
-
-    def _has_menu(self) -> bool:
-        return self.buffer.complete_state is not None and self._picker is None
-
-    def _menu(self) -> Sequence[Line]:
-        state = self.buffer.complete_state
-        if state is None:
-            return []
-        here = state.complete_index or 0
-        first = max(0, min(here - _MENU_ROWS // 2, len(state.completions) - _MENU_ROWS))
-        rows = state.completions[first : first + _MENU_ROWS]
-        wide = max(len(one.display_text) for one in rows) + 2 if rows else 0
-        lines: list[Line] = []
-        for at, one in enumerate(rows, first):
-            style = self.theme.accent if at == state.complete_index else self.theme.text
-            name = Span(f"  {one.display_text:<{wide}}", style)
-            lines.append((name, Span(one.display_meta_text, self.theme.faint)))
-        return lines
-
-    # what keys do
-
-    def _bindings(self) -> KeyBindings:
-        from mull.tui.keys import KEYS
-
-        keys = KeyBindings()
-        asking = Condition(lambda: self._question is not None)
-        picking = Condition(lambda: self._picker is not None)
-        searching = Condition(lambda: self._searches(self._search))
-        free = ~asking & ~picking & ~searching
-        for key in KEYS:
-            if key.action and key.action != "complete":
-                keys.add(*key.pressed, filter=free, eager=key.action != "stop")(
-                    self._call(key.action)
-                )
-        keys.add("<any>", filter=asking)(self._choose)
-        for pressed in ("escape", "c-c"):
-            keys.add(pressed, filter=asking | picking)(self._decline)
-        keys.add("enter", filter=picking)(
-            lambda _: self._give(self._picker and self._picker.chosen)
-        )
-        for pressed, steps in (("up", -1), ("down", 1), ("pageup", -8), ("pagedown", 8)):
-            keys.add(pressed, filter=picking)(self._mover(steps))
-        keys.add("tab", filter=free)(self._complete)
-        return keys
-
-    def _call(self, action: str) -> Callable[[KeyPressEvent], None]:
-        own = getattr(self, f"_on_{action}")
-
-        def pressed(event: KeyPressEvent) -> None:
-            if self._talk is not None:
-                own(self._talk)
-
-        return pressed
-
-    def _on_newline(self, talk: Talk) -> None:
+    def on_newline(self) -> None:
+        """Begin a new line."""
         self.buffer.insert_text("\n")
 
-    def _on_enter(self, talk: Talk) -> None:
-        text = self.buffer.text
-        if text.endswith("\\"):  # as in a shell: the line goes on
+    def on_enter(self) -> None:
+        """Send what is typed, unless its last line goes on."""
+        text, talk = self.buffer.text, self._talk
+        if self.buffer.document.char_before_cursor == "\\":  # as in a shell: the line goes on
             self.buffer.delete_before_cursor()
             self.buffer.insert_text("\n")
-        elif self._answer is not None:  # a choice wants some words
-            self._give(text)
-        elif text.strip():
+        elif self.asking.wants_words:
+            self.asking.give(text)
+        elif text.strip() and talk is not None:
             self.buffer.append_to_history()
             self.buffer.reset()
             talk.enter(text)
 
-    def _on_stop(self, talk: Talk) -> None:
-        talk.stop()
-
-    def _on_interrupt(self, talk: Talk) -> None:
-        if talk.stop():
-            return
-        if self.buffer.text:
-            self.buffer.append_to_history()
-            self.buffer.reset()
-            return
-        now = asyncio.get_running_loop().time()
-        if now - self._leaving < _TWICE:
-            self.leave()
-        else:
-            self._leaving = now
-            talk.tell("Ctrl-C once more quits.")
-
-    def _on_end(self, talk: Talk) -> None:
-        if not self.buffer.text:
-            self.leave()
-
-    def _on_view(self, talk: Talk) -> None:
-        talk.cycle_view()
-
-    def _on_level(self, talk: Talk) -> None:
-        talk.next_level()
-
-    def _on_answer(self, talk: Talk) -> None:
-        talk.answer_now()
-
-    def _on_edit(self, talk: Talk) -> None:
-        self.buffer.open_in_editor()
-
-    def _on_redraw(self, talk: Talk) -> None:
-        talk.redraw()
-
-    def _mover(self, steps: int) -> Callable[[KeyPressEvent], None]:
-        def move(_: KeyPressEvent) -> None:
-            if self._picker is not None:
-                self._picker.move(steps)
-
-        return move
-
-    def _choose(self, event: KeyPressEvent) -> None:
-        if self._question is None:
-            return
-        pressed = event.data.lower()
-        if any(choice.key == pressed for choice in self._question.choices):
-            self._give(pressed)
-
-    def _decline(self, _: KeyPressEvent) -> None:
-        """Leaving a question is its last choice, and picks nothing."""
-        self._give(self._question.choices[-1].key if self._question else None)
-
-    def _complete(self, _: KeyPressEvent) -> None:
+    def on_complete(self) -> None:
+        """Offer what can be typed here, or take the next offer."""
         if self.buffer.complete_state:
             self.buffer.complete_next()
         else:
-            self.buffer.start_completion(select_first=False, insert_common_part=True)
+            self._takes_offer = True  # offers that were asked for by typing may come first
+            self.buffer.start_completion(select_first=True)
+
+    def on_stop(self) -> None:
+        """Close the offers; else stop the model."""
+        if self.buffer.complete_state:
+            self.buffer.cancel_completion()
+        elif self._talk is not None:
+            self._talk.stop()
+
+    def on_interrupt(self) -> None:
+        """Stop the model, or clear the line, or quit when it is pressed twice."""
+        if self._talk is not None and self._talk.stop():
+            return
+        loop = asyncio.get_running_loop()
+        if self.buffer.text:
+            self.buffer.append_to_history()
+            self.buffer.reset()
+        elif loop.time() < self._leaving_until:
+            self.leave()
+        else:
+            self._leaving_until = loop.time() + _TWICE
+            loop.call_later(_TWICE, self.app.invalidate)
+
+    def on_end(self) -> None:
+        """Quit on an empty line; else delete, as the key does everywhere."""
+        if self.buffer.text:
+            self.buffer.delete()
+        else:
+            self.leave()
+
+    def on_view(self) -> None:
+        """Show thoughts in the next way."""
+        if self._talk is not None:
+            self._talk.cycle_view()
+
+    def on_level(self) -> None:
+        """Think at the next level."""
+        if self._talk is not None:
+            self._talk.next_level()
+
+    def on_answer(self) -> None:
+        """Have the answer now."""
+        if self._talk is not None:
+            self._talk.answer_now()
+
+    def on_edit(self) -> None:
+        """Write in the user's own editor."""
+        self.buffer.open_in_editor().add_done_callback(lambda _: self.refresh())
+
+    def on_redraw(self) -> None:
+        """Draw everything anew."""
+        if self._talk is not None:
+            self._talk.repaint()
 
 
 def _output() -> Output:

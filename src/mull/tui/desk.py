@@ -6,7 +6,9 @@ from collections.abc import Callable
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from mull.agent.opening import Opening, find_session, open_session
+from msgspec.structs import replace
+
+from mull.agent.opening import Opening, begin_session, find_session
 
 if TYPE_CHECKING:
     from mull.agent.engine import Engine
@@ -36,6 +38,10 @@ class SessionDesk:
         self._warn = warn
         self._more = more
         self._started = False
+        self._session: Session | None = None
+        now = engine.setup.settings.snapshot()
+        self._given = {key: value for key, value in now.items() if now.origin(key) == "session"}
+        """What the command line sets: it holds in every session that is opened from here."""
 
     @property
     def model(self) -> str | None:
@@ -48,15 +54,7 @@ class SessionDesk:
 
     def use(self, model: str) -> None:
         """Begin sessions with this model."""
-        self._begin = Opening(
-            folder=self._begin.folder,
-            reference=self._begin.reference,
-            last=self._begin.last,
-            name=self._begin.name,
-            model=model,
-            base_url=self._begin.base_url,
-            system=self._begin.system,
-        )
+        self._begin = replace(self._begin, model=model)
 
     def last_model(self) -> str | None:
         """The model of the newest session anywhere."""
@@ -68,20 +66,21 @@ class SessionDesk:
     ) -> Session:
         """The session that is meant: by reference, new, or as the command line says."""
         await self._start()
-        begin = self._begin
+        begin, kept = self._begin, {}
         if reference is not None:
+            self.engine.setup.settings.replace("session", self._given)  # not those of the last one
             info = self.store.find(reference, begin.folder)
             if fork_at is not None:
                 info = self.store.fork(info.id, fork_at)
             opening, found = Opening(folder=begin.folder), info
         elif new:
-            model = self.engine.setup.settings.snapshot().model
-            opening, found = Opening(folder=begin.folder, model=model), None
+            opening, found = self._anew(), None
+            kept = dict(self._session.info.settings) if self._session else {}
         else:
             opening, found = begin, find_session(self.store, begin)
         if found is None:
             opening = opening.given_system(self._system(opening.system))
-        return open_session(
+        self._session = begin_session(
             self.store,
             self.engine,
             opening,
@@ -90,11 +89,20 @@ class SessionDesk:
             warn=self._warn,
             **self._more,
         )
+        for key, value in kept.items():
+            self._session.set(key, value)
+        return self._session
 
     async def close(self) -> None:
         """End what the tools have started."""
         if self.toolbox is not None:
             await self.toolbox.close()
+
+    def _anew(self) -> Opening:
+        """Another session like the last one: the same model, at the same address."""
+        model = self.engine.setup.settings.snapshot().model
+        address = self._session.info.base_url if self._session else None
+        return Opening(folder=self._begin.folder, model=model, base_url=address)
 
     async def _start(self) -> None:
         if self.toolbox is None or self._started:

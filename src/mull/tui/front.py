@@ -42,10 +42,6 @@ class Front(Protocol):
     def width(self) -> int:
         """The columns that a line may take."""
 
-    @property
-    def redraws(self) -> bool:
-        """Whether lines can still change; a screen reader and a pipe want each line once."""
-
     def refresh(self) -> None:
         """Draw what has changed, soon."""
 
@@ -64,6 +60,10 @@ class Front(Protocol):
 
     async def pick(self, title: str, items: Sequence[Item], found: str = "") -> str | None:
         """The name of the item that was picked; None if none was. `found` begins the search."""
+
+    @property
+    def echoes(self) -> bool:
+        """Whether what is typed stays on the screen as it was typed."""
 
     def put(self, text: str) -> None:
         """Put text into the line that is being typed."""

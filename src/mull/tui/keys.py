@@ -22,6 +22,7 @@ KEYS = (
     Key(("c-j",), "", "newline", ""),
     Key(("escape",), "Esc", "stop", "stop the model and keep what came"),
     Key(("c-c",), "Ctrl-C", "interrupt", "stop; or clear the line; twice on an empty line: quit"),
+    Key(("<sigint>",), "", "interrupt", ""),
     Key(("c-d",), "Ctrl-D", "end", "quit, on an empty line"),
     Key(("c-t",), "Ctrl-T", "view", "thoughts in full, as a preview, or hidden; past ones too"),
     Key(("s-tab",), "Shift-Tab", "level", "the next thinking level that the model has"),

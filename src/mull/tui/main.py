@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mull.neutral.blocks import Value
 from mull.policy.approval import Mode as Approval
 from mull.policy.thinking import feedback, plan_thinking
-from mull.tui.commands import run_command
 from mull.tui.desk import SessionDesk
 from mull.tui.first import choose_model
 from mull.tui.look import Surroundings, look_around
@@ -19,12 +19,14 @@ from mull.tui.talk import Talk
 from mull.tui.thought import Mode
 
 if TYPE_CHECKING:
+    from prompt_toolkit.completion import Completer
+
     from mull.agent.engine import Engine
     from mull.agent.opening import Opening
     from mull.agent.toolbox import Toolbox
     from mull.store.session_values import SessionStore
     from mull.tui.app import TerminalFront
-    from mull.tui.lines import Line
+    from mull.tui.command_host import Host
     from mull.tui.plain import PlainFront
     from mull.tui.theme import Theme
 
@@ -51,8 +53,12 @@ class Wishes(Value, frozen=True):
 
 async def run_terminal(
     engine: Engine, store: SessionStore, begin: Opening, wishes: Wishes, told: list[str]
-) -> int:
-    """Talk until the user leaves; the exit status."""
+) -> str | None:
+    """Talk until the user leaves; the session to come back to, None if nothing was said.
+
+    Raises:
+        MullError: there is no session to talk in.
+    """
     plain = wishes.plain or os.environ.get("TERM") == "dumb"
     around = Surroundings("none", None) if plain else look_around()
     theme = around.theme("plain" if plain else wishes.theme)
@@ -73,14 +79,23 @@ async def run_terminal(
         max_tokens=wishes.max_tokens,
         temperature=wishes.temperature,
     )
-    talk = parts.talk = Talk(desk, front, painter, run_command)
+    talk = parts.talk = Talk(desk, front, painter, _run_command)
     for text in told:
         talk.tell(text, warning=True)
     try:
         await front.run(talk, lambda: _begin(desk, talk), around.typed)
     finally:
         await talk.close()
-    return 0
+        front.finish()
+    if talk.failure is not None:
+        raise talk.failure
+    return talk.session.info.id if talk.something_said else None
+
+
+def _run_command(host: Host, text: str) -> Coroutine[Any, Any, None]:
+    from mull.tui.commands import run_command
+
+    return run_command(host, text)
 
 
 class _Parts:
@@ -89,6 +104,15 @@ class _Parts:
     painter: Painter
     front: TerminalFront | PlainFront
     talk: Talk | None = None
+    _completer: Completer | None = None
+
+    def completer(self) -> Completer | None:
+        """What offers completions, once there is a session to ask."""
+        if self._completer is None and self.talk is not None and self.talk.is_open:
+            from mull.tui.complete import SlashCompleter
+
+            self._completer = SlashCompleter(lambda: self.talk)
+        return self._completer
 
 
 async def _begin(desk: SessionDesk, talk: Talk) -> None:
@@ -129,28 +153,21 @@ def _toolbox(engine: Engine, wishes: Wishes, parts: _Parts) -> Toolbox | None:
 
 
 def _front(parts: _Parts, around: Surroundings, theme: Theme) -> TerminalFront:
+    from prompt_toolkit.completion import DynamicCompleter
     from prompt_toolkit.history import FileHistory
 
     from mull.store.paths import data_dir
     from mull.tui.app import TerminalFront
-    from mull.tui.complete import SlashCompleter
 
     data_dir().mkdir(mode=0o700, parents=True, exist_ok=True)
     return TerminalFront(
         around,
         theme,
         frame=lambda: parts.painter.frame(),
-        status=lambda: _status(parts),
-        completer=SlashCompleter(lambda: parts.talk),
+        status=lambda: parts.talk.status(int(time.monotonic() * 8)) if parts.talk else (),
+        completer=DynamicCompleter(parts.completer),
         history=FileHistory(str(data_dir() / "typed")),
     )
-
-
-def _status(parts: _Parts) -> Line:
-    talk, front = parts.talk, parts.front
-    if talk is None:
-        return ()
-    return talk.standing.line(talk, front.theme, front.width, int(time.monotonic() * 8))
 
 
 def _plain_front(parts: _Parts) -> PlainFront:

@@ -1,17 +1,31 @@
-"""Keeps the picture of a conversation: takes events as they come, is drawn when there is time."""
+"""Keeps the picture of a conversation: takes events as they come, is drawn when there is time.
+
+What mull itself has to say while an answer arrives waits below it, so that a paragraph or a thought
+is not cut in two by it.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from mull.agent.results import Result
 from mull.history.log import Log
-from mull.neutral.events import Event, StateChanged
-from mull.neutral.messages import Message
+from mull.neutral.events import (
+    Event,
+    StateChanged,
+    TextDelta,
+    ThinkingCarrier,
+    ThinkingDelta,
+    ToolCallDelta,
+    UsageReported,
+)
+from mull.neutral.messages import Message, Status
+from mull.tui.attached import folded
 from mull.tui.conversation import ConversationView
 from mull.tui.lines import BLANK, Line, Span
+from mull.tui.safe import neutralise
 from mull.tui.theme import Theme
 from mull.tui.thought import Mode
 from mull.tui.width import fitted
@@ -23,11 +37,18 @@ MOST_LINES = 2000
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _WORDS = {
     "sending": "Waiting for the model",
-    "streaming": "Answering",
+    "streaming": "Working",
     "tools": "Running tools",
     "compressing": "Making the conversation shorter",
     "healing": "Asking again",
 }
+
+
+Remark: TypeAlias = Callable[[ConversationView], None]
+"""Adds something to a picture."""
+_PIECES = TextDelta | ThinkingDelta | ThinkingCarrier | ToolCallDelta
+_TOLD = ("reasoning.maxSeconds",)
+"""What notes are about that a person waits to hear: in which way a thought was ended."""
 
 
 class Frame(NamedTuple):
@@ -58,6 +79,8 @@ class Painter:
         self._state: StateChanged | None = None
         self._began = 0.0
         self._final: list[Line] = []
+        self._arriving = False
+        self._waiting: list[Remark] = []
 
     def frame(self) -> Frame:
         """What has changed since the last time. Called when there is time to draw."""
@@ -67,8 +90,13 @@ class Painter:
 
     def said(self, message: Message) -> None:
         """The user has spoken."""
-        self._view.message(message)
+        self._view.message(folded(message))
         self._refresh()
+
+    def commanded(self, text: str) -> None:
+        """The user has given a command."""
+        shown = fitted(f"❯ {' '.join(neutralise(text).split())}", self._width)
+        self.show([(Span(shown, self._theme.faint),)])
 
     def begin(self) -> None:
         """The model has been asked."""
@@ -80,6 +108,11 @@ class Painter:
         if isinstance(event, StateChanged):
             self._state = event
         self._view.event(event, self._clock())
+        if isinstance(event, UsageReported):  # some count at every piece
+            return
+        self._arriving = isinstance(event, _PIECES)
+        if not self._arriving:
+            self._add_waiting()
         self._refresh()
 
     def tick(self) -> None:
@@ -88,34 +121,26 @@ class Painter:
 
     def end(self, result: Result) -> None:
         """The turn is over."""
-        self._state = None
-        self._view.end(result.status)
+        self._over(result.status)
         for note in result.notes:
-            if note.warning:
-                self._view.say(note.text, "warning")
-        self._refresh()
+            if note.warning or note.about in _TOLD:
+                self._view.say(note.text, "warning" if note.warning else "note")
 
     def stopped(self) -> None:
         """The user has stopped the turn."""
-        self._state = None
-        self._view.end("interrupted")
-        self._refresh()
+        self._over("interrupted")
 
     def failed(self, text: str) -> None:
         """The turn, or a command, could not be done."""
-        self._state = None
-        self._view.say(text, "error")
-        self._refresh()
+        self._say(lambda view: view.say(text, "error"))
 
     def tell(self, text: str, *, warning: bool = False) -> None:
         """Something that mull itself has to say."""
-        self._view.say(text, "warning" if warning else "note")
-        self._refresh()
+        self._say(lambda view: view.say(text, "warning" if warning else "note"))
 
     def show(self, lines: Sequence[Line]) -> None:
         """Lines that a command has made."""
-        self._view.show(lines)
-        self._refresh()
+        self._say(lambda view: view.show(lines))
 
     def queued(self, texts: Sequence[str]) -> None:
         """What waits to be said."""
@@ -124,7 +149,8 @@ class Painter:
 
     def idle(self) -> None:
         """Nothing is going on."""
-        self._state = None
+        self._state, self._arriving = None, False
+        self._add_waiting()
         self._refresh()
 
     @property
@@ -138,32 +164,71 @@ class Painter:
         return self._state
 
     def restyle(
-        self, *, mode: Mode | None = None, theme: Theme | None = None, width: int | None = None
+        self,
+        *,
+        mode: Mode | None = None,
+        theme: Theme | None = None,
+        width: int | None = None,
+        most: int = MOST_LINES,
     ) -> None:
-        """Draw everything anew in another look; the caller has made room."""
+        """Draw the last lines anew in another look; the caller has made room."""
         self._theme, self._width = theme or self._theme, width or self._width
-        self._final = self._view.redraw(theme=theme, width=width, mode=mode, most=MOST_LINES)
+        lines = self._view.redraw(theme=theme, width=width, mode=mode, most=most)
+        self._final = lines[-most:]
         self._refresh()
 
     def open(self, log: Log, title: str = "") -> None:
-        """Begin anew with what a log holds."""
+        """Begin anew with what a log holds, below what is still to be drawn."""
+        before = [*self._final, *self._view.commit()]
         self._view = ConversationView(self._theme, self._width, self._view.mode)
         for _, entry in log.entries():
-            self._view.message(entry.message, thought_seconds=entry.thought_seconds)
+            self._view.message(folded(entry.message), thought_seconds=entry.thought_seconds)
         if title:
             self._view.say(title)
-        self._final = self._view.redraw(most=MOST_LINES)
+        self._final = [*before, *self._view.redraw(most=MOST_LINES)]
+        self._refresh()
+
+    def forget(self) -> None:
+        """What is still to be drawn is not wanted any more."""
+        self._final = []
+        self._view.commit()
+
+    def _say(self, remark: Remark) -> None:
+        self._waiting.append(remark)
+        if not self._arriving:
+            self._add_waiting()
+        self._refresh()
+
+    def _add_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for remark in waiting:
+            remark(self._view)
+
+    def _over(self, status: Status) -> None:
+        self._state, self._arriving = None, False
+        self._view.end(status)
+        self._add_waiting()
         self._refresh()
 
     def _live(self) -> list[Line]:
         now = self._clock()
         lines = list(self._view.open_lines(now))
-        if self._state is not None and not self._view.thinking(now):
+        seen = self.mode != "hidden" and self._view.thinking(now)
+        if self._state is not None and not seen:
             lines += [*([BLANK] if lines else []), self._working(now)]
+        if self._waiting:
+            lines += [*([BLANK] if lines else []), *self._remarks()]
         for text in self._queue:
-            shown = fitted(f"  next: {' '.join(text.split())}", self._width)
+            shown = fitted(f"  next: {' '.join(neutralise(text).split())}", self._width)
             lines.append((Span(shown, self._theme.faint),))
         return lines
+
+    def _remarks(self) -> list[Line]:
+        """What waits to be said, as it will look."""
+        view = ConversationView(self._theme, self._width, self._view.mode)
+        for remark in self._waiting:
+            remark(view)
+        return view.commit()
 
     def _working(self, now: float) -> Line:
         assert self._state is not None

@@ -100,5 +100,5 @@ class Picker:
         rest = len(self._shown) - len(rows)
         said = "nothing fits" if not rows else f"{rest} more; type to search" if rest else ""
         if said:
-            out.append((Span(f"  {said}", theme.faint),))
+            out.append((Span(fitted(f"  {said}", width), theme.faint),))
         return out

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 from mull.neutral.errors import LocalError
 from mull.tui.front import Item, Question
 from mull.tui.picker import matching
+from mull.tui.plain_lines import LineReader
+from mull.tui.safe import neutralise
 from mull.tui.sgr import encode
 from mull.tui.theme import Theme, theme_for
 
@@ -31,12 +33,12 @@ _SHOWN = 20
 class PlainFront:
     """Standard input and output, line by line."""
 
-    redraws = False
-
     def __init__(self, frame: Callable[[], Frame]) -> None:
         self.theme: Theme = theme_for("plain", None, "none")
+        self.echoes = sys.stdin.isatty()
         self._frame = frame
         self._soon: asyncio.Handle | None = None
+        self._lines = LineReader(sys.stdin.fileno())
         self._leaving = False
 
     @property
@@ -62,11 +64,17 @@ class PlainFront:
 
     def put(self, text: str) -> None:
         """Say what was taken back; it cannot be put into a line that is read elsewhere."""
-        print(f"(taken back) {text}")
+        self._write()
+        print(f"(taken back) {neutralise(text)}")
 
     def leave(self) -> None:
-        """End after this line."""
+        """End, even in the middle of a line that is being typed."""
         self._leaving = True
+        self._lines.close()
+
+    def finish(self) -> None:
+        """Write what was said at the very end."""
+        self._write()
 
     async def ask(self, question: Question) -> tuple[str, str]:
         """Ask until one of the offered letters is given; no line at all is the last of them."""
@@ -88,7 +96,9 @@ class PlainFront:
             fitting = matching(items, found)
             print(title)
             for number, item in enumerate(fitting[:_SHOWN], 1):
-                print(f"{number}. {item.name}  {item.about}")
+                print(neutralise(f"{number}. {item.name}  {item.about}").rstrip())
+            if len(fitting) > _SHOWN:
+                print(f"{len(fitting) - _SHOWN} more")
             said = await self._read("Number, words to search for, or nothing: ")
             if not said or not said.strip():
                 return None
@@ -103,15 +113,16 @@ class PlainFront:
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._stopper(talk))
         talk.start(begin)
         await talk.wait()
-        while not self._leaving and talk.is_open:
+        while not self._leaving:
             self._write()
-            line = await self._read("> ")
+            line = await self._read("> " if self.echoes else "")
             if line is None:
                 break
             if line.strip():
                 talk.enter(line)
                 await talk.wait()
-        self._write()
+        if self.echoes:
+            print()
 
     def _stopper(self, talk: Talk) -> Callable[[], None]:
         def stop() -> None:
@@ -122,8 +133,7 @@ class PlainFront:
 
     async def _read(self, prompt: str) -> str | None:
         print(prompt, end="", flush=True)
-        line = await asyncio.to_thread(sys.stdin.readline)
-        return line.rstrip("\n") if line else None
+        return await self._lines.read()
 
     def _write(self) -> None:
         if self._soon is not None:

@@ -12,24 +12,27 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from prompt_toolkit.application import Application
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.layout import FormattedTextControl, Window
 
 from mull.tui.colour import PALETTE, Rgb, nearest_256
 from mull.tui.depth import Depth
-from mull.tui.lines import Line, Style
+from mull.tui.lines import BLANK, Line, Style
 from mull.tui.safe import neutralise
 from mull.tui.sgr import encode
 
 if TYPE_CHECKING:
-    from prompt_toolkit.application import Application
-
     from mull.tui.painter import Frame
 
-__all__ = ["PAUSE", "InlineScreen", "fragments"]
+__all__ = ["PAUSE", "InlineApplication", "InlineScreen", "fragments"]
 
 PAUSE = 0.05
 """Seconds between two drawings."""
+_SETTLED = 0.12
+"""Seconds that a window's size must stay before everything is drawn for it."""
+_BELOW = 6
+"""Rows kept for what stands below the live lines."""
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 """Terminals that know this show what lies between in one step; the others pass over it."""
 _CLEAR = "\x1b[2J\x1b[H"
@@ -40,12 +43,46 @@ _ANSI = (
 ).split()
 
 
+class InlineApplication(Application[None]):
+    """An application that leaves it to the conversation to draw itself at another width."""
+
+    def __init__(self, resized: Callable[[], None], **more: Any) -> None:
+        super().__init__(**more)
+        self._resized = resized
+        self._columns = self.output.get_size().columns
+        self._settling: asyncio.TimerHandle | None = None
+
+    @property
+    def is_lent(self) -> bool:
+        """Whether an editor has the terminal."""
+        return self._running_in_terminal
+
+    def draw(self) -> None:
+        """Draw the region now."""
+        self._redraw()
+
+    def _on_resize(self) -> None:
+        columns = self.output.get_size().columns
+        if columns == self._columns:
+            super()._on_resize()
+            return
+        # the terminal has moved the lines about: once the window rests, all is drawn afresh
+        if self._settling is not None:
+            self._settling.cancel()
+        self._settling = asyncio.get_running_loop().call_later(_SETTLED, self._settle)
+
+    def _settle(self) -> None:
+        self._settling = None
+        self._columns = self.output.get_size().columns
+        self._resized()
+
+
 class InlineScreen:
     """Draws above and into the region of a running application."""
 
     def __init__(self, depth: Depth, frame: Callable[[], Frame]) -> None:
         self.depth: Depth = depth
-        self.app: Application[Any] | None = None
+        self.app: InlineApplication | None = None
         self._frame = frame
         self._live: Sequence[Line] = ()
         self._cleared = False
@@ -81,30 +118,39 @@ class InlineScreen:
             self._timer = loop.call_later(wait, self.flush)
 
     def flush(self) -> None:
-        """Draw now."""
+        """Draw now, unless the terminal is lent to an editor: then nothing is lost, only late."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         self._drawn = asyncio.get_running_loop().time()
         app = self.app
-        if app is None or not app.is_running:
+        if app is None or not app.is_running or app.is_lent:
             return
         final, self._live = self._frame()
         if not final and not self._cleared:
             app.invalidate()
             return
-        above = encode(final, self.depth).replace("\n", "\r\n")
         clearing, self._cleared = _CLEAR if self._cleared else "", False
         app.output.write_raw(_BEGIN)
         app.renderer.erase()
-        app.output.write_raw(clearing + above)
-        app._redraw()
+        app.output.write_raw(clearing + self._encoded(final))
+        app.draw()
         app.output.write_raw(_END)
         app.output.flush()
 
+    def finish(self) -> None:
+        """Write what became final after the application has ended."""
+        if self.app is not None:
+            self.app.output.write_raw(self._encoded(self._frame().final))
+            self.app.output.flush()
+
+    def _encoded(self, lines: Sequence[Line]) -> str:
+        return encode(lines, self.depth).replace("\n", "\r\n")
+
     def _fragments(self) -> StyleAndTextTuples:
-        room = max(1, self.height - 6)
-        return fragments(self._live[-room:], self.depth)
+        """What is live, and a blank line between it and the input."""
+        room = max(1, self.height - _BELOW)
+        return fragments([*self._live[-room:], BLANK], self.depth)
 
 
 def fragments(lines: Sequence[Line], depth: Depth) -> StyleAndTextTuples:

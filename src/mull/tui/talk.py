@@ -8,34 +8,30 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from msgspec.structs import replace
-
 from mull.neutral.errors import LocalError, MullError
-from mull.neutral.messages import Message, user
+from mull.neutral.messages import user
 from mull.tui.lines import Line
 from mull.tui.standing import Standing
-from mull.tui.status import next_level
 from mull.tui.thought import MODES, Mode
 
 if TYPE_CHECKING:
     from mull.agent.library import AsyncStream
-    from mull.agent.mcp.servers import McpServers
     from mull.agent.results import Result
     from mull.agent.session import Session
-    from mull.agent.toolbox import Toolbox
-    from mull.agent.tools.approve import Gate
-    from mull.agent.tools.tool import RunnableTool
     from mull.neutral.blocks import MediaBlock
+    from mull.neutral.messages import Message
     from mull.policy.prepare import Prepared
+    from mull.tui.command_host import Host
     from mull.tui.front import Front
     from mull.tui.painter import Painter
 
 __all__ = ["Desk", "Talk"]
 
-Command: TypeAlias = "Callable[[Talk, str], Coroutine[Any, Any, None]]"
+Work: TypeAlias = Coroutine[Any, Any, None]
+Command: TypeAlias = "Callable[[Host, str], Work]"
 
 TICK = 0.25
 """Seconds between two looks at the clock while the model works."""
@@ -43,8 +39,6 @@ TICK = 0.25
 
 class Desk(Protocol):
     """Opens sessions at this terminal, with their tools."""
-
-    toolbox: Toolbox | None
 
     async def open(
         self, reference: str | None = None, *, new: bool = False, fork_at: int | None = None
@@ -59,17 +53,22 @@ class Talk:
     """A session, the terminal it is held at, and what is going on between them."""
 
     def __init__(self, desk: Desk, front: Front, painter: Painter, command: Command) -> None:
-        self.desk = desk
         self.front = front
-        self.painter = painter
-        self.queue: deque[str | Message] = deque()
         self.last: Result | None = None
         self.sent: Prepared | None = None
         self.attached: list[MediaBlock] = []
         self.standing = Standing()
+        self.failure: MullError | None = None
+        """Why there is no session; the program ends with it."""
+        self._desk = desk
+        self._painter = painter
         self._command = command
+        self._queue: deque[str] = deque()
         self._session: Session | None = None
         self._work: asyncio.Task[None] | None = None
+        self._beside: set[asyncio.Task[None]] = set()
+
+    # The session
 
     @property
     def session(self) -> Session:
@@ -78,14 +77,35 @@ class Talk:
             raise LocalError("no session is open yet")
         return self._session
 
+    @session.setter
+    def session(self, session: Session) -> None:
+        session.interactive = True
+        self._session, self.last, self.sent = session, None, None
+
     @property
     def is_open(self) -> bool:
         """Whether there is a session."""
         return self._session is not None
 
-    def start(self, begin: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Open the first session; what is typed meanwhile waits."""
-        self._start(begin())
+    @property
+    def something_said(self) -> bool:
+        """Whether there is anything to come back to."""
+        return self._session is not None and bool(self._session.log)
+
+    def start(self, begin: Callable[[], Work]) -> None:
+        """Open the first session; what is typed meanwhile waits. Without one there is no talk."""
+
+        async def opening() -> None:
+            try:
+                await begin()
+            except MullError as error:
+                self.failure = error
+            finally:
+                if not self.is_open:
+                    self._queue.clear()
+                    self.front.leave()
+
+        self._start(opening())
 
     async def open(
         self, reference: str | None = None, *, new: bool = False, fork_at: int | None = None
@@ -95,19 +115,28 @@ class Talk:
         Raises:
             LocalError: it cannot be opened; the one before stays open.
         """
-        before, same = self._session, None
+        before = self._session
         if before is not None:
-            same = before.info.id
             before.release()  # a copy of it, or the same one, may be what is meant
         try:
-            session = await self.desk.open(reference, new=new, fork_at=fork_at)
+            self.session = await self._desk.open(reference, new=new, fork_at=fork_at)
         except BaseException:
-            self._session = await self.desk.open(same) if same else None
+            if before is not None:
+                self.session = await self._reopened(before)
             raise
-        session.interactive = True
-        self._session, self.last = session, None
-        self.front.clear()
-        self.painter.open(session.log, _opened(session))
+        if before is not None:
+            self._painter.forget()
+            self.front.clear()
+        self._painter.open(self.session.log, _opened(self.session, is_first=before is None))
+
+    async def _reopened(self, before: Session) -> Session:
+        """The session that was open; one in which nothing was said is gone when it is closed."""
+        try:
+            return await self._desk.open(before.info.id)
+        except LocalError:
+            return await self._desk.open(new=True)
+
+    # What is said
 
     @property
     def busy(self) -> bool:
@@ -117,79 +146,111 @@ class Talk:
     def enter(self, text: str) -> None:
         """Take what was typed: a command, a message, or a message for later."""
         if text.startswith("/"):
+            if not self.front.echoes:
+                self._painter.commanded(text)
             self._start(self._command(self, text[1:]), beside=self.busy)
         else:
             self.say(text)
 
-    def say(self, said: str | Message) -> None:
+    def say(self, text: str) -> None:
         """Say something to the model, now or when it has finished."""
         if self.busy:
-            self.queue.append(said)
-            self._show_queue()
-            return
-        message = self._with_attached(user(said) if isinstance(said, str) else said)
-        self.painter.said(message)
-        self._start(self._answer(lambda: self.session.submit(message)))
+            self._queue.append(text)
+            self._painter.queued(list(self._queue))
+        else:
+            self._start(self._say(text), is_turn=True)
 
-    def _with_attached(self, message: Message) -> Message:
-        attached, self.attached = self.attached, []
-        return replace(message, blocks=(*attached, *message.blocks)) if attached else message
+    async def _say(self, text: str) -> None:
+        message = self._message(text)
+        if not self.front.echoes:
+            self._painter.said(message)
+        try:
+            stream = self.session.submit(message)
+        except LocalError:  # nothing was sent, nothing is kept: it can be said again
+            self.front.put(text)
+            raise
+        await self._answer(stream)
+
+    def _message(self, text: str) -> Message:
+        """What is sent for what was typed: with the files it mentions and what is attached."""
+        if "@" not in text and not self.attached:
+            return user(text)
+        from mull.tui.command_attach import expand_mentions
+
+        pictures = "image" in self.session.target.facts.input
+        said, notes = expand_mentions(
+            text, self.session.info.folder, tuple(self.attached), pictures=pictures
+        )
+        self.attached.clear()
+        for note in notes:
+            self.tell(note, warning=True)
+        return user(said) if isinstance(said, str) else said
 
     def retry(self) -> None:
         """Ask for another answer."""
-        self._start(self._answer(self.session.retry))
+        self._start(self._answer(self.session.retry()), is_turn=True)
 
     def stop(self) -> bool:
         """Stop the model and keep what came; what waits is put back into the line."""
         if self._work is None:
             return False
         self._work.cancel()
-        for said in reversed(self.queue):
-            self.front.put(said if isinstance(said, str) else said.text)
-        self.queue.clear()
-        self._show_queue()
+        for text in reversed(self._queue):
+            self.front.put(text)
+        self._queue.clear()
+        self._painter.queued(())
         return True
 
     def answer_now(self) -> bool:
         """End the thought that is going on."""
         ended = self.is_open and self.session.answer_now()
         if not ended and self.busy:
-            self.tell("the model is not thinking just now")
+            self.tell("The model is not thinking just now.")
         return ended
-
-    def cycle_view(self) -> Mode:
-        """Show thoughts in the next way, the past ones too."""
-        after = MODES[(MODES.index(self.painter.mode) + 1) % len(MODES)]
-        self.show_thoughts(after)
-        return after
 
     def next_level(self) -> None:
         """Think at the next level that the model has."""
-        session = self.session
-        level = next_level(session.target, session.snapshot())
-        if level is None:
-            self.tell(f"{session.target.name} has no levels to choose from")
-            return
-        session.set("reasoning.effort", level)
-        self.tell(f"Thinking: {session.prepared().thinking}")
+        from mull.tui.command_change import change_setting
+        from mull.tui.status import next_level
 
-    def show_thoughts(self, mode: Mode) -> None:
+        async def change() -> None:
+            session = self.session
+            level = next_level(session.target, session.snapshot())
+            if level is None:
+                raise LocalError(f"{session.target.name} has no levels to choose from")
+            change_setting(self, "reasoning.effort", level)
+            self.tell(f"Thinking: {session.prepared().thinking}")
+
+        self._start(change(), beside=True)
+
+    # What is seen
+
+    def cycle_view(self) -> Mode:
+        """Show thoughts in the next way, the past ones too."""
+        after = MODES[(MODES.index(self._painter.mode) + 1) % len(MODES)]
+        self.show_thoughts(after)
+        return after
+
+    def show_thoughts(self, view: Mode) -> None:
         """Show thoughts this way from now on, and draw the past ones anew."""
         self.front.clear()
-        self.painter.restyle(mode=mode)
+        self._painter.restyle(mode=view)
 
     def redraw(self) -> None:
-        """Draw the whole conversation anew."""
+        """Draw the conversation anew as it is stored, without what was taken back."""
+        self._painter.forget()
         self.front.clear()
-        self.painter.restyle(width=self.front.width)
+        self._painter.open(self.session.log)
 
-    def tell(self, text: str, *, warning: bool = False) -> None:
-        """Say something to the user in mull's own name."""
-        self.painter.tell(text, warning=warning)
+    def repaint(self) -> None:
+        """Draw all that was there anew."""
+        self.front.clear()
+        self._painter.restyle(width=self.front.width)
 
-    def show(self, lines: Sequence[Line]) -> None:
-        """Show lines that a command has made."""
-        self.painter.show(lines)
+    def resized(self, rows: int) -> None:
+        """Draw the last lines for another width: what is above them the terminal has kept."""
+        self.front.clear()
+        self._painter.restyle(width=self.front.width, most=rows)
 
     def set_theme(self, name: str) -> None:
         """Draw everything in another theme.
@@ -199,103 +260,112 @@ class Talk:
         """
         self.front.set_theme(name)
         self.front.clear()
-        self.painter.restyle(theme=self.front.theme)
+        self._painter.restyle(theme=self.front.theme)
 
-    @property
-    def gate(self) -> Gate | None:
-        """What decides about tool calls; None without tools."""
-        return self.desk.toolbox.gate if self.desk.toolbox else None
+    def tell(self, text: str, *, warning: bool = False) -> None:
+        """Say something to the user in mull's own name."""
+        self._painter.tell(text, warning=warning)
 
-    @property
-    def all_tools(self) -> Mapping[str, RunnableTool]:
-        """Every tool that could be offered."""
-        return self.desk.toolbox.all if self.desk.toolbox else {}
+    def show(self, lines: Sequence[Line]) -> None:
+        """Show lines that a command has made."""
+        self._painter.show(lines)
 
-    @property
-    def mcp(self) -> McpServers | None:
-        """The servers of tools."""
-        return self.desk.toolbox.mcp if self.desk.toolbox else None
+    def status(self, tick: int) -> Line:
+        """The line that says how things stand."""
+        session = self._session
+        painter, front = self._painter, self.front
+        return self.standing.line(
+            session, painter.state, painter.mode, front.theme, front.width, tick
+        )
 
-    def choose_tools(self, wanted: str) -> None:
-        """Offer other tools from the next request on.
-
-        Raises:
-            LocalError: a word fits no tool, or mull was started without any.
-        """
-        if self.desk.toolbox is None:
-            raise LocalError("mull was started without tools: begin it with --tools all")
-        self.desk.toolbox.choose(wanted)
+    # What goes on
 
     async def wait(self) -> None:
         """Return when nothing is going on any more."""
-        while self._work is not None:
-            await asyncio.wait({self._work})
+        while self._work is not None or self._beside:
+            await asyncio.wait({*self._beside, *([self._work] if self._work else [])})
             await asyncio.sleep(0)
 
     async def close(self) -> None:
         """Stop what is going on and close the session."""
-        self.queue.clear()
+        self._queue.clear()
         self.stop()
+        for task in self._beside:
+            task.cancel()
         await self.wait()
         if self._session is not None:
             await self._session.aclose()
-        await self.desk.close()
+        await self._desk.close()
 
-    def _start(self, work: Coroutine[Any, Any, None], *, beside: bool = False) -> None:
-        task = asyncio.get_running_loop().create_task(self._guard(work))
-        if not beside:
+    def _start(self, work: Work, *, beside: bool = False, is_turn: bool = False) -> None:
+        task = asyncio.get_running_loop().create_task(self._guard(work, is_turn))
+        if beside:
+            self._beside.add(task)
+            task.add_done_callback(self._beside.discard)
+        else:
             self._work = task
             task.add_done_callback(self._ended)
 
-    async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _guard(self, work: Work, is_turn: bool) -> None:
         """Whatever goes wrong is told, and nothing else ends by it."""
         try:
             await work
         except MullError as error:
-            self.painter.failed(str(error))
+            self._painter.failed(str(error))
         except asyncio.CancelledError:
-            self.painter.stopped()
+            if is_turn:
+                self._painter.stopped()
+        except Exception as error:  # a mistake in mull must not cost the conversation
+            self.mistake(repr(error))
 
-    def _ended(self, _: asyncio.Task[None]) -> None:
+    def mistake(self, what: str) -> None:
+        """Own up to something that should not have happened."""
+        self._painter.failed(f"This is a mistake in mull, please report it: {what}")
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if self._work is not task:  # a command that has begun a turn
+            return
         self._work = None
-        if self.queue:
-            said = self.queue.popleft()
-            self._show_queue()
-            self.say(said)
-        self.painter.idle()
+        self._painter.idle()
+        if self._queue:
+            text = self._queue.popleft()
+            self._painter.queued(list(self._queue))
+            self.say(text)
 
-    async def _answer(self, begin: Callable[[], AsyncStream]) -> None:
+    async def _answer(self, stream: AsyncStream) -> None:
         """One turn, drawn as it comes."""
-        stream = begin()
-        self.painter.begin()
+        self._painter.begin()
         clock = asyncio.get_running_loop().create_task(self._tick())
         try:
             async for event in stream:
-                self.painter.event(event)
+                self._painter.event(event)
         finally:
             clock.cancel()
             await stream.aclose()
             self.last, self.sent = stream.result, stream.prepared
             if self.sent is not None:
                 self.standing.learn(self.sent, self.last.message.usage)
-        self.painter.end(stream.result)
+        self._painter.end(stream.result)
 
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(TICK)
-            self.painter.tick()
-
-    def _show_queue(self) -> None:
-        self.painter.queued([said if isinstance(said, str) else said.text for said in self.queue])
+            self._painter.tick()
 
 
-def _opened(session: Session) -> str:
-    """What is said of a session that goes on."""
+def _opened(session: Session, *, is_first: bool) -> str:
+    """What is said of a session that begins or goes on."""
     info = session.info
     if not session.log:
-        return ""
+        return "" if is_first else f"A new session with {session.target.name}."
     name = f"session {info.label}" if info.label else f"session {info.id}"
     found = ""
     if session.recovered:
         found = "; it ended in the middle of an answer, and what came of that is here"
     return f"Going on with {name}{found}."
+
+
+if TYPE_CHECKING:
+
+    def _is_host(talk: Talk) -> Host:
+        return talk

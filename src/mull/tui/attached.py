@@ -1,0 +1,27 @@
+"""How files look that went with a message: their names, not what they hold."""
+
+from __future__ import annotations
+
+import re
+
+from msgspec.structs import replace
+
+from mull.neutral.blocks import Block, TextBlock
+from mull.neutral.messages import Message
+
+__all__ = ["folded"]
+
+_FENCED = re.compile(r"\n\n(?P<name>[^\n]+):\n(?P<fence>`{3,})[^\n]*\n.*\n(?P=fence)", re.DOTALL)
+
+
+def folded(message: Message) -> Message:
+    """The message with the text of each attached file folded to its name."""
+    if message.role != "user" or len(message.blocks) < 2:
+        return message
+    first, *rest = message.blocks
+    return replace(message, blocks=(first, *map(_folded, rest)))
+
+
+def _folded(block: Block) -> Block:
+    found = _FENCED.match(block.text) if isinstance(block, TextBlock) else None
+    return TextBlock(f"[{found['name']}]") if found else block

@@ -1,0 +1,68 @@
+"""Reads lines beside an event loop, from a terminal, a pipe or a file alike.
+
+The file is read in a thread that nobody waits for: a program that ends must not hang until one
+more line is typed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import suppress
+from threading import Thread
+from typing import Any
+
+__all__ = ["LineReader"]
+
+_PIECE = 65536
+
+
+class LineReader:
+    """The lines of an open file, one when it is asked for."""
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+        self._read = b""
+        self._ended = False
+        self._closed = asyncio.Event()
+        self._coming: asyncio.Future[bytes] | None = None
+
+    async def read(self) -> str | None:
+        """The next line without its end; None if there is none, or nobody wants it any more."""
+        while b"\n" not in self._read and not self._ended:
+            piece = await self._piece()
+            if piece is None:
+                return None
+            self._read += piece
+            self._ended = not piece
+        if not self._read:
+            return None
+        line, _, self._read = self._read.partition(b"\n")
+        return line.decode(errors="replace").removesuffix("\r")
+
+    def close(self) -> None:
+        """Let whoever waits go without a line."""
+        self._closed.set()
+
+    async def _piece(self) -> bytes | None:
+        if self._coming is None:  # one that was asked for and not waited for is still to come
+            self._coming = asyncio.get_running_loop().create_future()
+            Thread(target=self._fetch, args=(self._coming,), daemon=True).start()
+        closed = asyncio.ensure_future(self._closed.wait())
+        try:
+            either: set[asyncio.Future[Any]] = {self._coming, closed}
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            closed.cancel()
+        if self._closed.is_set():
+            return None
+        piece, self._coming = self._coming.result(), None
+        return piece
+
+    def _fetch(self, coming: asyncio.Future[bytes]) -> None:
+        try:
+            piece = os.read(self._file, _PIECE)
+        except OSError:  # the terminal is gone
+            piece = b""
+        with suppress(RuntimeError):  # the loop has ended meanwhile
+            coming.get_loop().call_soon_threadsafe(coming.set_result, piece)

@@ -1,0 +1,63 @@
+"""Searching and choosing one of many."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mull.tui.front import Item
+from mull.tui.picker import ROWS, Picker, matching, score
+from mull.tui.theme import theme_for
+from mull.tui.width import cell_width
+
+PLAIN = theme_for("plain", None, "none")
+MODELS = [Item(n) for n in ("openai/gpt-5", "openai/gpt-5-mini", "anthropic/claude-opus", "x/mini")]
+NAMES = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), max_size=20)
+
+
+def names(items):
+    return [item.name for item in items]
+
+
+def text_of(lines):
+    return ["".join(span.text for span in line) for line in lines]
+
+
+def test_letters_are_found_in_order_and_whole_words_first():
+    assert names(matching(MODELS, "gpt5mini")) == ["openai/gpt-5-mini"]
+    assert names(matching(MODELS, "mini")) == ["x/mini", "openai/gpt-5-mini"]
+    assert names(matching(MODELS, "claude anth")) == ["anthropic/claude-opus"]
+    assert names(matching(MODELS, "zzz")) == []
+    assert names(matching(MODELS, "  ")) == names(MODELS)
+
+
+@given(NAMES, NAMES, NAMES)
+def test_a_name_fits_every_part_of_itself(before, word, after):
+    whole = before + word + after
+    assert all(
+        score(whole, part) is not None for part in word.lower().split() if part in whole.lower()
+    )
+
+
+def test_the_choice_stays_inside_and_begins_anew_with_each_search():
+    picker = Picker("Which?", MODELS)
+    picker.move(-3)
+    assert picker.chosen == "openai/gpt-5"
+    picker.move(99)
+    assert picker.chosen == "x/mini"
+    picker.search("claude")
+    assert picker.chosen == "anthropic/claude-opus"
+    picker.search("nothing like it")
+    picker.move(1)
+    assert picker.chosen is None
+    assert "nothing fits" in "\n".join(text_of(picker.lines(PLAIN, 40)))
+
+
+@given(st.lists(st.tuples(NAMES, NAMES), max_size=30), st.integers(20, 100), st.integers(0, 40))
+def test_the_choice_is_always_shown_and_no_row_is_too_wide(pairs, width, steps):
+    picker = Picker("Which one of all these is it to be?", [Item(*pair) for pair in pairs])
+    picker.move(steps)
+    rows = text_of(picker.lines(PLAIN, width))
+    assert all(cell_width(row) <= width for row in rows)
+    assert len(rows) <= ROWS + 2
+    assert sum(row.startswith("❯ ") for row in rows) == (1 if pairs else 0)

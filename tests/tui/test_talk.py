@@ -1,0 +1,169 @@
+"""A conversation without a terminal: what is drawn when, and what the lines of a pipe become."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+import pytest
+
+from mull.neutral.blocks import MediaBlock, TextBlock
+from mull.neutral.events import BlockEnded, TextDelta, ThinkingDelta, UsageReported
+from mull.neutral.messages import Message, user
+from mull.neutral.usage import Usage
+from mull.tui.asking import Asking
+from mull.tui.attached import folded
+from mull.tui.command_attach import expand_mentions
+from mull.tui.front import Choice, Question
+from mull.tui.painter import Painter
+from mull.tui.plain_lines import LineReader
+from mull.tui.theme import theme_for
+
+PLAIN = theme_for("plain", None, "none")
+
+
+def text_of(lines):
+    return ["".join(span.text for span in line) for line in lines]
+
+
+@pytest.fixture
+def painter():
+    return Painter(PLAIN, 60, "preview", refresh=lambda: None, clock=lambda: 0.0)
+
+
+def test_a_remark_waits_below_the_paragraph_that_arrives(painter):
+    painter.event(TextDelta("one half, "))
+    painter.tell("a remark")
+    painter.event(UsageReported(Usage(output=1)))
+    final, live = painter.frame()
+    assert final == []
+    assert text_of(live) == ["one half,", "", "a remark"]
+    painter.event(TextDelta("other half"))
+    painter.event(BlockEnded())
+    final, live = painter.frame()
+    assert text_of(final) == ["one half, other half", "", "a remark"]
+    assert live == []
+
+
+def test_a_remark_between_turns_is_there_at_once(painter):
+    painter.tell("hello")
+    assert text_of(painter.frame().final) == ["hello"]
+
+
+def test_a_stop_draws_what_waits(painter):
+    painter.event(ThinkingDelta("hm"))
+    painter.tell("a remark")
+    painter.stopped()
+    text = "\n".join(text_of(painter.frame().final))
+    assert text.index("hm") < text.index("Stopped") < text.index("a remark")
+
+
+def test_what_is_queued_cannot_command_the_terminal(painter):
+    painter.queued(["a\x1b[2Jb\nc"])
+    assert text_of(painter.frame().live) == ["  next: a␛[2Jb c"]
+
+
+def test_a_mentioned_file_is_drawn_as_its_name(tmp_path):
+    (tmp_path / "a.py").write_text("print('```')\n")
+    said, _ = expand_mentions("see @a.py please", tmp_path)
+    assert isinstance(said, Message)
+    assert "print(" in said.text
+    assert [block.text for block in folded(said).blocks] == ["see @a.py please", "[a.py]"]
+
+
+def test_other_messages_are_drawn_whole():
+    two = Message(role="user", blocks=(TextBlock("one"), TextBlock("\n\ntwo:\nthree")))
+    picture = Message(role="user", blocks=(TextBlock("x"), MediaBlock("image/png", data="AA==")))
+    for message in (two, picture, user("plain"), Message(role="assistant", blocks=two.blocks)):
+        assert folded(message) == message
+
+
+def test_two_questions_are_asked_one_after_the_other():
+    async def both():
+        asking = Asking(lambda: None)
+        question = Question("Run it?", (Choice("y", "yes"), Choice("n", "no")))
+        first = asyncio.create_task(asking.key(question))
+        second = asyncio.create_task(asking.words())
+        await asyncio.sleep(0)
+        assert asking.question is question
+        assert not asking.wants_words
+        asking.press("q")
+        asking.press("y")
+        assert await first == "y"
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert asking.wants_words
+        assert asking.question is None
+        asking.give("because")
+        return await second
+
+    assert asyncio.run(both()) == "because"
+
+
+def test_a_question_that_nobody_waits_for_is_gone():
+    async def stopped():
+        asking = Asking(lambda: None)
+        task = asyncio.create_task(asking.key(Question("Run it?", (Choice("y", "yes"),))))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task})
+        asking.press("y")
+        return asking.question, asking.lines(PLAIN, 40)
+
+    assert asyncio.run(stopped()) == (None, [])
+
+
+def test_choices_that_do_not_fit_go_on_below():
+    async def lines():
+        asking = Asking(lambda: None)
+        choices = tuple(Choice(key, "a rather long word") for key in "abcd")
+        task = asyncio.create_task(asking.key(Question("Run it?", choices)))
+        await asyncio.sleep(0)
+        shown = text_of(asking.lines(PLAIN, 50))
+        task.cancel()
+        await asyncio.wait({task})
+        return shown
+
+    shown = asyncio.run(lines())
+    assert all(len(row) <= 50 for row in shown)
+    assert [row.count("[") for row in shown] == [1, 2, 1]
+
+
+def read_all(data, pieces=1):
+    async def read():
+        end, start = os.pipe()
+        try:
+            reader = LineReader(end)
+            size = -(-len(data) // pieces) or 1
+            for at in range(0, len(data), size):
+                os.write(start, data[at : at + size])
+            os.close(start)
+            lines = []
+            while (line := await reader.read()) is not None:
+                lines.append(line)
+            return lines
+        finally:
+            os.close(end)
+
+    return asyncio.run(read())
+
+
+def test_lines_are_read_whole_however_they_come():
+    assert read_all(b"one\r\ntwo\n\nlast", 3) == ["one", "two", "", "last"]
+    assert read_all(b"") == []
+    assert read_all(b"\xff\n") == ["\N{REPLACEMENT CHARACTER}"]
+
+
+def test_who_closes_the_lines_waits_for_none():
+    async def closed():
+        end, start = os.pipe()
+        reader = LineReader(end)
+        waiting = asyncio.create_task(reader.read())
+        await asyncio.sleep(0)
+        reader.close()
+        line = await waiting
+        os.close(start)
+        os.close(end)
+        return line
+
+    assert asyncio.run(closed()) is None

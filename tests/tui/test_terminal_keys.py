@@ -1,0 +1,213 @@
+"""Keys at the real terminal: stopping, waiting, quitting, editing, and having the answer now."""
+
+from __future__ import annotations
+
+import re
+
+from mull.agent.hurry import STOPPED
+from mull.testing.server import STALL, Gate, Reply, ScriptedServer
+from tui.scripts import answer, say, think
+
+
+def said_by_user(request):
+    return [m["content"] for m in request.json["messages"] if m["role"] == "user"]
+
+
+def test_esc_stops_and_keeps_and_ctrl_c_stops_clears_and_quits(talk):
+    replies = [
+        answer(think("weighing"), say("Half an ans"), STALL),
+        answer(think("pondering it"), STALL),
+        answer(say("Whole.")),
+    ]
+    with ScriptedServer(replies) as server:
+        terminal = talk(server)
+        terminal.say("first")
+        terminal.wait_for("Half an ans")
+        terminal.press("esc")
+        terminal.wait_for("Stopped; what came is kept.")
+        assert server.requests[0].wait_left()
+        assert "Half an ans" in terminal.text
+        terminal.say("second")
+        terminal.wait_for("pondering it")
+        terminal.press("c-c")
+        terminal.wait_for(lambda t: t.text.count("Stopped; what came is kept.") == 2)
+        terminal.type("not sent")
+        terminal.wait_for("❯ not sent")
+        terminal.press("c-c")
+        terminal.wait_gone("not sent")
+        terminal.say("third")
+        terminal.wait_for("Whole.")
+        assert said_by_user(server.requests[2]) == ["first", "second", "third"]
+        terminal.wait_idle()
+        terminal.press("c-c")
+        terminal.wait_for("Ctrl-C once more quits.")
+        terminal.press("c-c")
+        assert terminal.end() == 0
+        assert terminal.is_restored()
+        rows = [row for row in terminal.screen if row]
+        assert rows[-2] == "Whole."
+        assert re.fullmatch(r"Come back with: mull --session \S+", rows[-1])
+        assert len(server.requests) == 3
+
+
+def test_what_is_typed_while_the_model_works_waits_and_a_stop_gives_it_back(talk):
+    first = Gate()
+    replies = [
+        answer(say("One "), first, say("done.")),
+        answer(say("Two done.")),
+        answer(say("Stuck"), STALL),
+    ]
+    with ScriptedServer(replies) as server:
+        terminal = talk(server)
+        terminal.say("one")
+        terminal.wait_for("One")
+        terminal.say("two")
+        terminal.wait_for("next: two")
+        terminal.say("three\\")
+        terminal.wait_for(lambda t: "three\\" not in t.text)
+        terminal.say("and more")
+        terminal.wait_for("next: three and more")
+        assert len(server.requests) == 1
+        first.open()
+        terminal.wait_for("Stuck")
+        assert said_by_user(server.requests[-1]) == ["one", "two", "three\nand more"]
+        assert terminal.text.index("Two done.") < terminal.text.index("❯ three")
+        terminal.say("four")
+        terminal.wait_for("next: four")
+        terminal.press("esc")
+        terminal.wait_for("Stopped")
+        terminal.wait_for("❯ four")
+        assert "next:" not in terminal.text
+        terminal.press("c-c")
+        terminal.wait_gone("❯ four")
+
+
+def test_answer_now_stops_and_asks_again_where_the_server_has_no_call_for_it(talk):
+    replies = [answer(think("on and on"), STALL), answer(say("Then: seven."))]
+    with ScriptedServer(replies) as server:
+        terminal = talk(server)
+        terminal.say("q")
+        terminal.wait_for("on and on")
+        terminal.press("c-g")
+        terminal.wait_for("Then: seven.")
+        terminal.wait_idle()
+        assert server.requests[0].wait_left()
+        assert "on and on" in server.requests[1].json["messages"][-1]["content"]
+        assert STOPPED in terminal.text
+
+
+def test_answer_now_uses_the_call_of_a_server_that_has_one(talk):
+    ended = Gate()
+
+    def play(recorded):
+        if recorded.path.endswith("/control"):
+            ended.open()
+            return Reply.json({"success": True})
+        head = {"id": "c1", "choices": []}
+        return answer(head, think("on and on"), ended, say("Seven."))
+
+    with ScriptedServer(play) as server:
+        terminal = talk(server, model="llama.cpp/any")
+        terminal.say("q")
+        terminal.wait_for("on and on")
+        terminal.press("c-g")
+        terminal.wait_for("Seven.")
+        terminal.wait_idle()
+        assert len(server.requests) == 2
+        assert "server's own call" in terminal.text
+
+
+def test_lines_are_edited_pasted_searched_and_written_in_an_editor(talk, tmp_path):
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\nprintf "%s from the editor" "$(cat "$1")" > "$1"\n')
+    editor.chmod(0o755)
+    replies = [answer(say(f"Answer {n}.")) for n in range(4)]
+    with ScriptedServer(replies) as server:
+        terminal = talk(server, env={"EDITOR": str(editor)})
+        terminal.paste("first line\r\nsecond line\r\n/third")
+        terminal.wait_for("/third")
+        assert not server.requests
+        terminal.press("enter")
+        terminal.wait_for("Answer 0.")
+        assert said_by_user(server.requests[0]) == ["first line\nsecond line\n/third"]
+        terminal.wait_idle()
+        terminal.type("a")
+        terminal.press("alt-enter")
+        terminal.type("b")
+        terminal.press("c-j")
+        terminal.say("c")
+        terminal.wait_for("Answer 1.")
+        assert said_by_user(server.requests[1])[-1] == "a\nb\nc"
+        terminal.wait_idle()
+        terminal.press("c-r")
+        terminal.type("second")
+        terminal.wait_for("search: second")
+        terminal.wait_for("❯ first line")
+        terminal.press("enter")
+        terminal.wait_gone("search: ")
+        terminal.press("enter")
+        terminal.wait_for("Answer 2.")
+        assert said_by_user(server.requests[2])[-1] == "first line\nsecond line\n/third"
+        terminal.wait_idle()
+        terminal.type("words")
+        terminal.press("c-x", "c-e")
+        terminal.wait_for("❯ words from the editor")
+        terminal.press("enter")
+        terminal.wait_for("Answer 3.")
+        assert said_by_user(server.requests[3])[-1] == "words from the editor"
+
+
+def test_shift_tab_goes_through_the_levels_that_the_model_has(talk):
+    with ScriptedServer([answer(say("Yes."))]) as server:
+        env = {"OPENAI_API_KEY": "sk-not-real"}
+        terminal = talk(server, model="openai/gpt-5", env=env)
+        seen = []
+        for _ in range(4):
+            before = terminal.text.count("Thinking: ")
+            terminal.press("s-tab")
+            terminal.wait_for(lambda t, n=before: t.text.count("Thinking: ") > n)
+            seen.append(re.findall(r"Thinking: (\w+)", terminal.text)[-1])
+        assert sorted(seen) == ["high", "low", "medium", "minimal"]
+        level = seen[-1]
+        terminal.wait_for(f"openai/gpt-5/{level}")
+        assert "sk-not-real" not in terminal.raw.decode()
+
+
+def test_ctrl_d_deletes_in_a_line_and_quits_on_an_empty_one(talk):
+    with ScriptedServer([]) as server:
+        terminal = talk(server)
+        terminal.type("xy")
+        terminal.wait_for("❯ xy")
+        terminal.type("\x01")
+        terminal.press("c-d")
+        terminal.wait_for(lambda t: "❯ y" in t.screen)
+        terminal.press("c-d")
+        terminal.wait_for(lambda t: "❯" in t.screen)
+        terminal.press("c-d")
+        assert terminal.end() == 0
+        assert "Come back" not in terminal.text
+        assert terminal.is_restored()
+        assert "❯" not in terminal.text
+
+
+def test_nothing_is_drawn_into_an_editor_and_nothing_is_lost_by_it(talk, tmp_path):
+    editor, leave = tmp_path / "editor", tmp_path / "leave"
+    gate, sent = Gate(), Gate()
+    editor.write_text(
+        f"#!/bin/sh\necho EDITING; while [ ! -e {leave} ]; do sleep 0.05; done; echo LEFT\n"
+    )
+    editor.chmod(0o755)
+    reply = answer(say("Before.\n\n"), gate, say("Meanwhile.\n\n"), sent, say("After."))
+    with ScriptedServer([reply]) as server:
+        terminal = talk(server, env={"EDITOR": str(editor)})
+        terminal.say("q")
+        terminal.wait_for("Before.")
+        terminal.press("c-x", "c-e")
+        terminal.wait_for("EDITING")
+        gate.open()
+        assert sent.wait_reached()
+        leave.touch()
+        sent.open()
+        terminal.wait_for("After.")
+        raw = terminal.raw
+        assert raw.index(b"LEFT") < raw.index(b"Meanwhile.")

@@ -1,0 +1,151 @@
+"""Tools at the real terminal: what they would do is shown, asked about, and answered by a key."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mull.testing.server import STALL, Gate, ScriptedServer
+from tui.scripts import answer, call, calls, say, think
+
+
+def results(request):
+    return [m["content"] for m in request.json["messages"] if m["role"] == "tool"]
+
+
+def write(path, text):
+    return calls(call("write", path=path, content=text))
+
+
+def test_a_call_that_changes_something_is_shown_and_asked_about(talk):
+    Path("notes.txt").write_text("old line\nkept line\n")
+    replies = [
+        calls(think("Hm."), call("edit", path="notes.txt", old="old line", new="NEW LINE")),
+        answer(say("Edited.")),
+        write("second.txt", "no"),
+        answer(say("Not written.")),
+        write("third.txt", "no"),
+        answer(say("As you say.")),
+        write("fourth.txt", "x"), write("fourth.txt", "xy"),
+        answer(say("Twice.")),
+        write("fifth.txt", "x"),
+        answer(say("never")),
+    ]  # fmt: skip
+    with ScriptedServer(replies) as server:
+        terminal = talk(server)
+        terminal.say("edit")
+        terminal.wait_for("Run edit?")
+        assert "-old line" in terminal.text.replace("- old", "-old")
+        assert "+NEW LINE" in terminal.text.replace("+ NEW", "+NEW")
+        assert terminal.cell("NEW LINE").fg != terminal.cell("old line").fg
+        assert Path("notes.txt").read_text() == "old line\nkept line\n"
+        terminal.type("q")  # no choice: nothing happens
+        terminal.type("y")
+        terminal.wait_for("Edited.")
+        assert Path("notes.txt").read_text() == "NEW LINE\nkept line\n"
+        terminal.wait_idle()
+
+        terminal.say("write")
+        terminal.wait_for("Run write?")
+        terminal.type("n")
+        terminal.wait_for("Not written.")
+        assert not Path("second.txt").exists()
+        assert "the user said no" in results(server.requests[3])[-1]
+        terminal.wait_idle()
+
+        terminal.say("write again")
+        terminal.wait_for("Run write?")
+        terminal.type("t")
+        terminal.wait_for("In your own words")
+        terminal.say("use another name")
+        terminal.wait_for("As you say.")
+        assert "use another name" in results(server.requests[5])[-1]
+        terminal.wait_idle()
+
+        terminal.say("write twice")
+        terminal.wait_for("Run write?")
+        terminal.type("s")
+        terminal.wait_for("Twice.")
+        assert Path("fourth.txt").read_text() == "xy"
+        terminal.wait_idle()
+
+        terminal.say("one more")
+        terminal.wait_for("Run write?")
+        terminal.press("esc")
+        terminal.wait_for("Stopped")
+        assert "Run write?" not in terminal.text
+        assert not Path("fifth.txt").exists()
+        assert len(server.requests) == 10
+
+
+def test_the_model_can_be_switched_in_the_middle_of_a_chain_of_tools(talk):
+    Path("a.txt").write_text("content of a")
+    replies = [write("b.txt", "b"), answer(say("Switched and done."))]
+    with ScriptedServer(replies) as server:
+        terminal = talk(server)
+        terminal.say("go")
+        terminal.wait_for("Run write?")
+        terminal.press("esc")
+        terminal.wait_for("Stopped")
+        terminal.say("/model openai-compatible/other")
+        terminal.wait_for("✓ Switched to OpenAI-compatible server other")
+        terminal.say("go on")
+        terminal.wait_for("Switched and done.")
+        assert [request.json["model"] for request in server.requests] == ["thinker", "other"]
+        assert len(results(server.requests[1])) == 1
+
+
+@pytest.mark.slow
+def test_a_command_while_a_tool_runs_does_not_wait(talk):
+    go = Path("go")
+    replies = [
+        calls(call("run", command="while [ ! -e go ]; do sleep 0.05; done; echo over")),
+        answer(say("Ran it.")),
+    ]
+    with ScriptedServer(replies) as server:
+        terminal = talk(server, "--yes")
+        terminal.say("go")
+        terminal.wait_for("Running tools")
+        terminal.say("/model openai-compatible/other")
+        terminal.wait_for("✓ Switched to OpenAI-compatible server other")
+        assert "Running tools" in terminal.text
+        terminal.say("/undo")
+        terminal.wait_for("/undo waits for the model")
+        go.touch()
+        terminal.wait_for("Ran it.")
+        assert server.requests[1].json["model"] == "other"
+        assert (
+            results(server.requests[1])[0].rstrip().endswith("over")
+            or "over" in results(server.requests[1])[0]
+        )
+
+
+@pytest.mark.slow
+def test_a_server_of_tools_that_is_down_is_told_and_the_talk_goes_on(talk):
+    config = Path(os.environ["MULL_CONFIG_DIR"])
+    config.mkdir(parents=True, exist_ok=True)
+    (config / "config.toml").write_text('[mcp.broken]\ncommand = "/nowhere/at-all"\n')
+    with ScriptedServer([answer(say("Without it."))]) as server:
+        terminal = talk(server)
+        terminal.wait_for("the MCP server broken did not start")
+        terminal.say("q")
+        terminal.wait_for("Without it.")
+
+
+def test_something_said_in_the_middle_of_an_answer_does_not_cut_it_in_two(talk):
+    gate = Gate()
+    reply = answer(say("```python\nprint(1)\n"), gate, say("print(2)\n```\n\nDone."), STALL)
+    with ScriptedServer([reply]) as server:
+        terminal = talk(server)
+        terminal.say("code")
+        terminal.wait_for("print(1)")
+        terminal.say("/mcp")
+        terminal.wait_for("No server is configured")
+        gate.open()
+        terminal.wait_for("Done.")
+        assert "```" not in terminal.text
+        assert terminal.cell("print(2)").fg == terminal.cell("print(1)").fg
+        one, two = terminal.text.index("print(1)"), terminal.text.index("print(2)")
+        assert "No server" not in terminal.text[one:two]
