@@ -21,7 +21,7 @@ _REFUSED = re.compile(r"^400 |^messages\.|^`thinking`|^The (encrypted|block)|^It
 def _own_place(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     engine = Engine()
-    monkeypatch.setattr(library, "_shared_engine", lambda: engine)
+    monkeypatch.setattr(library, "shared_engine", lambda: engine)
     yield
     library._shared_loop().run(engine.close)
 

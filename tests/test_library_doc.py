@@ -1,6 +1,7 @@
 """docs/library.md: every example runs, and prints what stands below it."""
 
 import inspect
+import os
 import re
 from pathlib import Path
 
@@ -81,24 +82,26 @@ def answer(request):
 
 
 @pytest.fixture
-def _own_engine(monkeypatch):
-    """The examples share one engine, as a script does, and not with other tests."""
-    engine = Engine()
-    monkeypatch.setattr(library, "_shared_engine", lambda: engine)
-    yield
-    library._shared_loop().run(engine.close)
+def server(monkeypatch):
+    """The server of all examples, and one engine for them, as a script has it."""
+    with ScriptedServer(answer) as server:
+        config = Path(os.environ["MULL_CONFIG_DIR"]) / "config.toml"
+        config.parent.mkdir(parents=True, exist_ok=True)
+        config.write_text(f'[providers.anthropic]\nbase_url = "{server.url}"\n')
+        engine = Engine()
+        monkeypatch.setattr(library, "shared_engine", lambda: engine)
+        yield server
+        library._shared_loop().run(engine.close)
 
 
-@pytest.mark.usefixtures("_own_engine")
-def test_every_example_prints_what_is_shown(capsys, tmp_path, monkeypatch):
+def test_every_example_prints_what_is_shown(server, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = list(examples(PAGE.read_text()))
     assert len(found) > 10
-    with ScriptedServer(answer) as server:
-        names = {"BASE_URL": server.url, "LAST_REQUEST": lambda: server.requests[-1].json}
-        for code, shown in found:
-            exec(compile(code, str(PAGE), "exec"), names)
-            assert capsys.readouterr().out == shown, code
+    names = {"BASE_URL": server.url, "LAST_REQUEST": lambda: server.requests[-1].json}
+    for code, shown in found:
+        exec(compile(code, str(PAGE), "exec"), names)
+        assert capsys.readouterr().out == shown, code
 
 
 def test_the_tables_name_every_field_and_argument():

@@ -50,7 +50,7 @@ def answer(request):
 def server(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     engine = Engine()
-    monkeypatch.setattr(library, "_shared_engine", lambda: engine)
+    monkeypatch.setattr(library, "shared_engine", lambda: engine)
     with ScriptedServer(answer) as server:
         monkeypatch.setattr("mull.agent.engine._embedded_way", lambda: Access(server.url))
         yield server

@@ -24,7 +24,7 @@ def answer(request):
 def test_every_example_prints_what_is_shown(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     engine = Engine()
-    monkeypatch.setattr(library, "_shared_engine", lambda: engine)
+    monkeypatch.setattr(library, "shared_engine", lambda: engine)
     with ScriptedServer(answer) as server:
         monkeypatch.setattr("mull.agent.engine._embedded_way", lambda: Access(server.url))
         assert run_page(PAGE, monkeypatch, capsys) > 10

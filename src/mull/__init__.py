@@ -15,10 +15,15 @@ if TYPE_CHECKING:  # the same names as in _PUBLIC, for type checkers; a test com
     from mull.agent.library import ask_async as ask_async
     from mull.agent.library import stream as stream
     from mull.agent.library import stream_async as stream_async
+    from mull.agent.opening import open_session as open_session
     from mull.agent.results import Result as Result
+    from mull.agent.session import Session as Session
     from mull.catalog.resolve import resolve as resolve
+    from mull.history.log import Condensed as Condensed
     from mull.history.log import Entry as Entry
     from mull.history.log import Log as Log
+    from mull.history.log import Summary as Summary
+    from mull.history.log import Undone as Undone
     from mull.neutral.assemble import Assembler as Assembler
     from mull.neutral.assemble import assemble as assemble
     from mull.neutral.blocks import Block as Block
@@ -38,6 +43,8 @@ if TYPE_CHECKING:  # the same names as in _PUBLIC, for type checkers; a test com
     from mull.neutral.errors import ProfileError as ProfileError
     from mull.neutral.errors import RefusedError as RefusedError
     from mull.neutral.errors import RemoteError as RemoteError
+    from mull.neutral.errors import SessionBusy as SessionBusy
+    from mull.neutral.errors import SessionError as SessionError
     from mull.neutral.errors import SettingError as SettingError
     from mull.neutral.errors import SilenceError as SilenceError
     from mull.neutral.errors import UnknownModel as UnknownModel
@@ -76,11 +83,16 @@ _PUBLIC = {
         "stream",
         "stream_async",
     ),
+    "mull.agent.opening": ("open_session",),
     "mull.agent.results": ("Result",),
+    "mull.agent.session": ("Session",),
     "mull.catalog.resolve": ("resolve",),
     "mull.history.log": (
+        "Condensed",
         "Entry",
         "Log",
+        "Summary",
+        "Undone",
     ),
     "mull.neutral.assemble": (
         "Assembler",
@@ -106,6 +118,8 @@ _PUBLIC = {
         "ProfileError",
         "RefusedError",
         "RemoteError",
+        "SessionBusy",
+        "SessionError",
         "SettingError",
         "SilenceError",
         "UnknownModel",

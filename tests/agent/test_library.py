@@ -302,3 +302,23 @@ def test_a_refusal_for_reasoning_is_healed_once_and_remembered(serve):
     )
     again.ask("third")
     assert "reasoning_content" not in server.requests[3].body.decode()
+
+
+def test_an_address_and_a_key_that_were_given_go_to_no_other_provider(serve, monkeypatch):
+    server = serve(answer("one"), answer("three"))
+    talk = Conversation("zai/glm-4.7", base_url=server.url, key="glm-key")
+    talk.ask("q")
+    talk.switch("deepseek/deepseek-chat")
+    assert talk.target.endpoint != server.url
+    monkeypatch.delenv("DEEPSEEK_API_KEY", raising=False)
+    with pytest.raises(ConfigError, match="no key for DeepSeek"):
+        talk.ask("q")
+    talk.switch("zai/glm-4.6")
+    assert talk.ask("q").text == "three"
+    assert [one.headers["authorization"] for one in server.requests] == ["Bearer glm-key"] * 2
+
+
+def test_half_a_character_is_said_as_a_sign_that_stands_for_it(serve):
+    server = serve(answer("one"))
+    Conversation(**at(server)).ask("a\udcffb")
+    assert server.requests[0].json["messages"][-1]["content"] == "a\ufffdb"

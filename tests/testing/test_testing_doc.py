@@ -19,7 +19,7 @@ EXAMPLES = re.findall(
 @pytest.fixture
 def _own_engine(monkeypatch):
     engine = Engine()
-    monkeypatch.setattr(library, "_shared_engine", lambda: engine)
+    monkeypatch.setattr(library, "shared_engine", lambda: engine)
     yield
     library._shared_loop().run(engine.close)
 

@@ -142,11 +142,13 @@ class Conversation:
         engine: Engine | None = None,
     ) -> None:
         self.log = Log(messages)
-        self._engine = engine or _shared_engine()
+        self._engine = engine or shared_engine()
         self._settings: dict[str, object] = dict(parse_all(settings or {}))
         self._tools: Mapping[str, RunnableTool] = tools_from(tools)
         self._way = {"key": key, "base_url": base_url, "headers": headers}
         self._place = {"base_url": base_url, "dialect": dialect, "compat": compat}
+        self._address = base_url
+        self._home: str | None = None
         self._limits = limits
         usual = self._engine.setup.parameters
         self._options = RequestOptions(
@@ -160,7 +162,8 @@ class Conversation:
         self._recorder: Recorder | None = None
         self._approve: Approve = allow_all
         self._shorten: Shortener | None = None
-        self.target: Target = self._resolve(model)
+        self.target: Target = self.resolve(model)
+        self._home = self.target.provider
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -173,7 +176,7 @@ class Conversation:
         Raises:
             CatalogError: no model, or more than one, has this name; nothing has changed.
         """
-        self.target = self._resolve(model)
+        self.target = self.resolve(model)
         self._model = model
         return self.target
 
@@ -239,8 +242,28 @@ class Conversation:
         """The tools that the model is offered."""
         return self._tools
 
-    def _resolve(self, model: str | None) -> Target:
-        return self._engine.target(model, **self._place)  # type: ignore[arg-type]
+    def resolve(self, model: str | None) -> Target:
+        """Where `switch` would go.
+
+        An address and a key that were given belong to the first model's provider: no other gets
+        them, and no other provider's key goes to that address.
+
+        Raises:
+            CatalogError: no model, or more than one, has this name.
+        """
+        target = self._engine.target(model, **self._place)  # type: ignore[arg-type]
+        if self._home in (None, target.provider):
+            return target
+        return self._engine.target(model)
+
+    def way(self) -> Access:
+        """How the model in use is reached.
+
+        Raises:
+            ConfigError: a key or an address is missing; says how to give it.
+        """
+        given = self._way if self.target.provider == self._home else {}
+        return self._engine.way_to(self.target, **given)  # type: ignore[arg-type]
 
     def _snapshot(self) -> Snapshot:
         return self._engine.setup.snapshot_for(self.target, self._settings, self._model)
@@ -248,7 +271,7 @@ class Conversation:
     def _situation(self) -> Situation:
         """Where the next request goes; asked for each, so that a switch holds at once."""
         self.target = self._engine.learnt(self.target)
-        way = self._engine.way_to(self.target, **self._way)  # type: ignore[arg-type]
+        way = self.way()
         return Situation(
             target=self.target,
             snapshot=self._snapshot(),
@@ -297,7 +320,8 @@ class Conversation:
         """The turn that begins with these words; None goes on with what the log ends in."""
         self._situation()  # a missing key is told before anything is said
         if said is not None:
-            self._keep(Entry(user(said) if isinstance(said, str) else said, time.time()))
+            message = user(_sayable(said)) if isinstance(said, str) else said
+            self._keep(Entry(message, time.time()))
         return Turn(
             log=self.log,
             situation=self._situation,
@@ -338,8 +362,14 @@ async def _finish(turn: Turn) -> Result:
     return result_of(turn)
 
 
+def _sayable(text: str) -> str:
+    """The text with a sign in the place of half characters: nothing can store or send these."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 @cache
-def _shared_engine() -> Engine:
+def shared_engine() -> Engine:
+    """The engine of everything that is not given one of its own."""
     return Engine()
 
 

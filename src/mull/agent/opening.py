@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from mull.agent.engine import Engine
     from mull.store.session_values import SessionInfo, SessionStore
 
-__all__ = ["Opening", "find_session", "open_session"]
+__all__ = ["Opening", "begin_session", "find_session", "open_session"]
 
 
 class Opening(Value, frozen=True):
@@ -52,7 +53,7 @@ def find_session(store: SessionStore, opening: Opening) -> SessionInfo | None:
     return found
 
 
-def open_session(
+def begin_session(
     store: SessionStore,
     engine: Engine,
     opening: Opening,
@@ -77,3 +78,34 @@ def open_session(
     if opening.base_url is not None:
         found = store.update(found.id, base_url=opening.base_url)
     return Session(store, found, engine=engine, **more)
+
+
+def open_session(
+    name: str | None = None,
+    *,
+    model: str | None = None,
+    last: bool = False,
+    folder: str | None = None,
+    store: SessionStore | None = None,
+    **more: Any,
+) -> Session:
+    """The stored session of this name or id, begun if there is none.
+
+    Without a name it is a new one, or the `last` one of the folder. Takes what `Conversation`
+    takes, and a `toolbox`.
+
+    Raises:
+        LocalError: the model is unknown, or another process has the session open.
+    """
+    from mull.agent.library import shared_engine
+    from mull.store.sessions import open_sessions, this_folder
+
+    kept = store or open_sessions()
+    place = {key: more.pop(key, default) for key, default in (("base_url", None), ("system", ""))}
+    opening = Opening(folder or this_folder(), last=last, name=name, model=model, **place)
+    found = find_session(kept, opening)
+    if name is not None:
+        with suppress(SessionError):  # there is none yet
+            found = kept.find(name, opening.folder)
+    engine = more.pop("engine", None) or shared_engine()
+    return begin_session(kept, engine, opening, found, **more)

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from mull.history.log import Record
 from mull.neutral.errors import LocalError
-from mull.neutral.events import Event
+from mull.neutral.events import Event, ToolRan
 from mull.neutral.messages import Origin
 
 __all__ = ["FLUSH_SECONDS", "Journal", "TimedRecorder"]
@@ -53,15 +53,15 @@ class TimedRecorder:
     def event(self, event: Event) -> None:
         """Take an event of the answer; it is safe within the second."""
         self._try(lambda: self._journal.event(event))  # it may only be kept in mind: no success
-        if self._timer is None:
+        if isinstance(event, ToolRan):  # what a tool has done cannot be done again
+            self._flush()
+        elif self._timer is None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(self._seconds, self._flush)
 
     def append(self, record: Record) -> None:
         """Write a record; unless a warning was given, it is safe when this returns."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._stop_timer()
         self._unsaved.append(record)
         if self._try(lambda: self._journal.append(*self._unsaved)):
             self._unsaved.clear()
@@ -82,9 +82,14 @@ class TimedRecorder:
         self._unsaved.clear()
 
     def _flush(self) -> None:
-        self._timer = None
+        self._stop_timer()
         if self._try(self._journal.flush):
             self._warned = False
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _try(self, write: Callable[[], None]) -> bool:
         try:

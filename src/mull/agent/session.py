@@ -70,7 +70,7 @@ class Session(Conversation):
 
     def submit(self, said: Said) -> AsyncStream:
         """Say something; the events of the answer come as they happen."""
-        return AsyncStream(self._turn(_sayable(said) if isinstance(said, str) else said))
+        return AsyncStream(self._turn(said))
 
     def retry(self) -> AsyncStream:
         """Take the last answer back and ask for another.
@@ -126,7 +126,8 @@ class Session(Conversation):
         """
         target = super().switch(model)
         self._engine.setup.settings.set_model(model)
-        self.info = self.store.update(self.info.id, model=model)
+        address = self._address if target.provider == self._home else None
+        self.info = self.store.update(self.info.id, model=model, base_url=address)
         return target
 
     def set(self, key: str, value: object) -> SettingValue:
@@ -171,7 +172,7 @@ class Session(Conversation):
     @property
     def tools(self) -> Mapping[str, RunnableTool]:
         """The tools that the model is offered; servers may have changed theirs."""
-        return self.toolbox.offered() if self.toolbox else {}
+        return {**self._tools, **(self.toolbox.offered() if self.toolbox else {})}
 
     @property
     def engine(self) -> Engine:
@@ -186,6 +187,11 @@ class Session(Conversation):
         self._hold.release()
         if not self.log and self.info.name is None:
             self.store.delete(self.info.id)
+
+    def close(self) -> None:
+        """Close the connections and the session."""
+        self.release()
+        super().close()
 
     async def aclose(self) -> None:
         """Close the connections and the session."""
@@ -219,8 +225,3 @@ def restore_settings(settings: Settings, info: SessionInfo, warn: Callable[[str]
             settings.set(key, value)
         except SettingError as error:  # settings change from one mull to the next
             warn(f"a setting of this session is left out: {error}")
-
-
-def _sayable(text: str) -> str:
-    """The text with a sign in the place of half characters: nothing can store or send these."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

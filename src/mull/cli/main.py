@@ -40,6 +40,7 @@ EXIT_INTERRUPTED = 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
+    _write_anything()
     if words in (["--version"], ["-V"]):
         print(f"mull {__version__}")
         return 0
@@ -50,6 +51,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _forget_stdout()
         return 0
+
+
+def _write_anything() -> None:
+    """A terminal that is not UTF-8 shows what it cannot write as escapes, and nothing is lost."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
 
 
 def _run(words: list[str]) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mull.agent.engine import Engine
-from mull.agent.opening import Opening, find_session, open_session
+from mull.agent.opening import Opening, begin_session, find_session
 from mull.neutral.errors import ConfigError
 from mull.store.sessions import this_folder
 
@@ -112,4 +112,4 @@ async def begin(
         for warning in (*toolbox.warnings, *toolbox.trouble):
             print(f"mull: {warning}", file=sys.stderr)
         opening = opening.given_system(toolbox.system(options.system, today=date.today()))
-    return open_session(store, engine, opening, found, toolbox=toolbox, **more)
+    return begin_session(store, engine, opening, found, toolbox=toolbox, **more)

@@ -70,7 +70,7 @@ def _switch(host: Host, name: str, budget: str | None) -> None:
 def _check(session: Session, name: str, tokens: object) -> None:
     """Refuse what could not be sent, before anything is changed."""
     setup = session.engine.setup
-    target = session.engine.target(name, base_url=session.info.base_url)
+    target = session.resolve(name)
     own = {} if tokens is None else {"reasoning.maxTokens": tokens}
     snapshot = setup.snapshot_for(target, model=name).having(own)
     plan_thinking(target, snapshot, max_tokens=session.options.max_tokens)
@@ -99,7 +99,7 @@ def show_model(host: Host) -> None:
 
 def _missing_key(session: Session) -> str | None:
     try:
-        session.engine.way_to(session.target, base_url=session.info.base_url)
+        session.way()
     except ConfigError as error:
         return str(error)
     return None
