@@ -7,7 +7,7 @@ JUDGES := $(VENV)/.judges
 LOCAL := $(VENV)/.local
 BROWSER := $(VENV)/.browser
 
-.PHONY: help setup test check judges bench docs demo clean
+.PHONY: help setup test check judges bench docs pictures demo clean
 help:
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
 
@@ -62,6 +62,8 @@ judges: $(JUDGES) $(LOCAL) $(BROWSER) ## the slow tests: the vendors' own SDKs j
 	$(BIN)/python -m pytest -q -m slow
 docs: $(READY) ## write the generated parts of docs/ anew
 	$(BIN)/python -m tools.docs
+pictures: $(READY) ## draw the pictures in docs/images anew, from real runs
+	$(BIN)/python -m tools.pictures
 bench: $(JUDGES) ## measure, and write bench/RESULTS.md
 	$(BIN)/python -m bench
 demo: $(LOCAL) ## ask the embedded model a question, thought and answer apart; needs no key

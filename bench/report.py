@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import statistics
 from dataclasses import dataclass
@@ -26,18 +27,46 @@ class Figure:
         )
 
 
-def page(sections: dict[str, list[Figure]]) -> str:
+@dataclass(frozen=True)
+class Section:
+    """Figures that belong together, and what is measured how."""
+
+    title: str
+    about: str
+    figures: list[Figure]
+    load: tuple[float, float]
+    """How busy the machine was, before and afterwards."""
+
+    def lines(self) -> list[str]:
+        before, after = self.load
+        busy = f"Load while it ran: {before:.1f} to {after:.1f}."
+        head = "| what | median | against | ratio | target |"
+        rows = [figure.row() for figure in self.figures]
+        return [
+            f"## {self.title}",
+            "",
+            self.about,
+            "",
+            busy,
+            "",
+            head,
+            "|---|---|---|---|---|",
+            *rows,
+        ]
+
+
+def page(sections: list[Section]) -> str:
     """The results as Markdown."""
     lines = [
         "# Measurements",
         "",
         "Written by `make bench`. Medians of interleaved rounds in one run on one machine"
-        f" ({platform.machine()}, {platform.python_implementation()} {platform.python_version()});"
-        " read the ratios, not the times.",
+        f" ({platform.machine()}, {os.cpu_count()} cores, {platform.python_implementation()}"
+        f" {platform.python_version()}); read the ratios, not the times. What else the machine does"
+        " is in the load: the more, the less a time on the clock says.",
     ]
-    for title, figures in sections.items():
-        lines += ["", f"## {title}", "", "| what | median | against | ratio | target |"]
-        lines += ["|---|---|---|---|---|", *(figure.row() for figure in figures)]
+    for section in sections:
+        lines += ["", *section.lines()]
     return "\n".join(lines) + "\n"
 
 

@@ -1,0 +1,1 @@
+"""Pictures of mull at work, made from real runs: `python -m tools.pictures [NAME…]`."""
