@@ -1,8 +1,7 @@
 """The terminal assistants that are measured, each in an environment and a home of its own.
 
-All run on the same interpreter, ask the same endpoint for the same model, have their tools on and
-their telemetry and update checks off, and show thinking as they do unless told otherwise. What
-cannot be installed is left out, and said so.
+All are started by the same Python, ask the same endpoint for the same model, and have their tools
+on, their telemetry and update checks off. What cannot be installed is left out, and said so.
 """
 
 from __future__ import annotations

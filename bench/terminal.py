@@ -3,10 +3,11 @@
 Measured are the time to the first prompt, how long a pressed key takes to be seen while an answer
 streams in (200 deltas a second; 60 keys in each of three rounds), and the CPU that an answer takes
 (2,000 deltas a second, half of them thinking): of the process and of those it starts, less what it
-takes when nothing happens. All run on one interpreter, with tools, without telemetry and update
-checks, and show thinking as they do unless told otherwise. mull and kimi-cli write into the
-scrollback, mistral-vibe has the whole screen. The limit is a program of 60 lines that has a prompt,
-decodes JSON and writes what comes: no style, no wrapping, no history.
+takes when nothing happens. All have their tools on, telemetry and update checks off, and show
+thinking as they do unless told otherwise. mull and kimi-cli run on the same Python and write into
+the scrollback; mistral-vibe has the whole screen, and is a compiled program that Python only
+starts. The limit is a program of 60 lines that has a prompt, decodes JSON and writes what comes: no
+style, no wrapping, no history.
 """
 
 from __future__ import annotations
