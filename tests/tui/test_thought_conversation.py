@@ -214,7 +214,7 @@ def test_calls_and_results_stand_together_and_a_result_apart_from_its_call_has_a
         "● read  x",
         "  └ one (+2 lines)",
         "● read  y",
-        "● run  command: make, seconds: 3",
+        "● run  make, seconds: 3",
         "  └ read: (nothing)",
         "  └ run: failed: no rule",
     ]

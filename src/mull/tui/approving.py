@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mull.agent.tools.approve import Answer, ApprovalRequest
-from mull.agent.tools.approve import Choice as Verdict
+from mull.agent.tools.approve import LETTERS, Answer, ApprovalRequest
 from mull.tui.front import Choice, Question
 from mull.tui.lines import Line, Span
 from mull.tui.safe import neutralise
@@ -20,13 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["FrontApprover", "preview_lines"]
 
 MOST_LINES = 40
-_VERDICTS: dict[str, Verdict] = {
-    "y": "once",
-    "s": "session",
-    "a": "always",
-    "n": "no",
-    "x": "never",
-}
 
 
 class FrontApprover:
@@ -54,7 +46,7 @@ class FrontApprover:
         key, text = await self._front.ask(question)
         if key == "t":
             return Answer("no", feedback=text)
-        return Answer(_VERDICTS[key])
+        return Answer(LETTERS[key])
 
 
 def preview_lines(request: ApprovalRequest, theme: Theme, width: int) -> list[Line]:
@@ -62,6 +54,8 @@ def preview_lines(request: ApprovalRequest, theme: Theme, width: int) -> list[Li
     preview = request.preview
     out: list[Line] = [(Span(fitted(neutralise(preview.title), width), theme.heading),)]
     rows = preview.detail.splitlines()
+    if preview.kind == "diff" and rows[:1] and rows[0].startswith("--- "):
+        rows = rows[2:]  # the title names the file already
     for row in rows[:MOST_LINES]:
         style = theme.code
         if preview.kind == "diff":

@@ -22,16 +22,25 @@ __all__ = ["RunningTool", "call_line", "call_title", "result_line", "running_cal
 
 _CALL, _RESULT = "● ", "  └ "
 _TAIL_ROWS = 3
+_ABOUT = ("path", "command", "pattern", "query", "url")
+"""Names of arguments that say what a call is about."""
+_SHORT = 24
 
 
 def call_title(call: ToolCallBlock) -> str:
-    """What a call does, in words of its input: a single value alone, several with their names."""
+    """What a call does, in words of its input: what it is about first, the rest with its name.
+
+    Long values beside what it is about say nothing in a line: the result, or the diff, shows them.
+    """
     if not call.input:
         return call.arguments or ""
-    values = [(name, _short(value)) for name, value in call.input.items()]
-    if len(values) == 1:
-        return values[0][1]
-    return ", ".join(f"{name}: {value}" for name, value in values)
+    values = {name: _short(value) for name, value in call.input.items()}
+    about = next((name for name in values if name in _ABOUT or len(values) == 1), None)
+    if about is None:
+        return ", ".join(f"{name}: {value}" for name, value in values.items())
+    rest = [(name, value) for name, value in values.items() if name != about]
+    short = [f"{name}: {value}" for name, value in rest if len(value) <= _SHORT]
+    return ", ".join((values[about], *short))
 
 
 def _short(value: Any) -> str:
