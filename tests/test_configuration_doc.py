@@ -15,6 +15,8 @@ from mull.settings.registry import REGISTRY
 from mull.store import approvals, catalog, keys, lessons
 from mull.store.config import Config, ProviderConfig, load_config
 from mull.store.sessions import sessions_path
+from mull.tui.look import Surroundings
+from mull.tui.theme_text import ROLES
 
 TEXT = (Path(__file__).parents[1] / "docs/configuration.md").read_text()
 FILES = re.findall(r"^```toml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
@@ -72,6 +74,15 @@ def test_every_setting_is_shown_and_with_its_default(read):
 def test_the_tables_name_every_key():
     assert named("Providers") == list(ProviderConfig.__struct_fields__)
     assert set(named("Models")) == set(_Checked.__struct_fields__)
+
+
+def test_every_role_of_a_theme_is_named_and_the_examples_are_themes(read):
+    words = TEXT.partition("\nThe roles: ")[2].partition("\n\n")[0]
+    assert tuple(re.findall(r"`(\w+)`", words)) == ROLES
+    for text in FILES:
+        for name, table in read(text).themes.items():
+            theme = Surroundings("truecolor", None, own={name: table}).theme(name)
+            assert theme.thinking.bg is not None
 
 
 def test_a_row_may_hold_everything_that_is_named(read):

@@ -84,6 +84,35 @@ def test_the_servers_own_call_is_tried_first(ends):
     assert asked == ["chatcmpl-1"]
 
 
+def test_a_call_that_is_refused_too_late_does_not_stop_the_answer():
+    async def run():
+        asked, refused = asyncio.Event(), asyncio.Event()
+
+        async def control(answer):
+            asked.set()
+            await refused.wait()
+            return False
+
+        async def stream():
+            yield Started("chatcmpl-1")
+            yield ThinkingDelta("a")
+            await asked.wait()
+            yield TextDelta("x")
+            refused.set()
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            yield TextDelta("y")
+
+        hurry, seen = Hurry(control=control), []
+        async for event in hurry.watch(stream()):
+            seen.append(event)
+            if isinstance(event, ThinkingDelta):
+                assert hurry.now()
+        return seen[2:]
+
+    assert asyncio.run(run()) == [TextDelta("x"), TextDelta("y")]
+
+
 def chunk(delta, finish=None):
     return {"id": "c1", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 

@@ -337,6 +337,14 @@ def test_a_request_that_must_be_shorter_is_made_shorter_first():
     assert [m.text for m in model.asked[0].request.messages] == ["the story so far"]
 
 
+def test_a_hurried_answer_is_asked_for_without_thinking_also_when_it_is_made_shorter_first():
+    model, shortening = Model(calls("look"), ANSWER), Shortening()
+    turn = turn_with(model, look, target=GLM, shorten=lambda: shortening, hurried=True)
+    run(turn)
+    first, second = (prepared.request.thinking.state for prepared in model.asked)
+    assert (first, second) == ("off", "default")
+
+
 def test_a_failure_before_anything_came_is_raised_and_the_state_says_failed():
     turn, seen = turn_with(Model([NetworkError("nobody there")])), []
 

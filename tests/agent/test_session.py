@@ -159,6 +159,17 @@ def test_undo_takes_the_last_turn_back_and_gives_the_words_back(store):
             session.undo()
 
 
+def test_without_a_key_the_last_answer_is_not_taken_back(store):
+    with talking(store, answer("one")) as session:
+        say(session, "q1")
+    store.update(session.info.id, base_url=None)
+    again = Session(store, store.info(session.info.id), engine=Engine(load_setup()))
+    with pytest.raises(ConfigError, match="key"):
+        again.retry()
+    assert [m.text for m in again.log.messages] == ["q1", "one"]
+    again.release()
+
+
 def test_words_that_mull_wrote_belong_to_the_turn_of_the_user(store):
     with talking(store, answer("one"), answer("two"), answer("other")) as session:
         say(session, "q1")

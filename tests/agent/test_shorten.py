@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from compressing import TARGETS, filler, flat, turn
 from mull.agent.run import Turn, run_turn
 from mull.agent.shorten import Shortener
@@ -147,3 +149,19 @@ def test_compression_by_command_needs_no_full_window():
     assert record.strategy == "one-shot"
     assert told[-1] == Compressed(True, "compressed 23 messages", told[-1].before, told[-1].after)
     assert told[-1].after < told[-1].before
+
+
+def test_thoughts_that_are_bound_to_what_was_said_are_warned_of_before_compression():
+    binds = replace(KIMI, compat=replace(KIMI.compat, binds_thinking=True))
+    log = full()
+    signed = ThinkingBlock("so", "reasoning_content", signature="sig")
+    log.append(assistant(signed, TextBlock("yes"), origin=binds.origin))
+    with ScriptedServer([chat("gist")]) as server:
+        side = side_at(server.url, binds)
+        situation = situation_of(side, reasoning__includeInContext=True)
+        told = []
+        run(side, Shortener(side.engine, log, lambda: situation).compress(told.append, "one-shot"))
+    first, *rest = told
+    assert isinstance(first, Warned)
+    assert first.text.endswith("1 thought may be left out after compression")
+    assert not [event for event in rest if isinstance(event, Warned)]

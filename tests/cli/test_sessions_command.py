@@ -134,7 +134,7 @@ openai/gpt-5, 3 turns, begun 2026-07-31 14:03, last written 2026-07-31 14:03
 
 ── 1 ────────────────────────────────────────
 
-look[2J here
+look␛[2J here
 
 [image/png: a.png]
 
@@ -281,7 +281,7 @@ def test_search_prints_where_and_what(run, store, here, capsys):
     )
     talk(store, "/else", *turn("q", "heron", "a"))
     assert run("search", "heron", "--in", "thinking") == (
-        f"{made}  turn 1  thinking  birds\n    the Heron stands [2J still\n"
+        f"{made}  turn 1  thinking  birds\n    the Heron stands ␛[2J still\n"
     )
     assert run("search", "heron").count("turn 1") == 2
     assert run("search", "heron", "--all").count("turn 1") == 3
@@ -375,7 +375,7 @@ def test_answers_are_followed_too_if_asked_for(followed, store, here):
         hold.release,
         answers=True,
     )
-    assert printed == ["", "hm\n\nIt ", "is.[2J", "\n"]
+    assert printed == ["", "hm\n\nIt ", "is.␛[2J", "\n"]
 
 
 def test_a_thought_that_begins_anew_is_printed_anew(followed, store, here):
@@ -486,5 +486,5 @@ def test_the_python_on_the_page_runs(store, here, capsys):
 def test_a_folder_cannot_take_the_terminal_over(run, store, here):
     made = talk(store, "/a\x1b[2J\nb", *turn("q", "t", "a"))
     (line,) = run("list", "--all").splitlines()
-    assert line.endswith("/a[2J b")
-    assert "/a[2J b" in run("show", made).splitlines()
+    assert line.endswith("/a␛[2J b")
+    assert "/a␛[2J b" in run("show", made).splitlines()

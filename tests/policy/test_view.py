@@ -225,3 +225,21 @@ def test_a_thought_that_stands_first_is_enough_even_if_it_is_the_users_wish_to_s
 def test_ec_006_the_thought_stands_before_its_call():
     blocks = sent(open_chain(), NEEDS)[1].blocks
     assert [type(block).__name__ for block in blocks] == ["ThinkingBlock", "ToolCallBlock"]
+
+
+def test_closed_calls_are_warned_of_until_the_user_has_seen_the_next_answer():
+    cut = [user("q"), assistant(ToolCallBlock("c1", "look", {}))]
+    log = Log(cut)
+
+    def warned():
+        notes = prepare(log, snapshot(), target()).notes
+        (note,) = [one for one in notes if one.kind == "closed_calls"]
+        assert note.text == "1 tool call without a result closed"
+        return note.warning
+
+    seen = [warned()]
+    for turn in (plain_turn("1"), plain_turn("2")):
+        for message in turn:
+            log.append(message)
+            seen.append(warned())
+    assert seen == [True, True, True, False, False]

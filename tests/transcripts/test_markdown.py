@@ -162,3 +162,9 @@ def test_thinking_can_be_left_out():
 
 def test_a_conversation_without_anything_is_still_a_document():
     assert to_markdown(Transcript()) == "# Conversation\n"
+
+
+def test_what_mull_said_in_the_users_name_is_marked_as_its_own():
+    records = (Entry(user("q")), Entry(user("Go on."), own=True))
+    markdown = to_markdown(Transcript(records=records))
+    assert [said for tag, said in _headings(markdown) if tag == "h3"] == ["You", "mull"]

@@ -338,3 +338,12 @@ def test_the_style_sheet_uses_only_colours_that_have_a_name():
     assert used == LIGHT.keys()
     rules = re.sub(r"--[\w-]+:#[0-9a-f]+;?", "", STYLE)
     assert re.findall(r"#[0-9a-f]{3,6}\b", rules) == []
+
+
+def test_what_mull_said_in_the_users_name_is_marked_as_its_own():
+    records = (Entry(user("q")), Entry(user("Go on."), own=True))
+    html = to_html(Transcript(records=records))
+    assert re.findall(r'<article class="(\w+)"><h3 dir="auto">(\w+)</h3>', html) == [
+        ("you", "You"),
+        ("mull", "mull"),
+    ]

@@ -12,7 +12,6 @@ from mull.tui.colour import (
     WHITE,
     Rgb,
     contrast,
-    distance,
     is_dark,
     luminance,
     nearest_16,
@@ -32,12 +31,6 @@ def test_contrast_is_that_of_wcag():
     assert contrast(Rgb(119, 119, 119), WHITE) == pytest.approx(4.48, abs=0.01)
     assert contrast(Rgb(255, 0, 0), WHITE) == pytest.approx(4.0, abs=0.01)
     assert contrast(WHITE, WHITE) == 1
-
-
-def test_distance_follows_the_eye():
-    assert distance(BLACK, WHITE) == pytest.approx(1, abs=0.001)
-    assert distance(Rgb(30, 30, 46), Rgb(30, 30, 48)) < 0.01
-    assert distance(Rgb(0, 0, 255), Rgb(0, 255, 0)) > 0.5
 
 
 @given(colours)

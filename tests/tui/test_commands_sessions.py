@@ -6,8 +6,10 @@ import pytest
 
 from mull.agent.setup import load_setup
 from mull.agent.toolbox import Toolbox
+from mull.history.log import Entry
 from mull.neutral.errors import LocalError, SessionError
 from mull.transcripts.reading import read_transcript
+from mull.tui.command_attach import expand_mentions
 from mull.tui.command_look import _SHOWN
 from mull.tui.command_tools import MODES
 from mull.tui.theme import THEMES
@@ -25,7 +27,6 @@ def talk(tmp_path):
 
 def other(talk, title="an older talk", name=None):
     """Another session of the same folder."""
-    from mull.history.log import Entry
     from mull.neutral.messages import user
 
     store = talk.session.store
@@ -104,6 +105,15 @@ def test_undo_puts_the_words_back_into_the_line(talk):
     assert talk.done == ["redraw"]
     assert "taken back" in text
     assert [m.text for m in talk.session.log.messages] == ["a", "one"]
+
+
+def test_undo_does_not_put_a_mentioned_file_into_the_line(talk, tmp_path):
+    (tmp_path / "a.py").write_text("print(1)\n")
+    said, _ = expand_mentions("see @a.py", tmp_path)
+    drive(talk, "a")
+    talk.session._keep(Entry(said))
+    drive(talk, "/undo")
+    assert talk.front.typed == ["see @a.py"]
 
 
 def test_undo_of_nothing_is_refused(talk):
@@ -246,6 +256,16 @@ def test_view_is_named_or_the_next_one(talk):
     assert talk.done == [("view", "preview"), "cycle"]
     with pytest.raises(LocalError, match="did you mean hidden"):
         drive(talk, "/view hiden")
+
+
+def test_themes_of_ones_own_are_offered_first(tmp_path, monkeypatch):
+    monkeypatch.setenv("MULL_CONFIG_DIR", str(tmp_path))
+    (tmp_path / "config.toml").write_text('[themes.mine]\nbase = "dark"\n[themes.ansi]\n')
+    with at_terminal(tmp_path) as talk:
+        talk.front.picks = [None]
+        drive(talk, "/theme")
+    names = [item.name for item in talk.front.offered[0][1]]
+    assert names == ["mine", "ansi", *(name for name in THEMES if name != "ansi")]
 
 
 def test_theme_is_named_or_picked(talk):

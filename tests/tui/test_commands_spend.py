@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from conversations import snapshot, target
-from mull.history.log import Log
-from mull.neutral.messages import user
+from mull.history.log import Entry, Log
+from mull.neutral.blocks import TextBlock, ThinkingBlock
+from mull.neutral.messages import assistant, user
 from mull.neutral.usage import Usage
 from mull.policy.prepare import prepare
 from mull.tui.spend import LONG, cache_loss, change_of
@@ -106,3 +107,18 @@ def test_a_refused_change_is_not_told(long_talk):
         with suppress(LocalError):
             drive(long_talk, typed)
     assert long_talk.warnings == []
+
+
+def test_thoughts_that_are_bound_to_what_was_said_are_warned_of_before_a_change(tmp_path):
+    keeps = ["reasoning.includeInContext=true"]
+    with at_terminal(tmp_path, compat={"bindsThinking": True}, sets=keeps) as talk:
+        session = talk.session
+        signed = ThinkingBlock("so", "reasoning_content", signature="sig")
+        session._keep(Entry(user("q")))
+        session._keep(Entry(assistant(signed, TextBlock("a"), origin=session.target.origin)))
+        for strip in ("all", "none", "allButLast"):
+            drive(talk, f"/set reasoning.stripFromContext {strip}")
+    assert talk.warnings == [
+        "zai/glm-4.7 takes a thought back only after what it was thought after:"
+        " 1 thought may be left out under another strip policy"
+    ]

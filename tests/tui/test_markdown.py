@@ -4,7 +4,7 @@ import pytest
 
 from mull.tui.lines import Span, Style, plain_text
 from mull.tui.markdown import MarkdownStream, markdown_lines
-from mull.tui.markdown_code import code_lines
+from mull.tui.markdown_code import CodeBlock
 from mull.tui.theme import theme_for
 from tui.screens import BARE, DARK
 
@@ -121,7 +121,10 @@ def test_code_has_light_colours():
     ],
 )
 def test_languages_of_several_families_are_known(language, line, word, role):
-    (spans,) = code_lines(line, language, DARK, 80)
+    block = CodeBlock(language, DARK, 80)
+    block.take()  # the label
+    block.line(line)
+    (spans,) = block.finish()
     assert Span(word, getattr(DARK, role)) in spans
 
 

@@ -14,7 +14,7 @@ from mull.settings.layers import Settings
 from mull.settings.presets import preset_values
 from mull.tui.colour import Rgb
 from mull.tui.lines import line_width, plain_text
-from mull.tui.status import Status, Working, level_cycle, level_word, next_level, status_line
+from mull.tui.status import Status, Working, level_rows, level_word, next_level, status_line
 from mull.tui.theme import theme_for
 
 PLAIN_THEME = theme_for("plain", None, "none")
@@ -148,7 +148,7 @@ def standing(catalog, name, **settings):
     ],
 )
 def test_the_levels_are_those_that_the_model_really_has(catalog, name, levels):
-    assert level_cycle(*standing(catalog, name)) == levels
+    assert [row.level for row in level_rows(*standing(catalog, name))] == levels
 
 
 @pytest.mark.parametrize(

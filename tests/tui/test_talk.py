@@ -7,7 +7,9 @@ import os
 
 import pytest
 
+from mull.history.log import Entry, Log
 from mull.neutral.blocks import MediaBlock, TextBlock
+from mull.neutral.errors import LocalError
 from mull.neutral.events import BlockEnded, TextDelta, ThinkingDelta, UsageReported
 from mull.neutral.messages import Message, user
 from mull.neutral.usage import Usage
@@ -17,7 +19,9 @@ from mull.tui.command_attach import expand_mentions
 from mull.tui.front import Choice, Question
 from mull.tui.painter import Painter
 from mull.tui.plain_lines import LineReader
+from mull.tui.talk import Talk
 from mull.tui.theme import theme_for
+from tui.fronts import FakeFront
 
 PLAIN = theme_for("plain", None, "none")
 
@@ -167,3 +171,40 @@ def test_who_closes_the_lines_waits_for_none():
         return line
 
     assert asyncio.run(closed()) is None
+
+
+def test_what_mull_said_to_the_model_is_not_drawn_as_the_users_words(painter):
+    log = Log([user("q")])
+    log.add(Entry(user("Go on."), own=True))
+    painter.open(log)
+    assert text_of(painter.frame().final) == ["❯ q", "", "mull told the model: Go on."]
+
+
+class Refusing:
+    """A session whose endpoint has no key."""
+
+    class target:
+        class facts:
+            input = ("image",)
+
+    class info:
+        folder = "."
+
+    def submit(self, said):
+        raise LocalError("there is no key")
+
+
+def test_what_could_not_be_said_is_put_back_with_what_was_attached(painter):
+    picture = MediaBlock("image/png", data="AA==")
+
+    async def say():
+        front = FakeFront()
+        front.echoes = True
+        talk = Talk(None, front, painter, None)
+        talk._session = Refusing()
+        talk.attached.append(picture)
+        talk.say("look")
+        await talk.wait()
+        return front.typed, talk.attached
+
+    assert asyncio.run(say()) == (["look"], [picture])

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from mull.neutral.errors import ConfigError
 from mull.tui.colour import BLACK, PALETTE, QUIET, WHITE, Rgb, contrast, is_dark, luminance
 from mull.tui.lines import PLAIN, Style
+from mull.tui.look import Surroundings
 from mull.tui.theme import THEMES, theme_for
 from mull.tui.theme_text import ROLES, parse_style, theme_from
 
@@ -144,3 +145,13 @@ def test_what_is_wrong_in_a_table_is_said(table, message):
 def test_a_bar_cannot_smuggle_escapes_or_push_the_text_away():
     theme = theme_from("mine", {"bar": "\x1b[31m" + "|" * 50}, None, "256")
     assert theme.bar == "␛[31"
+
+
+def test_a_theme_of_ones_own_is_chosen_by_name_and_goes_before_a_built_in_one():
+    own = {"mine": {"heading": "bold red"}, "auto": {"base": "ansi", "heading": "blue"}}
+    around = Surroundings("truecolor", BLACK, own=own)
+    assert around.theme("mine").heading == Style(fg=1, bold=True)
+    assert around.theme("auto").heading == Style(fg=4)
+    assert around.theme("dark") == theme_for("dark", BLACK, "truecolor")
+    with pytest.raises(ConfigError, match=r'"dracula"; there are auto, .*, plain or mine$'):
+        around.theme("dracula")

@@ -102,7 +102,7 @@ class Hurry:
         self, control: Callable[[str], Coroutine[Any, Any, bool]], answer: str
     ) -> None:
         self.ended_by_server = await control(answer)
-        if not self.ended_by_server:
+        if not self.ended_by_server and self._thinking:  # it may have ended by itself meanwhile
             self._stop()
 
     def _stop(self) -> None:

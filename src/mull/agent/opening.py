@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mull.agent.engine import Engine
     from mull.store.session_values import SessionInfo, SessionStore
 
-__all__ = ["Opening", "begin_session", "find_session", "open_session"]
+__all__ = ["Opening", "begin_session", "find_session", "of_another_folder", "open_session"]
 
 
 class Opening(Value, frozen=True):
@@ -51,6 +51,13 @@ def find_session(store: SessionStore, opening: Opening) -> SessionInfo | None:
             " those of others"
         )
     return found
+
+
+def of_another_folder(found: SessionInfo | None, opening: Opening) -> str | None:
+    """What to tell where a session goes on elsewhere than it was begun, and tools with it."""
+    if found is None or found.folder == opening.folder:
+        return None
+    return f"session {found.id} was begun in {found.folder}: tools work in {opening.folder} now"
 
 
 def begin_session(
@@ -106,6 +113,11 @@ def open_session(
     found = find_session(kept, opening)
     if name is not None:
         with suppress(SessionError):  # there is none yet
-            found = kept.find(name, opening.folder)
+            found = _called(name, kept.find(name, opening.folder))
     engine = more.pop("engine", None) or shared_engine()
     return begin_session(kept, engine, opening, found, **more)
+
+
+def _called(name: str, found: SessionInfo) -> SessionInfo | None:
+    """The session that was found, unless only its id begins like the name of a new one."""
+    return found if name.strip().lower() in (found.id, (found.name or "").lower()) else None

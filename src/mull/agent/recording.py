@@ -69,6 +69,7 @@ class TimedRecorder:
 
     def close(self) -> None:
         """Try once more to write what could not be written, and say so if it is lost."""
+        self._stop_timer()
         if not self._unsaved:
             return
         try:

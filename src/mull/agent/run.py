@@ -35,7 +35,7 @@ from mull.policy.prepare import Prepared, prepare
 from mull.policy.tokens import Counter
 from mull.settings.layers import Snapshot
 
-__all__ = ["NUDGE", "Recorder", "Shorten", "Situation", "Turn", "run_turn"]
+__all__ = ["NUDGE", "Recorder", "Shorten", "Situation", "Turn", "prepare_quickly", "run_turn"]
 
 QUICKLY_COUNTED = 8192
 """Tokens up to which the character estimate will do: no limit or budget is near."""
@@ -164,6 +164,7 @@ async def _send(turn: Turn) -> AsyncGenerator[Event, None]:
     if shorten is not None and shorten.needed(prepared):
         yield turn.signal("full")
         return
+    turn.hurried = False
     turn.note(*prepared.notes)
     answer, hurry = _Answer(turn, prepared), situation.hurry() if situation.hurry else None
     spotter = Spotter(prepared) if turn.debug else None
@@ -268,15 +269,21 @@ def _changes(turn: Turn, event: Event) -> list[Event]:
 
 
 def _prepare(turn: Turn, situation: Situation) -> Prepared:
-    """The request; a short one is not worth loading a tokenizer for, its estimate is high."""
     target, snapshot = turn.learnt(situation.target), situation.snapshot
     if turn.hurried:
-        snapshot, turn.hurried = snapshot.having({"reasoning.enabled": False}), False
-    arguments = turn.log, snapshot, target, situation.options
-    prepared = prepare(*arguments)
+        snapshot = snapshot.having({"reasoning.enabled": False})
+    options, counter = situation.options, situation.counter
+    return turn.adjust(prepare_quickly(turn.log, snapshot, target, options, counter))
+
+
+def prepare_quickly(
+    log: Log, snapshot: Snapshot, target: Target, options: RequestOptions, counter: Counter
+) -> Prepared:
+    """The request; a short one is not worth loading a tokenizer for, its estimate is high."""
+    prepared = prepare(log, snapshot, target, options)
     if prepared.tokens > QUICKLY_COUNTED:
-        prepared = prepare(*arguments, counter=situation.counter)
-    return turn.adjust(prepared)
+        return prepare(log, snapshot, target, options, counter=counter)
+    return prepared
 
 
 async def _shorten(turn: Turn) -> AsyncGenerator[Event, None]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mull.agent.library import AsyncStream, Conversation
 from mull.agent.recording import TimedRecorder
+from mull.agent.run import prepare_quickly
 from mull.history.log import Entry, Log, Undone
 from mull.neutral.errors import LocalError, SettingError
 from mull.neutral.events import Event
@@ -79,6 +80,7 @@ class Session(Conversation):
             LocalError: nothing was said yet.
         """
         start = self._last_turn()
+        self._situation()  # a missing key is told before the answer is taken back
         if start + 1 < len(self.log):
             self._keep(Undone(start + 1, len(self.log), time.time()))
         return AsyncStream(self._turn(None))
@@ -168,6 +170,12 @@ class Session(Conversation):
         return prepare(
             self.log, self._snapshot(), target, self.options, counter=counter_for(target)
         )
+
+    def estimated(self) -> Prepared:
+        """The same, counted as a turn counts it: a short one by its characters."""
+        target = self._engine.learnt(self.target)
+        counter = counter_for(target)
+        return prepare_quickly(self.log, self._snapshot(), target, self.options, counter)
 
     @property
     def tools(self) -> Mapping[str, RunnableTool]:

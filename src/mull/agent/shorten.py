@@ -13,7 +13,8 @@ from mull.agent.engine import Engine
 from mull.agent.run import Situation
 from mull.agent.side import Side
 from mull.history.log import Log, Record
-from mull.neutral.events import Compressed, Event
+from mull.neutral.events import Compressed, Event, Warned
+from mull.policy.binding import binding_warning
 from mull.policy.compress import decide
 from mull.policy.compress_plan import NotCompressed, Strategy
 from mull.policy.prepare import LongThought, Prepared, prepare, uncondensed
@@ -60,6 +61,8 @@ class Shortener:
         """Compress now, whatever the count. What came of it is said; the record is to be kept."""
         log, situation = self._log, self._situation()
         before, side = _counted(log, situation), self._side(situation)
+        if bound := binding_warning(before, "compression"):
+            say(Warned("compression", bound))
         outcome = await compress(log, situation, side, strategy=strategy, say=say, now=time.time())
         if isinstance(outcome, NotCompressed):
             self._tried = _state(before, situation), before.tokens

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
@@ -39,6 +40,7 @@ class Toolbox:
         mode: Mode = "ask",
         approver: Approver | None = None,
         on_change: Callable[[ServerStatus], None] | None = None,
+        warn: Callable[[str], None] = warnings.warn,
     ) -> None:
         self.workspace = Workspace(folder)
         self.wanted = wanted
@@ -48,7 +50,7 @@ class Toolbox:
         policy = load_policy(config_dir(), root)
         self.warnings = policy.warnings
         self.gate = Gate(
-            mode, policy.rules, approver, lambda rule: allow_always(config_dir(), root, rule)
+            mode, policy.rules, approver, lambda rule: allow_always(config_dir(), root, rule), warn
         )
         self._own = builtin_tools(
             self.workspace,

@@ -8,18 +8,11 @@ import threading
 from contextlib import suppress
 from typing import TextIO
 
-from mull.agent.tools.approve import Answer, ApprovalRequest, Choice
+from mull.agent.tools.approve import LETTERS, Answer, ApprovalRequest
 from mull.tui.safe import neutralise
 
 __all__ = ["LineApprover", "find_terminal"]
 
-_CHOICES: dict[str, Choice] = {
-    "y": "once",
-    "s": "session",
-    "a": "always",
-    "n": "no",
-    "x": "never",
-}
 _ASK = "[y] once  [s] this session  [a] always  [n] no  [x] never: "
 _LONGEST_ANSWER = 4096
 
@@ -55,8 +48,8 @@ class LineApprover:
             if not typed.endswith("\n"):  # what comes next has a line of its own
                 self._show("\n")
         said = typed.strip()
-        if said.lower() in _CHOICES:
-            return Answer(_CHOICES[said.lower()])
+        if said.lower() in LETTERS:
+            return Answer(LETTERS[said.lower()])
         return Answer("no", feedback=said)
 
     def _show(self, text: str) -> None:

@@ -90,7 +90,7 @@ def run(options: Namespace) -> int:
     """
     prompt = _prompt(options)
     engine = Engine(setup.load(options))
-    toolbox = opening.pack_tools(options, engine, _approver(options))
+    toolbox = opening.pack_tools(options, engine, _approver(options), warn=_say)
     shows: list[Show] = []
     store = _store(options)
     with _ended_as_interrupted():
@@ -138,8 +138,6 @@ async def _ask(
             finally:
                 await stream.aclose()
             show.end(stream.result)
-            for warning in toolbox.gate.warnings if toolbox else ():
-                _say(warning)
             return _status(stream.result)
         finally:
             await session.aclose()

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from argparse import ArgumentParser, Namespace
 
 from mull.agent.engine import Engine
-from mull.agent.opening import Opening
 from mull.cli import opening, setup
 from mull.neutral.errors import ConfigError
 
@@ -67,15 +65,6 @@ def run(options: Namespace) -> int:
     from mull.tui.main import Wishes, run_terminal
 
     engine = Engine(setup.load(options))
-    begin = Opening(
-        folder=os.getcwd(),
-        reference=options.session,
-        last=options.go_on,
-        name=options.name,
-        model=options.model,
-        base_url=options.base_url,
-        system=options.system,
-    )
     wishes = Wishes(
         theme=options.theme,
         plain=options.plain,
@@ -87,7 +76,7 @@ def run(options: Namespace) -> int:
     )
     told: list[str] = []
     store = open_sessions(told.append)
-    kept = asyncio.run(run_terminal(engine, store, begin, wishes, told))
+    kept = asyncio.run(run_terminal(engine, store, opening.wanted(options), wishes, told))
     if kept is not None and sys.stdout.isatty():
         print(f"Come back with: mull --session {kept}")
     return 0

@@ -20,13 +20,17 @@ from mull.neutral.events import (
     ToolRan,
     Warned,
 )
+from mull.neutral.messages import Status
 from mull.neutral.target import Target
 from mull.tui.safe import Inbox, neutralise
+from mull.tui.words import ENDINGS
 
 __all__ = ["JsonLines", "JsonObject", "Plain", "Show", "result_json"]
 
 _DIM, _PLAIN = "\x1b[2;3m", "\x1b[0m"
 _LONGEST_OUTPUT, _LONGEST_FAILURE = 80, 400
+_TOLD: tuple[Status, ...] = ("no_answer", "truncated", "truncated_in_reasoning")
+"""Ends that no event has told of."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -90,8 +94,9 @@ class Plain:
         for note in result.notes:
             if note.warning:
                 self._say(note.text)
-        if said := _WITHOUT_ANSWER.get(result.status):
-            self._say(said)
+        if result.status in _TOLD:
+            said = ENDINGS[result.status]
+            self._say(f"{said[:1].lower()}{said[1:]}".removesuffix("."))
         elif calls := result.message.tool_calls:
             self._say(f"the model called {calls[0].name}, and no tool is offered: nothing was run")
 
@@ -141,13 +146,6 @@ class Plain:
     def _say(self, text: str) -> None:
         self._out.flush()
         print(f"mull: {neutralise(text)}", file=self._err)
-
-
-_WITHOUT_ANSWER = {
-    "no_answer": "the model thought and gave no answer",
-    "truncated_in_reasoning": "the limit was reached before the thought was over: no answer",
-    "truncated": "the answer is cut off at its limit of tokens",
-}
 
 
 class JsonObject:

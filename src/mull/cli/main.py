@@ -88,21 +88,37 @@ def _with_default(words: list[str]) -> list[str]:
 
 def _parser(words: list[str]) -> ArgumentParser:
     from argparse import ArgumentParser, RawDescriptionHelpFormatter
+    from functools import partial
     from importlib import import_module
 
-    parser = ArgumentParser(prog="mull", description="mull keeps a model's thinking.")
+    # told its width, a formatter does not load half the standard library to find it out
+    formatter = partial(RawDescriptionHelpFormatter, width=_columns() - 2)
+    parser = ArgumentParser(
+        prog="mull", description="mull keeps a model's thinking.", formatter_class=formatter
+    )
     parser.add_argument("--version", "-V", action="version", version=f"mull {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     wanted = next((word for word in words if not word.startswith("-")), None)
     for name, (module, line) in COMMANDS.items():
-        command = commands.add_parser(
-            name, help=line, description=line, formatter_class=RawDescriptionHelpFormatter
-        )
+        command = commands.add_parser(name, help=line, description=line, formatter_class=formatter)
         if name == wanted:  # the others only need their line in the list
             loaded = import_module(module)
             loaded.arguments(command)
             command.set_defaults(run=loaded.run)
     return parser
+
+
+def _columns() -> int:
+    """How wide help may be: what COLUMNS says, or the terminal."""
+    import os
+
+    told = os.environ.get("COLUMNS", "")
+    if told.isdigit() and int(told):
+        return int(told)
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns if sys.__stdout__ else 80
+    except (OSError, ValueError):
+        return 80
 
 
 def _forget_stdout() -> None:

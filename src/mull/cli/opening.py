@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mull.agent.engine import Engine
-from mull.agent.opening import Opening, begin_session, find_session
+from mull.agent.opening import Opening, begin_session, find_session, of_another_folder
 from mull.neutral.errors import ConfigError
 from mull.store.sessions import this_folder
 
@@ -21,7 +21,14 @@ if TYPE_CHECKING:
     from mull.policy.approval import Mode
     from mull.store.session_values import SessionStore
 
-__all__ = ["add_session_arguments", "add_tool_arguments", "approval_mode", "begin", "pack_tools"]
+__all__ = [
+    "add_session_arguments",
+    "add_tool_arguments",
+    "approval_mode",
+    "begin",
+    "pack_tools",
+    "wanted",
+]
 
 
 def add_session_arguments(parser: ArgumentParser) -> None:
@@ -55,6 +62,23 @@ def add_tool_arguments(parser: ArgumentParser, default: str | None) -> None:
 def approval_mode(options: Namespace) -> Mode:
     """What is done with calls that change things."""
     return "yes" if options.yes else "read-only" if options.read_only else "ask"
+
+
+def wanted(options: Namespace) -> Opening:
+    """The session that the options mean.
+
+    Raises:
+        ConfigError: the folder is gone.
+    """
+    return Opening(
+        folder=this_folder(),
+        reference=options.session,
+        last=options.go_on,
+        name=options.name,
+        model=options.model,
+        base_url=options.base_url,
+        system=options.system,
+    )
 
 
 def pack_tools(
@@ -93,15 +117,7 @@ async def begin(
     Raises:
         LocalError: there is no such session or model, or it cannot be opened.
     """
-    opening = Opening(
-        folder=this_folder(),
-        reference=options.session,
-        last=options.go_on,
-        name=options.name,
-        model=options.model,
-        base_url=options.base_url,
-        system=options.system,
-    )
+    opening = wanted(options)
     found = find_session(store, opening)
     known = opening.model or (found and found.model) or engine.setup.settings.snapshot().model
     if known is None:
@@ -109,7 +125,8 @@ async def begin(
     engine.target(known, base_url=opening.base_url)  # told before anything is stored
     if toolbox is not None:
         await toolbox.start()
-        for warning in (*toolbox.warnings, *toolbox.trouble):
+        moved = of_another_folder(found, opening)
+        for warning in (*toolbox.warnings, *toolbox.trouble, *([moved] if moved else [])):
             print(f"mull: {warning}", file=sys.stderr)
         opening = opening.given_system(toolbox.system(options.system, today=date.today()))
     return begin_session(store, engine, opening, found, toolbox=toolbox, **more)

@@ -6,7 +6,6 @@ stays as it is. Where the model gives neither, nothing changes and the reason is
 
 from __future__ import annotations
 
-import asyncio
 from argparse import ArgumentParser, Namespace, _SubParsersAction
 from typing import TYPE_CHECKING
 
@@ -54,6 +53,8 @@ def name_for(options: Namespace, store: SessionStore, info: SessionInfo) -> str:
         raise LocalError("give a name, or --auto to let the session's model make a title")
     if name is not None:
         return name
+    import asyncio
+
     from mull.agent.side import Side, make_title
     from mull.history.log import Log
     from mull.store.session_names import LONGEST_NAME
@@ -77,6 +78,8 @@ def name_for(options: Namespace, store: SessionStore, info: SessionInfo) -> str:
 
 
 def _compress(options: Namespace) -> int:
+    import asyncio
+
     from mull.agent.session import Session
 
     store, info = stored_session(options.session)
@@ -100,14 +103,14 @@ async def _compressed(session: Session, strategy: Strategy | None) -> Compressed
     Raises:
         SessionError: nothing; says why.
     """
-    from mull.neutral.events import Compressed, Progressed
+    from mull.neutral.events import Compressed, Progressed, Warned
 
     ends: list[Compressed] = []
 
     def say(event: Event) -> None:
         if isinstance(event, Compressed):
             ends.append(event)
-        elif isinstance(event, Progressed):
+        elif isinstance(event, Progressed | Warned):
             tell(event.text)
 
     try:

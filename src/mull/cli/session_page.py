@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator, Sequence
 
@@ -19,13 +18,12 @@ from mull.neutral.blocks import (
     ToolResultBlock,
 )
 from mull.store.session_values import Hit, SessionInfo
+from mull.tui.safe import neutralise
 
-__all__ = ["clean", "end_of_turn", "hit_lines", "page", "session_lines", "turns_of"]
+__all__ = ["end_of_turn", "hit_lines", "page", "session_lines", "turns_of"]
 
 _LABEL = 44
 _LINE = 100
-# what moves the cursor or changes its colours has no business in what a model said
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _STATUSES = {
     "interrupted": "interrupted",
     "error": "broken off by an error",
@@ -33,11 +31,6 @@ _STATUSES = {
     "truncated_in_reasoning": "the limit of tokens was reached in the thought",
     "no_answer": "no answer",
 }
-
-
-def clean(text: str) -> str:
-    """The text without what could take a terminal over."""
-    return _CONTROL.sub("", text)
 
 
 def turns_of(info: SessionInfo) -> str:
@@ -64,7 +57,7 @@ def session_lines(
         [
             ("* " if pid is not None else "  ") + info.id,
             _shortened(info.label or "(nothing said yet)", _LABEL),
-            clean(info.model or ""),
+            neutralise(info.model or ""),
             _when(info.updated),
             turns_of(info).rjust(9),
             _shortened(info.folder, len(info.folder)) if folders else "",
@@ -83,7 +76,7 @@ def hit_lines(hit: Hit, *, bold: bool) -> list[str]:
     on, off = ("\x1b[1m", "\x1b[0m") if bold else ("", "")
     text = "".join(
         f"{on}{part}{off}" if number % 2 else part
-        for number, part in enumerate(clean(" ".join(p.split("\n"))) for p in hit.parts)
+        for number, part in enumerate(neutralise(" ".join(p.split("\n"))) for p in hit.parts)
     )
     label = _shortened(hit.session.label, _LABEL)
     return [f"{hit.session.id}  turn {hit.turn}  {hit.kind}  {label}", f"    {text.strip()}"]
@@ -117,7 +110,7 @@ def page(
 
 
 def _head(info: SessionInfo) -> Iterator[str]:
-    yield f"{info.id}  {clean(info.label)}".rstrip()
+    yield f"{info.id}  {neutralise(info.label)}".rstrip()
     facts = [info.model or "no model", turns_of(info), f"begun {_when(info.created)}"]
     yield ", ".join([*facts, f"last written {_when(info.updated)}"])
     yield _shortened(info.folder, len(info.folder))
@@ -134,10 +127,13 @@ def _coming(running: int | None) -> str:
 def _summary(summary: Summary) -> Iterator[str]:
     yield ""
     yield "[in requests this stands for what was said before:]"
-    yield clean(summary.text)
+    yield neutralise(summary.text)
 
 
 def _entry(entry: Entry, *, thinking: bool, note: str | None = None) -> Iterator[str]:
+    if entry.own:
+        yield ""
+        yield "[mull told the model:]"
     for block in entry.message.blocks:
         text = _block(block, entry, thinking=thinking)
         if text:
@@ -151,7 +147,7 @@ def _entry(entry: Entry, *, thinking: bool, note: str | None = None) -> Iterator
 def _block(block: Block, entry: Entry, *, thinking: bool) -> str:
     match block:
         case TextBlock():
-            return clean(block.text).strip("\n")
+            return neutralise(block.text).strip("\n")
         case ThinkingBlock():
             return _thought(block, entry.thought_seconds, whole=thinking)
         case ToolCallBlock():
@@ -175,12 +171,14 @@ def _thought(block: ThinkingBlock, seconds: float | None, *, whole: bool) -> str
     took = "" if seconds is None else f" for {seconds:,.1f} s"
     if not whole:
         return f"[thought{took}: {len(block.thought):,} characters]"
-    quoted = "\n".join(f"│ {line}".rstrip() for line in clean(block.thought).strip().split("\n"))
+    quoted = "\n".join(
+        f"│ {line}".rstrip() for line in neutralise(block.thought).strip().split("\n")
+    )
     return f"[thought{took}]\n{quoted}"
 
 
 def _shortened(text: str, most: int) -> str:
-    line = clean(" ".join(text.split()))
+    line = neutralise(" ".join(text.split()))
     return line if len(line) <= most else line[: most - 1] + "…"
 
 

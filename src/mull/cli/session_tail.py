@@ -6,13 +6,13 @@ import time
 from collections.abc import Sequence
 from typing import TextIO
 
-from mull.cli.session_page import clean
 from mull.history.log import Entry, Record
 from mull.neutral.blocks import TextBlock, ThinkingBlock
 from mull.neutral.messages import Message
 from mull.store.session_journal import fold
 from mull.store.session_records import ends_answer
 from mull.store.session_values import JournalBatch, SessionStore
+from mull.tui.safe import neutralise
 
 __all__ = ["Tail", "follow"]
 
@@ -63,7 +63,8 @@ class Tail:
                 parts.append(block.thought)
             elif isinstance(block, TextBlock) and self._answers:
                 parts.append(block.text)
-        return clean("\n\n".join(part for part in parts if part.strip()))
+        text = "\n\n".join(part for part in parts if part.strip())
+        return neutralise(text.removesuffix("\r"))  # the other half of a line's end is to come
 
 
 def follow(

@@ -10,7 +10,6 @@ from __future__ import annotations
 from mull.history.log import Summary
 from mull.neutral.blocks import Value
 from mull.neutral.messages import Message, Origin
-from mull.neutral.request import Note
 from mull.neutral.usage import Usage
 from mull.policy.compress_plan import CompressionPlan
 from mull.policy.prepare import Prepared
@@ -24,7 +23,6 @@ __all__ = [
     "summary_limit",
     "summary_record",
     "summary_text",
-    "window_note",
 ]
 
 LEAST_SUMMARY, MOST_SUMMARY = 512, 8192
@@ -46,14 +44,6 @@ def decide(prepared: Prepared, snapshot: Snapshot) -> str | None:
     if usable is None or prepared.tokens <= share * usable:
         return None
     return f"the request holds {prepared.tokens:,} of {usable:,} usable tokens, over {share:.0%}"
-
-
-def window_note(prepared: Prepared) -> Note | None:
-    """What there is to say, once, where nothing can tell when to compress."""
-    if prepared.window:
-        return None
-    text = f"the window of {prepared.target.name} is unknown: set it, or compress by command"
-    return Note("context.limit", text)
 
 
 def summary_limit(usable: int | None) -> int:

@@ -157,6 +157,14 @@ class LogView:
         """The last turn as it is sent."""
         return self._messages[self._turns[-1].at :] if self._turns else ()
 
+    @property
+    def news(self) -> Tally:
+        """The repairs of the last turn and of the one before: what older ones lack was told."""
+        if not self.tally.closed_calls and not self.tally.orphans:
+            return Tally()
+        recent = (one.view.tally for turn in self._turns[-2:] for one in turn.rounds)
+        return sum(recent, Tally())
+
     def sent(self) -> Sent:
         """All messages as they are sent; later changes do not reach what was given out."""
         self._given = len(self._messages)

@@ -114,7 +114,7 @@ def prepare(
         notes=(
             *planned.notes,
             *parameters.notes,
-            *view_notes(view.tally),
+            *view_notes(view.tally, view.news),
             *history.notes,
             *_cache_notes(snapshot),
             *_counter_notes(counter),

@@ -38,11 +38,12 @@ _MANY = {noun: noun for noun in _NOUNS}
 _ONE = {noun: noun.removesuffix("s") for noun in _NOUNS}
 
 
-def view_notes(tally: Tally) -> list[Note]:
-    """A note for each kind of difference, with its number."""
+def view_notes(tally: Tally, news: Tally) -> list[Note]:
+    """A note for each kind of difference, with its number; `news` is what may be warned of."""
     notes = []
     for field, about, text, warning in _SAID_OF:
         if n := getattr(tally, field):
             said = text.format(n=n, **(_ONE if n == 1 else _MANY))
-            notes.append(Note(about=about, text=said, warning=warning, kind=field))
+            warns = warning and bool(getattr(news, field))
+            notes.append(Note(about=about, text=said, warning=warns, kind=field))
     return notes

@@ -1,8 +1,9 @@
-"""The user's config.toml: model, settings, providers of their own, quirks of servers, tool servers.
+"""The user's config.toml: model, settings, providers, quirks of servers, tool servers, themes.
 
 Every table and key is checked, because a misspelt one would do nothing in silence. Values of
-settings are checked by the registry and compat rows by the catalog; what only this file knows is
-where each of them stands in the TOML. No file is the same as an empty one.
+settings are checked by the registry, compat rows by the catalog and the styles of a theme by who
+draws with it; what only this file knows is where each of them stands in the TOML. No file is the
+same as an empty one.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ class Config(Struct, frozen=True):
     models: Mapping[str, Mapping[str, Any]] = {}
     compat: tuple[Mapping[str, Any], ...] = ()
     mcp: Mapping[str, McpConfig] = {}
+    themes: Mapping[str, Mapping[str, Any]] = {}
 
     @property
     def overlay(self) -> dict[str, Any]:
@@ -106,7 +108,7 @@ def read_config(data: bytes, file: str) -> Config:
 
 def _read(tables: Mapping[str, Any], file: str) -> Config:
     model = tables.get("model")
-    providers = table_of(tables, "providers", file)
+    providers, themes = table_of(tables, "providers", file), table_of(tables, "themes", file)
     config = Config(
         model=None if model is None else parse_model(model),
         settings=parse_all(dict(_flat(table_of(tables, "settings", file)))),
@@ -117,6 +119,7 @@ def _read(tables: Mapping[str, Any], file: str) -> Config:
         models=_models(table_of(tables, "models", file), file),
         compat=_compat(tables.get("compat", []), file),
         mcp=read_servers(table_of(tables, "mcp", file), file),
+        themes={name: table_of(themes, name, file) for name in themes},
     )
     _check_overlay(config, file)
     return config

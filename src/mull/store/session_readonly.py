@@ -5,8 +5,6 @@ room for its own files. What is stored can be listed, shown, searched and export
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,6 +42,9 @@ def _as_it_lies(path: Path) -> Connection:
 def _in_memory(path: Path) -> Connection:
     """The file and its log put together, elsewhere: where they lie SQLite would have to write."""
     kept = _connect(":memory:")
+    import shutil  # only where it is needed: they bring much with them
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="mull-") as directory:
         copy = Path(directory) / "copy.db"
         for ending in ("", "-wal"):

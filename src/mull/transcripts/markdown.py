@@ -125,7 +125,7 @@ class _Writer:
         parts = list(self._blocks(item, entry))
         if not parts and not STATUS_WORDS.get(message.status or "complete"):
             return
-        name = speaker(message, self._model)
+        name = speaker(entry, self._model)
         if item.taken_back:
             name += " (taken back)"
         if name != self._speaker:

@@ -207,9 +207,9 @@ class _Teller:
         inner = "".join(parts)
         if not inner:
             return ""
-        kind = "you" if message.role == "user" else message.role
+        kind = "mull" if entry.own else "you" if message.role == "user" else message.role
         back = " back" if item.taken_back else ""
-        name = speaker(message, self._model)
+        name = speaker(entry, self._model)
         label = f'<h3 dir="auto">{_text(name)}</h3>' if name != self._speaker or back else ""
         self._speaker = name
         return f'<article class="{kind}{back}">{label}{inner}</article>'

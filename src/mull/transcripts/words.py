@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
+from mull.history.log import Entry
 from mull.neutral.blocks import MediaBlock, ThinkingBlock, Value
-from mull.neutral.messages import Message, Status
+from mull.neutral.messages import Status
 
 __all__ = [
     "STATUS_WORDS",
@@ -96,8 +97,11 @@ def moment(at: float | None) -> str:
         return ""
 
 
-def speaker(message: Message, known_as: str | None = None) -> str:
+def speaker(entry: Entry, known_as: str | None = None) -> str:
     """Who says a message."""
+    if entry.own:
+        return "mull"
+    message = entry.message
     match message.role:
         case "user":
             return "You"

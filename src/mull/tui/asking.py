@@ -15,6 +15,8 @@ from mull.tui.width import cell_width
 __all__ = ["Asking"]
 
 _WORDS = "In your own words; Enter sends them."
+QUIET = 0.7
+"""Seconds without a key before a choice takes one: who is typing has not seen the question."""
 
 
 class Asking:
@@ -27,11 +29,13 @@ class Asking:
         self._changed = changed
         self._turn = asyncio.Lock()
         self._answer: asyncio.Future[Any] | None = None
+        self._quiet_since = 0.0
 
     async def key(self, question: Question) -> str:
         """Wait for the key of a choice."""
         async with self._turn:
             self.question = question
+            self._listen_later()
             try:
                 key: str = await self._wait()
                 return key
@@ -61,10 +65,25 @@ class Asking:
                 self.picker = None
                 self._changed()
 
-    def press(self, key: str) -> None:
-        """A key was pressed while a choice is to be made."""
+    @property
+    def listens(self) -> bool:
+        """Whether a key now is meant for the question."""
+        return asyncio.get_running_loop().time() - self._quiet_since >= QUIET
+
+    def press(self, key: str) -> bool:
+        """A key was pressed while a choice is to be made; False if it belongs to the line that
+        was being typed when the question came."""
+        if not self.listens:
+            self._listen_later()
+            return False
         if self.question and any(choice.key == key for choice in self.question.choices):
             self.give(key)
+        return True
+
+    def _listen_later(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._quiet_since = loop.time()
+        loop.call_later(QUIET, self._changed)
 
     def give(self, answer: Any) -> None:
         """Answer what is asked."""
@@ -77,7 +96,11 @@ class Asking:
             return self.picker.lines(theme, width)
         if self.wants_words:
             return [(Span(_WORDS, theme.warning),)]
-        return _question_lines(self.question, theme, width) if self.question else []
+        if self.question is None:
+            return []
+        if not self.listens:
+            return [(Span(f"{self.question.title} …", theme.warning),)]
+        return _question_lines(self.question, theme, width)
 
     async def _wait(self) -> Any:
         self._answer = asyncio.get_running_loop().create_future()

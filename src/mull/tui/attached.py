@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from mull.neutral.blocks import Block, TextBlock
 from mull.neutral.messages import Message
 
-__all__ = ["folded"]
+__all__ = ["folded", "typed"]
 
 _FENCED = re.compile(r"\n\n(?P<name>[^\n]+):\n(?P<fence>`{3,})[^\n]*\n.*\n(?P=fence)", re.DOTALL)
 
@@ -20,6 +20,13 @@ def folded(message: Message) -> Message:
         return message
     first, *rest = message.blocks
     return replace(message, blocks=(first, *map(_folded, rest)))
+
+
+def typed(message: Message) -> str:
+    """What was typed of a message: its text without that of the files it mentions."""
+    first, *rest = message.blocks or (TextBlock(""),)
+    left = (block for block in rest if _folded(block) is block)
+    return replace(message, blocks=(first, *left)).text
 
 
 def _folded(block: Block) -> Block:

@@ -7,6 +7,7 @@ colours and of itself is swallowed, not typed.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.filters import Condition
@@ -38,7 +39,7 @@ def bind(front: TerminalFront) -> KeyBindings:
         if key.action:
             eager = key.action != "stop"  # Esc may also begin another key
             keys.add(*key.pressed, filter=free, eager=eager)(_caller(front, key.action))
-    keys.add("<any>", filter=choosing)(lambda event: asking.press(event.data.lower()))
+    keys.add("<any>", filter=choosing)(partial(_choose, front))
     for pressed in ("escape", "c-c"):
         keys.add(pressed, filter=choosing)(_caller(front, "stop"))
         keys.add(pressed, filter=picking)(lambda _: asking.give(None))
@@ -46,6 +47,12 @@ def bind(front: TerminalFront) -> KeyBindings:
     for pressed, steps in _MOVES.items():
         keys.add(pressed, filter=picking)(_mover(front, steps))
     return keys
+
+
+def _choose(front: TerminalFront, event: KeyPressEvent) -> None:
+    """A key for the question, or one more letter of what was being typed when it came."""
+    if not front.asking.press(event.data.lower()) and event.data.isprintable():
+        front.buffer.insert_text(event.data)
 
 
 def _caller(front: TerminalFront, action: str) -> Callable[[KeyPressEvent], None]:

@@ -19,7 +19,6 @@ __all__ = [
     "WHITE",
     "Rgb",
     "contrast",
-    "distance",
     "is_dark",
     "luminance",
     "nearest_16",
@@ -92,12 +91,6 @@ def _oklab(colour: Rgb) -> tuple[float, float, float]:
         1.9779984951 * long - 2.4285922050 * middle + 0.4505937099 * short,
         0.0259040371 * long + 0.7827717662 * middle - 0.8086757660 * short,
     )
-
-
-def distance(one: Rgb, other: Rgb) -> float:
-    """How different two colours look; 1 is black from white."""
-    pairs = zip(_oklab(one), _oklab(other), strict=True)
-    return float(sum((a - b) ** 2 for a, b in pairs) ** 0.5)
 
 
 def _mixed(colour: Rgb, pole: Rgb, part: float) -> Rgb:

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from mull.agent.run import QUICKLY_COUNTED
 from mull.history.log import Log
 from mull.neutral.errors import BudgetError
 from mull.neutral.usage import Usage
-from mull.policy.prepare import Prepared, prepare
+from mull.policy.binding import BindingChange, binding_warning
+from mull.policy.prepare import Prepared
 from mull.policy.thinking import Planned, plan_thinking
 from mull.settings.registry import SettingValue, find, parse
 from mull.tui.command_page import Page
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["change_setting", "last_usage", "plan_now", "show_plan", "telling_cost", "unset_setting"]
 
 _told: WeakKeyDictionary[Session, set[Change]] = WeakKeyDictionary()
+_warned: WeakKeyDictionary[Session, set[BindingChange]] = WeakKeyDictionary()
 
 
 def change_setting(host: Host, key: str, value: object) -> SettingValue:
@@ -59,10 +60,14 @@ def unset_setting(host: Host, key: str) -> None:
 
 @contextmanager
 def telling_cost(host: Host, kind: Change | None) -> Iterator[None]:
-    """Say what a change costs if the request differs by it; once in a session for each kind."""
+    """Say what a change costs: before it, thoughts that the model may not get back; after it, what
+    is read again if the request differs. Both once in a session for each kind."""
     session = host.session
     told = _told.setdefault(session, set())
     before = None if kind is None or kind in told else _prepared(session)
+    match kind:
+        case "strip" | "tools" if before is not None:
+            _warn_of_binding(host, before, kind)
     yield
     after = _prepared(session) if before is not None else None
     if kind is None or before is None or after is None:
@@ -72,6 +77,14 @@ def telling_cost(host: Host, kind: Change | None) -> Iterator[None]:
     text = cache_loss(after, last_usage(session.log), after.target.facts.cost)
     if text is not None:
         told.add(kind)
+        host.tell(text, warning=True)
+
+
+def _warn_of_binding(host: Host, before: Prepared, change: BindingChange) -> None:
+    warned = _warned.setdefault(host.session, set())
+    text = None if change in warned else binding_warning(before, change)
+    if text is not None:
+        warned.add(change)
         host.tell(text, warning=True)
 
 
@@ -118,13 +131,8 @@ def _plan_holds(session: Session, snapshot: Snapshot) -> bool:
 
 
 def _prepared(session: Session) -> Prepared | None:
-    """The next request; None where the numbers that the user gave do not allow one.
-
-    A short one is counted by its characters, as the runner does: a tokenizer takes long to load.
-    """
-    target = session.engine.learnt(session.target)
+    """The next request; None where the numbers that the user gave do not allow one."""
     try:
-        prepared = prepare(session.log, session.snapshot(), target, session.options)
-        return session.prepared() if prepared.tokens > QUICKLY_COUNTED else prepared
+        return session.estimated()
     except BudgetError:
         return None

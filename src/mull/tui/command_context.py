@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from mull.neutral.errors import LocalError
-from mull.neutral.events import Compressed, Event, Progressed
+from mull.neutral.events import Compressed, Event, Progressed, Warned
 from mull.neutral.usage import Usage
 from mull.policy.meter import Meter, meter_of, reported_by
 from mull.settings.registry import REGISTRY, parse
@@ -136,6 +136,8 @@ async def compress_now(host: Host, text: str) -> None:
         nonlocal began
         if isinstance(event, Compressed):
             _tell_compressed(host, event)
+        elif isinstance(event, Warned):
+            host.tell(event.text, warning=True)
         elif isinstance(event, Progressed) and not began:
             began = True
             host.tell(f"{event.text} …")

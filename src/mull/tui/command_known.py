@@ -64,7 +64,7 @@ def _rank(name: str, wanted: str) -> int:
 
 
 def keyed_providers(engine: Engine) -> set[str]:
-    """The providers that a key is known for, or that run on this machine."""
+    """The providers that a key is known for."""
     config = engine.setup.config.providers
     found = set()
     for provider in engine.setup.catalog().providers.values():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from mull.tui.command_host import Host
 from mull.tui.command_known import Known
@@ -11,6 +11,9 @@ from mull.tui.command_words import choice, single, split_words
 from mull.tui.front import Item
 from mull.tui.theme import THEMES
 from mull.tui.thought import MODES, Mode
+
+if TYPE_CHECKING:
+    from mull.agent.session import Session
 
 __all__ = ["choose_theme", "choose_view", "theme_offers", "view_offers"]
 
@@ -40,7 +43,7 @@ async def choose_theme(host: Host, text: str) -> None:
     """
     name = single(split_words(text), "/theme [NAME]")
     if name is None:
-        name = await host.front.pick("Which theme?", [Item(theme) for theme in THEMES])
+        name = await host.front.pick("Which theme?", _themes(host.session))
     if name is not None:
         host.set_theme(name)
         host.tell(f"The theme is {name} now.")
@@ -53,4 +56,10 @@ def view_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
 
 def theme_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
     """The themes."""
-    return [Item(theme) for theme in THEMES] if len(words) == 1 else ()
+    return _themes(known.session) if len(words) == 1 else ()
+
+
+def _themes(session: Session) -> list[Item]:
+    own = session.engine.setup.config.themes
+    built_in = [Item(theme) for theme in THEMES if theme not in own]
+    return [*(Item(theme, "your own") for theme in own), *built_in]

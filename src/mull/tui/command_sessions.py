@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from mull.history.log import Entry, Record
 from mull.neutral.errors import LocalError, SessionError
 from mull.transcripts.transcript import split_turns
+from mull.tui.attached import typed
 from mull.tui.command_host import Host, page
 from mull.tui.command_known import Known
 from mull.tui.command_words import single, split_words
@@ -167,7 +168,7 @@ async def undo_turn(host: Host, text: str) -> None:
         raise LocalError("/undo takes no words")
     message = host.session.undo()
     host.redraw()
-    host.front.put(message.text)
+    host.front.put(typed(message))
     host.tell("The last turn is taken back; the model does not see it any more.")
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from mull.history.log import Entry
 from mull.neutral.assemble import Assembler
 from mull.neutral.blocks import (
     Block,
@@ -40,6 +41,7 @@ from mull.neutral.events import (
     UsageReported,
 )
 from mull.neutral.messages import Message, Status
+from mull.tui.attached import folded
 from mull.tui.canvas import Canvas
 from mull.tui.fixed import called, media, opaque, remarked, resulted, user_said
 from mull.tui.lines import Line
@@ -126,6 +128,13 @@ class ConversationView:
         self._canvas.add(Fixed("shown", lambda _: list(lines)))
 
     # From storage
+
+    def entry(self, entry: Entry) -> None:
+        """A stored entry; what mull said in the user's name is a remark of its own."""
+        if entry.own:
+            self.say(f"mull told the model: {entry.message.text}")
+        else:
+            self.message(folded(entry.message), thought_seconds=entry.thought_seconds)
 
     def message(self, message: Message, *, thought_seconds: float | None = None) -> None:
         """A stored message; what is known of its thinking belongs to its only thought."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from mull.agent.opening import Opening, begin_session, find_session
+from mull.agent.opening import Opening, begin_session, find_session, of_another_folder
 
 if TYPE_CHECKING:
     from mull.agent.engine import Engine
@@ -78,6 +78,8 @@ class SessionDesk:
             kept = dict(self._session.info.settings) if self._session else {}
         else:
             opening, found = begin, find_session(self.store, begin)
+        if self.toolbox is not None and (moved := of_another_folder(found, begin)):
+            self._warn(moved)
         if found is None:
             opening = opening.given_system(self._system(opening.system))
         self._session = begin_session(
@@ -109,11 +111,8 @@ class SessionDesk:
             return
         self._started = True
         await self.toolbox.start()
-        for warning in self.toolbox.warnings:
+        for warning in (*self.toolbox.warnings, *self.toolbox.trouble):
             self._warn(warning)
-        for status in self.toolbox.mcp.statuses if self.toolbox.mcp else ():
-            if status.state == "failed":
-                self._warn(f"the MCP server {status.name} did not start: {status.reason}")
 
     def _system(self, given: str) -> str:
         if self.toolbox is not None:

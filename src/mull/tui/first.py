@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mull.neutral.errors import ConfigError
+from mull.tui.command_known import keyed_providers
 from mull.tui.front import Item
 
 if TYPE_CHECKING:
@@ -64,10 +65,10 @@ def _served(found: Found) -> list[Item]:
 
 def _with_key(engine: Engine) -> list[Item]:
     """Models of providers whose key is there, the newest first."""
-    catalog = engine.setup.catalog()
+    catalog, keyed = engine.setup.catalog(), keyed_providers(engine)
     items: list[Item] = []
     for provider in catalog.providers.values():
-        if not provider.env or engine.keys.find(provider.id, provider.env) is None:
+        if provider.id not in keyed:
             continue
         models = [model for _, model in catalog.search(provider=provider.id, reasoning=True)]
         models.sort(key=lambda m: str(catalog.entry(provider.id, m).get("release_date") or ""))

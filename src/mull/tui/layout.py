@@ -61,7 +61,7 @@ def lay_out(front: TerminalFront, region: Window, found: SearchBufferControl) ->
     parts = [
         region,
         shown(drawn(asked), lambda: bool(asked())),
-        shown(typing, lambda: asking.question is None),
+        shown(typing, lambda: asking.question is None or not asking.listens),
         shown(searching, front.searches),
         shown(
             drawn(lambda: _menu(buffer, front.theme)),

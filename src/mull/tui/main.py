@@ -20,6 +20,7 @@ from mull.tui.thought import Mode
 
 if TYPE_CHECKING:
     from prompt_toolkit.completion import Completer
+    from prompt_toolkit.history import History
 
     from mull.agent.engine import Engine
     from mull.agent.opening import Opening
@@ -60,7 +61,7 @@ async def run_terminal(
         MullError: there is no session to talk in.
     """
     plain = wishes.plain or os.environ.get("TERM") == "dumb"
-    around = Surroundings("none", None) if plain else look_around()
+    around = Surroundings("none", None) if plain else look_around(engine.setup.config.themes)
     theme = around.theme("plain" if plain else wishes.theme)
     # the parts know each other: the picture asks the terminal to draw, the terminal asks for it
     parts = _Parts()
@@ -149,25 +150,39 @@ def _toolbox(engine: Engine, wishes: Wishes, parts: _Parts) -> Toolbox | None:
         wanted=wishes.tools,
         mode=wishes.mode,
         approver=FrontApprover(parts.front, parts.painter),
+        warn=lambda text: parts.painter.tell(text, warning=True),
     )
 
 
 def _front(parts: _Parts, around: Surroundings, theme: Theme) -> TerminalFront:
     from prompt_toolkit.completion import DynamicCompleter
-    from prompt_toolkit.history import FileHistory
 
-    from mull.store.paths import data_dir
     from mull.tui.app import TerminalFront
 
-    data_dir().mkdir(mode=0o700, parents=True, exist_ok=True)
     return TerminalFront(
         around,
         theme,
         frame=lambda: parts.painter.frame(),
         status=lambda: parts.talk.status(int(time.monotonic() * 8)) if parts.talk else (),
         completer=DynamicCompleter(parts.completer),
-        history=FileHistory(str(data_dir() / "typed")),
+        history=_history(),
     )
+
+
+def _history() -> History:
+    """What was typed before; where that cannot be kept, only what is typed now."""
+    from prompt_toolkit.history import FileHistory, InMemoryHistory
+
+    from mull.store.files import make_parents
+    from mull.store.paths import data_dir
+
+    path = data_dir() / "typed"
+    try:
+        make_parents(path.parent)
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))  # for its owner alone
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(str(path))
 
 
 def _plain_front(parts: _Parts) -> PlainFront:

@@ -13,7 +13,7 @@ from mull.tui.lines import BLANK, Line, Span, line_width
 from mull.tui.theme import Theme
 from mull.tui.wrap import chopped, expanded, wrapped
 
-__all__ = ["CodeBlock", "code_lines"]
+__all__ = ["CodeBlock"]
 
 _INDENT, _GOES_ON = "  ", "↪ "
 
@@ -93,12 +93,3 @@ class CodeBlock:
 def _language(info: str) -> str:
     found = re.match(r"[\w+#-]+", info)
     return found[0] if found else ""
-
-
-def code_lines(text: str, language: str, theme: Theme, width: int) -> list[Line]:
-    """A whole text as code: a command, a diff, a file."""
-    block = CodeBlock(language, theme, width)
-    block.take()  # the label
-    for line in text.split("\n"):
-        block.line(line)
-    return block.finish()

@@ -26,6 +26,7 @@ from mull.tui.attached import folded
 from mull.tui.conversation import ConversationView
 from mull.tui.lines import BLANK, Line, Span
 from mull.tui.safe import neutralise
+from mull.tui.status import SPINNER
 from mull.tui.theme import Theme
 from mull.tui.thought import Mode
 from mull.tui.width import fitted
@@ -34,7 +35,6 @@ __all__ = ["Frame", "Painter"]
 
 MOST_LINES = 2000
 """Lines of old conversation that are drawn when it is opened or drawn anew."""
-_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _WORDS = {
     "sending": "Waiting for the model",
     "streaming": "Working",
@@ -182,7 +182,7 @@ class Painter:
         before = [*self._final, *self._view.commit()]
         self._view = ConversationView(self._theme, self._width, self._view.mode)
         for _, entry in log.entries():
-            self._view.message(folded(entry.message), thought_seconds=entry.thought_seconds)
+            self._view.entry(entry)
         if title:
             self._view.say(title)
         self._final = [*before, *self._view.redraw(most=MOST_LINES)]
@@ -233,7 +233,7 @@ class Painter:
     def _working(self, now: float) -> Line:
         assert self._state is not None
         seconds = int(now - self._began)
-        spinner = _SPINNER[int(now * 8) % len(_SPINNER)]
+        spinner = SPINNER[int(now * 8) % len(SPINNER)]
         word = _WORDS.get(self._state.state, self._state.state)
         round_ = f" · round {self._state.round}" if self._state.round > 1 else ""
         text = f"{word} {seconds} s{round_} · Esc stops"

@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from mull.agent.run import QUICKLY_COUNTED
 from mull.neutral.errors import MullError
 from mull.policy.cost import add_costs
 from mull.policy.meter import Reported, meter_of, reported_by
-from mull.policy.prepare import Prepared, prepare
 from mull.tui.status import Status, Working, level_word, status_line
 
 if TYPE_CHECKING:
     from mull.agent.session import Session
     from mull.neutral.events import StateChanged
     from mull.neutral.usage import Usage
+    from mull.policy.prepare import Prepared
     from mull.tui.lines import Line
     from mull.tui.theme import Theme
     from mull.tui.thought import Mode
@@ -77,7 +76,7 @@ class Standing:
         from mull.agent.exports import pricing
         from mull.transcripts.transcript import turn_rows
 
-        prepared = _prepared(session)
+        prepared = session.estimated()
         meter = meter_of(prepared, self._reported)
         price = pricing(session.engine.setup)
         return Status(
@@ -89,10 +88,3 @@ class Standing:
             profile=session.engine.setup.profile_name,
             approval=session.toolbox.gate.mode if session.tools and session.toolbox else None,
         )
-
-
-def _prepared(session: Session) -> Prepared:
-    """The next request, as the runner would count it: a short one by its characters."""
-    target = session.engine.learnt(session.target)
-    prepared = prepare(session.log, session.snapshot(), target, session.options)
-    return session.prepared() if prepared.tokens > QUICKLY_COUNTED else prepared

@@ -25,16 +25,16 @@ from mull.tui.thought import Mode as View
 from mull.tui.width import cell_width, fitted
 
 __all__ = [
+    "SPINNER",
     "Status",
     "Working",
-    "level_cycle",
     "level_rows",
     "level_word",
     "next_level",
     "status_line",
 ]
 
-_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _PLAIN_SPINNER = "|/-\\"
 _GAP = " · "
 _LEAST_MODEL = 20
@@ -113,7 +113,7 @@ def _cost(cost: CostSum) -> str:
 
 
 def _working(working: Working, theme: Theme, width: int, tick: int) -> str:
-    signs = _PLAIN_SPINNER if theme.marks else _SPINNER
+    signs = _PLAIN_SPINNER if theme.marks else SPINNER
     word = f" {_STATES.get(working.state, working.state)}" if width >= _NARROW else ""
     rounds = f" {working.round}/{working.rounds}" if working.round > 1 else ""
     return f"{signs[tick % len(signs)]}{word}{rounds}"
@@ -167,11 +167,6 @@ def level_rows(target: Target, snapshot: Snapshot) -> list[LevelRow]:
 
 def _unlikely(row: LevelRow) -> tuple[bool, bool, bool]:
     return row.warning is not None, row.level == _UNSET, row.level != _ON
-
-
-def level_cycle(target: Target, snapshot: Snapshot) -> list[str]:
-    """The names of these levels."""
-    return [row.level for row in level_rows(target, snapshot)]
 
 
 def next_level(target: Target, snapshot: Snapshot) -> str | None:

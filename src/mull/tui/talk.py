@@ -169,6 +169,7 @@ class Talk:
         except LocalError:  # nothing was sent, nothing is kept: it can be said again
             self.front.put(text)
             raise
+        self.attached.clear()
         await self._answer(stream)
 
     def _message(self, text: str) -> Message:
@@ -181,7 +182,6 @@ class Talk:
         said, notes = expand_mentions(
             text, self.session.info.folder, tuple(self.attached), pictures=pictures
         )
-        self.attached.clear()
         for note in notes:
             self.tell(note, warning=True)
         return user(said) if isinstance(said, str) else said
@@ -210,16 +210,10 @@ class Talk:
 
     def next_level(self) -> None:
         """Think at the next level that the model has."""
-        from mull.tui.command_change import change_setting
-        from mull.tui.status import next_level
+        from mull.tui.command_thinking import cycle_level
 
         async def change() -> None:
-            session = self.session
-            level = next_level(session.target, session.snapshot())
-            if level is None:
-                raise LocalError(f"{session.target.name} has no levels to choose from")
-            change_setting(self, "reasoning.effort", level)
-            self.tell(f"Thinking: {session.prepared().thinking}")
+            cycle_level(self)
 
         self._start(change(), beside=True)
 

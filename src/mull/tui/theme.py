@@ -8,7 +8,7 @@ used, and a bar beside the thought takes the place of the shade.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -134,14 +134,15 @@ _ANSI = Theme(
 )
 
 
-def theme_for(name: str, background: Rgb | None, depth: Depth) -> Theme:
-    """A built-in theme as this terminal can show it.
+def theme_for(name: str, background: Rgb | None, depth: Depth, own: Iterable[str] = ()) -> Theme:
+    """A built-in theme as this terminal can show it; `own` are names of others.
 
     Raises:
         ConfigError: no theme has this name.
     """
     if name not in THEMES:
-        raise ConfigError(f"no theme is called {quote(name)}; there are {join_or(THEMES)}")
+        known = join_or(dict.fromkeys((*THEMES, *own)))
+        raise ConfigError(f"no theme is called {quote(name)}; there are {known}")
     if depth == "none":
         return Theme(name, bar="│ ", marks=True)
     if name == "plain" or depth == "mono":

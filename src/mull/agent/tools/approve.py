@@ -7,7 +7,8 @@ more than one call is not asked for twice.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal, Protocol, TypeAlias
 
 import msgspec
@@ -21,6 +22,7 @@ from mull.policy.approval import suggest as suggest_rules
 from mull.policy.globs import has_wildcard
 
 __all__ = [
+    "LETTERS",
     "Answer",
     "ApprovalRequest",
     "Approver",
@@ -32,6 +34,14 @@ __all__ = [
 
 Choice: TypeAlias = Literal["once", "session", "always", "no", "never"]
 
+LETTERS: Mapping[str, Choice] = {
+    "y": "once",
+    "s": "session",
+    "a": "always",
+    "n": "no",
+    "x": "never",
+}
+"""What a person types for each choice."""
 _SESSION = "this session"
 
 
@@ -80,7 +90,10 @@ class NobodyToAsk:
 
 
 class Gate:
-    """Lets calls through or not; remembers what was answered in this session."""
+    """Lets calls through or not; remembers what was answered in this session.
+
+    What could not be remembered for good is told to `warn`; no call is held up by it.
+    """
 
     def __init__(
         self,
@@ -88,14 +101,14 @@ class Gate:
         rules: Sequence[Rule] = (),
         approver: Approver | None = None,
         always: Callable[[str], None] | None = None,
+        warn: Callable[[str], None] = warnings.warn,
     ) -> None:
         self.mode: Mode = mode
         self.session: list[Rule] = []
-        self.warnings: list[str] = []
-        """What went wrong with remembering; the calls themselves were not held up by it."""
         self._rules = tuple(rules)
         self._approver: Approver = approver or NobodyToAsk()
         self._always = always
+        self._warn = warn
         self._asking = asyncio.Lock()
 
     @property
@@ -146,7 +159,7 @@ class Gate:
             if self._always is not None:
                 self._always(rule)
         except LocalError as error:
-            self.warnings.append(str(error))
+            self._warn(str(error))
 
     def _remember(self, effect: Effect, rule: str) -> None:
         self.session.append(parse_rule(effect, rule, _SESSION))

@@ -67,7 +67,8 @@ class ContentWriter:
             for what, count in self._left_out.items()
         ]
         if self._unsigned:
-            text = f"{self._unsigned} unsigned tool calls sent with {UNSIGNED_CALL} as signature"
+            calls = "call" if self._unsigned == 1 else "calls"
+            text = f"{self._unsigned} unsigned tool {calls} sent with {UNSIGNED_CALL} as signature"
             notes.append(Note("history", text))
         if self.contents and self.contents[-1]["role"] == "model":
             text = "The request ends with the model's own words; newer models refuse that"
