@@ -47,7 +47,7 @@ $(BROWSER): $(READY)
 setup: $(READY) ## make the virtual environment in .venv
 test: $(READY) ## everything a change must pass: checks, generated docs, tests
 	@$(MAKE) --no-print-directory check
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile
 check: $(READY) ## format, lint, types, import contracts
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/ruff check --quiet

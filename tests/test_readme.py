@@ -39,7 +39,7 @@ def answer(request):
         return Reply.json({"type": "message", "role": "assistant", **said})
     is_long = request.json["messages"][-1]["content"] == "Tell me all about it."
     return Reply.events(
-        chunk({"reasoning_content": "Air scatters."}),
+        chunk({"reasoning_content": "Air scatters light."}),
         chunk({"content": "Because of air. " * (400 if is_long else 1)}),
         chunk({}, "stop"),
         "[DONE]",
@@ -67,7 +67,7 @@ def test_the_tour_works_from_beginning_to_end(server, monkeypatch, capsys, tmp_p
         "And at night?",
     ]
     assert server.requests[2].json["chat_template_kwargs"] == {"enable_thinking": False}
-    assert "Air scatters." in (tmp_path / "sky.html").read_text()
+    assert "Air scatters light." in (tmp_path / "sky.html").read_text()
 
 
 @pytest.mark.parametrize("line", [c for c in COMMANDS if is_only_parsed(c)])
@@ -88,7 +88,7 @@ def test_what_needs_a_key_works_where_there_is_an_endpoint(line, server, monkeyp
 def test_the_python_of_the_tour_runs(server, capsys):
     exec(compile(CODE, "README", "exec"), {})
     thought, text, how, *events = capsys.readouterr().out.splitlines()
-    assert (thought, text.strip()) == ("Air scatters.", "Because of air.")
+    assert (thought, text.strip()) == ("Air scatters light.", "Because of air.")
     assert how.startswith("complete")
     assert any(event.startswith("ThinkingDelta(") for event in events)
 

@@ -99,6 +99,8 @@ def test_a_session_in_which_nothing_was_said_is_not_kept_unless_it_has_a_name(st
     assert [info.name for info in store.list()] == ["kept"]
     with talking(store, info=session.info) as session:
         session.rename(None)
+    assert len(store.list()) == 1  # another may be opened in its place, and it again
+    session.close()
     assert store.list() == []
 
 

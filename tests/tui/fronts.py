@@ -24,7 +24,7 @@ WIDTH = 60
 class FakeFront:
     """Gives scripted answers and remembers what it was asked."""
 
-    redraws = False
+    has_keys = True
 
     def __init__(self, width: int = WIDTH, theme: Theme | None = None) -> None:
         self.theme = theme or theme_for("plain", None, "none")

@@ -82,6 +82,26 @@ def test_other_messages_are_drawn_whole():
         assert folded(message) == message
 
 
+@pytest.fixture
+def _at_once(monkeypatch):
+    monkeypatch.setattr("mull.tui.asking.QUIET", 0.0)
+
+
+def test_letters_of_a_line_that_is_being_typed_answer_no_question():
+    async def typed():
+        asking = Asking(lambda: None)
+        task = asyncio.create_task(asking.key(Question("Run it?", (Choice("y", "yes"),))))
+        await asyncio.sleep(0)
+        taken = asking.press("y")
+        shown = text_of(asking.lines(PLAIN, 50))
+        task.cancel()
+        await asyncio.wait({task})
+        return taken, shown
+
+    assert asyncio.run(typed()) == (False, ["Run it? …"])
+
+
+@pytest.mark.usefixtures("_at_once")
 def test_two_questions_are_asked_one_after_the_other():
     async def both():
         asking = Asking(lambda: None)
@@ -117,6 +137,7 @@ def test_a_question_that_nobody_waits_for_is_gone():
     assert asyncio.run(stopped()) == (None, [])
 
 
+@pytest.mark.usefixtures("_at_once")
 def test_choices_that_do_not_fit_go_on_below():
     async def lines():
         asking = Asking(lambda: None)

@@ -36,7 +36,7 @@ def test_a_call_that_changes_something_is_shown_and_asked_about(talk):
     with ScriptedServer(replies) as server:
         terminal = talk(server)
         terminal.say("edit")
-        terminal.wait_for("Run edit?")
+        terminal.wait_for("[y] yes")
         assert "-old line" in terminal.text.replace("- old", "-old")
         assert "+NEW LINE" in terminal.text.replace("+ NEW", "+NEW")
         assert terminal.cell("NEW LINE").fg != terminal.cell("old line").fg
@@ -48,7 +48,7 @@ def test_a_call_that_changes_something_is_shown_and_asked_about(talk):
         terminal.wait_idle()
 
         terminal.say("write")
-        terminal.wait_for("Run write?")
+        terminal.wait_for("[y] yes")
         terminal.type("n")
         terminal.wait_for("Not written.")
         assert not Path("second.txt").exists()
@@ -56,7 +56,7 @@ def test_a_call_that_changes_something_is_shown_and_asked_about(talk):
         terminal.wait_idle()
 
         terminal.say("write again")
-        terminal.wait_for("Run write?")
+        terminal.wait_for("[y] yes")
         terminal.type("t")
         terminal.wait_for("In your own words")
         terminal.say("use another name")
@@ -65,14 +65,14 @@ def test_a_call_that_changes_something_is_shown_and_asked_about(talk):
         terminal.wait_idle()
 
         terminal.say("write twice")
-        terminal.wait_for("Run write?")
+        terminal.wait_for("[y] yes")
         terminal.type("s")
         terminal.wait_for("Twice.")
         assert Path("fourth.txt").read_text() == "xy"
         terminal.wait_idle()
 
         terminal.say("one more")
-        terminal.wait_for("Run write?")
+        terminal.wait_for("[y] yes")
         terminal.press("esc")
         terminal.wait_for("Stopped")
         assert "Run write?" not in terminal.text
@@ -86,7 +86,7 @@ def test_the_model_can_be_switched_in_the_middle_of_a_chain_of_tools(talk):
     with ScriptedServer(replies) as server:
         terminal = talk(server)
         terminal.say("go")
-        terminal.wait_for("Run write?")
+        terminal.wait_for("[y] yes")
         terminal.press("esc")
         terminal.wait_for("Stopped")
         terminal.say("/model openai-compatible/other")

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from mull.agent.setup import Setup, load_setup
 from mull.client.access import Access, access, missing_key
-from mull.neutral.errors import ConfigError
+from mull.neutral.errors import ConfigError, UnknownModel
 from mull.neutral.events import Event, Finished
 from mull.neutral.messages import Dialect
 from mull.neutral.target import Target
@@ -79,6 +79,11 @@ class Engine:
             )
         target = self.setup.resolve(name, base_url=base_url, dialect=dialect, compat=compat)
         if target.provider == EMBEDDED:
+            if not target.known:
+                raise UnknownModel(
+                    f"the embedded server has no model {target.model!r}: use local/smollm2",
+                    ("local/smollm2",),
+                )
             target = replace(target, notes=(*target.notes, SMALL))
         return self.learnt(target)
 

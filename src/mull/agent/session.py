@@ -188,22 +188,27 @@ class Session(Conversation):
         return self._engine
 
     def release(self) -> None:
-        """Let other processes open the session; one in which nothing was said is not kept."""
+        """Let other processes open the session."""
         if not self._hold.is_held:
             return
         self._recorder.close()
         self._hold.release()
+
+    def forget_if_empty(self) -> None:
+        """Keep no session in which nothing was said, unless it has a name."""
         if not self.log and self.info.name is None:
             self.store.delete(self.info.id)
 
     def close(self) -> None:
-        """Close the connections and the session."""
+        """Close the connections and the session; one in which nothing was said is not kept."""
         self.release()
+        self.forget_if_empty()
         super().close()
 
     async def aclose(self) -> None:
-        """Close the connections and the session."""
+        """`close` on the caller's event loop."""
         self.release()
+        self.forget_if_empty()
         await super().aclose()
 
     def _last_turn(self) -> int:

@@ -76,7 +76,7 @@ class Plain:
             case Healed():
                 self._say(f"the endpoint refused ({event.reason}): {event.change}")
             case StateChanged(state="tools"):  # somebody may be asked now, in plain letters
-                self._end_thought()
+                self._end_line()
             case ToolRan():
                 self._end_thought()
                 self._say(f"{event.name}: {_outcome(event)}")

@@ -52,6 +52,7 @@ class TerminalFront:
     """A terminal whose lower end can be drawn again."""
 
     echoes = False
+    has_keys = True
 
     def __init__(
         self,

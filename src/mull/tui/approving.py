@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from mull.agent.tools.approve import LETTERS, Answer, ApprovalRequest
 from mull.tui.front import Choice, Question
-from mull.tui.lines import Line, Span
+from mull.tui.lines import BLANK, Line, Span
 from mull.tui.safe import neutralise
 from mull.tui.width import fitted
 from mull.tui.wrap import wrapped
@@ -43,7 +43,11 @@ class FrontApprover:
                 Choice("n", "no"),
             ),
         )
-        key, text = await self._front.ask(question)
+        self._painter.asks = True
+        try:
+            key, text = await self._front.ask(question)
+        finally:
+            self._painter.asks = False
         if key == "t":
             return Answer("no", feedback=text)
         return Answer(LETTERS[key])
@@ -60,7 +64,7 @@ def preview_lines(request: ApprovalRequest, theme: Theme, width: int) -> list[Li
         style = theme.code
         if preview.kind == "diff":
             style = {"+": theme.added, "-": theme.removed}.get(row[:1], theme.tool_output)
-        out += wrapped(neutralise(f"  {row}"), style, width)
+        out += wrapped(neutralise(f"  {row}"), style, width) or [BLANK]
     if len(rows) > MOST_LINES:
         out.append((Span(f"  … {len(rows) - MOST_LINES} more lines", theme.faint),))
     return out

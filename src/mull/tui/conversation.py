@@ -158,6 +158,7 @@ class ConversationView:
     def end(self, status: Status) -> None:
         """How an answer ended, if that needs to be said."""
         self._flush(None)
+        self._running = None
         if status in ENDINGS:
             self._canvas.add(remarked("warning", ENDINGS[status]))
 

@@ -40,9 +40,11 @@ async def choose_model(desk: SessionDesk, talk: Talk) -> None:
     items = await offers(desk.engine)
     if not items:
         raise ConfigError(NO_MODEL)
-    found = items[0].name
+    found: str | None = items[0].name
     if len(items) > 1:
-        found = await talk.front.pick("Which model do you want to talk to?", items) or found
+        found = await talk.front.pick("Which model do you want to talk to?", items)
+    if found is None:
+        raise ConfigError("no model was chosen: start mull again, or name one with -m")
     desk.use(found)
     about = next(item.about for item in items if item.name == found)
     talk.tell(

@@ -62,6 +62,10 @@ class Front(Protocol):
         """The name of the item that was picked; None if none was. `found` begins the search."""
 
     @property
+    def has_keys(self) -> bool:
+        """Whether single keys mean something."""
+
+    @property
     def echoes(self) -> bool:
         """Whether what is typed stays on the screen as it was typed."""
 

@@ -38,6 +38,7 @@ SHOWN: Mode = "preview"
 
 
 _HELP = "/help lists commands and keys. Ctrl-T shows or hides thoughts, Esc stops the model."
+_PLAIN_HELP = "/help lists commands. /view shows or hides thoughts, Ctrl-C stops the model."
 
 
 class Wishes(Value, frozen=True):
@@ -128,7 +129,8 @@ def greet(talk: Talk) -> None:
         return
     target, snapshot = talk.session.target, talk.session.snapshot()
     said = feedback(target, plan_thinking(target, snapshot))
-    talk.tell("\n".join((*said, *target.notes, _HELP)))
+    keys = _HELP if talk.front.has_keys else _PLAIN_HELP
+    talk.tell("\n".join((*said, *target.notes, keys)))
 
 
 def _view(engine: Engine, wishes: Wishes) -> Mode:

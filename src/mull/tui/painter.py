@@ -77,6 +77,8 @@ class Painter:
         self._clock = clock
         self._queue: Sequence[str] = ()
         self._state: StateChanged | None = None
+        self.asks = False
+        """Whether a person is being asked: then nothing else goes on."""
         self._began = 0.0
         self._final: list[Line] = []
         self._arriving = False
@@ -234,7 +236,7 @@ class Painter:
         assert self._state is not None
         seconds = int(now - self._began)
         spinner = SPINNER[int(now * 8) % len(SPINNER)]
-        word = _WORDS.get(self._state.state, self._state.state)
+        word = "Waiting for you" if self.asks else _WORDS.get(self._state.state, self._state.state)
         round_ = f" · round {self._state.round}" if self._state.round > 1 else ""
         text = f"{word} {seconds} s{round_} · Esc stops"
         return (Span(f"{spinner} ", self._theme.accent), Span(text, self._theme.faint))

@@ -33,6 +33,8 @@ _SHOWN = 20
 class PlainFront:
     """Standard input and output, line by line."""
 
+    has_keys = False
+
     def __init__(self, frame: Callable[[], Frame]) -> None:
         self.theme: Theme = theme_for("plain", None, "none")
         self.echoes = sys.stdin.isatty()

@@ -76,13 +76,14 @@ class Standing:
         from mull.agent.exports import pricing
         from mull.transcripts.transcript import turn_rows
 
-        prepared = session.estimated()
+        # at the start a rough count is soon there; once something was said it must be right
+        prepared = session.prepared() if session.log else session.estimated()
         meter = meter_of(prepared, self._reported)
         price = pricing(session.engine.setup)
         return Status(
             model=session.target.name,
             level=level_word(prepared.target, session.snapshot(), prepared.request.thinking),
-            meter=str(meter),
+            meter=f"{'' if session.log else '~'}{meter}",
             fullness=meter.fullness,
             cost=add_costs(row.cost for row in turn_rows(tuple(session.log), price)),
             profile=session.engine.setup.profile_name,

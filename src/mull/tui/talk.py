@@ -122,19 +122,14 @@ class Talk:
             self.session = await self._desk.open(reference, new=new, fork_at=fork_at)
         except BaseException:
             if before is not None:
-                self.session = await self._reopened(before)
+                self.session = await self._desk.open(before.info.id)
             raise
         if before is not None:
+            if before.info.id != self.session.info.id:
+                before.forget_if_empty()
             self._painter.forget()
             self.front.clear()
         self._painter.open(self.session.log, _opened(self.session, is_first=before is None))
-
-    async def _reopened(self, before: Session) -> Session:
-        """The session that was open; one in which nothing was said is gone when it is closed."""
-        try:
-            return await self._desk.open(before.info.id)
-        except LocalError:
-            return await self._desk.open(new=True)
 
     # What is said
 
