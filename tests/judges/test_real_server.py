@@ -280,7 +280,10 @@ def run(*words, **more):
 
 
 def test_the_doctor_asks_it():
-    done = run("doctor", MODEL, "--live")
+    for _ in range(3):  # the small model is asked as anyone would ask it, and does not always think
+        done = run("doctor", MODEL, "--live")
+        if "thinks: yes" in done.stdout:
+            break
     assert done.returncode in (0, 1)
     assert done.stderr == ""
     checks = dict(
