@@ -11,7 +11,10 @@ from hypothesis import HealthCheck, settings
 from mull.store import session_database
 
 settings.register_profile(
-    "mull", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    "mull",
+    deadline=None,
+    max_examples=int(os.environ.get("MULL_EXAMPLES", "40")),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("mull")
 

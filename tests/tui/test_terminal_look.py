@@ -109,6 +109,7 @@ def test_resizing_in_mid_stream_loses_nothing_and_leaves_nothing_behind(talk):
         terminal.wait_for("c24")
         third.open()
         terminal.wait_idle()
+        terminal.wait_for("❯ typed")  # a screen that was read between two writes lacks it
         rows = terminal.screen
         text = " ".join("\n".join(rows).split())
         for name in "abc":
