@@ -141,7 +141,9 @@ def test_what_the_model_says_in_the_pictures_is_true():
 @pytest.mark.parametrize("name", TERMINALS)
 def test_the_pictures_are_what_the_program_shows_today(name):
     def timeless(svg):
-        return [re.sub(r"for \d+ s", "for a while", row) for row in words(svg)]
+        # the count holds the name of the folder, which is another one each time
+        rows = [re.sub(r"for \d+ s", "for a while", row) for row in words(svg)]
+        return [re.sub(r"\d+/1000000", "some/1000000", row) for row in rows]
 
     assert timeless(PICTURES[name]()) == timeless((IMAGES / name).read_text())
 
