@@ -293,7 +293,7 @@ def test_the_doctor_asks_it():
     )
     assert checks["thinks"].startswith("yes, in reasoning_content, readable")
     assert checks["takes its thinking back after a tool call"].startswith(
-        ("accepted", "cannot be told", "the second request ended")
+        ("accepted", "cannot be told", "the second request ended as truncated")
     )
     assert checks["remembers what it thought"].startswith(("yes: ", "no: ", "cannot be told"))
     assert (done.returncode == 1) == ("  ✗ " in done.stdout)
