@@ -27,7 +27,7 @@ BUDGET = {"type": "budget_tokens", "min": 1024, "max": 64_000}
 
 def claude(writer: str = "anthropic-budget", **more: Any) -> Target:
     """A target of this dialect whose thinking takes a budget, unless told otherwise."""
-    compat = {"requires_reasoning": "tool_calls", **more.pop("compat", {})}
+    compat = {"requires_reasoning": "tool_calls", "signed_only": True, **more.pop("compat", {})}
     options = more.pop("options", [{"type": "toggle"}, BUDGET])
     return target(writer, dialect="anthropic", options=options, compat=compat, **more)
 

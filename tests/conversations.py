@@ -5,6 +5,7 @@ from __future__ import annotations
 import string
 from typing import Any
 
+import msgspec
 from hypothesis import strategies as st
 
 from mull.neutral.blocks import (
@@ -18,6 +19,7 @@ from mull.neutral.blocks import (
 from mull.neutral.messages import Message, Origin, assistant, user
 from mull.neutral.target import Compat, Limit, ModelFacts, ReasoningOption, Target
 from mull.neutral.usage import Usage
+from mull.policy.intake import intake_of, taken
 from mull.settings.layers import Settings, Snapshot
 
 
@@ -152,3 +154,17 @@ messages = st.builds(
     st.lists(blocks, max_size=4).map(tuple),
     st.none() | st.builds(Usage, counts, counts, counts, counts, counts, counts),
 )
+
+
+def as_taken(request, to):
+    """The request with the thoughts that policy leaves in for this target, in their form."""
+    intake = intake_of(to, thinks=request.thinking.thinks, only=request.reasoning_field)
+    messages = []
+    for message in request.messages:
+        if message.role == "assistant":
+            paused = message.stop_reason == "pause_turn"
+            forms = [form for _, form in taken(message.blocks, intake, paused=paused)]
+            blocks = tuple(form for form in forms if not isinstance(form, str))
+            message = msgspec.structs.replace(message, blocks=blocks)
+        messages.append(message)
+    return msgspec.structs.replace(request, messages=tuple(messages))

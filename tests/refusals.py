@@ -202,7 +202,7 @@ HISTORY = [
         claude("anthropic-adaptive", LADDER, off_type="between_tools", can_be_off=True),
         "When thinking is disabled, an `assistant` message in the final position cannot contain"
         " `thinking`. To use thinking blocks, enable `thinking` in your request.",
-        left("a", "b"),
+        left(),
         settings=OFF,
         **ONCE,
     ),

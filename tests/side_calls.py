@@ -52,14 +52,21 @@ def situation_of(side: Side, **values: Any) -> Situation:
     return Situation(side.target, snapshot, OPTIONS, CHARACTERS, side.send)
 
 
-def chat(text: str = "", *, thought: str = "", finish: str = "stop", calls: bool = False) -> Reply:
+def chat(
+    text: str = "",
+    *,
+    thought: str = "",
+    finish: str = "stop",
+    calls: bool = False,
+    usage: dict[str, int] | None = USAGE,
+) -> Reply:
     deltas = [{"reasoning_content": thought}] if thought else []
     deltas += [{"content": text[at : at + 200]} for at in range(0, len(text), 200)]
     if calls:
         called = {"index": 0, "id": "c1", "function": {"name": "look", "arguments": "{}"}}
         deltas.append({"tool_calls": [called]})
     chunks = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
-    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}], "usage": USAGE}
+    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}], "usage": usage}
     return Reply.events(*chunks, end, "[DONE]")
 
 

@@ -11,12 +11,11 @@ from msgspec.structs import replace
 from mull import Log, RequestOptions, Settings, counter_for, prepare, resolve
 from mull.dialects.registry import decode_response
 from mull.neutral.assemble import assemble
-from mull.neutral.messages import Dialect, Message
+from mull.neutral.messages import Dialect, Message, Origin
 from mull.neutral.target import Target
-from mull.neutral.usage import Usage
-from mull.policy.meter import Reported, meter_of, reported_by
 from mull.policy.prepare import Prepared
 from mull.policy.reasoning import starts_turn
+from mull.policy.reported import Reported, corrected
 from tools.accuracy_server import Sample
 from tools.recorded import Asked, NotComparable, Wire, read_body
 
@@ -93,7 +92,7 @@ def measure(recorded: Iterable[Sequence[Exchange]]) -> tuple[list[Measured], lis
     found: list[Measured] = []
     skipped: list[str] = []
     for conversation in recorded:
-        last: Reported | None = None
+        last: tuple[Origin, Reported] | None = None
         for one in conversation:
             wire = next((wire for path, wire in _WIRES.items() if re.search(path, one.path)), None)
             if wire is None or one.status != 200 or one.host not in PROVIDERS:
@@ -108,18 +107,23 @@ def measure(recorded: Iterable[Sequence[Exchange]]) -> tuple[list[Measured], lis
             if reported:
                 prepared = _prepared(target, asked)
                 found.append(_measured(prepared, asked.messages, reported, last))
-                last = reported_by(prepared, Usage(input=reported))
+                last = target.origin, Reported(prepared.characters, reported)
     return found, skipped
 
 
 def _measured(
-    prepared: Prepared, messages: Sequence[Message], reported: int, last: Reported | None
+    prepared: Prepared,
+    messages: Sequence[Message],
+    reported: int,
+    last: tuple[Origin, Reported] | None,
 ) -> Measured:
     name = next(name for word, name in FAMILIES.items() if word in prepared.target.model.lower())
     sample = Sample(name, prepared.counter, prepared.exact, prepared.tokens, reported)
-    meter = meter_of(prepared, last)
-    corrected = None if meter.reported is None else sample._replace(estimated=meter.estimate)
-    return Measured(sample, _has_old_thoughts(messages), corrected)
+    moved = None
+    if last is not None and last[0] == prepared.target.origin:
+        guess = corrected(prepared.tokens, prepared.characters, last[1])
+        moved = sample._replace(estimated=guess)
+    return Measured(sample, _has_old_thoughts(messages), moved)
 
 
 def _target(one: Exchange) -> Target:

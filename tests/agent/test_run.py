@@ -57,7 +57,7 @@ class Model:
         self._answers = iter(answers)
         self.asked: list = []
 
-    async def __call__(self, prepared):
+    async def __call__(self, prepared, repaired=None):
         self.asked.append(prepared)
         for event in next(self._answers):
             await asyncio.sleep(0)

@@ -41,7 +41,7 @@ class Running:
             self.summaries.append(asked.json)
             return self.summary or NO
         self.answers.append(asked.json)
-        return chat("yes", thought="hm")
+        return chat("yes", thought="hm", usage=None)
 
     def turns(self, *said):
         with self.server as server:
@@ -154,7 +154,8 @@ def test_compression_by_command_needs_no_full_window():
 def test_thoughts_that_are_bound_to_what_was_said_are_warned_of_before_compression():
     binds = replace(KIMI, compat=replace(KIMI.compat, binds_thinking=True))
     log = full()
-    signed = ThinkingBlock("so", "reasoning_content", signature="sig")
+    sealed = [{"type": "reasoning.encrypted", "data": "sig"}]
+    signed = ThinkingBlock("so", "reasoning_content", details=sealed)
     log.append(assistant(signed, TextBlock("yes"), origin=binds.origin))
     with ScriptedServer([chat("gist")]) as server:
         side = side_at(server.url, binds)

@@ -141,7 +141,6 @@ def turn_of(row: Row, url: str) -> tuple[Turn, Engine]:
     turn = Turn(
         log=Log(usual(row.target) if row.history is None else row.history),
         situation=lambda: situation,
-        adjust=engine.without_refused,
         learnt=engine.learnt,
     )
     return turn, engine

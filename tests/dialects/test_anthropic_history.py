@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anthropic_wire import BUDGET, HERE, STREAMS, answers, claude, decode, wire_block
-from conversations import ELSEWHERE, blocks, messages, snapshot
+from conversations import ELSEWHERE, as_taken, blocks, messages, snapshot
 from mull.dialects.registry import encode_request
 from mull.history.log import Log
 from mull.neutral.blocks import (
@@ -40,7 +40,7 @@ def request(*messages, thinking=ON, **more):
 
 
 def encode(asked, where=HERE):
-    return encode_request(asked, where)
+    return encode_request(as_taken(asked, where), where)
 
 
 def body(*messages, where=HERE, **more):

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from conversations import target
+from conversations import as_taken, target
 from gemini_wire import ABSENT, BUDGET, LEVEL, decode, request, whole
 from mull.dialects.registry import encode_request
 from mull.neutral.blocks import (
@@ -25,7 +25,7 @@ READ = Tool("read", "Reads a file.", {"type": "object", "properties": {"path": {
 
 
 def body_of(asked, to=LEVEL):
-    return msgspec.json.decode(encode_request(asked, to).body)
+    return msgspec.json.decode(encode_request(as_taken(asked, to), to).body)
 
 
 def contents_of(*messages, to=LEVEL, **more):
@@ -172,15 +172,10 @@ def test_thoughts_go_back_as_policy_left_them():
     plain = {"text": "plain", "thought": True}
     asked = (user("u"), assistant(*blocks), user("v"))
     for plan in (ABSENT, DEFAULT, ON):
-        wire = encode_request(request(*asked, thinking=plan), LEVEL)
-        parts = msgspec.json.decode(wire.body)["contents"][1]["parts"]
+        parts = contents_of(*asked, thinking=plan)[1]["parts"]
         assert parts == [plain, *signed, {"text": "a"}]
-        assert [note.warning for note in wire.notes] == [True]
-    wire = encode_request(request(*asked, thinking=OFF), BUDGET)
-    assert msgspec.json.decode(wire.body)["contents"][1]["parts"] == [*signed, {"text": "a"}]
-    assert [note.text.split(":")[0] for note in wire.notes if not note.warning] == [
-        "1 unsigned thoughts left out"
-    ]
+    parts = contents_of(*asked, thinking=OFF, to=BUDGET)[1]["parts"]
+    assert parts == [*signed, {"text": "a"}]
 
 
 def test_unknown_keys_of_parts_go_back_where_they_were():

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from conversations import target
+from conversations import as_taken, target
 from mull.dialects.openai_chat.encode import encode_request
 from mull.neutral.blocks import (
     MediaBlock,
@@ -30,7 +30,9 @@ SIGNED = [{"type": "reasoning.text", "text": "hm", "signature": "s", "index": 0}
 
 
 def encode(*messages: Message, to: Target | None = None, **options: Any):
-    made = encode_request(Request(messages, options.pop("thinking", ON), **options), to or target())
+    to = to or target()
+    asked = Request(messages, options.pop("thinking", ON), **options)
+    made = encode_request(as_taken(asked, to), to)
     return msgspec.json.decode(made.body), made
 
 
@@ -86,13 +88,10 @@ def test_an_endpoint_that_reads_no_field_still_gets_one():
     assert written(ThinkingBlock("hm"), TextBlock("a"), to=row)["reasoning_content"] == "hm"
 
 
-def test_never_means_never_and_is_said():
+def test_never_means_never():
     row = target(compat={"reasoning_out": "never", "requires_reasoning": "all"})
-    body, made = encode(
-        user("q"), assistant(ThinkingBlock("hm"), TextBlock("a")), user("r"), to=row
-    )
+    body, _ = encode(user("q"), assistant(ThinkingBlock("hm"), TextBlock("a")), user("r"), to=row)
     assert body["messages"][1] == {"role": "assistant", "content": "a"}
-    assert made.notes[0].about == "reasoning"
 
 
 def test_details_go_back_as_they_came_and_stand_for_their_text():
@@ -129,14 +128,15 @@ def test_plain_text_takes_the_shape_of_details_where_the_row_wants_them():
 
 def test_copilots_text_goes_only_with_its_signature():
     signed = ThinkingBlock("hm", "reasoning_text", signature="s")
-    message = written(signed, TextBlock("a"))
+    copilot = target(compat={"signed_only": True})
+    message = written(signed, TextBlock("a"), to=copilot)
     assert message["reasoning_text"] == "hm"
     assert message["reasoning_opaque"] == "s"
-    body, made = encode(
-        user("q"), assistant(ThinkingBlock("hm", "reasoning_text"), TextBlock("a")), user("r")
-    )
-    assert body["messages"][1] == {"role": "assistant", "content": "a"}
-    assert made.notes
+    unsigned = ThinkingBlock("hm", "reasoning_text")
+    message = written(unsigned, TextBlock("a"), to=copilot)
+    assert message == {"role": "assistant", "content": "a"}
+    anywhere = written(unsigned, TextBlock("a"))
+    assert anywhere == {"role": "assistant", "content": "a", "reasoning_text": "hm"}
     bare = written(ThinkingBlock("", "reasoning_text", signature="s"), TextBlock("a"))
     assert bare == {"role": "assistant", "content": "a", "reasoning_opaque": "s"}
     named = written(signed, TextBlock("a"), reasoning_field="reasoning_text")
@@ -188,7 +188,7 @@ def test_marked_thoughts_and_pictures_do_not_go_back():
         user("r"),
     )
     assert body["messages"][1] == {"role": "assistant", "content": "a"}
-    assert len(made.notes) == 2
+    assert len(made.notes) == 1
 
 
 def test_a_refusal_and_kept_keys_go_back_in_their_places():

@@ -206,7 +206,7 @@ def test_d17_reasoning_without_its_follower_is_not_sent():
     alone = assistant(TextBlock("Hm"), answer("thought-alone").blocks[0], origin=OPENAI.origin)
     sent = send(user("q"), alone, user("more"), includeInContext=True)
     assert kinds(sent) == ["message", "message", "message"]
-    assert "1 thoughts that nothing follows not sent" in told(
+    assert "1 thought at the end of an answer not sent" in told(
         user("q"), alone, user("more"), includeInContext=True
     )
 
@@ -240,7 +240,7 @@ def test_d19_reasoning_without_encrypted_content_is_not_sent():
     assert kinds(sent) == ["message", "function_call", "function_call_output"]
     assert "id" not in sent["input"][1]
     notes = told(user("q"), message, results(message), includeInContext=True)
-    assert "without encrypted content not sent" in notes
+    assert "1 thought not sent: nothing in them that the endpoint could read" in notes
 
 
 def test_d19_raw_text_goes_back_to_the_server_that_sent_it():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conversations import ELSEWHERE, messages, target
+from conversations import ELSEWHERE, as_taken, messages, target
 from mull.dialects.registry import encode_request
 from mull.neutral.blocks import (
     MediaBlock,
@@ -31,7 +31,7 @@ PLAN = ThinkingPlan("default", "responses", summary="auto")
 
 def encode(*history: Message, at: Target = TARGET, **more: Any) -> WireRequest:
     more.setdefault("thinking", PLAN)
-    return encode_request(Request(history, **more), at)
+    return encode_request(as_taken(Request(history, **more), at), at)
 
 
 def body(*history: Message, at: Target = TARGET, **more: Any) -> dict[str, Any]:

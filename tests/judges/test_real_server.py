@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import json
 import os
 import signal
@@ -140,19 +141,15 @@ def called_once(engine, questions, tools, offered):
         tools=tools,
     )
 
-    def first_must_call(prepared):
-        if turn.messages:
-            return prepared
-        forced = replace(prepared.request, tool_choice="required")
-        return replace(prepared, request=forced)
+    def first_must_call():
+        choice = None if turn.messages else "required"
+        return dataclasses.replace(
+            situation, options=replace(situation.options, tool_choice=choice)
+        )
 
     for question in questions:
         sent.clear()
-        turn = Turn(
-            log=Log([user(question)]),
-            situation=lambda: situation,
-            adjust=first_must_call,
-        )
+        turn = Turn(log=Log([user(question)]), situation=first_must_call)
         events = asyncio.run(run_and_close(turn, engine))
         if turn.messages[0].thinking and turn.messages[0].tool_calls:
             break

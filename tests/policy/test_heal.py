@@ -1,6 +1,7 @@
 """Refusals that are about the history: what is left out, and what stays."""
 
 import pytest
+from msgspec.structs import replace
 
 from conversations import target
 from healing import (
@@ -16,7 +17,7 @@ from healing import (
 )
 from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolResultBlock
 from mull.neutral.messages import Message, assistant, user
-from mull.policy.heal import Refusal, heal, leave_out_refused
+from mull.policy.heal import Refusal, heal
 from mull.policy.lessons import Lessons, apply_lessons
 from mull.testing.rules import refusal as rule
 
@@ -72,7 +73,7 @@ def test_completed_turns_give_up_unverified_thoughts_from_the_named_one_on(path,
     assert body(repaired)["thinking"] == {"type": "enabled", "budget_tokens": 10_000}
     assert repaired.learn.only_carriers
     assert len(repaired.learn.refused) == 3 - len(left)
-    assert repaired.target == CLAUDE
+    assert replace(repaired.target, refused=()) == CLAUDE
 
 
 def test_an_unverified_thought_of_the_open_chain_stops_the_budget_from_thinking():
@@ -127,7 +128,7 @@ def test_details_of_a_gateway_lose_what_does_not_verify():
     repaired = mended(prepared(router, history), f"messages.1.content.0: {INVALID}")
     assert body(repaired)["messages"][1] == {"role": "assistant", "content": "a"}
     lessons = Lessons().learn(router, repaired.learn)
-    again = leave_out_refused(prepared(router, history), lessons)
+    again = prepared(apply_lessons(router, lessons), history)
     assert again.request.messages == repaired.request.messages
 
 
@@ -137,7 +138,7 @@ def test_a_bound_thought_takes_the_later_ones_with_it_and_teaches_that_the_model
     assert thoughts(body(repaired)) == ["Ta"]
     assert repaired.target.compat.binds_thinking
     lessons = Lessons().learn(ADAPTIVE, repaired.learn)
-    again = leave_out_refused(prepared(apply_lessons(ADAPTIVE, lessons)), lessons)
+    again = prepared(apply_lessons(ADAPTIVE, lessons))
     assert thoughts(body(again)) == ["Ta"]
     assert again.prefix is not None
     assert refused.prefix is None
@@ -263,7 +264,7 @@ def test_thoughts_of_the_open_turn_go_where_thinking_is_off():
         off_type="between_tools",
         can_be_off=True,
     )
-    refused = prepared(hopeful, settings={"enabled": False})
+    refused = prepared(hopeful)
     text = (
         "When thinking is disabled, an `assistant` message in the final position cannot contain"
         " `thinking`. To use thinking blocks, enable `thinking` in your request."

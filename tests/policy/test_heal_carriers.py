@@ -6,8 +6,7 @@ from conversations import target
 from healing import body, call, mended, open_turn, plain_turn, prepared, thinking
 from mull.neutral.blocks import TextBlock, ToolCallBlock, ToolResultBlock
 from mull.neutral.messages import Message, assistant, user
-from mull.policy.heal import leave_out_refused
-from mull.policy.lessons import Lessons
+from mull.policy.lessons import Lessons, apply_lessons
 from mull.testing.rules import refusal as rule
 
 BUDGET = [{"type": "toggle"}, {"type": "budget_tokens", "min": 1024, "max": 32000}]
@@ -52,9 +51,9 @@ def test_reasoning_items_go_with_the_ids_that_ask_for_them(text, code):
     assert rule("openai-responses", body(repaired)) is None
     assert body(repaired)["include"] == ["reasoning.encrypted_content"]
     lessons = Lessons().learn(RESPONSES, repaired.learn)
-    again = leave_out_refused(prepared(RESPONSES), lessons)
+    again = prepared(apply_lessons(RESPONSES, lessons))
     assert body(again) == body(repaired)
-    assert leave_out_refused(again, lessons) is again
+    assert again.tokens < prepared(RESPONSES).tokens
 
 
 def test_a_gateway_whose_model_knows_no_signatures_gets_no_thoughts():
@@ -131,7 +130,7 @@ def test_signatures_that_do_not_verify_go(text):
     assert "SIG-c" not in str(wire)
     assert rule("gemini", wire) is None
     lessons = Lessons().learn(GEMINI, repaired.learn)
-    assert body(leave_out_refused(prepared(GEMINI), lessons)) == wire
+    assert body(prepared(apply_lessons(GEMINI, lessons))) == wire
 
 
 def test_signatures_in_the_openai_shape_go_too():
@@ -176,7 +175,8 @@ def test_missing_reasoning_is_filled_in(text, requires, filler):
     assert called == filler
     assert hello == (filler if requires == "all" else None)
     assert repaired.learn.compat["requiresReasoning"] == requires
-    assert repaired.renew
+    again = prepared(apply_lessons(unknown, Lessons().learn(unknown, repaired.learn)), history)
+    assert body(again)["messages"] == body(repaired)["messages"]
 
 
 def test_an_empty_filler_that_counts_as_missing_becomes_a_space():

@@ -13,7 +13,7 @@ from mull.history.log import Log
 from mull.neutral.messages import messages_to_json
 from mull.neutral.request import NamedTool, RequestOptions, Tool
 from mull.neutral.thinking import LADDER, WRITERS
-from mull.policy.heal import Refusal, explain, heal, leave_out_refused
+from mull.policy.heal import Refusal, explain, heal
 from mull.policy.heal_causes import CAUSES
 from mull.policy.lessons import Lessons, apply_lessons, lessons_from_json, lessons_to_json
 from mull.policy.prepare import prepare
@@ -138,7 +138,7 @@ def test_a_repair_changes_something_keeps_what_is_visible_and_happens_once(refus
         taught = apply_lessons(refused.target, lessons)
         assert taught.dialect == repaired.target.dialect
         assert taught.compat == repaired.target.compat
-        later = leave_out_refused(refused, lessons)
+        later = refused.anew(taught)
         assert said(later.request.messages) == said(refused.request.messages)
 
 

@@ -55,7 +55,6 @@ def test_tools_with_reasoning_move_to_the_responses_api(text, origin):
     assert "extra_content" not in str(sent)
     assert sent["tools"][0]["name"] == "look"
     assert rule("openai-responses", sent) is None
-    assert repaired.renew
     lessons = Lessons().learn(CHAT, repaired.learn)
     later = prepared(apply_lessons(CHAT, lessons), history, system="Be kind.", settings=settings)
     assert encode_request(later.request, later.target).path == "/responses"

@@ -6,13 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations import snapshot, target, thought, tool_turn
-from mull.history.log import Log
-from mull.neutral.blocks import MediaBlock, TextBlock
+from mull.history.log import Entry, Log, Summary
+from mull.neutral.blocks import MediaBlock, OpaqueBlock, TextBlock
 from mull.neutral.messages import Message, assistant, user
 from mull.neutral.request import RequestOptions, Tool
 from mull.neutral.usage import Usage
-from mull.policy.meter import Reported, fullness, meter_of, reported_by
+from mull.policy.meter import fullness, meter_of
 from mull.policy.prepare import prepare
+from mull.policy.reported import Reported, corrected
+from mull.policy.tokens import CHARACTERS
 
 BUDGET = [{"type": "budget_tokens", "min": 1024, "max": 64_000}]
 
@@ -34,22 +36,42 @@ def prepared(log, *options, where=None, **settings):
     return prepare(Log(log), snapshot(**settings), where or target(), *options, counter=Words())
 
 
+def talk(asked, usage, *more, where=None, **settings):
+    """A log with one answered question, and what follows; the answer as a turn stores it."""
+    where = where or target()
+    log = Log([user(asked)])
+    sent = prepare(log, snapshot(**settings), where, counter=Words())
+    answer = assistant(TextBlock("ok"), usage=usage, origin=where.origin)
+    log.add(Entry(answer, counted=sent.characters))
+    for message in more:
+        log.append(message)
+    return log
+
+
+def estimated(log, where=None, counter=None, **settings):
+    return meter_of(
+        prepare(log, snapshot(**settings), where or target(), counter=counter or Words())
+    )
+
+
 def test_f03_thoughts_that_are_not_sent_back_are_not_in_the_next_estimate():
     """20,000 tokens of input and 50,000 of reasoning are not 70,000 of context."""
+    where = target()
     log = Log([user(words(19_000))])
-    settings, where = snapshot(), target()
-    first = prepare(log, settings, where, counter=Words())
+    sent = prepare(log, snapshot(), where, counter=Words())
     usage = Usage(input=20_000, output=50_400, reasoning=50_000)
-    last = reported_by(first, usage)
-    log.append(assistant(thought(words(50_000)), TextBlock(words(400)), usage=usage))
+    answer = assistant(
+        thought(words(50_000)), TextBlock(words(400)), usage=usage, origin=where.origin
+    )
+    log.add(Entry(answer, counted=sent.characters))
     log.append(user(words(96)))
-    meter = meter_of(prepare(log, settings, where, counter=Words()), last)
+    meter = estimated(log, where)
     assert meter.effective == 19_004 + 404 + 100
-    assert meter.estimate == round(20_000 + 504 * 20_000 / 19_004)
+    assert 20_000 + 504 <= meter.estimate <= 20_000 + 2 * 504
+    assert meter.reported == 20_000
     assert (meter.thinking_left_out, meter.raw) == (50_000, meter.effective + 50_000)
     assert str(meter) == f"{meter.estimate}/200000"
-    kept = meter_of(prepare(log, snapshot(includeInContext=True), where, counter=Words()), last)
-    assert kept.estimate > 70_000
+    assert estimated(log, where, includeInContext=True).estimate > 70_000
 
 
 def test_before_anything_was_reported_the_count_is_the_estimate():
@@ -58,59 +80,64 @@ def test_before_anything_was_reported_the_count_is_the_estimate():
     assert (meter.counter, meter.exact) == ("words", False)
 
 
-def test_an_answer_without_counts_teaches_nothing():
-    request = prepared([user("q")])
-    assert reported_by(request, None) is None
-    assert reported_by(request, Usage(output=5)) is None
-    assert reported_by(request, Usage(input=0)) is None
+@pytest.mark.parametrize("usage", [None, Usage(output=5), Usage(input=0)])
+def test_an_answer_without_counts_teaches_nothing(usage):
+    meter = estimated(talk(words(50), usage))
+    assert (meter.reported, meter.estimate) == (None, meter.effective)
 
 
-def test_the_estimate_of_the_very_request_is_what_the_provider_said():
-    request = prepared([user(words(5000))])
-    meter = meter_of(request, reported_by(request, Usage(input=6100)))
-    assert (meter.estimate, meter.reported) == (6100, 6100)
+def test_what_the_provider_said_is_where_the_next_estimate_begins():
+    """A server that reads 9,500 tokens for a short question reads them with the next one too."""
+    log = talk("q", Usage(input=9500), user("and?"))
+    for counter in (Words(), CHARACTERS):
+        meter = estimated(log, counter=counter)
+        assert 9500 < meter.estimate < 9520
+        assert meter.reported == 9500
+    assert estimated(log).fullness == "ok"
+    assert estimated(log, context__limit=10_000).fullness == "full"
 
 
-def last_of(where, estimated, reported):
-    return Reported(where.origin, "words", estimated, reported)
+def test_the_tokenizer_of_the_last_request_does_not_matter():
+    log = talk(words(5000), Usage(input=6100), user(words(100)))
+    by_words, by_characters = estimated(log), estimated(log, counter=CHARACTERS)
+    assert by_words.estimate == by_characters.estimate
+    assert 6100 + 100 <= by_words.estimate <= 6100 + 250
 
 
-@pytest.mark.parametrize(
-    ("estimated", "reported", "now", "guess"),
-    [
-        (10_000, 12_000, 20_000, 24_000),  # as far off as before
-        (20_000, 24_000, 10_000, 12_000),  # on the way back too, after compression
-        (10, 50, 10_010, 10_050),  # a small request tells what is added, not how far off
-        (10, 3500, 10_010, 13_500),
-        (10_000, 60_000, 10_000, 24_000),  # an endpoint that counts what its own tools read
-        (10_000, 1000, 10_000, 5000),
-    ],
-)
-def test_how_a_report_corrects_the_estimate(estimated, reported, now, guess):
-    request = prepared([user(words(now - 4))])
-    assert meter_of(request, last_of(request.target, estimated, reported)).estimate == guess
+def test_a_request_that_shrank_is_estimated_lower():
+    log = talk(words(40_000), Usage(input=42_000), user("next"))
+    before = estimated(log).estimate
+    log.add(Summary(0, 2, "short", "user"))
+    log.append(user("more"))
+    assert before > 42_000
+    assert estimated(log).estimate == estimated(log).effective  # its report is summarised away
 
 
-@given(st.integers(1, 10**6), st.integers(1, 10**6), st.integers(5, 10_000))
-def test_a_correction_stays_within_reason(estimated, reported, now):
-    request = prepared([user(words(now - 4))])
-    guess = meter_of(request, last_of(request.target, estimated, reported)).estimate
-    assert now // 2 <= guess <= 2 * now + 4000
+@given(st.integers(1, 10**6), st.integers(1, 10**6), st.integers(1, 10**5), st.integers(1, 10**5))
+def test_an_estimate_is_never_far_under_what_is_sent(counted, reported, tokens, characters):
+    guess = corrected(tokens, characters, Reported(counted, reported))
+    assert guess >= tokens // 2
+    assert corrected(tokens, characters + 1000, Reported(counted, reported)) >= guess
 
 
-def test_a_report_is_worth_nothing_for_another_model_or_another_counter():
-    request = prepared([user(words(5000))])
-    own = reported_by(request, Usage(input=9000))
-    other = msgspec.structs.replace(own, origin=target(model="other").origin)
-    counted = msgspec.structs.replace(own, counter="characters")
-    meters = [meter_of(request, last) for last in (own, other, counted)]
-    assert [meter.estimate for meter in meters] == [9000, 5004, 5004]
-    assert [meter.reported for meter in meters] == [9000, None, None]
+def test_a_report_is_worth_nothing_for_another_model():
+    log = talk(words(5000), Usage(input=9000))
+    assert estimated(log).reported == 9000
+    assert estimated(log, where=target(model="other")).reported is None
+
+
+def test_an_endpoint_that_runs_tools_of_its_own_reports_more_than_the_request():
+    where = target()
+    log = Log([user("q")])
+    hosted = OpaqueBlock({"type": "web_search_call"})
+    answer = assistant(hosted, TextBlock("a"), usage=Usage(input=60_000), origin=where.origin)
+    log.add(Entry(answer, counted=10))
+    assert estimated(log, where).reported is None
 
 
 def test_a_report_survives_storage():
-    own = reported_by(prepared([user("q")]), Usage(input=9))
-    assert msgspec.json.decode(msgspec.json.encode(own), type=Reported) == own
+    entry = Entry(assistant(TextBlock("a"), usage=Usage(input=9)), counted=7)
+    assert msgspec.json.decode(msgspec.json.encode(entry), type=Entry) == entry
 
 
 def test_changing_a_setting_changes_the_meter_at_once():

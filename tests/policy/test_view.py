@@ -62,8 +62,38 @@ def test_a_closed_chain_is_up_to_the_user():
     assert thoughts(sent([*tool_turn("1"), user("next")], NEEDS)) == []
 
 
-def test_an_endpoint_that_demands_nothing_gets_nothing():
-    assert thoughts(sent(open_chain(), target())) == []
+def test_ec_006_a_chain_goes_back_whole_to_the_server_that_sent_it():
+    assert thoughts(sent(open_chain(), target())) == ["T1.0", "T1.1"]
+    told = [text.partition(";")[0] for text in said(open_chain(), target())]
+    assert "2 thoughts of the open tool chain sent back to the server that sent them" in told
+
+
+def test_an_endpoint_that_demands_nothing_gets_nothing_once_the_chain_is_closed():
+    assert thoughts(sent([*tool_turn("1"), user("next")], target())) == []
+
+
+def test_br_006_off_leaves_old_thoughts_out_except_what_the_chain_demands():
+    log = plain_turn("0") + open_chain()
+    kept = {"includeInContext": True}
+    for off in ({"enabled": False}, {"effort": "none"}):
+        assert thoughts(sent(log, target(), **kept, **off)) == []
+        assert "3 stored thoughts not sent: thinking is off" in said(log, target(), **kept, **off)
+        assert thoughts(sent(log, NEEDS, **kept, **off)) == ["T1.0", "T1.1"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "blamed"),
+    [
+        ({}, "reasoning.includeInContext"),
+        ({"stripFromContext": "all"}, "reasoning.stripFromContext"),
+        ({"includeInContext": True, "stripFromContext": "all"}, "reasoning.stripFromContext"),
+        ({"includeInContext": True, "enabled": False}, "reasoning.enabled"),
+    ],
+)
+def test_the_setting_that_leaves_a_thought_out_is_the_one_that_is_named(settings, blamed):
+    prepared = prepare(Log([*plain_turn("0"), user("q")]), snapshot(**settings), target())
+    left_out = [note.about for note in prepared.notes if "not sent" in note.text]
+    assert left_out == [blamed]
 
 
 @pytest.mark.parametrize("strip", ["all", "allButLast"])

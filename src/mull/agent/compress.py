@@ -31,11 +31,11 @@ from mull.policy.compress_plan import (
     Strategy,
     plan,
 )
-from mull.policy.prepare import prepare
+from mull.policy.prepare import Prepared, prepare
 from mull.policy.tokens import Counter
 from mull.settings.layers import Snapshot
 
-__all__ = ["compress", "material_room", "summariser", "tokens_after", "undo_compression"]
+__all__ = ["compress", "material_room", "prepared_after", "summariser", "undo_compression"]
 
 READABLE = 0.9
 """How much of the room for material is used: counts are estimates."""
@@ -75,7 +75,7 @@ async def compress(
             return written
         text = summary_text(planned, written.text)
         record = summary_record(planned, text, by=written.by, usage=written.usage, at=now)
-    after = tokens_after(log, record, situation)
+    after = prepared_after(log, record, situation).tokens
     if after >= before.tokens:
         return NotCompressed(
             f"the request would hold {after:,} tokens with the summary,"
@@ -84,11 +84,11 @@ async def compress(
     return record
 
 
-def tokens_after(log: Log, record: Summary, situation: Situation) -> int:
-    """What the next request would hold with this record in the log."""
+def prepared_after(log: Log, record: Summary, situation: Situation) -> Prepared:
+    """The next request with this record in the log."""
     tried = Log(records=(*log, record))
     options, counter = situation.options, situation.counter
-    return prepare(tried, situation.snapshot, situation.target, options, counter=counter).tokens
+    return prepare(tried, situation.snapshot, situation.target, options, counter=counter)
 
 
 def summariser(side: Side, snapshot: Snapshot) -> Side:

@@ -116,16 +116,25 @@ class Engine:
 
     def sender(
         self, way: Access, options: ExchangeOptions | None = None
-    ) -> Callable[[Prepared], AsyncGenerator[Event, None]]:
-        """What sends a prepared request along this way and gives the events of its answer."""
+    ) -> Callable[..., AsyncGenerator[Event, None]]:
+        """What sends a prepared request along this way and gives the events of its answer.
 
-        def send(prepared: Prepared) -> AsyncGenerator[Event, None]:
-            return self._send(prepared, way, options)
+        It is told, with the request, whom to tell of the request that takes a refused one's place.
+        """
+
+        def send(
+            prepared: Prepared, repaired: Callable[[Prepared], None] = _unheard
+        ) -> AsyncGenerator[Event, None]:
+            return self._send(prepared, way, options, repaired)
 
         return send
 
     async def _send(
-        self, prepared: Prepared, way: Access, options: ExchangeOptions | None
+        self,
+        prepared: Prepared,
+        way: Access,
+        options: ExchangeOptions | None,
+        tell: Callable[[Prepared], None],
     ) -> AsyncGenerator[Event, None]:
         from mull.client.exchange import ExchangeOptions, exchange
 
@@ -137,6 +146,7 @@ class Engine:
             repaired = heal(refused, refusal)
             if repaired is not None:
                 repairs.append(repaired)
+                tell(repaired.prepared)
             return repaired
 
         if not way.base_url:
@@ -171,14 +181,6 @@ class Engine:
 
         return end
 
-    def without_refused(self, prepared: Prepared) -> Prepared:
-        """The request without the carriers that this endpoint refused before."""
-        if self.lessons.for_target(prepared.target) is None:
-            return prepared
-        from mull.policy.heal import leave_out_refused
-
-        return leave_out_refused(prepared, self.lessons)
-
     def _learn(self, target: Target, repaired: Repaired) -> None:
         if repaired.learn is not None:
             self._lessons = self.lessons.learn(target, repaired.learn)
@@ -207,6 +209,10 @@ class Engine:
         transport = self._transports.pop(asyncio.get_running_loop(), None)
         if transport is not None:
             await transport.close()
+
+
+def _unheard(prepared: Prepared) -> None:
+    pass
 
 
 def _is_loopback(url: str) -> bool:

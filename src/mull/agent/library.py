@@ -328,7 +328,6 @@ class Conversation:
             approve=self._approve,
             shorten=self._shortener,
             recorder=self._recorder,
-            adjust=self._engine.without_refused,
             learnt=self._engine.learnt,
             debug=self._engine.setup.environment.debug,
         )

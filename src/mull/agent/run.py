@@ -38,7 +38,9 @@ from mull.settings.layers import Snapshot
 __all__ = ["NUDGE", "Recorder", "Shorten", "Situation", "Turn", "prepare_quickly", "run_turn"]
 
 QUICKLY_COUNTED = 8192
-"""Tokens up to which the character estimate will do: no limit or budget is near."""
+"""Tokens up to which the character estimate will do where the window is large."""
+QUICKLY_COUNTED_UNKNOWN = 2048
+"""The same where the window is not known: local servers have small ones."""
 
 NUDGE = "You ended your turn without an answer and without calling a tool. Go on, or answer now."
 
@@ -60,6 +62,15 @@ class Recorder(Protocol):
         """A record that the log has gained."""
 
 
+class Send(Protocol):
+    """Sends a request and gives the events of its answer."""
+
+    def __call__(
+        self, prepared: Prepared, repaired: Callable[[Prepared], None] = ...
+    ) -> AsyncGenerator[Event, None]:
+        """`repaired` is told the request that goes out in the place of a refused one."""
+
+
 @dataclass(frozen=True)
 class Situation:
     """Where a request goes and what shapes it, as things stand now."""
@@ -68,7 +79,7 @@ class Situation:
     snapshot: Snapshot
     options: RequestOptions
     counter: Counter
-    send: Callable[[Prepared], AsyncGenerator[Event, None]]
+    send: Send
     tools: Mapping[str, RunnableTool] = field(default_factory=dict)
     hurry: Callable[[], Hurry] | None = None
 
@@ -93,7 +104,6 @@ class Turn:
     shorten: Callable[[], Shorten | None] = lambda: None
     recorder: Recorder | None = None
     limits: Limits = _LIMITS
-    adjust: Callable[[Prepared], Prepared] = lambda prepared: prepared
     learnt: Callable[[Target], Target] = lambda target: target
     messages: list[Message] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
@@ -171,7 +181,7 @@ async def _send(turn: Turn) -> AsyncGenerator[Event, None]:
     if spotter is not None:
         yield spotter.asked()
     try:
-        async with aclosing(_stream(situation, prepared, hurry)) as events:
+        async with aclosing(_stream(situation, prepared, hurry, answer.repaired)) as events:
             async for event in events:
                 for change in _changes(turn, event):
                     yield change
@@ -199,9 +209,12 @@ async def _send(turn: Turn) -> AsyncGenerator[Event, None]:
 
 
 async def _stream(
-    situation: Situation, prepared: Prepared, hurry: Hurry | None
+    situation: Situation,
+    prepared: Prepared,
+    hurry: Hurry | None,
+    repaired: Callable[[Prepared], None],
 ) -> AsyncGenerator[Event, None]:
-    async with aclosing(situation.send(prepared)) as events:
+    async with aclosing(situation.send(prepared, repaired)) as events:
         if hurry is None:
             async for event in events:
                 yield event
@@ -218,12 +231,18 @@ class _Answer:
         self._turn = turn
         self._target = prepared.target
         self._prefix = prepared.prefix
+        self._counted: int | None = prepared.characters
         self._folding = Assembler(prepared.target.origin)
         self._watch = Stopwatch(time.monotonic)
         self._kept: Message | None = None
         self.held: list[Event] = []
         if turn.recorder is not None:
             turn.recorder.begin(prepared.target.origin)
+
+    def repaired(self, prepared: Prepared) -> None:
+        """Another request is answered than the one that was refused."""
+        self._prefix, self._counted = prepared.prefix, prepared.characters
+        self._turn.prepared = prepared
 
     def take(self, event: Event) -> bool:
         """Take one event in; whether it may be shown at once."""
@@ -247,7 +266,7 @@ class _Answer:
             if message.blocks or message.status != "interrupted":
                 took = self._watch.seconds, self._watch.thought_seconds
                 prefix = self._prefix if message.thinking else None
-                self._turn.add(Entry(message, time.time(), *took, prefix))
+                self._turn.add(Entry(message, time.time(), *took, prefix, counted=self._counted))
         return self._kept
 
 
@@ -273,15 +292,18 @@ def _prepare(turn: Turn, situation: Situation) -> Prepared:
     if turn.hurried:
         snapshot = snapshot.having({"reasoning.enabled": False})
     options, counter = situation.options, situation.counter
-    return turn.adjust(prepare_quickly(turn.log, snapshot, target, options, counter))
+    return prepare_quickly(turn.log, snapshot, target, options, counter)
 
 
 def prepare_quickly(
     log: Log, snapshot: Snapshot, target: Target, options: RequestOptions, counter: Counter
 ) -> Prepared:
-    """The request; a short one is not worth loading a tokenizer for, its estimate is high."""
+    """The request; one that is short beside its window is not worth loading a tokenizer for:
+    its estimate is high."""
     prepared = prepare(log, snapshot, target, options)
-    if prepared.tokens > QUICKLY_COUNTED:
+    usable = prepared.usable
+    near = QUICKLY_COUNTED_UNKNOWN if usable is None else min(QUICKLY_COUNTED, usable // 2)
+    if prepared.estimate > near:
         return prepare(log, snapshot, target, options, counter=counter)
     return prepared
 

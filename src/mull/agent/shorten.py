@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from mull.agent.compress import compress, tokens_after
+from mull.agent.compress import compress, prepared_after
 from mull.agent.condense import Condenser
 from mull.agent.engine import Engine
 from mull.agent.run import Situation
@@ -65,13 +65,13 @@ class Shortener:
             say(Warned("compression", bound))
         outcome = await compress(log, situation, side, strategy=strategy, say=say, now=time.time())
         if isinstance(outcome, NotCompressed):
-            self._tried = _state(before, situation), before.tokens
-            say(Compressed(False, f"not compressed: {outcome.reason}", before.tokens))
+            self._tried = _state(before, situation), before.estimate
+            say(Compressed(False, f"not compressed: {outcome.reason}", before.estimate))
             return []
-        after = tokens_after(log, outcome, situation)
+        after = prepared_after(log, outcome, situation).estimate
         self._tried = _state(before, situation), after
         covered = sum(outcome.start <= at < outcome.end for at, _ in log.entries())
-        say(Compressed(True, f"compressed {covered:,} messages", before.tokens, after))
+        say(Compressed(True, f"compressed {covered:,} messages", before.estimate, after))
         return [outcome]
 
     def _is_full(self, prepared: Prepared, situation: Situation) -> bool:
@@ -83,7 +83,7 @@ class Shortener:
                 return False
         if self._tried is None or self._tried[0] != _state(prepared, situation):
             return True
-        return prepared.tokens > self._tried[1] + (prepared.usable or 0) // PATIENCE
+        return prepared.estimate > self._tried[1] + (prepared.usable or 0) // PATIENCE
 
     def _long(self, prepared: Prepared, situation: Situation) -> list[LongThought]:
         """The thoughts to condense, counted as the request was."""

@@ -117,7 +117,7 @@ async def side_call(
     options = RequestOptions(system=system, max_tokens=output_limit(side, max_tokens))
     prepared = prepare(Log(messages), side.snapshot(settings), target, options)
     folding = Assembler(target.origin)
-    async with aclosing(side.send(side.engine.without_refused(prepared))) as events:
+    async with aclosing(side.send(prepared)) as events:
         async for event in events:
             if isinstance(event, Healed):
                 folding = Assembler(target.origin)

@@ -96,7 +96,7 @@ def _context(options: Namespace) -> int:
     target = engine.learnt(engine.target(info.model, base_url=info.base_url))
     snapshot = engine.setup.snapshot_for(target)
     prepared = _prepared(engine, info, records, target, snapshot)
-    meter = replace(meter_of(prepared), reported=_reported(records, target))
+    meter = meter_of(prepared)
     cost = add_costs(row.cost for row in turn_rows(records, pricing(engine.setup)))
     if options.json:
         _print_json(meter, cost)
@@ -127,17 +127,6 @@ def _prepared(
         system=info.system, max_tokens=usual.max_tokens, temperature=usual.temperature
     )
     return prepare(Log(records=records), snapshot, target, options, counter=counter_for(target))
-
-
-def _reported(records: Sequence[Record], target: Target) -> int | None:
-    """What the provider counted in the last request, if that went to this target."""
-    from mull.history.log import Entry
-
-    for record in reversed(records):
-        if isinstance(record, Entry) and record.message.role == "assistant":
-            usage = record.message.usage
-            return usage.input if usage and record.message.origin == target.origin else None
-    return None
 
 
 def _lines(meter: Meter, cost: CostSum, threshold: float) -> Iterator[str]:

@@ -24,7 +24,8 @@ class Entry(Value, frozen=True, tag_field="type", tag="message"):
     """One message: when it was added, and how long it and its thinking took.
 
     `prefix` is a hash of what the answer was given to, where its thoughts hold only after that.
-    `own` are words that mull wrote in the user's name to make the model go on.
+    `own` are words that mull wrote in the user's name to make the model go on. `counted` is what
+    the answered request was counted to hold, by characters.
     """
 
     message: Message
@@ -33,6 +34,7 @@ class Entry(Value, frozen=True, tag_field="type", tag="message"):
     thought_seconds: float | None = None
     prefix: str | None = None
     own: bool = False
+    counted: int | None = None
 
     @property
     def starts_turn(self) -> bool:
@@ -160,6 +162,13 @@ class Log:
     def prefixes(self) -> Mapping[int, str]:
         """What a thought is bound to, by the `id` of its block; only where that is known."""
         return self._prefixes
+
+    def newest(self) -> Iterator[Entry]:
+        """The messages that requests are made from, last first, without summaries."""
+        for position in reversed(self._positions):
+            record = self._records[position]
+            if isinstance(record, Entry):
+                yield record
 
     def starts_turn(self, at: int) -> bool:
         """Whether the user speaks in the message at this place of `active`."""

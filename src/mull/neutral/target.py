@@ -141,6 +141,7 @@ class Compat(Value, frozen=True):
     reasoning_out: str = "same"
     requires_reasoning: Literal["no", "tool_calls", "all"] = "no"
     missing_reasoning: str | None = None
+    signed_only: bool = False
     thinking_writer: WriterName = "none"
     budget_field: str | None = None
     template_key: str = "enable_thinking"
@@ -170,7 +171,8 @@ class Compat(Value, frozen=True):
 class Target(Value, frozen=True):
     """One model at one endpoint, with all that is known of both.
 
-    `wants_thinking` is set where the name itself asked for it (a `-thinking` suffix).
+    `wants_thinking` is set where the name itself asked for it (a `-thinking` suffix). `refused`
+    are the fingerprints of carriers that it would not take back.
     """
 
     provider: str
@@ -183,6 +185,7 @@ class Target(Value, frozen=True):
     key_env: tuple[str, ...] = ()
     known: bool = True
     wants_thinking: bool = False
+    refused: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property

@@ -41,9 +41,9 @@ class Rejected(Value, frozen=True):
 def decide(prepared: Prepared, snapshot: Snapshot) -> str | None:
     """Why this request should be compressed before it goes out, or None."""
     usable, share = prepared.usable, snapshot["compression.threshold"]
-    if usable is None or prepared.tokens <= share * usable:
+    if usable is None or prepared.estimate <= share * usable:
         return None
-    return f"the request holds {prepared.tokens:,} of {usable:,} usable tokens, over {share:.0%}"
+    return f"the request holds {prepared.estimate:,} of {usable:,} usable tokens, over {share:.0%}"
 
 
 def summary_limit(usable: int | None) -> int:

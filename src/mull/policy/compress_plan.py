@@ -71,7 +71,7 @@ class _Planner:
     ) -> None:
         self._units = units
         self._counter = counter
-        self._usable = prepared.usable
+        self._usable = _in_our_count(prepared.usable, prepared)
         self._tokens = prepared.tokens
         self._costs = _costs(log, units, prepared, counter)
         self._said = list(log.entries())
@@ -150,6 +150,13 @@ class _Planner:
 
     def _is_long(self, tokens: int) -> bool:
         return self._usable is not None and tokens > self._usable // LONG_QUOTE
+
+
+def _in_our_count(usable: int | None, prepared: Prepared) -> int | None:
+    """The usable window by the count that the messages are measured with."""
+    if usable is None or prepared.estimate <= prepared.tokens:
+        return usable
+    return usable * prepared.tokens // prepared.estimate
 
 
 def _summaries(covered: Sequence[Unit]) -> tuple[str, ...]:

@@ -19,13 +19,13 @@ from mull.neutral.target import Target
 from mull.neutral.thinking import ThinkingPlan, write_thinking
 from mull.policy.heal_case import READ, Case, Change, Refusal, plain
 from mull.policy.heal_causes import causes_of
-from mull.policy.heal_history import turn_start, without_carriers, without_thoughts
+from mull.policy.heal_history import turn_start, without_thoughts
 from mull.policy.heal_plan import without_thinking
-from mull.policy.lessons import Lesson, Lessons, apply_lesson
+from mull.policy.lessons import Lesson, apply_lesson
 from mull.policy.prepare import CHAIN_STARTS_WITH_THOUGHT, OFF_FORBIDS_THOUGHTS, Prepared
 from mull.policy.view import chain_lacks_thought, is_open_chain
 
-__all__ = ["Refusal", "Repaired", "advise", "explain", "heal", "leave_out_refused"]
+__all__ = ["Refusal", "Repaired", "advise", "explain", "heal"]
 
 HEALING = "healing"
 """What the note of a repair is about; a request that has one is not repaired again."""
@@ -37,14 +37,12 @@ class Repaired(Value, frozen=True):
 
     `reason` says in our words why the first was refused, `change` what is different. `learn` is
     to be kept for the *refused* target once this one passes (`only_carriers` lessons at once).
-    `renew` says that preparing the log anew for `target` may send more than `request` does.
     """
 
     prepared: Prepared
     reason: str
     change: str
     learn: Lesson | None = None
-    renew: bool = False
 
     @property
     def request(self) -> Request:
@@ -67,39 +65,40 @@ def heal(prepared: Prepared, refusal: Refusal) -> Repaired | None:
         if change is None:
             continue
         target = apply_lesson(prepared.target, change.lesson)
-        request = _consistent(prepared.request, change.request, target)
+        again = _anew(prepared, change, target)
+        request = _consistent(prepared.request, again.request, target)
         if not _differs(prepared, request, target):
             continue
-        return _repaired(prepared, cause.why, change, request, target)
+        return _repaired(again, cause.why, change, request, target)
     return None
 
 
-def leave_out_refused(prepared: Prepared, lessons: Lessons) -> Prepared:
-    """The prepared request without carriers that this target refused before."""
-    lesson = lessons.for_target(prepared.target)
-    if lesson is None or not lesson.refused:
-        return prepared
-    messages = without_carriers(tuple(prepared.request.messages), frozenset(lesson.refused))
-    if messages == prepared.request.messages:
-        return prepared
-    request = msgspec.structs.replace(prepared.request, messages=messages)
-    request = _consistent(prepared.request, request, prepared.target)
-    note = Note("history", "thoughts that the endpoint refused before left out")
-    return msgspec.structs.replace(prepared, request=request, notes=(*prepared.notes, note))
+def _anew(prepared: Prepared, change: Change, target: Target) -> Prepared:
+    """The request after the change. Where the lesson alone says it all, it is made again from the
+    log, which may hold more for a target that is known better."""
+    changed = msgspec.structs.replace(prepared, request=change.request)
+    if not change.renew and not change.lesson.refused:
+        return changed
+    again = prepared.anew(target)
+    if not change.renew and again.request.messages != change.request.messages:
+        return changed
+    field = change.request.reasoning_field
+    request = msgspec.structs.replace(again.request, reasoning_field=field)
+    return msgspec.structs.replace(again, request=request)
 
 
 def _repaired(
     prepared: Prepared, why: str, change: Change, request: Request, target: Target
 ) -> Repaired:
     text = change.text
-    if request.thinking != change.request.thinking:
+    if not change.renew and request.thinking != change.request.thinking:
         text += "; thinking is off for this request"
     note = Note(HEALING, f"{text} ({why})", warning=True)
     healed = msgspec.structs.replace(
         prepared, request=request, target=target, notes=(*prepared.notes, note)
     )
     learn = None if change.lesson == Lesson() else change.lesson
-    return Repaired(healed, why, text, learn, change.renew)
+    return Repaired(healed, why, text, learn)
 
 
 def _consistent(before: Request, request: Request, target: Target) -> Request:

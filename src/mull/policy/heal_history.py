@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from itertools import chain, groupby
+from itertools import groupby
 from typing import Any, TypeAlias
 
 import msgspec
@@ -19,10 +19,8 @@ from mull.neutral.messages import Message
 from mull.policy.heal_case import Case, Change
 from mull.policy.lessons import Lesson, fingerprints
 from mull.policy.reasoning import starts_turn
-from mull.policy.view import Place, Rules, view_turn
 
 __all__ = [
-    "as_foreign",
     "drop_blank",
     "drop_bound",
     "drop_extra_key",
@@ -35,7 +33,6 @@ __all__ = [
     "drop_unverified",
     "rebuilt",
     "turn_start",
-    "without_carriers",
     "without_thoughts",
 ]
 
@@ -221,35 +218,6 @@ def drop_last_answer(case: Case, found: re.Match[str]) -> Change | None:
     )
     text = "an empty answer at the end left out"
     return None if says else case.sends(text, tuple(messages[:-1]))
-
-
-def without_carriers(
-    messages: tuple[Message, ...], refused: Collection[str]
-) -> tuple[Message, ...]:
-    """The messages without the carriers that an endpoint refused before."""
-
-    def is_refused(block: Block) -> bool:
-        return any(name in refused for name in fingerprints(block))
-
-    def clean(block: Block) -> Block:
-        if isinstance(block, TextBlock | ToolCallBlock) and is_refused(block):
-            return msgspec.structs.replace(block, signature=None)
-        return block
-
-    kept, _ = without_thoughts(messages, range(len(messages)), is_refused)
-    return tuple(rebuilt(message, clean) for message in kept)
-
-
-def as_foreign(case: Case, rules: Rules) -> tuple[Message, ...]:
-    """The history as another dialect gets it: what only this one understands stays behind."""
-    turns: list[list[Message]] = []
-    for message in case.request.messages:
-        if message.role == "assistant" and message.origin is None:
-            message = msgspec.structs.replace(message, origin=case.target.origin)
-        if not turns or starts_turn(message):
-            turns.append([])
-        turns[-1].append(message)
-    return tuple(chain.from_iterable(view_turn(turn, Place(), rules).messages for turn in turns))
 
 
 def _runs(messages: Sequence[Message]) -> list[range]:

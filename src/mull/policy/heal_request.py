@@ -16,18 +16,15 @@ from mull.neutral.messages import Dialect
 from mull.neutral.request import NamedTool
 from mull.neutral.thinking import ThinkingPlan, write_thinking
 from mull.policy.heal_case import Case, Change
-from mull.policy.heal_history import as_foreign, drop_last_answer
+from mull.policy.heal_history import drop_last_answer
 from mull.policy.heal_plan import (
     drop_budget,
     drop_effort,
     drop_summary,
-    level_of,
     no_thinking_parameter,
-    replan,
     stop_thinking,
 )
 from mull.policy.lessons import Lesson
-from mull.policy.view import Rules
 
 __all__ = [
     "add_reasoning",
@@ -59,12 +56,14 @@ def add_reasoning(case: Case, found: re.Match[str]) -> Change | None:
     if compat.requires_reasoning == requires and compat.missing_reasoning is not None:
         filler = " "  # some count an empty string as missing: anomalyco/opencode#25758
     taught: dict[str, Any] = {"requiresReasoning": requires, "missingReasoning": filler}
+    facts: dict[str, Any] = {}
     field = case.request.reasoning_field
     if case.target.dialect == "openai-chat":
         taught["reasoningOut"] = _FIELD
+        facts["interleaved"] = {"field": _FIELD}
         field = None if field != _FIELD else field
     text = "reasoning sent with earlier answers, and a filler where there is none"
-    change = case.asks(text, Lesson(compat=taught), reasoning_field=field)
+    change = case.asks(text, Lesson(compat=taught, facts=facts), reasoning_field=field)
     return msgspec.structs.replace(change, renew=True)
 
 
@@ -175,15 +174,8 @@ def to_responses(case: Case, found: re.Match[str]) -> Change | None:
         "auth": compat.auth,
     }
     lesson = Lesson(compat=taught, dialect=_RESPONSES)
-    planned = replan(case, lesson, level_of(case))
-    if planned is None:
-        return None
-    rules = Rules(case.taught(lesson).origin, False, "none", "drop", False, False)
-    messages = as_foreign(case, rules)
     text = "sent to the Responses API, which takes tools together with reasoning"
-    plan = msgspec.structs.replace(planned.plan, summary=case.plan.summary)
-    change = case.plans(text, plan, lesson, messages=messages)
-    return msgspec.structs.replace(change, renew=True)
+    return msgspec.structs.replace(case.asks(text, lesson), renew=True)
 
 
 def end_with_user(case: Case, found: re.Match[str]) -> Change | None:

@@ -105,8 +105,14 @@ def apply_lesson(target: Target, lesson: Lesson) -> Target:
         if "reasoning_options" in lesson.facts:  # what is steered reasons, listed or not
             values["reasoning"] = known = True
         facts = msgspec.convert(values, ModelFacts)
-    dialect = lesson.dialect or target.dialect
-    return msgspec.structs.replace(target, compat=compat, facts=facts, dialect=dialect, known=known)
+    return msgspec.structs.replace(
+        target,
+        compat=compat,
+        facts=facts,
+        dialect=lesson.dialect or target.dialect,
+        known=known,
+        refused=tuple(dict.fromkeys((*target.refused, *lesson.refused))),
+    )
 
 
 def apply_lessons(target: Target, lessons: Lessons) -> Target:

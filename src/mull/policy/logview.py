@@ -33,8 +33,8 @@ from mull.policy.view import (
 
 __all__ = ["LogView", "Memory"]
 
-KEPT_VIEWS = 2
-"""One request may look twice, when its own history keeps it from thinking."""
+KEPT_VIEWS = 4
+"""One request may look twice, when its own history keeps it from thinking, by two counters."""
 _NOTHING = View((), Tally())
 
 
@@ -156,6 +156,11 @@ class LogView:
     def last_turn(self) -> Sequence[Message]:
         """The last turn as it is sent."""
         return self._messages[self._turns[-1].at :] if self._turns else ()
+
+    @property
+    def lost_in_last_turn(self) -> int:
+        """Thoughts of the last turn that the endpoint refused before."""
+        return sum(one.view.tally.refused for one in self._turns[-1].rounds) if self._turns else 0
 
     @property
     def news(self) -> Tally:

@@ -7,54 +7,82 @@ from the very blocks that are sent, so it cannot drift from them. The log is nev
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from mull.history.log import Log
 from mull.neutral.blocks import Value
-from mull.neutral.messages import Dialect, Message
+from mull.neutral.messages import Dialect, Message, Origin
 from mull.neutral.request import Note, Request, RequestOptions
 from mull.neutral.target import Target
 from mull.neutral.thinking import WriterName
 from mull.policy.binding import hash_opening
 from mull.policy.budget import ANSWER_ROOM
+from mull.policy.intake import intake_of
 from mull.policy.logview import LogView, Memory
 from mull.policy.parameters import Parameters, forced_tools_stop_thinking, settle_parameters
 from mull.policy.parts import Parts
+from mull.policy.reported import corrected, last_report
 from mull.policy.thinking import (
     DEFAULT_BUDGET,
     Planned,
     plan_thinking,
     plan_without_thinking,
     window_of,
+    wish_of,
 )
 from mull.policy.tokens import CHARACTERS, MESSAGE_OVERHEAD, Counter, SafeCounter, count_tools
-from mull.policy.view import Rules, chain_lacks_thought
+from mull.policy.view import Rules, chain_lacks_thought, is_open_chain
 from mull.policy.view_notes import view_notes
 from mull.settings.layers import Snapshot
+from mull.settings.presets import preset_values
 
 __all__ = ["LongThought", "Prepared", "prepare", "uncondensed"]
 
 OFF_FORBIDS_THOUGHTS: frozenset[Dialect] = frozenset({"anthropic"})
 """Dialects that refuse thinking in the history of a request that does not think."""
-NEEDS_CARRIERS_ONLY: frozenset[Dialect] = frozenset({"anthropic", "openai-responses", "gemini"})
-"""Dialects that verify or decrypt reasoning, and need nothing that is only readable."""
+NEEDS_CARRIERS_ONLY: frozenset[Dialect] = frozenset({"gemini"})
+"""Dialects that take readable thoughts back but make no use of them in a tool chain."""
 CHAIN_STARTS_WITH_THOUGHT: frozenset[WriterName] = frozenset({"anthropic-budget"})
 """Writers whose endpoints refuse to think on in a tool chain that began without a thought."""
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """What a request was made from; from the same, with a target that is known better, another
+    can be made. Requests are equal by what they are, not by where they come from."""
+
+    log: Log
+    snapshot: Snapshot
+    options: RequestOptions
+    counter: Counter
+    home: Origin
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Made)
+
+    def __hash__(self) -> int:
+        return hash(Made)
 
 
 class Prepared(Value, frozen=True):
     """A request with nothing left to decide, and what became of the user's wishes.
 
     `parts` is what the request holds, `stored` what it would hold if nothing were left out, both
-    counted. `usable` is the window without the room that the answer needs; None is unknown.
-    `prefix` is a hash of what the answer will be bound to, where the model binds its thoughts.
+    counted, `characters` the total by characters alone. `reported` is what the provider said of
+    the last request, `estimate` the best guess from both. `usable` is the window without the room
+    that the answer needs; None is unknown. `prefix` is a hash of what the answer will be bound to,
+    where the model binds its thoughts.
     """
 
+    made: Made
     request: Request
     target: Target
     parts: Parts
     stored: Parts
+    estimate: int
+    characters: int
     window: int | None
     usable: int | None
     counter: str
@@ -62,6 +90,7 @@ class Prepared(Value, frozen=True):
     thinking: str
     notes: tuple[Note, ...] = ()
     prefix: str | None = None
+    reported: int | None = None
 
     @property
     def tokens(self) -> int:
@@ -76,7 +105,19 @@ class Prepared(Value, frozen=True):
     @property
     def meter(self) -> str:
         """`123000/212000`; an unknown window is a question mark."""
-        return f"{self.tokens}/{self.window or '?'}"
+        return f"{self.estimate}/{self.window or '?'}"
+
+    def anew(self, target: Target) -> Prepared:
+        """The request from the same log and wishes, to a target of which more is known now.
+
+        Raises:
+            BudgetError: numbers that the user gave cannot hold there.
+        """
+        snapshot = self.made.snapshot.with_preset(preset_values(target.facts))
+        made = self.made
+        return prepare(
+            made.log, snapshot, target, made.options, counter=made.counter, home=made.home
+        )
 
 
 _memories: WeakKeyDictionary[Log, Memory] = WeakKeyDictionary()
@@ -90,22 +131,31 @@ def prepare(
     conversation: RequestOptions = _PLAIN,
     *,
     counter: Counter = CHARACTERS,
+    home: Origin | None = None,
 ) -> Prepared:
     """Make the request that would be sent now, and count it.
+
+    `home` is where messages come from that do not say it; without it they are the target's own.
 
     Raises:
         BudgetError: numbers that the user gave cannot hold.
     """
-    fixed = _count_fixed(conversation, target, counter)
-    view, planned = _settle(log, snapshot, target, conversation, counter, fixed.total)
+    made = Made(log, snapshot, conversation, counter, home or target.origin)
+    settled = _settle(made, target)
+    view, planned = settled.view, settled.planned
     parameters = settle_parameters(conversation, target, planned)
     window = window_of(target, snapshot)
     history = _history(log, view, target, conversation)
+    gone = view.parts.total - history.parts.total
     return Prepared(
+        made=made,
         request=_request(history.messages, snapshot, conversation, planned, parameters),
         target=target,
-        parts=fixed + history.parts,
-        stored=fixed + view.stored,
+        parts=settled.fixed + history.parts,
+        stored=settled.fixed + view.stored,
+        estimate=settled.held.estimate - gone,
+        characters=settled.held.characters - gone,
+        reported=settled.held.reported,
         window=window,
         usable=_usable(window, target, snapshot, conversation, planned),
         counter=counter.name,
@@ -146,8 +196,7 @@ def uncondensed(
     """
     if snapshot["reasoning.condenseOver"] is None:
         return []
-    fixed = _count_fixed(conversation, target, counter)
-    view, _ = _settle(log, snapshot, target, conversation, counter, fixed.total)
+    view = _settle(Made(log, snapshot, conversation, counter, target.origin), target).view
     wanted = set(map(id, view.long_thoughts()))
     return [
         LongThought(position, at)
@@ -157,26 +206,56 @@ def uncondensed(
     ]
 
 
-def _settle(
-    log: Log,
-    snapshot: Snapshot,
-    target: Target,
-    conversation: RequestOptions,
-    counter: Counter,
-    fixed: int,
-) -> tuple[LogView, Planned]:
-    """The view and the thinking plan, which depend on one another."""
+class _Count(NamedTuple):
+    """How much a request holds: by characters, and by the best guess."""
+
+    characters: int
+    estimate: int
+    reported: int | None
+
+
+class _Settled(NamedTuple):
+    view: LogView
+    planned: Planned
+    fixed: Parts
+    held: _Count
+
+
+def _settle(made: Made, target: Target) -> _Settled:
+    """The view and the thinking plan, which depend on one another, and the count of both."""
+    log, snapshot, options, counter = made.log, made.snapshot, made.options, made.counter
     memory = _memories.setdefault(log, Memory())
-    asked = conversation.max_tokens
+    asked = options.max_tokens
+    fixed = _count_fixed(options, target, counter)
     planned = plan_thinking(target, snapshot, max_tokens=asked)
-    view = memory.view(log, _rules(snapshot, target, planned), counter)
-    used = fixed + view.parts.total
-    planned = plan_thinking(target, snapshot, max_tokens=asked, used=used)
+    rules = _rules(made, target, planned)
+    view = memory.view(log, rules, counter)
+    count = _count(made, target, rules, (fixed + view.parts).total)
+    planned = plan_thinking(target, snapshot, max_tokens=asked, used=count.estimate)
     reason = _chain_lacks_thought(view, target, planned)
-    reason = reason or forced_tools_stop_thinking(conversation, target, planned)
+    reason = reason or forced_tools_stop_thinking(options, target, planned)
     if reason:
-        planned = plan_without_thinking(target, snapshot, reason, max_tokens=asked, used=used)
-    return memory.view(log, _rules(snapshot, target, planned), counter), planned
+        planned = plan_without_thinking(
+            target, snapshot, reason, max_tokens=asked, used=count.estimate
+        )
+    final = _rules(made, target, planned)
+    if final != rules:
+        view = memory.view(log, final, counter)
+        count = _count(made, target, final, (fixed + view.parts).total)
+    return _Settled(view, planned, fixed, count)
+
+
+def _count(made: Made, target: Target, rules: Rules, tokens: int) -> _Count:
+    """The count of a view, corrected by what the provider said of the last request."""
+    characters = tokens
+    if made.counter.name != CHARACTERS.name:
+        fixed = _count_fixed(made.options, target, CHARACTERS)
+        view = _memories[made.log].view(made.log, rules, CHARACTERS)
+        characters = (fixed + view.parts).total
+    last = last_report(made.log, target.origin)
+    if last is None:
+        return _Count(characters, tokens, None)
+    return _Count(characters, corrected(tokens, characters, last), last.input)
 
 
 class _History(NamedTuple):
@@ -197,13 +276,19 @@ def _history(log: Log, view: LogView, target: Target, conversation: RequestOptio
     return _History(bound.messages, view.parts - gone, bound.prefix, bound.notes())
 
 
-def _rules(snapshot: Snapshot, target: Target, planned: Planned) -> Rules:
+def _rules(made: Made, target: Target, planned: Planned) -> Rules:
+    snapshot = made.snapshot
+    off = wish_of(snapshot).level == "none"
     return Rules(
         origin=target.origin,
+        home=made.home,
+        intake=intake_of(target, thinks=planned.thinks, only=snapshot["reasoning.fieldName"]),
         include=snapshot["reasoning.includeInContext"],
         strip=snapshot["reasoning.stripFromContext"],
         handoff=snapshot["reasoning.handoff"],
+        off=off,
         required=planned.thinks and target.compat.requires_reasoning != "no",
+        returned=planned.thinks and not off,
         forbidden=not planned.thinks and target.dialect in OFF_FORBIDS_THOUGHTS,
         carried_only=target.dialect in NEEDS_CARRIERS_ONLY,
         condense_over=snapshot["reasoning.condenseOver"],
@@ -215,7 +300,8 @@ def _chain_lacks_thought(view: LogView, target: Target, planned: Planned) -> str
         return None
     if not target.facts.can_stop_thinking:
         return None
-    if not chain_lacks_thought(view.last_turn, target.origin):
+    lacks = chain_lacks_thought(view.last_turn, target.origin)
+    if not lacks and not (view.lost_in_last_turn and is_open_chain(view.last_turn)):
         return None
     return (
         "Thinking is off for this request: its tool chain began without a thought"

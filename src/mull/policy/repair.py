@@ -10,12 +10,20 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from mull.neutral.blocks import ThinkingBlock, ToolCallBlock, ToolResultBlock, Value
+from mull.neutral.blocks import (
+    Block,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    Value,
+)
 from mull.neutral.messages import Message
 
 __all__ = ["NO_RESULT", "Repair", "repair_turn"]
 
 NO_RESULT = "No result: the tool did not finish."
+_VOID = TextBlock("")
 
 
 class Repair(Value, frozen=True):
@@ -78,7 +86,11 @@ def _says_nothing(message: Message, before: Message) -> bool:
     """An assistant's message of thinking alone, or of nothing: endpoints refuse it in history."""
     if message.role != "assistant":
         return message is not before and not message.blocks
-    return all(isinstance(block, ThinkingBlock) for block in message.blocks)
+    return all(isinstance(block, ThinkingBlock) or _is_void(block) for block in message.blocks)
+
+
+def _is_void(block: Block) -> bool:
+    return isinstance(block, TextBlock) and block == _VOID
 
 
 def _is_unfinished(message: Message, results: Sequence[Message]) -> bool:

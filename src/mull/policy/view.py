@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import add, sub
-from typing import Literal, NamedTuple, assert_never
+from typing import Literal, NamedTuple, TypeAlias, assert_never
 
 import msgspec
 
@@ -25,6 +25,7 @@ from mull.neutral.blocks import (
     Value,
 )
 from mull.neutral.messages import Message, Origin
+from mull.policy.intake import Intake, taken
 from mull.policy.reasoning import StripPolicy, starts_turn
 from mull.policy.repair import Repair, repair_turn
 
@@ -34,6 +35,7 @@ __all__ = [
     "Place",
     "Rules",
     "Tally",
+    "Unwanted",
     "View",
     "chain_lacks_thought",
     "is_open_chain",
@@ -46,16 +48,23 @@ __all__ = [
 class Rules(Value, frozen=True):
     """Everything that decides a view: the user's preferences and the endpoint's demands.
 
-    With `carried_only` what the protocol needs are carriers, not readable thoughts.
-    `condense_over` is the size in tokens from which an unsigned thought goes in a shorter form.
+    `off` is the wish for no thinking: old thoughts are not paid for either. In an open chain the
+    thoughts of it are `required`, or at least `returned` to the server that sent them. With
+    `carried_only` that means carriers, not readable thoughts. `condense_over` is the size in
+    tokens from which an unsigned thought goes in a shorter form. `home` is where messages come
+    from that do not say it.
     """
 
     origin: Origin
-    include: bool
-    strip: StripPolicy
-    handoff: Literal["drop", "text"]
-    required: bool
-    forbidden: bool
+    home: Origin
+    intake: Intake
+    include: bool = False
+    strip: StripPolicy = "none"
+    handoff: Literal["drop", "text"] = "drop"
+    off: bool = False
+    required: bool = False
+    returned: bool = False
+    forbidden: bool = False
     carried_only: bool = False
     condense_over: int | None = None
 
@@ -67,11 +76,16 @@ class Place(Value, frozen=True):
     last_thinking: bool = False
 
 
-class Keep(Value, frozen=True):
-    """What becomes of a turn's thinking: is it wanted, or at least needed by the endpoint."""
+Unwanted: TypeAlias = Literal["off", "stripped", "excluded"]
+"""Which wish of the user leaves a turn's thinking out: for no thinking, the strip policy, or
+`reasoning.includeInContext`. The first of them is to blame (BR-005)."""
 
-    wanted: bool
-    needed: bool
+
+class Keep(Value, frozen=True):
+    """What becomes of a turn's thinking: is it unwanted, and is it still part of an open chain."""
+
+    unwanted: Unwanted | None
+    in_chain: bool
 
 
 class Condensing(NamedTuple):
@@ -86,8 +100,16 @@ class Condensing(NamedTuple):
 class Tally(Value, frozen=True):
     """How much of a view differs from the log; turns add up."""
 
+    off: int = 0
     stripped: int = 0
+    excluded: int = 0
     required: int = 0
+    returned: int = 0
+    untaken: int = 0
+    unsigned: int = 0
+    unreadable: int = 0
+    unfollowed: int = 0
+    refused: int = 0
     foreign: int = 0
     opaque: int = 0
     handed_over: int = 0
@@ -136,7 +158,14 @@ def chain_lacks_thought(turn: Sequence[Message], origin: Origin) -> bool:
 def keep_for(place: Place, rules: Rules, *, open_chain: bool) -> Keep:
     """What becomes of the thinking of a turn in this place."""
     left = rules.strip == "none" or (rules.strip == "allButLast" and place.last_thinking)
-    return Keep(rules.include and left, rules.required and place.last and open_chain)
+    unwanted: Unwanted | None = None
+    if rules.off:
+        unwanted = "off"
+    elif not left:
+        unwanted = "stripped"
+    elif not rules.include:
+        unwanted = "excluded"
+    return Keep(unwanted, place.last and open_chain)
 
 
 def view_turn(messages: Sequence[Message], place: Place, rules: Rules) -> View:
@@ -195,12 +224,9 @@ class _Shorter:
 def _view_message(
     message: Message, keep: Keep, rules: Rules, shorter: _Shorter
 ) -> tuple[Message, Tally]:
-    own = message.origin is None or message.origin == rules.origin
-    if own:
-        kept, tally = _own_blocks(message, keep, rules)
-        blocks = [shorter.form(b) if isinstance(b, ThinkingBlock) else b for b in kept]
-    else:
-        blocks, tally = _foreign_blocks(message, keep, rules, shorter)
+    own = (message.origin or rules.home) == rules.origin
+    view = _own_blocks if own else _foreign_blocks
+    blocks, tally = view(message, keep, rules, shorter)
     if len(blocks) == len(message.blocks) and all(map(_same, blocks, message.blocks)):
         return message, tally
     return msgspec.structs.replace(message, blocks=tuple(blocks)), tally
@@ -210,24 +236,48 @@ def _same(one: Block, other: Block) -> bool:
     return one is other
 
 
-def _own_blocks(message: Message, keep: Keep, rules: Rules) -> tuple[Sequence[Block], Tally]:
-    thinking = len(message.thinking)
-    if rules.forbidden and thinking:
-        return _others(message), Tally(forbidden=thinking)
-    if keep.wanted:
+def _own_blocks(
+    message: Message, keep: Keep, rules: Rules, shorter: _Shorter
+) -> tuple[Sequence[Block], Tally]:
+    """What is wanted or needed, in the form that the endpoint takes it in."""
+    kept, tally = _kept(message, keep, rules)
+    if not rules.intake.refused and not any(isinstance(b, ThinkingBlock) for b in kept):
+        return kept, tally
+    out: list[Block] = []
+    sent = 0
+    for block, form in taken(kept, rules.intake, paused=message.stop_reason == "pause_turn"):
+        if isinstance(form, str):
+            tally += Tally(**{form: 1})
+            continue
+        if isinstance(form, ThinkingBlock):
+            sent += not form.is_blank
+            if isinstance(block, ThinkingBlock) and form.thought != block.thought:
+                tally += Tally(unsigned=1)  # a part of it
+            form = shorter.form(form) if form is block else form
+        out.append(form)
+    if keep.unwanted is not None and sent:
+        tally += Tally(required=sent) if rules.required else Tally(returned=sent)
+    return out, tally
+
+
+def _kept(message: Message, keep: Keep, rules: Rules) -> tuple[Sequence[Block], Tally]:
+    thoughts = len(message.thinking)
+    if not thoughts:
         return message.blocks, Tally()
-    if keep.needed:
-        kept = [b for b in message.blocks if _is_needed(b, rules)]
-        left = len(message.blocks) - len(kept)
-        return kept, Tally(required=thinking - left, stripped=left)
-    return _others(message), Tally(stripped=thinking)
+    if rules.forbidden:
+        return _others(message), Tally(forbidden=thoughts)
+    if keep.unwanted is None:
+        return message.blocks, Tally()
+    if not keep.in_chain or not (rules.required or rules.returned):
+        return _others(message), Tally(**{keep.unwanted: thoughts})
+    kept = [block for block in message.blocks if _goes_along(block, rules)]
+    return kept, Tally(**{keep.unwanted: len(message.blocks) - len(kept)})
 
 
-def _is_needed(block: Block, rules: Rules) -> bool:
+def _goes_along(block: Block, rules: Rules) -> bool:
     if not rules.carried_only or not isinstance(block, ThinkingBlock):
         return True
-    carriers = (block.signature, block.encrypted, block.redacted, block.details)
-    return any(carrier is not None for carrier in carriers)
+    return block.has_carrier
 
 
 def _others(message: Message) -> list[Block]:
@@ -243,7 +293,7 @@ def _foreign_blocks(
     for block in message.blocks:
         match block:
             case ThinkingBlock():
-                if keep.wanted and rules.handoff == "text" and block.thought.strip():
+                if keep.unwanted is None and rules.handoff == "text" and block.thought.strip():
                     handed += 1
                     thought = shorter.form(block).thought
                     out.append(TextBlock(f"(Earlier reasoning) {thought}\n\n"))

@@ -8,7 +8,9 @@ from mull.policy.view import Tally
 __all__ = ["view_notes"]
 
 _SAID_OF = (
-    ("stripped", "reasoning.includeInContext", "{n} stored {thoughts} not sent, as set", False),
+    ("off", "reasoning.enabled", "{n} stored {thoughts} not sent: thinking is off", False),
+    ("stripped", "reasoning.stripFromContext", "{n} stored {thoughts} not sent, as set", False),
+    ("excluded", "reasoning.includeInContext", "{n} stored {thoughts} not sent, as set", False),
     (
         "required",
         "reasoning.includeInContext",
@@ -16,6 +18,28 @@ _SAID_OF = (
         " once the chain is closed they go, and the prompt cache with them",
         False,
     ),
+    (
+        "returned",
+        "reasoning.includeInContext",
+        "{n} {thoughts} of the open tool chain sent back to the server that sent them;"
+        " once the chain is closed they go, and the prompt cache with them",
+        False,
+    ),
+    ("untaken", "reasoning", "{n} {thoughts} not sent: the endpoint takes none back", False),
+    ("unsigned", "reasoning", "{n} {thoughts} not sent: no signature to verify", False),
+    (
+        "unreadable",
+        "reasoning",
+        "{n} {thoughts} not sent: nothing in them that the endpoint could read",
+        False,
+    ),
+    (
+        "unfollowed",
+        "reasoning",
+        "{n} {thoughts} at the end of an answer not sent: the API takes none",
+        False,
+    ),
+    ("refused", "reasoning", "{n} {thoughts} left out: the endpoint refused them before", False),
     ("foreign", "reasoning.handoff", "{n} {thoughts} of another model left out", False),
     ("opaque", "history", "{n} {pieces} that only another model understands left out", False),
     ("handed_over", "reasoning.handoff", "{n} {thoughts} of another model sent as text", False),

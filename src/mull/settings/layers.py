@@ -75,6 +75,25 @@ class Snapshot(Struct, frozen=True):
             origins=MappingProxyType({**self.origins, **dict.fromkeys(values, _REQUEST)}),
         )
 
+    def with_preset(self, preset: Mapping[str, object]) -> Snapshot:
+        """The same choices over another preset: that of a model of which more is known now.
+
+        Raises:
+            SettingError: the preset is not allowed.
+        """
+        parsed = parse_all(preset) if self["model.presets"] else {}
+        values, origins = dict(self.values), dict(self.origins)
+        for key in REGISTRY:
+            if not self.explicit(key):
+                values[key] = parsed.get(key, REGISTRY[key].default)
+                origins[key] = "preset" if key in parsed else "default"
+        return replace(
+            self,
+            values=MappingProxyType(values),
+            origins=MappingProxyType(origins),
+            preset=MappingProxyType(parsed),
+        )
+
     def items(self) -> ItemsView[str, SettingValue]:
         """Keys and values in the registry's order."""
         return self.values.items()

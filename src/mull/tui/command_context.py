@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from mull.neutral.errors import LocalError
 from mull.neutral.events import Compressed, Event, Progressed, Warned
-from mull.neutral.usage import Usage
-from mull.policy.meter import Meter, meter_of, reported_by
+from mull.policy.meter import Meter, meter_of
 from mull.settings.registry import REGISTRY, parse
 from mull.transcripts.words import short_count
 from mull.tui.charts import Part, parted
@@ -42,10 +41,9 @@ async def show_context(host: Host, text: str) -> None:
         raise LocalError("/context takes no words")
     session, shown = host.session, page(host)
     prepared = session.prepared()
-    sent, usage = host.sent, host.last.message.usage if host.last else None
-    meter = meter_of(prepared, reported_by(sent, usage) if sent and usage else None)
+    meter = meter_of(prepared)
     _draw_bar(shown, meter)
-    _tell_count(shown, meter, session.snapshot()[THRESHOLD], usage)
+    _tell_count(shown, meter, session.snapshot()[THRESHOLD])
     _tell_left_out(shown, meter)
     for note in prepared.notes:
         if note.requested is None:
@@ -94,11 +92,11 @@ def _styles(shown: Page) -> Iterable[Style]:
     return [style._replace(bold=False, underline=False) for style in hues]
 
 
-def _tell_count(shown: Page, meter: Meter, threshold: float, usage: Usage | None) -> None:
+def _tell_count(shown: Page, meter: Meter, threshold: float) -> None:
     kind = "exact" if meter.exact else "an estimate"
     said = f"Counted by {meter.counter}, {kind}."
-    if usage is not None and usage.input is not None:
-        said += f" The provider counted {usage.input:,} tokens in the last request."
+    if meter.reported is not None:
+        said += f" The provider counted {meter.reported:,} tokens in the last request."
     shown.blank()
     shown.text(said, shown.theme.note)
     if meter.usable is not None:

@@ -8,14 +8,12 @@ from msgspec.structs import replace
 
 from mull.neutral.errors import MullError
 from mull.policy.cost import add_costs
-from mull.policy.meter import Reported, meter_of, reported_by
+from mull.policy.meter import meter_of
 from mull.tui.status import Status, Working, level_word, status_line
 
 if TYPE_CHECKING:
     from mull.agent.session import Session
     from mull.neutral.events import StateChanged
-    from mull.neutral.usage import Usage
-    from mull.policy.prepare import Prepared
     from mull.tui.lines import Line
     from mull.tui.theme import Theme
     from mull.tui.thought import Mode
@@ -31,12 +29,6 @@ class Standing:
     def __init__(self) -> None:
         self._seen: object = None
         self._status = _OPENING
-        self._reported: Reported | None = None
-
-    def learn(self, prepared: Prepared, usage: Usage | None) -> None:
-        """Take in what the provider counted of the request that was answered last."""
-        self._reported = reported_by(prepared, usage) or self._reported
-        self._seen = None
 
     def line(
         self,
@@ -78,7 +70,7 @@ class Standing:
 
         # at the start a rough count is soon there; once something was said it must be right
         prepared = session.prepared() if session.log else session.estimated()
-        meter = meter_of(prepared, self._reported)
+        meter = meter_of(prepared)
         price = pricing(session.engine.setup)
         return Status(
             model=session.target.name,

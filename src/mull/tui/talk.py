@@ -332,8 +332,6 @@ class Talk:
             clock.cancel()
             await stream.aclose()
             self.last, self.sent = stream.result, stream.prepared
-            if self.sent is not None:
-                self.standing.learn(self.sent, self.last.message.usage)
         self._painter.end(stream.result)
 
     async def _tick(self) -> None:

@@ -1,9 +1,9 @@
 """The history as the list of messages that the API takes.
 
 Roles alternate, so neighbours of one role become one message, tool results first. The blocks of
-an answer go back in the order they came in, thinking with its signature, unknown blocks verbatim;
-a thought that its endpoint cannot verify stays home, and so does one that nothing follows. What
-is left out is counted and told. A longer history extends what a shorter one gave, block by block.
+an answer go back in the order they came in, thinking with its signature, unknown blocks verbatim.
+What is left out is counted and told. A longer history extends what a shorter one gave, block by
+block.
 """
 
 from __future__ import annotations
@@ -30,12 +30,6 @@ from mull.neutral.target import Compat
 __all__ = ["History"]
 
 _LEFT_OUT = {
-    "unsigned": ("reasoning", "{n} thought{s} not sent: no signature to verify"),
-    "never": ("reasoning", "{n} thought{s} not sent: the endpoint takes none back"),
-    "trailing": (
-        "reasoning",
-        "{n} thought{s} at the end of an answer not sent: the API takes none",
-    ),
     "blank": ("history", "{n} blank text{s} not sent: the API takes none"),
     "media": ("history", "{n} attachment{s} not sent: the API has no block for the kind or place"),
     "arguments": ("history", "{n} tool call{s} with unreadable arguments sent without them"),
@@ -92,35 +86,25 @@ class History:
             self.messages.append({"role": role, "content": content})
 
     def _settle(self) -> None:
-        """Finish the last message: "The final block in an assistant message cannot be `thinking`"
-        (tailcallhq/forgecode#2107), and results come before anything else the user says."""
-        if not self.messages:
-            return
-        content = self.messages[-1]["content"]
-        if self.messages[-1]["role"] == "user":
-            content.sort(key=_is_no_result)
-            return
-        while content and content[-1].get("type") in _THOUGHTS:
-            content.pop()
-            self._left["trailing"] += 1
-        if not content:
-            self.messages.pop()
+        """Finish the last message: results come before anything else the user says."""
+        if self.messages and self.messages[-1]["role"] == "user":
+            self.messages[-1]["content"].sort(key=_is_no_result)
 
     def _answer(self, message: Message) -> list[dict[str, Any]]:
         if self.messages and self.messages[-1]["role"] == "user":
             self._ids.next_turn()
-        signed = any(block.signature or block.redacted for block in message.thinking)
+        thought = bool(message.thinking)
         content = [
             written
             for block in message.blocks
-            if (written := self._answer_block(block, signed=signed)) is not None
+            if (written := self._answer_block(block, thought=thought)) is not None
         ]
         return self._filler(message, content) + content if content else []
 
-    def _answer_block(self, block: Block, *, signed: bool) -> dict[str, Any] | None:
+    def _answer_block(self, block: Block, *, thought: bool) -> dict[str, Any] | None:
         match block:
             case TextBlock():
-                return self._text(block, signed=signed)
+                return self._text(block, thought=thought)
             case ThinkingBlock():
                 return self._thought(block)
             case ToolCallBlock():
@@ -135,17 +119,14 @@ class History:
                 assert_never(block)
 
     def _thought(self, block: ThinkingBlock) -> dict[str, Any] | None:
-        if self._compat.reasoning_out == "never":
-            return self._leave("never")
         if block.redacted is not None:
             return {"type": "redacted_thinking", "data": block.redacted}
         demanded = self._compat.requires_reasoning == "all"
         if not (block.thought or block.signature or demanded):
             return None
         thought = {"type": "thinking", "thinking": block.thought}
-        if block.signature is None:
-            # An endpoint that never signs and demands its thoughts back gets them as they came.
-            return thought if demanded else self._leave("unsigned")
+        if block.signature is None:  # from an endpoint that never signs
+            return thought
         extra = block.details[0] if block.details else {}
         return {**extra, **thought, "signature": block.signature}
 
@@ -177,7 +158,7 @@ class History:
     def _spoken_block(self, block: Block) -> dict[str, Any] | None:
         match block:
             case TextBlock():
-                return self._text(block, signed=False)
+                return self._text(block, thought=False)
             case ToolResultBlock():
                 return self._result(block)
             case MediaBlock():
@@ -189,10 +170,10 @@ class History:
             case _:
                 assert_never(block)
 
-    def _text(self, block: TextBlock, *, signed: bool) -> dict[str, Any] | None:
-        # Blank texts are refused, but between signed thoughts nothing may change
+    def _text(self, block: TextBlock, *, thought: bool) -> dict[str, Any] | None:
+        # Blank texts are refused, but between thoughts nothing may change
         # (BerriAI/litellm#23047): there only the empty one goes.
-        if not block.text or not (signed or block.text.strip()):
+        if not block.text or not (thought or block.text.strip()):
             return self._leave("blank") if block.text else None
         return {**(block.extra or {}), "type": "text", "text": block.text}
 

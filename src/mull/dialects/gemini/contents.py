@@ -2,8 +2,7 @@
 
 There are two roles; neighbours of one role are one content, so that parallel calls stand in one
 and their results in the next. Parts go back as they came, in order, with the signature where it
-was. A thought goes back if policy left it in: one with a signature always, one without (a mere
-summary, which the endpoint does not miss) unless the request asks for no thinking. The list only
+was; thoughts too, where policy left them in. The list only
 ever grows at its end: what a message becomes depends on nothing that follows it.
 """
 
@@ -30,7 +29,6 @@ __all__ = ["ContentWriter"]
 
 SOURCE_FIELD = "thought"
 """The field that thoughts come in here; details of any other are not keys of a part."""
-_SUMMARIES = "unsigned thoughts left out: the request asks for no thinking"
 
 Part = dict[str, Any]
 
@@ -43,10 +41,9 @@ class ContentWriter:
     bytes when its turn has passed.
     """
 
-    def __init__(self, *, needs_signatures: bool, thinks: bool) -> None:
+    def __init__(self, *, needs_signatures: bool) -> None:
         self.contents: list[dict[str, Any]] = []
         self._needs_signatures = needs_signatures
-        self._thinks = thinks
         self._calls: dict[str, ToolCallBlock] = {}
         self._unsigned = 0
         self._left_out: dict[str, int] = {}
@@ -63,7 +60,7 @@ class ContentWriter:
     def notes(self) -> list[Note]:
         """What could not be sent as it is, and what was added."""
         notes = [
-            Note("history", f"{count} {what}", warning=what != _SUMMARIES)
+            Note("history", f"{count} {what}", warning=True)
             for what, count in self._left_out.items()
         ]
         if self._unsigned:
@@ -115,13 +112,7 @@ class ContentWriter:
 
     def _thought_parts(self, block: ThinkingBlock) -> list[Part]:
         beside = block.details if block.source_field == SOURCE_FIELD else None
-        carried = block.signature or beside
-        if not block.thought.strip() and not carried:
-            if block.has_carrier:
-                self._leave_out("thoughts left out: only another API can read them")
-            return []
-        if not carried and not self._thinks:
-            self._leave_out(_SUMMARIES)
+        if not block.thought.strip() and not block.signature and not beside:
             return []
         part: Part = {"text": block.thought, "thought": True}
         for extra in beside or []:

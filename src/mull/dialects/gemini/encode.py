@@ -26,10 +26,7 @@ _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 def encode_request(request: Request, target: Target) -> WireRequest:
     """The request as it goes out, without any key."""
     plan = request.thinking
-    writer = ContentWriter(
-        needs_signatures=target.compat.thinking_writer == "gemini-level",
-        thinks=plan.thinks,
-    )
+    writer = ContentWriter(needs_signatures=target.compat.thinking_writer == "gemini-level")
     system, messages = _split_system(request)
     writer.write(messages)
     body: dict[str, Any] = {"contents": writer.contents}

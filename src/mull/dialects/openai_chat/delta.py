@@ -12,11 +12,11 @@ from __future__ import annotations
 from typing import Any
 
 from mull.dialects.openai_chat.calls import Calls
-from mull.dialects.openai_chat.details import Details, text_of
-from mull.dialects.openai_chat.reasoning import TAGS
+from mull.dialects.openai_chat.details import Details
 from mull.dialects.openai_chat.segments import Segments
 from mull.dialects.tags import Piece, TagSplitter
 from mull.neutral.events import Event, Reclassified
+from mull.neutral.places import TAGS, text_of
 from mull.neutral.target import Compat
 
 __all__ = ["DeltaReader"]

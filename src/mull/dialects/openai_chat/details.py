@@ -11,18 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["Details", "text_of"]
+from mull.neutral.places import text_of
+
+__all__ = ["Details"]
 
 _GROWING = ("text", "summary")
-
-
-def text_of(entry: dict[str, Any]) -> str:
-    """The readable text of an entry; some servers call its type just `text`."""
-    for name in _GROWING:
-        text = entry.get(name)
-        if isinstance(text, str) and text:
-            return text
-    return ""
 
 
 class _Entry:

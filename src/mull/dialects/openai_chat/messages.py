@@ -13,7 +13,7 @@ from typing import Any, assert_never
 
 import msgspec
 
-from mull.dialects.openai_chat.reasoning import IN_CONTENT, TAGS, ReasoningFields, ReasoningRule
+from mull.dialects.openai_chat.reasoning import ReasoningFields, ReasoningRule
 from mull.neutral.blocks import (
     Block,
     MediaBlock,
@@ -24,6 +24,7 @@ from mull.neutral.blocks import (
     ToolResultBlock,
 )
 from mull.neutral.messages import Message
+from mull.neutral.places import IN_CONTENT, TAGS
 from mull.neutral.request import Note
 
 __all__ = ["MessageList"]
@@ -31,11 +32,6 @@ __all__ = ["MessageList"]
 _encode = msgspec.json.Encoder().encode
 _SOUNDS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 _LEFT_OUT = {
-    "thinking": ("reasoning", "{n} thoughts not sent: the endpoint takes none back in this form"),
-    "unsigned": (
-        "reasoning",
-        "{n} thoughts not sent: their signature is lost, Claude takes no other",
-    ),
     "media": ("media", "{n} attachments not sent: this API has no place for them"),
     "opaque": ("history", "{n} parts of a kind that this API does not take back not sent"),
     "empty": ("history", "{n} empty answers not sent"),
@@ -211,12 +207,10 @@ class _Answer:
 
     def _add_thinking(self, block: ThinkingBlock) -> None:
         place = self._rule.place_of(block)
-        if place is None:
-            self._left_out["thinking"] += not block.is_blank
-        elif place not in IN_CONTENT:
-            before = self._fields.unsigned
+        if place is None:  # left out before; nothing of it was counted
+            return
+        if place not in IN_CONTENT:
             self._fields.add(block, place)
-            self._left_out["unsigned"] += self._fields.unsigned - before
         elif block.thought or block.has_carrier:
             self._thought = True
             if place == TAGS:

@@ -1,7 +1,7 @@
 """From messages to input items, in the order in which the endpoint gave or expects them.
 
-A reasoning item is sent only where the endpoint can use it (encrypted, or with its raw text) and
-only with the item that followed it. What follows a reasoning item that is not sent loses its id,
+Policy has left in the reasoning that the endpoint can use (encrypted, or with its raw text), each
+with the item that followed it. What follows a reasoning item that is not sent loses its id,
 because an endpoint that knows the id asks for the reasoning too (vercel/ai#7099). Every message
 is encoded by itself, so a longer history begins with the items of the shorter one.
 """
@@ -25,6 +25,7 @@ from mull.neutral.blocks import (
     ToolResultBlock,
 )
 from mull.neutral.messages import Message
+from mull.neutral.places import is_same_item
 from mull.neutral.request import Note
 from mull.neutral.target import Target
 
@@ -36,12 +37,6 @@ CALL_ID_LIMIT = 64
 _to_json = msgspec.json.Encoder().encode
 
 _NOTES = (
-    (
-        "unusable",
-        "reasoning.includeInContext",
-        "{n} thoughts without encrypted content not sent: the endpoint stores nothing",
-    ),
-    ("unfollowed", "reasoning.includeInContext", "{n} thoughts that nothing follows not sent"),
     ("unpaired", "history", "{n} items of hosted tools not sent: their reasoning is left out"),
     ("unsendable", "history", "{n} attachments not sent: this API has no place for them"),
     ("errors", "history", "{n} failed tool results sent as text: this API has no error flag"),
@@ -128,7 +123,6 @@ class InputItems:
             if isinstance(block, ThinkingBlock):
                 reasoning = _reasoning([one for one in group if isinstance(one, ThinkingBlock)])
                 paired = reasoning is not None
-                self._left["unusable"] += reasoning is None
                 items += [reasoning] if reasoning else []
             elif isinstance(block, TextBlock):
                 texts = [one for one in group if isinstance(one, TextBlock)]
@@ -139,9 +133,6 @@ class InputItems:
                 items += self._opaque(block, message, paired=paired)
             elif isinstance(block, MediaBlock):
                 self._left["unsendable"] += 1
-        while items and items[-1].get("type") == "reasoning":
-            items.pop()
-            self._left["unfollowed"] += 1
         return items
 
     def _opaque(self, block: OpaqueBlock, message: Message, *, paired: bool) -> list[_Item]:
@@ -167,7 +158,7 @@ def _groups(blocks: Sequence[Block]) -> Iterator[list[Block]]:
 
 def _is_same_item(before: Block, block: Block) -> bool:
     if isinstance(before, ThinkingBlock) and isinstance(block, ThinkingBlock):
-        return (before.kind, block.kind) == ("summary", "raw") and before.id == block.id
+        return is_same_item(before, block)
     if isinstance(before, TextBlock) and isinstance(block, TextBlock):
         item_id = (block.extra or {}).get("id")
         return item_id is not None and (before.extra or {}).get("id") == item_id
