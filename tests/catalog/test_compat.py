@@ -104,9 +104,9 @@ def test_rows_that_were_read_are_taken_as_they_are():
             {"reasoning_out": "x"},
             "compat: there is no key 'reasoning_out'.\nAllowed: reasoningIn, reasoningOut, "
             "requiresReasoning, missingReasoning, signedOnly, thinkingWriter, budgetField, "
-            "templateKey, keepThinking, tags, startsInReasoning, tagsAnywhere, cumulative, maxTokensField, "
-            "systemRole, streamUsage, thinkingNeedsStream, emptyContent, toolsNeedResponses, path, "
-            "toolIdLength, bindsThinking, auth, endThinking, extraBody.",
+            "templateKey, keepThinking, tags, startsInReasoning, tagsAnywhere, cumulative, "
+            "maxTokensField, systemRole, streamUsage, thinkingNeedsStream, emptyContent, "
+            "toolsNeedResponses, path, toolIdLength, bindsThinking, auth, endThinking, extraBody.",
         ),
         (
             {"requiresReasoning": "some"},

@@ -252,7 +252,7 @@ def _count(made: Made, target: Target, rules: Rules, tokens: int) -> _Count:
         fixed = _count_fixed(made.options, target, CHARACTERS)
         view = _memories[made.log].view(made.log, rules, CHARACTERS)
         characters = (fixed + view.parts).total
-    last = last_report(made.log, target.origin)
+    last = last_report(made.log, target.origin, characters)
     if last is None:
         return _Count(characters, tokens, None)
     return _Count(characters, corrected(tokens, characters, last), last.input)

@@ -8,11 +8,13 @@ own: it adds up everything that they read.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 
 from mull.history.log import Log
-from mull.neutral.blocks import OpaqueBlock, Value
-from mull.neutral.messages import Origin
+from mull.neutral.blocks import Block, OpaqueBlock, ThinkingBlock, Value
+from mull.neutral.messages import Message, Origin
+from mull.policy.tokens import CHARACTERS, MESSAGE_OVERHEAD, count_blocks
 
 __all__ = ["Reported", "corrected", "last_report"]
 
@@ -34,15 +36,26 @@ class Reported(Value, frozen=True):
     input: int
 
 
-def last_report(log: Log, origin: Origin) -> Reported | None:
-    """What this origin reported of the last request it answered, if that is still in use."""
+def last_report(log: Log, origin: Origin, characters: int) -> Reported | None:
+    """What this origin reported of the last request it answered, if that is still in use.
+
+    `characters` is what the next request holds. Where nobody wrote down what the answered one was
+    counted to hold, it is that without what was said since.
+    """
+    since = 0
     for entry in islice(log.newest(), LOOKED_AT):
         message = entry.message
-        if entry.counted is None or message.origin != origin or message.usage is None:
+        since += MESSAGE_OVERHEAD + count_blocks(_spoken(message), CHARACTERS)
+        if message.origin != origin or message.usage is None or not message.usage.input:
             continue
-        if message.usage.input and not any(isinstance(b, OpaqueBlock) for b in message.blocks):
-            return Reported(entry.counted, message.usage.input)
+        if not any(isinstance(block, OpaqueBlock) for block in message.blocks):
+            counted = max(characters - since, 1) if entry.counted is None else entry.counted
+            return Reported(counted, message.usage.input)
     return None
+
+
+def _spoken(message: Message) -> Iterator[Block]:
+    return (block for block in message.blocks if not isinstance(block, ThinkingBlock))
 
 
 def corrected(tokens: int, characters: int, last: Reported) -> int:
