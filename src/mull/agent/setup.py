@@ -73,8 +73,8 @@ class Setup:
         """What the profile says of a request besides its settings."""
         return self.profile.parameters if self.profile else Parameters()
 
-    def use_profile(self, name: str) -> Profile:
-        """Check a profile and make it the profile layer.
+    def read_profile(self, name: str) -> Profile:
+        """A profile as it could be used here.
 
         Raises:
             ProfileError: it is missing or damaged, or names an unknown provider or setting.
@@ -82,6 +82,15 @@ class Setup:
         profile = profiles().load(name)
         if profile.provider is not None:
             check_provider(profile, name, self._providers())
+        return profile
+
+    def use_profile(self, name: str) -> Profile:
+        """Check a profile and make it the profile layer.
+
+        Raises:
+            ProfileError: it is missing or damaged, or names an unknown provider or setting.
+        """
+        profile = self.read_profile(name)
         self.settings.replace("profile", profile.settings, profile.model_name)
         self.profile, self.profile_name = profile, name
         return profile
