@@ -13,7 +13,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mull.neutral.errors import ConfigError, ProfileError, SettingError
+from mull.neutral.errors import (
+    CatalogError,
+    ConfigError,
+    ProfileError,
+    SettingError,
+    UnknownLevel,
+)
 from mull.neutral.messages import Dialect
 from mull.neutral.target import Target
 from mull.settings.environment import Environment, read_environment
@@ -115,15 +121,33 @@ class Setup:
         """
         from mull.catalog.resolve import resolve
 
-        return resolve(
-            name,
-            catalog=self.catalog(),
-            keys=self.keys,
-            base_url=base_url,
-            dialect=dialect,
-            compat=compat,
-            compat_rows=self.config.compat_rows,
-        )
+        def find(name: str) -> Target:
+            return resolve(
+                name,
+                catalog=self.catalog(),
+                keys=self.keys,
+                base_url=base_url,
+                dialect=dialect,
+                compat=compat,
+                compat_rows=self.config.compat_rows,
+            )
+
+        try:
+            return find(name)
+        except UnknownLevel as error:
+            try:
+                model = find(error.model)
+            except CatalogError:  # several have it: what each takes is not known yet
+                raise error from None
+            raise self._no_level(model, error) from None
+
+    def _no_level(self, target: Target, error: UnknownLevel) -> UnknownLevel:
+        """The same with the levels that the model really has."""
+        from mull.catalog.names import no_level
+        from mull.policy.levels import level_rows
+
+        levels = [row.level for row in level_rows(target, self.snapshot_for(target))]
+        return no_level(error.model, error.word, levels, budget=target.facts.budget is not None)
 
     def snapshot_for(
         self,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from mull.neutral.errors import LocalError, SettingError
+from mull.policy.levels import next_level
 from mull.policy.thinking import wish_of
 from mull.settings.environment import read_environment
 from mull.settings.layers import Snapshot
@@ -19,7 +20,6 @@ from mull.tui.command_host import Host, page
 from mull.tui.command_known import Known
 from mull.tui.command_words import choice, spaced, split_words
 from mull.tui.front import Item
-from mull.tui.status import next_level
 from mull.tui.thought import SHOWN
 
 __all__ = ["FORMS", "cycle_level", "set_thinking", "thinking_offers"]
