@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from mull.catalog.load import load, shipped
 from mull.catalog.names import close, either, listed
 from mull.catalog.resolve import GENERIC, resolve
-from mull.neutral.errors import AmbiguousModel, ConfigError, LocalError, UnknownModel
+from mull.neutral.errors import (
+    AmbiguousModel,
+    ConfigError,
+    LocalError,
+    UnknownLevel,
+    UnknownModel,
+)
+from mull.neutral.thinking import LADDER, as_level
 
 HEADER = b'{"format":1,"sources":[],"providers":0}\n'
 OWN = {
@@ -257,14 +264,101 @@ def test_an_unknown_bare_name():
     assert caught.value.candidates == (
         "claude-sonnet-4-5",
         "claude-sonnet-5-5",
-        "claude-sonnet-4.5",
+        "claude-sonnet-4-6",
     )
     assert str(caught.value) == (
         "no model is called 'claud-sonet-4-5'; "
-        "did you mean claude-sonnet-4-5, claude-sonnet-5-5 or claude-sonnet-4.5?"
+        "did you mean claude-sonnet-4-5, claude-sonnet-5-5 or claude-sonnet-4-6?"
     )
     with pytest.raises(UnknownModel, match=r"^no model is called 'zq'; `mull models WORD` search"):
         resolve("zq")
+
+
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        ("claude/sonnet-4-5", "anthropic/claude-sonnet-4-5"),
+        ("claude-sonnet-4-5/extreme", "anthropic/claude-sonnet-4-5"),
+        ("antropic/claude-sonnet-4-5", "anthropic/claude-sonnet-4-5"),
+        ("moonshoot/kimi-k2-thinking", "moonshotai/kimi-k2-thinking"),
+        ("kimi-k2-thinkng", "kimi-k2-thinking"),
+        ("gemini-25-pro", "gemini-2.5-pro"),
+        ("openruter/anthropic/claude-sonnet-4.5", "openrouter/anthropic/claude-sonnet-4.5"),
+    ],
+)
+def test_the_maker_is_suggested_before_those_who_resell(name, first):
+    with pytest.raises(UnknownModel) as caught:
+        resolve(name)
+    assert caught.value.candidates[0] == first
+    assert str(caught.value).startswith(f"no model is called {name!r}; did you mean {first}")
+
+
+HEADS = (
+    "claude-sonnet-4-5",
+    "anthropic/claude-sonnet-4-5",
+    "Claude-Sonnet-4.5",
+    "claude-sonnet-4-5-thinking",
+    "o3",
+    "gemini-3-pro",
+    "qwen/qwen3-max",
+    "openrouter/moonshotai/kimi-k2-thinking",
+    "gpt-4o",
+)
+
+
+@pytest.mark.parametrize("url", [None, "http://127.0.0.1:9/v1"])
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize(
+    "word", ["hihg", "HGIH", "medum", "lo", "x-high", "maximum", "50k", "1,000"]
+)
+def test_a_misspelt_level_behind_a_known_model_is_told_with_the_levels(head, word, url):
+    with pytest.raises(UnknownLevel) as caught:
+        resolve(f"{head}/{word}", base_url=url)
+    assert str(caught.value) == (
+        f"{word!r} is no level of {head}: "
+        "use none, minimal, low, medium, high, xhigh or max, or a number of tokens"
+    )
+    assert caught.value.candidates == tuple(f"{head}/{level}" for level in LADDER)
+
+
+@given(st.sampled_from(LADDER), st.integers(0, 6), st.sampled_from("abcxyz"), st.integers(0, 3))
+def test_one_slip_of_the_finger_in_a_level_is_recognised(level, at, letter, slip):
+    at %= len(level)
+    wrong = (
+        level[:at] + level[at + 1 :],
+        level[:at] + letter + level[at + 1 :],
+        level[:at] + letter + level[at:],
+        level[:at] + level[at : at + 2][::-1] + level[at + 2 :],
+    )[slip]
+    if as_level(wrong) is None:
+        with pytest.raises(UnknownLevel):
+            resolve(f"claude-sonnet-4-5/{wrong}")
+
+
+@pytest.mark.parametrize(
+    ("name", "url"),
+    [
+        ("anthropic/claude-unheard-of/hihg", None),  # nobody knows that this is a model
+        ("anthropic/claude-sonnet-4-5/nightly", None),  # nor that this should be a level
+        ("openai-compatible/gpt-5/hihg", None),  # names of a server's own are free
+        ("ollama/qwen3/hihg", None),
+        ("thinker/hihg", "http://127.0.0.1:9/v1"),
+        ("mistral/medium-3", None),
+    ],
+)
+def test_other_words_behind_a_slash_are_names_as_before(name, url):
+    target = resolve(name, base_url=url)
+    assert not target.known
+    assert name.endswith(target.model)
+
+
+def test_a_listed_model_may_be_called_like_a_misspelt_level():
+    own = {"acme": {"env": [], "api": "https://a/v1", "models": {"one": {}, "one/hihg": {}}}}
+    catalog = load([own], HEADER)
+    assert named("acme/one/hihg", catalog=catalog) == ("acme", "one/hihg")
+    assert named("one/hihg", catalog=catalog) == ("acme", "one/hihg")
+    with pytest.raises(UnknownLevel):
+        resolve("acme/one/hgih", catalog=catalog)
 
 
 @pytest.mark.parametrize("name", ["", "   ", "\t"])
@@ -274,9 +368,10 @@ def test_no_name(name):
 
 
 def test_a_long_name_is_shortened_in_the_message():
-    with pytest.raises(UnknownModel) as caught:
-        resolve("z" * 10_000)
-    assert len(str(caught.value)) < 200
+    for name in ("z" * 10_000, "lo/" * 5_000 + "lo", "o3/" + "9" * 10_000 + "k"):
+        with pytest.raises(UnknownModel) as caught:
+            resolve(name)
+        assert len(str(caught.value)) < 250
 
 
 def test_a_url_of_ones_own():

@@ -118,7 +118,7 @@ def test_a_model_of_the_newer_source(run):
         (
             ["show", "claud-sonet-4-5"],
             "mull: no model is called 'claud-sonet-4-5'; "
-            "did you mean claude-sonnet-4-5, claude-sonnet-5-5 or claude-sonnet-4.5?",
+            "did you mean claude-sonnet-4-5, claude-sonnet-5-5 or claude-sonnet-4-6?",
         ),
         (["show"], "mull: name one model: mull models show NAME"),
         (["update", "x"], "mull: `mull models update` takes no name, but 'x' is given"),

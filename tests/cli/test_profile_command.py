@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mull.cli.main import main
+from mull.settings.registry import REGISTRY, format_value
 
 CLAUDE = "anthropic/claude-sonnet-4-5"
 
@@ -37,7 +38,7 @@ def put(directory, name, data):
     (directory / f"{name}.json").write_bytes(data)
 
 
-def test_req_think_006_6_what_differs_is_saved_and_comes_back(run, directory):
+def test_req_think_006_6_what_was_chosen_is_saved_and_comes_back(run, directory):
     out = run(
         "profile", "save", "work", "--set", "reasoning.effort=HIGH", "--set",
         "reasoning.stripFromContext=allbutlast", "--set", "reasoning.format=field",
@@ -47,17 +48,57 @@ def test_req_think_006_6_what_differs_is_saved_and_comes_back(run, directory):
     assert json.loads((directory / "work.json").read_bytes()) == {
         "version": 1,
         "parameters": {"temperature": 0.5, "maxTokens": 8000},
-        "settings": {"reasoning.effort": "high", "reasoning.stripFromContext": "allButLast"},
+        "settings": {
+            "reasoning.effort": "high",
+            "reasoning.format": "field",
+            "reasoning.stripFromContext": "allButLast",
+        },
     }
     assert run("profile", "show", "work") == (
         "temperature                 0.5\n"
         "maxTokens                   8000\n"
         "reasoning.effort            high\n"
+        "reasoning.format            field\n"
         "reasoning.stripFromContext  allButLast\n"
     )
     shown = json.loads(run("settings", "--profile", "work", "--json"))["settings"]
     assert shown["reasoning.effort"]["value"] == "high"
     assert shown["reasoning.stripFromContext"]["layer"] == "profile"
+
+
+OTHER = {
+    "boolean": lambda s: not s.default,
+    "choice": lambda s: next(one for one in reversed(s.choices) if one != s.default),
+    "count": lambda s: 1234,
+    "seconds": lambda s: 1.5,
+    "share": lambda s: 0.5,
+    "field": lambda s: "reasoning_text",
+    "model": lambda s: "a/b",
+}
+
+
+@pytest.mark.parametrize("key", REGISTRY)
+def test_req_think_006_6_a_chosen_default_holds_over_a_config_file(run, tmp_path, key):
+    setting = REGISTRY[key]
+    config = tmp_path / "c.toml"
+    config.write_text(f"[settings]\n{key} = {json.dumps(OTHER[setting.kind](setting))}\n")
+    over = "--config", str(config)
+    run("profile", "save", "p", *over, "--set", f"{key}={format_value(setting.default)}")
+    assert json.loads(run("profile", "show", "p", "--json"))["settings"] == {key: setting.default}
+    assert run("profile", "show", "p").split() == [key, format_value(setting.default)]
+    row = json.loads(run("settings", *over, "--profile", "p", "--json"))["settings"][key]
+    assert (row["value"], row["layer"]) == (setting.default, "profile")
+    row = json.loads(run("settings", *over, "--json"))["settings"][key]
+    assert row["value"] == OTHER[setting.kind](setting)
+
+
+def test_a_level_saved_over_a_budget_in_the_config_file_is_still_the_level(run, tmp_path):
+    config = tmp_path / "c.toml"
+    config.write_text("[settings]\nreasoning.maxTokens = 4000\n")
+    run("profile", "save", "p", "--config", str(config), "-m", f"{CLAUDE}/high")
+    found = json.loads(run("settings", "--config", str(config), "--profile", "p", "--json"))
+    assert found["settings"]["reasoning.effort"]["value"] == "high"
+    assert found["settings"]["reasoning.maxTokens"]["value"] is None
 
 
 def test_a_model_is_saved_with_its_provider_and_its_level_as_a_setting(run, directory):

@@ -226,15 +226,38 @@ def test_chosen_leaves_presets_out_and_keeps_what_overrules_them():
     settings = Settings()
     settings.set("reasoning.effort", "high")
     settings.set("reasoning.format", "field")
-    assert settings.snapshot(preset=KIMI).chosen() == {"reasoning.effort": "high"}
+    said = {"reasoning.effort": "high", "reasoning.format": "field"}
+    assert settings.snapshot(preset=KIMI).chosen() == said
     settings.set("reasoning.includeInContext", False)
-    assert settings.snapshot(preset=KIMI).chosen() == {
-        "reasoning.includeInContext": False,
-        "reasoning.effort": "high",
-    }
+    assert settings.snapshot(preset=KIMI).chosen() == said | {"reasoning.includeInContext": False}
     settings.set("reasoning.includeInContext", True)
     assert settings.snapshot(preset=KIMI).chosen()["reasoning.includeInContext"] is True
     assert "reasoning.includeInContext" in Settings().snapshot(preset=KIMI).differing()
+
+
+def test_what_was_chosen_to_be_unset_is_chosen():
+    settings = Settings()
+    settings.replace("config", {"reasoning.effort": "high", "reasoning.maxTokens": 4000})
+    settings.reset("reasoning.effort")
+    assert settings.snapshot().chosen() == {
+        "reasoning.effort": None,
+        "reasoning.maxTokens": 4000,
+    }
+    settings.set_model("a/b/low")  # a level ends every budget below it
+    assert settings.snapshot().chosen() == {
+        "reasoning.effort": "low",
+        "reasoning.maxTokens": None,
+    }
+
+
+def test_a_layer_can_unset_what_lower_ones_say_and_only_what_can_be_unset():
+    settings = Settings()
+    settings.replace("config", {"reasoning.effort": "high", "reasoning.summary": "none"})
+    settings.replace("profile", {"reasoning.effort": None, "reasoning.summary": None})
+    snapshot = settings.snapshot()
+    assert (snapshot["reasoning.effort"], snapshot.origin("reasoning.effort")) == (None, "profile")
+    assert snapshot["reasoning.summary"] == "none"
+    assert settings.snapshot(request={"context.limit": None}).origin("context.limit") == "default"
 
 
 def test_one_requests_values_have_no_layer_to_stay_in():

@@ -7,13 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mull.catalog.load import shipped
+from mull.catalog.resolve import resolve
 from mull.neutral.errors import ProfileError, SettingError
 from mull.settings.layers import Settings
-from mull.settings.profile import Parameters, Profile, profile_from_json, profile_to_json
+from mull.settings.presets import preset_values
+from mull.settings.profile import (
+    Parameters,
+    Profile,
+    profile_from_json,
+    profile_of,
+    profile_to_json,
+)
 from mull.settings.registry import REGISTRY, parse
 from mull.settings.words import looks_secret
 
 PROVIDERS = ("anthropic", "moonshotai")
+CLAUDE, KIMI = "anthropic/claude-sonnet-4-5", "moonshotai/kimi-k2-thinking"
 KEY = "sk-" + "a1B2" * 8  # built here, so that no scanner takes this file for a leak
 
 
@@ -72,8 +81,7 @@ def test_req_think_006_6_every_setting_can_be_saved():
     for key, setting in REGISTRY.items():
         settings.set(key, other[setting.kind](setting))
     chosen = settings.snapshot().chosen()
-    only_one_choice = {key for key, s in REGISTRY.items() if len(s.choices) == 1}
-    assert set(chosen) == set(REGISTRY) - only_one_choice
+    assert set(chosen) == set(REGISTRY)
     data = profile_to_json(Profile(settings=chosen), "work")
     loaded = Settings()
     loaded.load_profile(profile_from_json(data, "work", ()).settings)
@@ -91,6 +99,64 @@ def test_any_accepted_value_survives_a_profile(key, raw):
         return
     profile = Profile(settings={key: value})
     assert profile_from_json(profile_to_json(profile, "work"), "work") == profile
+
+
+VALUES = {
+    "boolean": st.booleans(),
+    "choice": st.nothing(),
+    "count": st.integers(1, 10**9),
+    "seconds": st.floats(0.001, 10**9),
+    "share": st.floats(0, 1),
+    "field": st.sampled_from(["reasoning_text", "thinking"]),
+    "model": st.sampled_from(["a/b", "c/d/high"]),
+}
+MODELS = st.none() | st.sampled_from([CLAUDE, f"{CLAUDE}/high", f"{CLAUDE}/5000", f"{KIMI}/off"])
+
+
+def layers(*, unset):
+    """What one layer may say: some keys, each with any value that it allows."""
+    said = {}
+    for key, setting in REGISTRY.items():
+        value = st.sampled_from(setting.choices) if setting.choices else VALUES[setting.kind]
+        said[key] = st.none() | value if unset and setting.default is None else value
+    return st.fixed_dictionaries({}, optional=said)
+
+
+@given(config=layers(unset=False), model=MODELS, said=layers(unset=True), asked=MODELS)
+def test_req_think_006_6_a_profile_brings_back_what_was_chosen_over_any_config(
+    config, model, said, asked
+):
+    before, after = Settings(), Settings()
+    for settings in (before, after):
+        settings.replace("config", config, model)
+    before.replace("session", said, asked)
+    name = before.snapshot().model
+    target = resolve(name, catalog=shipped()) if name else None
+    saved = profile_of(before.snapshot(), target, Parameters())
+    loaded = profile_from_json(profile_to_json(saved, "work"), "work")
+    assert loaded == saved
+    after.load_profile(loaded.settings, loaded.model_name)
+    preset = preset_values(target.facts) if target else {}
+    assert dict(after.snapshot(preset=preset).items()) == dict(
+        before.snapshot(preset=preset).items()
+    )
+    assert after.snapshot().model == name
+
+
+def test_a_name_that_asks_for_thinking_is_saved_as_such():
+    settings = Settings()
+    for name in ("claude-sonnet-4-5-thinking/low", "Anthropic/claude-sonnet-4-5-thinking"):
+        settings.set_model(name)
+        target = resolve(name)
+        saved = profile_of(settings.snapshot(), target, Parameters())
+        assert saved.model_name == "anthropic/claude-sonnet-4-5-thinking"
+        assert resolve(saved.model_name).wants_thinking
+
+
+def test_a_file_that_says_null_unsets_and_old_files_say_what_they_said():
+    data = written(settings={"reasoning.effort": None, "reasoning.summary": None})
+    assert profile_from_json(data, "work").settings == {"reasoning.effort": None}
+    assert profile_from_json(written(), "work").settings == {"reasoning.effort": "high"}
 
 
 @pytest.mark.parametrize(

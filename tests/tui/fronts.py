@@ -25,6 +25,7 @@ class FakeFront:
     """Gives scripted answers and remembers what it was asked."""
 
     has_keys = True
+    redraws = True
 
     def __init__(self, width: int = WIDTH, theme: Theme | None = None) -> None:
         self.theme = theme or theme_for("plain", None, "none")

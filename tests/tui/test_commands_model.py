@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
 
@@ -122,6 +123,22 @@ def test_a_name_of_several_providers_is_asked_about_and_keeps_its_level(talk):
     assert len(items) > 1
     assert text.startswith("✓ Switched to Groq qwen/qwen3-32b")
     assert talk.session.snapshot()["reasoning.effort"] == "none"
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("o3/hihg", "'hihg' is no level of o3: use low, medium or high"),
+        ("qwen/qwen3-32b/nnoe", "'nnoe' is no level of qwen/qwen3-32b: use none, minimal, low"),
+        ("zai/glm-4.7/hihg", "'hihg' is no level of zai/glm-4.7: use none or high"),
+    ],
+)
+def test_a_misspelt_level_is_told_with_the_levels_and_changes_nothing(talk, typed, told):
+    before = talk.session.snapshot()
+    with pytest.raises(LocalError, match=f"^{re.escape(told)}"):
+        drive(talk, f"/model {typed}")
+    assert talk.front.offered == []
+    assert (talk.session.target.name, talk.session.snapshot()) == ("zai/glm-4.7", before)
 
 
 # /thinking

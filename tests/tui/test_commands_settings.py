@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 from mull.agent.setup import profiles
-from mull.neutral.errors import LocalError, ProfileError, SettingError
+from mull.neutral.errors import LocalError, ProfileError, SettingError, UnknownModel
+from mull.settings.profile import Parameters, Profile
 from mull.settings.registry import REGISTRY, format_value
-from tui.fronts import FakeFront, at_terminal, drive
+from tui.fronts import FakeFront, answer, at_terminal, drive
 
 
 @pytest.fixture
@@ -118,6 +122,35 @@ def test_a_profile_saved_here_brings_model_and_settings_back_at_once(talk):
     assert talk.session.engine.setup.profile_name == "careful"
 
 
+def test_req_think_006_6_a_default_chosen_here_comes_back_over_the_config_file(tmp_path):
+    config = Path(os.environ["MULL_CONFIG_DIR"]) / "config.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(
+        '[settings]\nreasoning.stripFromContext = "all"\nreasoning.maxTokens = 4000\n'
+    )
+    with at_terminal(tmp_path) as talk:
+        drive(talk, "/set reasoning.stripFromContext none", "/model zai/glm-4.7/high")
+        chosen = talk.session.snapshot()
+        drive(talk, "/profile save kept", "/unset reasoning.stripFromContext", "/model zai/glm-4.5")
+        assert talk.session.snapshot()["reasoning.stripFromContext"] == "all"
+        drive(talk, "/profile load kept")
+        assert dict(talk.session.snapshot().items()) == dict(chosen.items())
+        assert talk.session.target.name == "zai/glm-4.7"
+        assert "reasoning.maxTokens         unset" in drive(talk, "/profile show kept")
+
+
+def test_parameters_of_the_session_are_saved_and_hold_from_the_next_request(tmp_path):
+    replies = [answer("One."), answer("Two.")]
+    with at_terminal(tmp_path, *replies, max_tokens=700, temperature=0.5) as talk:
+        drive(talk, "/profile save short")
+        assert profiles().load("short").parameters == Parameters(0.5, 700)
+        profiles().save("free", Profile())
+        drive(talk, "/profile load free", "hello", "/profile load short", "hello again")
+        bodies = [request.json for request in talk.server.requests]
+    assert "temperature" not in bodies[0]
+    assert (bodies[1]["max_tokens"], bodies[1]["temperature"]) == (700, 0.5)
+
+
 def test_what_the_environment_overrules_is_told(tmp_path, monkeypatch):
     with at_terminal(tmp_path) as talk:
         drive(talk, "/set reasoning.effort high", "/profile save hard")
@@ -132,17 +165,20 @@ def test_ec_005_a_profile_that_cannot_be_loaded_changes_nothing(talk):
     profiles().save("ok", profiles_sample())
     path = profiles().save("broken", profiles_sample())
     path.write_text('{"version": 1, "settings": {"reasoning.effort": "extreme"}}')
+    profiles().save("elsewhere", Profile(provider="nowhere", model="m"))
+    profiles().save("unknown", Profile(model="no-such-model", settings={"context.limit": 5}))
     drive(talk, "/set context.limit 77")
-    for name in ("broken", "missing"):
+    for name in ("broken", "missing", "elsewhere"):
         with pytest.raises(ProfileError, match=name):
             drive(talk, f"/profile load {name}")
+    with pytest.raises(UnknownModel, match="no-such-model"):
+        drive(talk, "/profile load unknown")
+    assert talk.session.engine.setup.profile_name is None
     assert talk.session.snapshot()["context.limit"] == 77
     assert talk.session.target.name == "zai/glm-4.7"
 
 
 def profiles_sample():
-    from mull.settings.profile import Profile
-
     return Profile(settings={"reasoning.effort": "low"})
 
 

@@ -11,6 +11,8 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from msgspec.structs import replace
+
 from mull.agent.library import AsyncStream, Conversation
 from mull.agent.recording import TimedRecorder
 from mull.agent.run import prepare_quickly
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from mull.agent.toolbox import Toolbox
     from mull.agent.tools.tool import RunnableTool
     from mull.policy.compress_plan import Strategy
+    from mull.settings.profile import Parameters
     from mull.store.session_values import SessionInfo, SessionStore
 
 __all__ = ["Session", "restore_settings"]
@@ -151,6 +154,12 @@ class Session(Conversation):
         self._engine.setup.settings.unset(key)
         name = find(key).key
         self._remember({k: v for k, v in self.info.settings.items() if k != name})
+
+    def use_parameters(self, parameters: Parameters) -> None:
+        """Ask with these from the next request on; None leaves one to the provider."""
+        self._options = replace(
+            self._options, max_tokens=parameters.max_tokens, temperature=parameters.temperature
+        )
 
     def rename(self, name: str | None) -> None:
         """Give the session a name of its own.

@@ -13,7 +13,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mull.neutral.errors import ConfigError, ProfileError, SettingError
+from mull.neutral.errors import (
+    CatalogError,
+    ConfigError,
+    ProfileError,
+    SettingError,
+    UnknownLevel,
+)
 from mull.neutral.messages import Dialect
 from mull.neutral.target import Target
 from mull.settings.environment import Environment, read_environment
@@ -73,8 +79,8 @@ class Setup:
         """What the profile says of a request besides its settings."""
         return self.profile.parameters if self.profile else Parameters()
 
-    def use_profile(self, name: str) -> Profile:
-        """Check a profile and make it the profile layer.
+    def read_profile(self, name: str) -> Profile:
+        """A profile as it could be used here.
 
         Raises:
             ProfileError: it is missing or damaged, or names an unknown provider or setting.
@@ -82,6 +88,15 @@ class Setup:
         profile = profiles().load(name)
         if profile.provider is not None:
             check_provider(profile, name, self._providers())
+        return profile
+
+    def use_profile(self, name: str) -> Profile:
+        """Check a profile and make it the profile layer.
+
+        Raises:
+            ProfileError: it is missing or damaged, or names an unknown provider or setting.
+        """
+        profile = self.read_profile(name)
         self.settings.replace("profile", profile.settings, profile.model_name)
         self.profile, self.profile_name = profile, name
         return profile
@@ -106,15 +121,33 @@ class Setup:
         """
         from mull.catalog.resolve import resolve
 
-        return resolve(
-            name,
-            catalog=self.catalog(),
-            keys=self.keys,
-            base_url=base_url,
-            dialect=dialect,
-            compat=compat,
-            compat_rows=self.config.compat_rows,
-        )
+        def find(name: str) -> Target:
+            return resolve(
+                name,
+                catalog=self.catalog(),
+                keys=self.keys,
+                base_url=base_url,
+                dialect=dialect,
+                compat=compat,
+                compat_rows=self.config.compat_rows,
+            )
+
+        try:
+            return find(name)
+        except UnknownLevel as error:
+            try:
+                model = find(error.model)
+            except CatalogError:  # several have it: what each takes is not known yet
+                raise error from None
+            raise self._no_level(model, error) from None
+
+    def _no_level(self, target: Target, error: UnknownLevel) -> UnknownLevel:
+        """The same with the levels that the model really has."""
+        from mull.catalog.names import no_level
+        from mull.policy.levels import level_rows
+
+        levels = [row.level for row in level_rows(target, self.snapshot_for(target))]
+        return no_level(error.model, error.word, levels, budget=target.facts.budget is not None)
 
     def snapshot_for(
         self,

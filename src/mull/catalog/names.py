@@ -15,12 +15,16 @@ from functools import cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-__all__ = ["Found", "Names", "close", "either", "listed"]
+from mull.neutral.errors import UnknownLevel
+from mull.neutral.thinking import LADDER, LEVEL_ALIASES
+
+__all__ = ["Found", "Names", "close", "either", "listed", "no_level", "resembles_level"]
 
 Pair = tuple[str, str]
 _DATE = r"(?:\d{8}|\d{6}|\d{4}-\d{2}-\d{2}|\d{2}-\d{4}|\d{2}-\d{2}|\d{4}|00\d)"
 _THINKING = "-thinking"
 _PREVIEW = "-preview"
+_NUMBER = r"[+-]?\d[\d.,_]{0,15}[km]?"
 
 
 class Found(Struct, frozen=True):
@@ -119,7 +123,7 @@ def _undotted(name: str) -> str:
     return name.lower().replace(".", "-")
 
 
-def close(name: str, names: Iterable[str], count: int = 3) -> list[str]:
+def close(name: str, names: Iterable[str], count: int = 3, *, cutoff: float = 0.5) -> list[str]:
     """The few names most like the one typed, best first.
 
     difflib is slow on thousands of names, so it only sees those that share most letter pairs.
@@ -132,7 +136,26 @@ def close(name: str, names: Iterable[str], count: int = 3) -> list[str]:
         return []
     by_folded = {other.lower(): other for other in names}
     ranked = sorted(by_folded, key=lambda other: -_likeness(wanted, other))[:40]
-    return [by_folded[match] for match in get_close_matches(folded, ranked, count, 0.5)]
+    return [by_folded[match] for match in get_close_matches(folded, ranked, count, cutoff)]
+
+
+def resembles_level(word: str) -> bool:
+    """Whether a word is nearly a level, or a number of tokens in another spelling."""
+    from difflib import get_close_matches
+
+    if _pattern(_NUMBER).fullmatch(word):
+        return True
+    levels = (*LADDER, *LEVEL_ALIASES)
+    return bool(get_close_matches(word.strip().lower()[:80], levels, 1, 0.6))
+
+
+def no_level(model: str, word: str, levels: Sequence[str], *, budget: bool = True) -> UnknownLevel:
+    """What to say of a word that is none of the model's levels."""
+    told = f"{word!r} is no level, and {model} has none to choose from"
+    if levels:
+        tokens = ", or a number of tokens" if budget else ""
+        told = f"{word!r} is no level of {model}: use {either(levels)}{tokens}"
+    return UnknownLevel(told, model, word, levels)
 
 
 def _letter_pairs(text: str) -> set[str]:

@@ -20,15 +20,18 @@ from mull.catalog import families
 from mull.catalog.entry import Via
 from mull.catalog.load import Catalog, Provider, shipped
 from mull.catalog.match import Place
-from mull.catalog.names import Found, close, either, listed
+from mull.catalog.names import Found, close, either, listed, no_level, resembles_level
 from mull.neutral.errors import AmbiguousModel, ConfigError, UnknownModel
 from mull.neutral.messages import Dialect
 from mull.neutral.target import ModelFacts, Target, split_level
+from mull.neutral.thinking import LADDER
 
 __all__ = ["GENERIC", "resolve"]
 
 GENERIC = "openai-compatible"
 """The provider of endpoints that no provider in the catalog owns."""
+_CONSIDERED, _NAMED = 12, 3
+"""How many names like the one typed are looked at, and how many are named."""
 
 
 class _Asked(Struct, frozen=True):
@@ -57,7 +60,8 @@ def resolve(
     `keys` are the names of the key variables that are set.
 
     Raises:
-        UnknownModel: nothing is called that, and no provider or URL was given for it.
+        UnknownModel: nothing is called that, and no provider or URL was given for it; or, as
+            UnknownLevel, a model is, and what follows its name is nearly a level.
         AmbiguousModel: several providers have it and nothing tells which is meant.
         ConfigError: the dialect, `compat` or a row is not allowed.
     """
@@ -99,9 +103,31 @@ def _locate(asked: _Asked, typed: str) -> Found:
         return Found(GENERIC, rest, rest, known=False)
     found = _exact(asked.catalog, typed) or asked.catalog.names.find(typed)
     chosen = _choose(asked, typed, found) if found else None
+    if chosen is None:
+        _refuse_level(asked.catalog, typed)
     if chosen is None and asked.base_url is None:
         raise _unknown(asked.catalog, typed)
     return chosen or _at_url(asked, typed)
+
+
+def _refuse_level(catalog: Catalog, typed: str) -> None:
+    """Refuse what is a known model with a misspelt level behind it.
+
+    Raises:
+        UnknownLevel: it is.
+    """
+    model, _, word = typed.rpartition("/")
+    if model and resembles_level(word) and _knows(catalog, model):
+        raise no_level(model, word, LADDER)
+
+
+def _knows(catalog: Catalog, name: str) -> bool:
+    """Whether anybody has a model of this name, or the provider that it begins with."""
+    first, _, rest = name.partition("/")
+    provider = catalog.provider(first)
+    if provider is not None and rest:
+        return rest in provider.models or bool(catalog.names_of(provider).find(rest))
+    return bool(_exact(catalog, name) or catalog.names.find(name))
 
 
 def _at(asked: _Asked, provider: Provider, model: str, typed: str) -> Found:
@@ -114,6 +140,8 @@ def _at(asked: _Asked, provider: Provider, model: str, typed: str) -> Found:
     own = asked.catalog.names_of(provider).find(model)
     if own:
         return own[0]
+    if "/" in model:
+        _refuse_level(asked.catalog, typed)
     note = _unlisted(provider, model)
     # Makers' names double as provider ids, so the whole may be a gateway's own id. Who named a
     # provider must not be sent to another; a hint is enough.
@@ -143,7 +171,7 @@ def _choose(asked: _Asked, name: str, found: list[Found]) -> Found | None:
     owner = _owner(asked)
     if owner is not None and owner.id in by_provider:
         return by_provider[owner.id]
-    maker = asked.catalog.providers.get(families.maker_of(asked.catalog.families, name) or "")
+    maker = _maker(asked.catalog, name)
     if maker is not None and maker.id in by_provider:
         return by_provider[maker.id]
     own = asked.catalog.names_of(maker).find(name)[:1] if maker else []
@@ -219,9 +247,7 @@ def _unlisted(provider: Provider, model: str) -> str | None:
 
 
 def _unknown(catalog: Catalog, name: str) -> UnknownModel:
-    pairs = (f"{provider}/{model}" for provider, model in catalog.pairs())
-    pool = pairs if "/" in name else (model for _, model in catalog.pairs())
-    likely = close(name, pool)
+    likely = _likely(catalog, name)
     if likely:
         return UnknownModel(
             f"no model is called {_shown(name)}; did you mean {either(likely)}?", likely
@@ -230,6 +256,36 @@ def _unknown(catalog: Catalog, name: str) -> UnknownModel:
         f"no model is called {_shown(name)}; `mull models WORD` searches, "
         "and a model of your own needs a base URL"
     )
+
+
+def _likely(catalog: Catalog, name: str) -> list[str]:
+    """The few names that may have been meant, those of the models' own makers first.
+
+    Many sell the same model: each is named once, as its maker calls it, unless the provider is
+    one that was nearly named.
+    """
+    first, slash, _ = name.partition("/")
+    meant = close(first, catalog.providers, cutoff=0.75) if slash else []
+    pairs = (f"{provider}/{model}" for provider, model in catalog.pairs())
+    pool = pairs if slash else (model for _, model in catalog.pairs())
+    found: dict[str, bool] = {}
+    for one in close(name, pool, _CONSIDERED):
+        provider, _, model = one.partition("/") if slash else ("", "", one)
+        own = None if provider in meant else _makers_own(catalog, model)
+        if own is not None:
+            one = f"{own.provider}/{own.model}" if slash else own.model
+        found.setdefault(one, own is not None or provider in meant)
+    return sorted(found, key=lambda one: not found[one])[:_NAMED]
+
+
+def _maker(catalog: Catalog, model: str) -> Provider | None:
+    return catalog.providers.get(families.maker_of(catalog.families, model) or "")
+
+
+def _makers_own(catalog: Catalog, model: str) -> Found | None:
+    """The model as its maker has it."""
+    maker = _maker(catalog, model)
+    return next(iter(catalog.names_of(maker).find(model)), None) if maker else None
 
 
 def _ambiguous(name: str, found: Sequence[Found]) -> AmbiguousModel:

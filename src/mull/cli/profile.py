@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace, _SubParsersAction
 
-from mull.cli.setup import Setup, add_arguments, add_model_argument, load, profiles
+from mull.cli.setup import add_arguments, add_model_argument, load, profiles
 from mull.neutral.errors import ProfileError
-from mull.settings.profile import Parameters, Profile, profile_to_json
+from mull.settings.profile import Parameters, Profile, profile_of, profile_to_json
 from mull.settings.registry import format_value
 from mull.store.profiles import NO_PROFILE
 
@@ -88,27 +88,17 @@ def _show(options: Namespace) -> int:
 
 def _save(options: Namespace) -> int:
     setup = load(options)
-    parameters = setup.profile.parameters if setup.profile else Parameters()
+    parameters = setup.parameters
     if options.temperature is not None:
         parameters = Parameters(options.temperature, parameters.max_tokens)
     if options.max_tokens is not None:
         parameters = Parameters(parameters.temperature, options.max_tokens)
-    profile = _current(setup, parameters)
+    snapshot = setup.settings.snapshot()
+    target = setup.resolve(snapshot.model) if snapshot.model else None
+    profile = profile_of(snapshot, target, parameters)
     profiles().save(options.name, profile, overwrite=options.overwrite)
     print(f"Saved profile {options.name}.")
     return 0
-
-
-def _current(setup: Setup, parameters: Parameters) -> Profile:
-    """The state that is in effect, as a profile."""
-    plain = setup.settings.snapshot()
-    if plain.model is None:
-        return Profile(parameters=parameters, settings=plain.chosen())
-    target = setup.resolve(plain.model)
-    chosen = setup.snapshot_for(target).chosen()
-    return Profile(
-        provider=target.provider, model=target.model, parameters=parameters, settings=chosen
-    )
 
 
 def _load(options: Namespace) -> int:
@@ -147,12 +137,6 @@ def _set_default(options: Namespace) -> int:
 
 
 def _lines(profile: Profile) -> list[str]:
-    cells = [
-        ("model", profile.model_name),
-        ("temperature", profile.parameters.temperature),
-        ("maxTokens", profile.parameters.max_tokens),
-        *profile.settings.items(),
-    ]
-    shown = [(key, format_value(value)) for key, value in cells if value is not None]
-    width = max((len(key) for key, _ in shown), default=0)
-    return [f"{key.ljust(width)}  {value}" for key, value in shown] or ["All is as by default."]
+    width = max((len(key) for key, _ in profile.rows), default=0)
+    shown = [f"{key.ljust(width)}  {value}" for key, value in profile.rows]
+    return shown or ["All is as by default."]

@@ -9,6 +9,7 @@
     │   │   └── SessionBusy   another process has it open; `pid` says which
     │   ├── CatalogError      model facts are missing, damaged or refused
     │   │   ├── UnknownModel  no such model; `candidates` are close names
+    │   │   │   └── UnknownLevel  the model is there, the level behind its name is none
     │   │   └── AmbiguousModel  several providers have it; `candidates` lists them
     │   └── BudgetError       two numbers the user gave cannot both hold
     └── RemoteError           the other side refused or broke off
@@ -38,6 +39,7 @@ __all__ = [
     "SessionError",
     "SettingError",
     "SilenceError",
+    "UnknownLevel",
     "UnknownModel",
 ]
 
@@ -90,6 +92,15 @@ class _ModelError(CatalogError):
 
 class UnknownModel(_ModelError):
     """No model has this name; `candidates` holds close ones."""
+
+
+class UnknownLevel(UnknownModel):
+    """What follows the name of `model` is no level; `candidates` holds it with each that it has."""
+
+    def __init__(self, message: str, model: str, word: str, levels: Sequence[str]) -> None:
+        super().__init__(message, [f"{model}/{level}" for level in levels])
+        self.model = model
+        self.word = word
 
 
 class AmbiguousModel(_ModelError):

@@ -57,7 +57,6 @@ class Snapshot(Struct, frozen=True):
     origins: Mapping[str, Layer]
     model: str | None = None
     model_origin: Layer | None = None
-    preset: Mapping[str, SettingValue] = MappingProxyType({})
 
     def __getitem__(self, key: str) -> Any:
         return self.values[key]
@@ -118,16 +117,10 @@ class Snapshot(Struct, frozen=True):
     def chosen(self) -> dict[str, SettingValue]:
         """What a profile has to hold to bring these settings back (REQ-THINK-006.6).
 
-        Every choice that differs from the default, or from a preset that it overrules. Presets
-        themselves come back with the model.
+        Every choice, also of the default or of no value, which a layer below may not share.
+        Presets come back with the model.
         """
-        return {
-            key: value
-            for key, value in self.values.items()
-            if self.explicit(key)
-            and value is not None
-            and (value != REGISTRY[key].default or value != self.preset.get(key, value))
-        }
+        return {key: value for key, value in self.values.items() if self.explicit(key)}
 
 
 class Settings:
@@ -171,12 +164,12 @@ class Settings:
     def replace(
         self, layer: HeldLayer, values: Mapping[str, object], model: str | None = None
     ) -> None:
-        """Make these all that a layer says; None among the values is no value.
+        """Make these all that a layer says; None unsets a setting whatever lower layers say.
 
         Raises:
             SettingError: one of them is not allowed; nothing has changed.
         """
-        self._layers[self._known(layer)] = _held(values, model)
+        self._layers[self._known(layer)] = _held(parse_all(values, unset=True), model)
 
     def load_profile(
         self, values: Mapping[str, object], model: str | None = None
@@ -208,9 +201,9 @@ class Settings:
             SettingError: a preset or an argument is not allowed.
         """
         layers: dict[Layer, _Held] = {
-            "preset": _held(preset or {}, None),
+            "preset": _held(parse_all(preset or {}), None),
             **self._layers,
-            "request": _held(request or {}, model),
+            "request": _held(parse_all(request or {}), model),
         }
         if not _last(layers, "model.presets"):
             del layers["preset"]
@@ -232,11 +225,10 @@ class Settings:
         return layer
 
 
-def _held(values: Mapping[str, object], model: str | None) -> _Held:
-    parsed = parse_all(values)
+def _held(values: Mapping[str, SettingValue], model: str | None) -> _Held:
     if model is None:
-        return _Held(parsed)
-    return _Held(parsed, *split_model(parse_model(model)))
+        return _Held(values)
+    return _Held(values, *split_model(parse_model(model)))
 
 
 def _without(values: Mapping[str, SettingValue], key: str) -> Mapping[str, SettingValue]:
@@ -270,5 +262,4 @@ def _merge(layers: Mapping[Layer, _Held]) -> Snapshot:
         origins=MappingProxyType(origins),
         model=layers[named].model if named else None,
         model_origin=named,
-        preset=MappingProxyType(dict(layers["preset"].values) if "preset" in layers else {}),
     )

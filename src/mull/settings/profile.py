@@ -1,9 +1,9 @@
 """What a profile is and what its JSON looks like.
 
-A profile holds provider, model, parameters and the settings that differ from their defaults
-(REQ-THINK-006.6), and never a secret. Reading checks everything before it returns anything, so a
-damaged profile, or one from a newer mull, changes nothing. Where the file lies is the store's
-affair.
+A profile holds provider, model, parameters and every setting that was chosen (REQ-THINK-006.6),
+also where the choice is the default, and never a secret. null means that a setting was chosen to be
+unset. Reading checks everything before it returns anything, so a damaged profile, or one from a
+newer mull, changes nothing. Where the file lies is the store's affair.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ import msgspec
 from msgspec import Struct
 
 from mull.neutral.errors import ProfileError, SettingError
+from mull.neutral.target import Target
+from mull.settings.layers import Snapshot
 from mull.settings.model import parse_model
-from mull.settings.registry import REGISTRY, SettingValue, parse_all
+from mull.settings.registry import REGISTRY, SettingValue, format_value, parse_all
 from mull.settings.words import closest, join_or, looks_secret, quote, quote_value
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "Profile",
     "check_provider",
     "profile_from_json",
+    "profile_of",
     "profile_to_json",
 ]
 
@@ -60,6 +63,29 @@ class Profile(Struct, frozen=True, omit_defaults=True):
     def model_name(self) -> str | None:
         """The model as a layer names it: `provider/model` where the provider is known."""
         return f"{self.provider}/{self.model}" if self.provider and self.model else self.model
+
+    @property
+    def rows(self) -> list[tuple[str, str]]:
+        """All that it says, in words."""
+        said = {
+            "model": self.model_name,
+            "temperature": self.parameters.temperature,
+            "maxTokens": self.parameters.max_tokens,
+        }
+        named = {key: value for key, value in said.items() if value is not None}
+        return [(key, format_value(value)) for key, value in {**named, **self.settings}.items()]
+
+
+def profile_of(snapshot: Snapshot, target: Target | None, parameters: Parameters) -> Profile:
+    """The state that is in effect, as a profile; `target` is what the model's name means."""
+    chosen = snapshot.chosen()
+    if target is None:
+        return Profile(parameters=parameters, settings=chosen)
+    model = target.model
+    if target.wants_thinking and snapshot.model:  # the name itself asks for it, the id does not
+        first, _, rest = snapshot.model.partition("/")
+        model = rest if first.lower() == target.provider else snapshot.model
+    return Profile(provider=target.provider, model=model, parameters=parameters, settings=chosen)
 
 
 def profile_to_json(profile: Profile, name: str) -> bytes:
@@ -125,7 +151,7 @@ def _read(data: object, name: str) -> Profile:
             provider=_provider(data.get("provider"), where),
             model=None if data.get("model") is None else parse_model(data["model"]),
             parameters=_parameters(data.get("parameters", {}), where),
-            settings=parse_all(settings),
+            settings=parse_all(settings, unset=True),
         )
     except SettingError as error:
         raise ProfileError(f"{where}: {error}") from None

@@ -183,8 +183,10 @@ def parse(key: str, raw: object) -> SettingValue:
     return value
 
 
-def parse_all(values: Mapping[str, object]) -> dict[str, SettingValue]:
+def parse_all(values: Mapping[str, object], *, unset: bool = False) -> dict[str, SettingValue]:
     """Every value under its canonical key; None is no value and is left out.
+
+    With `unset`, None stays where a setting can be unset: then that is what was chosen.
 
     Raises:
         SettingError: one of them is not allowed, or a key is there twice in different case.
@@ -196,6 +198,8 @@ def parse_all(values: Mapping[str, object]) -> dict[str, SettingValue]:
             raise SettingError(f"{name} is there twice: keep one")
         if raw is not None:
             parsed[name] = parse(name, raw)
+        elif unset and REGISTRY[name].default is None:
+            parsed[name] = None
     return parsed
 
 

@@ -53,6 +53,7 @@ class TerminalFront:
 
     echoes = False
     has_keys = True
+    redraws = True
 
     def __init__(
         self,
@@ -265,7 +266,7 @@ class TerminalFront:
     def on_view(self) -> None:
         """Show thoughts in the next way."""
         if self._talk is not None:
-            self._talk.cycle_view()
+            self._talk.next_view()
 
     def on_level(self) -> None:
         """Think at the next level."""

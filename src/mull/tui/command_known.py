@@ -108,7 +108,7 @@ class Known:
 
     def levels(self, model: str | None = None) -> list[Item]:
         """The levels that a model really has, by default the one in use."""
-        from mull.tui.status import level_rows
+        from mull.policy.levels import level_rows
 
         setup = self.session.engine.setup
         if model is None:

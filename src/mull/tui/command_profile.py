@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from mull.agent.setup import profiles
 from mull.neutral.errors import LocalError, ProfileError
-from mull.settings.profile import Profile
+from mull.settings.profile import Parameters, profile_of
 from mull.settings.registry import format_value
 from mull.store.profiles import NO_PROFILE
 from mull.tui.command_change import telling_cost
@@ -63,13 +63,9 @@ def _list(host: Host) -> None:
 
 
 def _save(host: Host, name: str, *, overwrite: bool = False) -> None:
-    session = host.session
-    profile = Profile(
-        provider=session.target.provider,
-        model=session.target.model,
-        parameters=session.engine.setup.parameters,
-        settings=session.snapshot().chosen(),
-    )
+    session, options = host.session, host.session.options
+    parameters = Parameters(options.temperature, options.max_tokens)
+    profile = profile_of(session.snapshot(), session.target, parameters)
     profiles().save(name, profile, overwrite=overwrite)
     host.tell(f"Saved profile {name}.")
 
@@ -78,13 +74,15 @@ def _load(host: Host, name: str) -> None:
     """A profile is a whole state: what was set here before would hide it, so it goes."""
     session = host.session
     setup = session.engine.setup
-    model = session.snapshot().model or session.target.name
+    model = setup.read_profile(name).model_name or session.snapshot().model or session.target.name
+    session.resolve(model)  # a name that nobody knows is told before anything is changed
     profile = setup.use_profile(name)
     with telling_cost(host, "model"):
         given_up = setup.settings.load_profile(profile.settings, profile.model_name)
         for key in tuple(session.info.settings):
             session.unset(key)
-        session.switch(profile.model_name or model)
+        session.switch(model)
+        session.use_parameters(profile.parameters)
     host.tell(f"Loaded profile {name}.")
     if given_up:
         host.tell(f"Set here before, and given up: {', '.join(given_up)}.")
@@ -100,15 +98,10 @@ def _load(host: Host, name: str) -> None:
 
 def _show(host: Host, name: str) -> None:
     profile, shown = profiles().load(name), page(host)
-    cells = {
-        "model": profile.model_name,
-        "temperature": profile.parameters.temperature,
-        "maxTokens": profile.parameters.max_tokens,
-        **profile.settings,
-    }
-    rows = [(key, format_value(value)) for key, value in cells.items() if value is not None]
     shown.title(f"Profile {name}")
-    shown.table(rows or [("", "all is as by default")], (shown.theme.text, shown.theme.accent))
+    shown.table(
+        profile.rows or [("", "all is as by default")], (shown.theme.text, shown.theme.accent)
+    )
     host.show(shown.lines)
 
 

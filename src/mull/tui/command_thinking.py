@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from mull.neutral.errors import LocalError, SettingError
+from mull.policy.levels import next_level
 from mull.policy.thinking import wish_of
 from mull.settings.environment import read_environment
+from mull.settings.layers import Snapshot
 from mull.settings.registry import CLEARING_WORDS, format_value
 from mull.settings.words import quote
 from mull.tui.command_change import change_setting, plan_now, show_plan, unset_setting
@@ -18,7 +20,7 @@ from mull.tui.command_host import Host, page
 from mull.tui.command_known import Known
 from mull.tui.command_words import choice, spaced, split_words
 from mull.tui.front import Item
-from mull.tui.status import next_level
+from mull.tui.thought import SHOWN
 
 __all__ = ["FORMS", "cycle_level", "set_thinking", "thinking_offers"]
 
@@ -137,7 +139,7 @@ def _show_status(host: Host) -> None:
         ("asked for", f"{wish.words} ({wish.about}, {snapshot.origin(wish.about)})"),
         ("sent as", spaced(outcome.sent_as)),
         ("levels", levels),
-        ("shown", "yes" if snapshot["reasoning.includeInResponse"] else "no (includeInResponse)"),
+        ("shown", _shown(snapshot)),
         ("kept", _kept(host)),
     ]
     shown.table(rows, (theme.note, theme.text))
@@ -145,6 +147,12 @@ def _show_status(host: Host) -> None:
         if note.warning:
             shown.note(note.text, warning=True)
     host.show(shown.lines)
+
+
+def _shown(snapshot: Snapshot) -> str:
+    """Whether thoughts are seen here, and who says so."""
+    word, layer = "yes" if snapshot[SHOWN] else "no", snapshot.origin(SHOWN)
+    return word if layer == "default" else f"{word} ({SHOWN}, {layer})"
 
 
 def _kept(host: Host) -> str:

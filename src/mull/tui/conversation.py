@@ -109,8 +109,12 @@ class ConversationView:
 
     @property
     def mode(self) -> Mode:
-        """How thoughts are shown."""
+        """How thoughts are shown; those that are drawn stay as they are until `redraw`."""
         return self._canvas.look.mode
+
+    @mode.setter
+    def mode(self, mode: Mode) -> None:
+        self._canvas.look = self._canvas.look._replace(mode=mode)
 
     def thinking(self, now: float | None = None) -> str:
         """`Thinking… 12 s · ~340 tokens` while a thought arrives, else nothing."""

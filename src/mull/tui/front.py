@@ -66,6 +66,10 @@ class Front(Protocol):
         """Whether single keys mean something."""
 
     @property
+    def redraws(self) -> bool:
+        """Whether what was written can be drawn anew."""
+
+    @property
     def echoes(self) -> bool:
         """Whether what is typed stays on the screen as it was typed."""
 

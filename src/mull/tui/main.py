@@ -16,7 +16,7 @@ from mull.tui.first import choose_model
 from mull.tui.look import Surroundings, look_around
 from mull.tui.painter import Painter
 from mull.tui.talk import Talk
-from mull.tui.thought import Mode
+from mull.tui.thought import SHOWN, Mode
 
 if TYPE_CHECKING:
     from prompt_toolkit.completion import Completer
@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Wishes", "run_terminal"]
 
-SHOWN: Mode = "preview"
-"""How thoughts are shown unless someone says otherwise."""
-
+USUAL: Mode = "preview"
+"""How thoughts are shown, where they are, unless someone says otherwise."""
 
 _HELP = "/help lists commands and keys. Ctrl-T shows or hides thoughts, Esc stops the model."
 _PLAIN_HELP = "/help lists commands. /view shows or hides thoughts, Ctrl-C stops the model."
@@ -64,11 +63,12 @@ async def run_terminal(
     plain = wishes.plain or os.environ.get("TERM") == "dumb"
     around = Surroundings("none", None) if plain else look_around(engine.setup.config.themes)
     theme = around.theme("plain" if plain else wishes.theme)
+    if wishes.view is not None:
+        engine.setup.settings.set(SHOWN, wishes.view != "hidden")
+    shape = USUAL if wishes.view in (None, "hidden") else wishes.view
     # the parts know each other: the picture asks the terminal to draw, the terminal asks for it
     parts = _Parts()
-    painter = parts.painter = Painter(
-        theme, 80, _view(engine, wishes), refresh=lambda: parts.front.refresh()
-    )
+    painter = parts.painter = Painter(theme, 80, shape, refresh=lambda: parts.front.refresh())
     front = parts.front = _plain_front(parts) if plain else _front(parts, around, theme)
     painter.restyle(width=front.width)
     toolbox = _toolbox(engine, wishes, parts)
@@ -131,13 +131,6 @@ def greet(talk: Talk) -> None:
     said = feedback(target, plan_thinking(target, snapshot))
     keys = _HELP if talk.front.has_keys else _PLAIN_HELP
     talk.tell("\n".join((*said, *target.notes, keys)))
-
-
-def _view(engine: Engine, wishes: Wishes) -> Mode:
-    if wishes.view is not None:
-        return wishes.view
-    shown = engine.setup.settings.snapshot()["reasoning.includeInResponse"]
-    return SHOWN if shown else "hidden"
 
 
 def _toolbox(engine: Engine, wishes: Wishes, parts: _Parts) -> Toolbox | None:

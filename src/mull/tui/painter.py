@@ -179,10 +179,17 @@ class Painter:
         self._final = lines[-most:]
         self._refresh()
 
-    def open(self, log: Log, title: str = "") -> None:
+    def show_thoughts(self, mode: Mode, *, past: bool) -> None:
+        """Show thoughts in this way; the `past` ones too if the caller has made room for them."""
+        if past:
+            self.restyle(mode=mode)
+        else:
+            self._view.mode = mode
+
+    def open(self, log: Log, title: str = "", *, mode: Mode | None = None) -> None:
         """Begin anew with what a log holds, below what is still to be drawn."""
         before = [*self._final, *self._view.commit()]
-        self._view = ConversationView(self._theme, self._width, self._view.mode)
+        self._view = ConversationView(self._theme, self._width, mode or self._view.mode)
         for _, entry in log.entries():
             self._view.entry(entry)
         if title:

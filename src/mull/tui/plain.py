@@ -34,6 +34,7 @@ class PlainFront:
     """Standard input and output, line by line."""
 
     has_keys = False
+    redraws = False
 
     def __init__(self, frame: Callable[[], Frame]) -> None:
         self.theme: Theme = theme_for("plain", None, "none")

@@ -53,6 +53,7 @@ class Standing:
             len(session.log),
             session.snapshot().fingerprint,
             session.target.origin,
+            session.engine.setup.profile_name,
             session.toolbox and session.toolbox.gate.mode,
             tuple(session.tools),
         )

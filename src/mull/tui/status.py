@@ -1,7 +1,6 @@
 """The line below the input: model and level, how full the window is, what it cost, what goes on.
 
-Where there is little room the least important goes first: the profile, then the view. The
-levels that a key cycles through are those that the model in use really has.
+Where there is little room the least important goes first: the profile, then the view.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from mull.neutral.thinking import ThinkingPlan
 from mull.policy.approval import Mode as Approval
 from mull.policy.cost import CostSum
 from mull.policy.meter import Fullness
-from mull.policy.thinking import LevelRow, level_table, wish_of
+from mull.policy.thinking import wish_of
 from mull.settings.layers import Snapshot
 from mull.transcripts.words import short_count
 from mull.tui.lines import Line, Span, Style
@@ -28,9 +27,7 @@ __all__ = [
     "SPINNER",
     "Status",
     "Working",
-    "level_rows",
     "level_word",
-    "next_level",
     "status_line",
 ]
 
@@ -39,7 +36,6 @@ _PLAIN_SPINNER = "|/-\\"
 _GAP = " · "
 _LEAST_MODEL = 20
 _NARROW = 80
-_UNSET, _ON = "unset", "high"
 _STATES = {
     "sending": "waiting",
     "streaming": "working",
@@ -149,42 +145,3 @@ def level_word(target: Target, snapshot: Snapshot, plan: ThinkingPlan) -> str:
     if plan.budget:
         return wish.level or short_count(plan.budget)
     return "on" if plan.state == "on" else ""
-
-
-def level_rows(target: Target, snapshot: Snapshot) -> list[LevelRow]:
-    """Every level that makes a difference on this model, lowest first; none if there is no choice.
-
-    Levels that come to the same request are one. The one that the model itself knows stands for
-    them; where it only knows on and off, a high level means on.
-    """
-    groups: dict[str, list[LevelRow]] = {}
-    for row in level_table(target, snapshot):
-        groups.setdefault(row.sent_as, []).append(row)
-    chosen = [min(rows, key=_unlikely) for rows in groups.values()]
-    found = [row for row in chosen if row.level != _UNSET]
-    return found if len(found) > 1 else []
-
-
-def _unlikely(row: LevelRow) -> tuple[bool, bool, bool]:
-    return row.warning is not None, row.level == _UNSET, row.level != _ON
-
-
-def next_level(target: Target, snapshot: Snapshot) -> str | None:
-    """The level after the one in effect, the first after the last; None if there is no choice."""
-    rows = level_rows(target, snapshot)
-    if not rows:
-        return None
-    now = _sent_now(target, snapshot)
-    at = next((at for at, row in enumerate(rows) if row.sent_as == now), None)
-    if at is None:  # a budget, or nothing said: go on from what the model does by itself
-        usual = target.facts.default_effort or "medium"
-        at = next((at for at, row in enumerate(rows) if row.level == usual), -1)
-    return rows[(at + 1) % len(rows)].level
-
-
-def _sent_now(target: Target, snapshot: Snapshot) -> str | None:
-    wish = wish_of(snapshot)
-    if wish.budget is not None:
-        return None
-    level = wish.level or _UNSET
-    return next(row.sent_as for row in level_table(target, snapshot) if row.level == level)

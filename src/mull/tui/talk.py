@@ -15,7 +15,7 @@ from mull.neutral.errors import LocalError, MullError
 from mull.neutral.messages import user
 from mull.tui.lines import Line
 from mull.tui.standing import Standing
-from mull.tui.thought import MODES, Mode
+from mull.tui.thought import MODES, SHOWN, Mode
 
 if TYPE_CHECKING:
     from mull.agent.library import AsyncStream
@@ -50,7 +50,10 @@ class Desk(Protocol):
 
 
 class Talk:
-    """A session, the terminal it is held at, and what is going on between them."""
+    """A session, the terminal it is held at, and what is going on between them.
+
+    The painter begins with the way in which thoughts are drawn wherever they are shown.
+    """
 
     def __init__(self, desk: Desk, front: Front, painter: Painter, command: Command) -> None:
         self.front = front
@@ -62,6 +65,7 @@ class Talk:
         """Why there is no session; the program ends with it."""
         self._desk = desk
         self._painter = painter
+        self._shape = painter.mode
         self._command = command
         self._queue: deque[str] = deque()
         self._session: Session | None = None
@@ -129,7 +133,8 @@ class Talk:
                 before.forget_if_empty()
             self._painter.forget()
             self.front.clear()
-        self._painter.open(self.session.log, _opened(self.session, is_first=before is None))
+        title = _opened(self.session, is_first=before is None)
+        self._painter.open(self.session.log, title, mode=self.view)
 
     # What is said
 
@@ -204,26 +209,46 @@ class Talk:
         return ended
 
     def next_level(self) -> None:
-        """Think at the next level that the model has."""
+        """Think at the next level that the model has; what a key does."""
         from mull.tui.command_thinking import cycle_level
 
-        async def change() -> None:
-            cycle_level(self)
+        self._change(lambda: cycle_level(self))
 
-        self._start(change(), beside=True)
+    def next_view(self) -> None:
+        """Show thoughts in the next way; what a key does. Without a session there are none."""
+        if self.is_open:
+            self._change(self.cycle_view)
 
     # What is seen
 
+    @property
+    def view(self) -> Mode:
+        """How thoughts are to be shown: whether at all, the settings say."""
+        shown = self._session is None or self._session.snapshot()[SHOWN]
+        return self._shape if shown else "hidden"
+
     def cycle_view(self) -> Mode:
         """Show thoughts in the next way, the past ones too."""
-        after = MODES[(MODES.index(self._painter.mode) + 1) % len(MODES)]
+        after = MODES[(MODES.index(self.view) + 1) % len(MODES)]
         self.show_thoughts(after)
         return after
 
     def show_thoughts(self, view: Mode) -> None:
-        """Show thoughts this way from now on, and draw the past ones anew."""
+        """Show thoughts this way from now on: the setting says so too, and the past ones follow."""
+        shown = view != "hidden"
+        if shown:
+            self._shape = view
+        if self.session.snapshot()[SHOWN] != shown:
+            self.session.set(SHOWN, shown)
+        self._see()
+
+    def _see(self) -> None:
+        """Draw thoughts as they are to be shown by now, whatever has changed that."""
+        view = self.view
+        if view == self._painter.mode:
+            return
         self.front.clear()
-        self._painter.restyle(mode=view)
+        self._painter.show_thoughts(view, past=self.front.redraws)
 
     def redraw(self) -> None:
         """Draw the conversation anew as it is stored, without what was taken back."""
@@ -286,6 +311,14 @@ class Talk:
             await self._session.aclose()
         await self._desk.close()
 
+    def _change(self, change: Callable[[], object]) -> None:
+        """Change something in no time, whatever else goes on."""
+
+        async def work() -> None:
+            change()
+
+        self._start(work(), beside=True)
+
     def _start(self, work: Work, *, beside: bool = False, is_turn: bool = False) -> None:
         task = asyncio.get_running_loop().create_task(self._guard(work, is_turn))
         if beside:
@@ -298,7 +331,11 @@ class Talk:
     async def _guard(self, work: Work, is_turn: bool) -> None:
         """Whatever goes wrong is told, and nothing else ends by it."""
         try:
-            await work
+            try:
+                await work
+            finally:
+                if not is_turn:  # what a person did may have changed any setting, in any way
+                    self._see()
         except MullError as error:
             self._painter.failed(str(error))
         except asyncio.CancelledError:

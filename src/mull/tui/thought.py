@@ -20,10 +20,12 @@ from mull.tui.thought_text import ThoughtText
 from mull.tui.width import cell_width, fitted
 from mull.tui.wrap import wrapped
 
-__all__ = ["MODES", "Mode", "ThoughtView", "render_thought", "thought_label", "unreadable"]
+__all__ = ["MODES", "SHOWN", "Mode", "ThoughtView", "render_thought", "thought_label", "unreadable"]
 
 Mode: TypeAlias = Literal["full", "preview", "hidden"]
 MODES: tuple[Mode, ...] = ("full", "preview", "hidden")
+SHOWN = "reasoning.includeInResponse"
+"""The setting that shows thoughts or hides them; full or preview is the terminal's own affair."""
 
 _PREVIEW_ROWS = 3
 _TITLE = re.compile(r"^\*\*(.+?)\*\*[ ]*$", re.MULTILINE)
