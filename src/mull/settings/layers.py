@@ -86,12 +86,7 @@ class Snapshot(Struct, frozen=True):
             if not self.explicit(key):
                 values[key] = parsed.get(key, REGISTRY[key].default)
                 origins[key] = "preset" if key in parsed else "default"
-        return replace(
-            self,
-            values=MappingProxyType(values),
-            origins=MappingProxyType(origins),
-            preset=MappingProxyType(parsed),
-        )
+        return replace(self, values=MappingProxyType(values), origins=MappingProxyType(origins))
 
     def items(self) -> ItemsView[str, SettingValue]:
         """Keys and values in the registry's order."""
