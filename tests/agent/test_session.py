@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import contextmanager
+from shutil import copy
 
 import pytest
 
@@ -14,10 +15,11 @@ from mull.agent.setup import load_setup
 from mull.history.log import Entry, Undone
 from mull.neutral.blocks import TextBlock
 from mull.neutral.errors import ConfigError, LocalError, SessionBusy, SettingError
-from mull.neutral.events import TextDelta, ThinkingDelta
+from mull.neutral.events import TextDelta, ThinkingDelta, UsageReported
 from mull.neutral.messages import assistant, user
 from mull.store.sessions import SqliteSessions
 from mull.testing.server import STALL, Reply, ScriptedServer
+from side_calls import engine_at
 
 
 def chunk(delta, finish=None):
@@ -223,6 +225,62 @@ def test_an_answer_is_journaled_while_it_comes(store):
         (batch,) = on_a_loop(session, look)
         assert ThinkingDelta("safe", 0, "reasoning_content") in batch.events
         assert batch.origin == session.target.origin
+
+
+BEGINS = {"type": "message_start", "message": {"id": "m", "model": "x", "content": []}}
+CLAUDE_THINKS = (
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking"}},
+    {
+        "type": "content_block_delta",
+        "index": 0,
+        "delta": {"type": "thinking_delta", "thinking": "half"},
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("model", "thinks"),
+    [
+        ("moonshotai/kimi-k2-thinking", (chunk({"reasoning_content": "half"}),)),
+        ("anthropic/claude-opus-4-7", (BEGINS, *CLAUDE_THINKS)),
+    ],
+)
+def test_after_a_switch_and_a_crash_an_answer_is_of_the_model_that_was_asked(
+    store, tmp_path, model, thinks
+):
+    counted = {**BEGINS, "message": {"id": "m", "content": [], "usage": {"input_tokens": 7}}}
+
+    async def stop_at(session, kind):
+        """Leave when such an event has come; what is on disk then."""
+        stream = session.submit("q")
+        async for event in stream:
+            if isinstance(event, kind):
+                break
+        await asyncio.sleep(0)
+        session._recorder._flush()
+        (crashed := tmp_path / kind.__name__).mkdir()
+        for file in tmp_path.glob("sessions.db*"):
+            copy(file, crashed)
+        await stream.aclose()
+        return SqliteSessions(crashed / "sessions.db")
+
+    async def run():
+        assert (await stop_at(session, UsageReported)).recover(session.info.id) == []
+        session.switch(model)
+        return await stop_at(session, ThinkingDelta)
+
+    replies = [Reply.events(counted, STALL), Reply.events(*thinks, STALL)]
+    with ScriptedServer(replies) as server:
+        info = store.create(folder="/w", model="anthropic/claude-sonnet-4-5")
+        session = Session(store, info, engine=engine_at(server.url))
+        crashed = on_a_loop(session, run)
+        session.release()
+    (recovered,) = crashed.recover(info.id)
+    crashed.close()
+    assert len(recovered.message.thinking) == 1
+    assert recovered.message.origin == session.target.origin
+    assert session.target.name == model
+    assert recovered.message.usage is None
 
 
 class Stubborn:

@@ -160,6 +160,39 @@ def test_what_a_refused_request_had_brought_does_not_count(store, session):
     assert recovered.message.origin == other
 
 
+CLAUDE = Origin("anthropic", "anthropic", "claude-sonnet-4-5", "https://api.anthropic.com")
+
+
+def test_an_answer_after_a_switch_is_of_the_model_that_was_asked(store, session):
+    store.journal(session, [UsageReported(Usage(7))], KIMI)  # stopped before it said anything
+    store.append(session, 1, Entry(user("then you")))
+    store.journal(session, [ThinkingDelta("so", 0), ThinkingCarrier(0, signature="s")], CLAUDE)
+    store.journal(session, [TextDelta("half", 1)], CLAUDE)
+    (recovered,) = store.recover(session)
+    assert recovered.message == assistant(
+        ThinkingBlock("so", signature="s"),
+        TextBlock("half"),
+        origin=CLAUDE,
+        status="interrupted",
+    )
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(st.sampled_from([KIMI, CLAUDE]), answers), max_size=5))
+def test_what_models_sent_stands_apart_however_often_they_are_switched(store, parts):
+    made = store.create(folder="/")
+    apart = []
+    for origin, some in parts:
+        store.journal(made.id, some, origin)
+        if apart and apart[-1][0] == origin:
+            apart[-1][1].extend(some)
+        else:
+            apart.append((origin, [*some]))
+    whole = [assemble(some, origin) for origin, some in apart]
+    recovered = [record.message for record in store.recover(made.id)]
+    assert recovered == [message for message in whole if message.blocks]
+
+
 def test_results_of_tools_that_had_run_are_recovered(store, session):
     calls = assistant(ToolCallBlock("a", "look"), ToolCallBlock("b", "look"), origin=KIMI)
     store.append(session, 1, Entry(calls))
@@ -304,6 +337,18 @@ class TestRecorder:
         recorder.begin(KIMI)
         recorder.event(ThinkingDelta("a"))
         assert store.recover(session)[0].message.origin == KIMI
+
+    def test_what_one_model_left_unwritten_is_not_written_as_anothers(
+        self, store, session, recorder, clock
+    ):
+        recorder.begin(KIMI)
+        recorder.event(UsageReported(Usage(1)))
+        recorder.event(UsageReported(Usage(2)))
+        recorder.begin(CLAUDE)
+        clock.now += EVERY
+        recorder.event(TextDelta("a"))
+        (recovered,) = store.recover(session)
+        assert (recovered.message.origin, recovered.message.usage) == (CLAUDE, None)
 
     def test_what_could_not_be_written_is_tried_again(
         self, store, session, recorder, clock, monkeypatch

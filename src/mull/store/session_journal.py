@@ -7,6 +7,7 @@ journal is the message that the process would have stored, had it been stopped t
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 import msgspec
 
@@ -28,7 +29,7 @@ from mull.neutral.events import (
     ToolRan,
     UsageReported,
 )
-from mull.neutral.messages import Message
+from mull.neutral.messages import Message, Origin
 from mull.store.session_values import JournalBatch
 
 __all__ = ["decode_events", "encode_events", "fold", "is_journaled", "join_deltas"]
@@ -107,16 +108,20 @@ def _close(joined: list[Event], pieces: list[str]) -> None:
 def fold(batches: Sequence[JournalBatch]) -> list[Entry]:
     """What the journal comes to: an answer, the results of tools that had run, both, or nothing.
 
-    An answer whose end is not in the journal is `interrupted`.
+    An answer whose end is not in the journal is `interrupted`. Where the model was switched, what
+    each one sent stands apart: nothing of one may go for the other's.
     """
-    if not batches:
-        return []
-    assembler = Assembler(batches[-1].origin)
+    parts = groupby(batches, key=lambda batch: batch.origin)
+    return [entry for origin, part in parts for entry in _fold_answer(origin, tuple(part))]
+
+
+def _fold_answer(origin: Origin | None, batches: Sequence[JournalBatch]) -> list[Entry]:
+    assembler = Assembler(origin)
     results: list[ToolResultBlock] = []
     for batch in batches:
         for event in batch.events:
             if isinstance(event, Healed):  # what came before it was refused
-                assembler = Assembler(batches[-1].origin)
+                assembler = Assembler(origin)
             elif isinstance(event, ToolRan):
                 results.append(ToolResultBlock(event.call_id, event.output, event.is_error))
             else:

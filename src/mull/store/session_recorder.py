@@ -45,8 +45,9 @@ class Recorder:
         self._written = -EVERY
 
     def begin(self, origin: Origin | None) -> None:
-        """An answer from this origin is to come, or comes again after it was repaired."""
+        """An answer from this origin is to come; one before it that left nothing is over."""
         self._origin = origin
+        self._waiting.clear()
 
     def event(self, event: Event) -> None:
         """Take an event of the answer in; write what waits, if that is due."""
