@@ -318,13 +318,91 @@ def test_a_refusal_inside_the_stream_is_healed_too(before):
     assert assemble(talk.events).text == "yes"
 
 
-def test_a_refusal_after_something_visible_is_kept_not_healed():
-    error = {"error": {"message": "thought no more", "code": "bad"}}
-    heal = Healer()
-    talk = Talk([Reply.events(chunk(reasoning_content="hm"), error)], heal=heal)
+NO = {"message": "not so", "code": "bad", "type": "overloaded_error"}
+"""A refusal for which, had nothing come before it, the request would go out again."""
+CALL = {"index": 0, "id": "c1", "function": {"name": "look", "arguments": "{"}}
+CLAUDE = {"type": "message_start", "message": {"id": "m", "model": "x", "content": []}}
+
+
+def claude_block(block, delta):
+    return (
+        CLAUDE,
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_delta", "index": 0, "delta": delta},
+    )
+
+
+def responses(**event):
+    return ({"type": "response.created", "response": {"id": "r"}}, {"output_index": 0, **event})
+
+
+def gemini(**part):
+    return ({"candidates": [{"content": {"parts": [part]}}]},)
+
+
+VISIBLE = {
+    "openai-chat": {
+        "text": (chunk(content="half"),),
+        "a thought": (chunk(reasoning_content="half"),),
+        "a call": (chunk(tool_calls=[CALL]),),
+        "text that may be a tag": (chunk(content="<thi"),),
+    },
+    "openai-responses": {
+        "text": responses(type="response.output_text.delta", delta="half", item_id="m"),
+        "a thought": responses(
+            type="response.reasoning_summary_text.delta",
+            delta="half",
+            item_id="rs",
+            summary_index=0,
+        ),
+    },
+    "anthropic": {
+        "text": claude_block({"type": "text", "text": ""}, {"type": "text_delta", "text": "half"}),
+        "a thought": claude_block(
+            {"type": "thinking", "thinking": ""}, {"type": "thinking_delta", "thinking": "half"}
+        ),
+        "a redacted thought": claude_block({"type": "redacted_thinking", "data": "x"}, {}),
+        "a call": claude_block(
+            {"type": "tool_use", "id": "t", "name": "look", "input": {}},
+            {"type": "input_json_delta", "partial_json": "{"},
+        ),
+    },
+    "gemini": {
+        "text": gemini(text="half"),
+        "a thought": gemini(text="half", thought=True),
+        "a call": gemini(functionCall={"name": "look", "args": {}}),
+    },
+}
+REFUSALS = {
+    "openai-chat": {"error": NO},
+    "openai-responses": {"type": "response.failed", "response": {"id": "r", "error": NO}},
+    "anthropic": {"type": "error", "error": NO},
+    "gemini": {"error": {"code": 503, "status": "UNAVAILABLE", "message": "not so"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "kind"), [(d, kind) for d, kinds in VISIBLE.items() for kind in kinds]
+)
+def test_a_refusal_after_something_visible_is_kept_neither_healed_nor_tried_again(dialect, kind):
+    before, heal = VISIBLE[dialect][kind], Healer()
+    reply = Reply.events(*before, REFUSALS[dialect])
+    talk = Talk(lambda _: reply, prepared(dialect), heal=heal)
     assert (heal.shown, len(talk.requests), talk.error) == ([], 1, None)
-    assert talk.events[-1].text == "thought no more"
-    assert assemble(talk.events).thinking[0].thought == "hm"
+    assert talk.of(Failed) == [talk.events[-1]]
+    assert talk.events[-1].text == "not so"
+    assert len(assemble(talk.events).blocks) == 1
+
+
+@pytest.mark.parametrize("dialect", REFUSALS)
+def test_the_same_refusal_before_anything_visible_is_healed_or_tried_again(dialect):
+    before = {"anthropic": (CLAUDE,), "openai-responses": responses(type="response.queued")[:1]}
+    reply = Reply.events(*before.get(dialect, ()), REFUSALS[dialect])
+    heal = Healer()
+    talk = Talk(lambda _: reply, prepared(dialect), heal=heal)
+    assert len(heal.shown) == 1
+    assert len(talk.requests) == RetryRules().attempts
+    assert [type(event) for event in talk.of(Healed, Retrying)] == [Healed, Retrying, Retrying]
 
 
 def test_an_overload_inside_the_stream_is_waited_out():
