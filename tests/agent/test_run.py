@@ -6,9 +6,11 @@ import asyncio
 from contextlib import aclosing
 
 import pytest
+from msgspec.structs import replace
 
 from mull.agent.calls import STOPPED
 from mull.agent.functions import tools_from
+from mull.agent.hurry_plan import Cut
 from mull.agent.run import NUDGE, Situation, Turn, run_turn
 from mull.agent.turn import Limits
 from mull.catalog.resolve import resolve
@@ -18,6 +20,8 @@ from mull.neutral.errors import LocalError, NetworkError
 from mull.neutral.events import (
     Compressed,
     Finished,
+    Healed,
+    Hurried,
     Nudged,
     Progressed,
     StateChanged,
@@ -30,6 +34,7 @@ from mull.neutral.events import (
 )
 from mull.neutral.messages import user
 from mull.neutral.request import RequestOptions
+from mull.neutral.thinking import ThinkingPlan
 from mull.policy.tokens import CHARACTERS
 from mull.settings.layers import Settings
 
@@ -280,9 +285,10 @@ def test_the_model_can_be_switched_between_two_rounds():
 class Recording:
     def __init__(self) -> None:
         self.kept: list = []
+        self.origins: list = []
 
     def begin(self, origin) -> None:
-        pass
+        self.origins.append(origin)
 
     def event(self, event) -> None:
         self.kept.append(event)
@@ -308,6 +314,23 @@ def test_an_answer_is_recorded_before_it_is_shown_as_done():
     assert [entry.message for entry in entries] == turn.messages
     deltas = [event for event in recorder.kept if isinstance(event, ThinkingDelta | TextDelta)]
     assert deltas == [event for event in shown if isinstance(event, ThinkingDelta | TextDelta)]
+
+
+def test_an_answer_is_of_the_target_that_a_repaired_request_went_to():
+    recorder = Recording()
+    elsewhere = replace(KIMI, dialect="openai-responses")
+
+    async def model(prepared, repaired):
+        repaired(replace(prepared, target=elsewhere))
+        yield Healed("not here", "sent elsewhere")
+        yield ThinkingDelta("half a th")
+        raise NetworkError("gone")
+
+    turn = turn_with(model, recorder=recorder)
+    with pytest.raises(NetworkError):
+        run(turn)
+    assert recorder.origins == [KIMI.origin, elsewhere.origin]
+    assert turn.messages[-1].origin == elsewhere.origin
 
 
 class Shortening:
@@ -339,8 +362,10 @@ def test_a_request_that_must_be_shorter_is_made_shorter_first():
 
 def test_a_hurried_answer_is_asked_for_without_thinking_also_when_it_is_made_shorter_first():
     model, shortening = Model(calls("look"), ANSWER), Shortening()
-    turn = turn_with(model, look, target=GLM, shorten=lambda: shortening, hurried=True)
-    run(turn)
+    cut = Cut("hurried", ThinkingPlan("default"))
+    turn = turn_with(model, look, target=GLM, shorten=lambda: shortening, cut=cut)
+    events = run(turn)
+    assert [event.how for event in events if isinstance(event, Hurried)] == ["off"]
     first, second = (prepared.request.thinking.state for prepared in model.asked)
     assert (first, second) == ("off", "default")
 

@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mull.agent.turn import FINAL, TABLE, Limits, Progress, Signal, State, advance, meaning
+from mull.agent.turn import (
+    FINAL,
+    TABLE,
+    Limits,
+    Progress,
+    Signal,
+    State,
+    advance,
+    allows,
+    meaning,
+)
 from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock
 from mull.neutral.messages import assistant
 
@@ -31,19 +41,67 @@ def test_a_turn_can_be_stopped_and_can_fail_wherever_it_waits():
 
 def test_a_way_that_is_not_in_the_table_is_refused():
     with pytest.raises(ValueError, match="a turn that is idle cannot be results"):
-        advance(Progress(), "results")
+        advance(Progress(), "results", Limits())
 
 
-@given(st.lists(st.sampled_from(SIGNALS), max_size=60))
-def test_counts_only_ever_grow(signals):
+ASKS = ("begin", "results", "silent", "hurried", "overdue")
+few = st.integers(0, 3)
+limits_of_all_kinds = st.builds(Limits, st.integers(1, 4), few, few, few, few, few)
+
+
+@given(limits_of_all_kinds, st.data())
+def test_whatever_happens_a_turn_comes_to_an_end_and_asks_no_more_than_its_limits_say(limits, data):
+    progress, asked, shortened, healed = Progress(), 0, 0, 0
+    most = limits.requests * (2 + limits.heals * 2 + limits.shortenings * 2) + limits.rounds + 1
+    for _ in range(most + 1):
+        if progress.state in FINAL:
+            break
+        # what would end the turn is drawn last: the other side is out for as much as it can get
+        ways = [signal for signal in SIGNALS if allows(progress, signal, limits)]
+        going = [signal for signal in ways if TABLE[progress.state, signal] not in FINAL]
+        signal = data.draw(st.sampled_from(going or ways))
+        asked += signal in ASKS
+        shortened += signal == "full"
+        healed += signal == "healed"
+        progress = advance(progress, signal, limits)
+    assert progress.state in FINAL
+    assert asked <= limits.requests
+    assert shortened <= limits.shortenings * asked
+    assert healed <= limits.heals * asked
+
+
+def test_a_turn_asks_at_most_101_times():
+    assert Limits().requests == 101
+
+
+@given(limits_of_all_kinds, st.lists(st.sampled_from(SIGNALS), max_size=60))
+def test_a_limit_that_is_reached_closes_its_way(limits, signals):
     progress = Progress()
     for signal in signals:
-        if (progress.state, signal) not in TABLE:
+        if not allows(progress, signal, limits):
+            with pytest.raises(ValueError, match="cannot be"):
+                advance(progress, signal, limits)
             continue
-        after = advance(progress, signal)
-        assert after.round - progress.round == (signal in ("begin", "results"))
-        assert after.nudges - progress.nudges == (signal == "silent")
-        progress = after
+        progress = advance(progress, signal, limits)
+        assert progress.round <= limits.rounds
+        assert progress.nudges <= limits.nudges
+        assert progress.overdue <= limits.overdue
+        assert progress.hurries <= limits.hurries
+        assert progress.shortenings <= limits.shortenings
+        assert progress.heals <= limits.heals
+
+
+def test_the_clock_ends_one_thought_a_turn_and_a_person_one_a_round():
+    walk = ("begin", "event", "overdue", "event")
+    progress = Progress()
+    for signal in walk:
+        progress = advance(progress, signal, Limits())
+    assert not allows(progress, "overdue", Limits())
+    assert not allows(progress, "hurried", Limits())
+    for signal in ("called", "results", "event"):
+        progress = advance(progress, signal, Limits())
+    assert not allows(progress, "overdue", Limits())
+    assert allows(progress, "hurried", Limits())
 
 
 @pytest.mark.parametrize(
@@ -66,8 +124,8 @@ def test_what_an_answer_asks_for(answer, tools, said):
 
 def test_s03_a_thought_without_an_answer_is_nudged_once_and_then_left():
     answer, progress = assistant(THOUGHT, status="no_answer"), Progress("streaming", 1)
-    progress = advance(progress, meaning(answer, progress, Limits(), tools=True))
+    progress = advance(progress, meaning(answer, progress, Limits(), tools=True), Limits())
     assert (progress.state, progress.nudges) == ("sending", 1)
     for signal in ("event", "called", "results", "event"):  # a tool round does not set it back
-        progress = advance(progress, signal)
+        progress = advance(progress, signal, Limits())
     assert meaning(answer, progress, Limits(), tools=True) == "answered"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from mull.agent.hurry import STOPPED
+from mull.agent.hurry_plan import STOPPED
 from mull.testing.server import STALL, Gate, Reply, ScriptedServer
 from tui.scripts import answer, say, think
 
@@ -90,10 +90,35 @@ def test_answer_now_stops_and_asks_again_where_the_server_has_no_call_for_it(tal
         terminal.wait_for("on and on")
         terminal.press("c-g")
         terminal.wait_for("Then: seven.")
+        terminal.wait_for(STOPPED)
         terminal.wait_idle()
         assert server.requests[0].wait_left()
         assert "on and on" in server.requests[1].json["messages"][-1]["content"]
-        assert STOPPED in terminal.text
+
+
+def test_answer_now_asks_a_model_that_cannot_stop_thinking_once_and_says_so(talk):
+    going = Gate()
+    replies = [
+        answer(think("on and on"), STALL),
+        answer(think("still"), going, think(" at it"), say("Seven.")),
+    ]
+    with ScriptedServer(replies) as server:
+        terminal = talk(server, model="moonshotai/kimi-k2-thinking")
+        terminal.say("q")
+        terminal.wait_for("on and on")
+        terminal.press("c-g")
+        terminal.wait_for("asked for in words alone")
+        terminal.wait_for("still")
+        terminal.press("c-g")
+        terminal.type("next")
+        terminal.wait_for("❯ next")  # keys are taken in their order
+        going.open()
+        terminal.wait_for("Seven.")
+        terminal.wait_for("the model was already told to answer")
+        terminal.wait_idle()
+        assert len(server.requests) == 2
+        assert "with thinking off" not in terminal.text
+        assert "disabling" not in terminal.text
 
 
 def test_answer_now_uses_the_call_of_a_server_that_has_one(talk):
@@ -112,9 +137,9 @@ def test_answer_now_uses_the_call_of_a_server_that_has_one(talk):
         terminal.wait_for("on and on")
         terminal.press("c-g")
         terminal.wait_for("Seven.")
+        terminal.wait_for("server's own call")
         terminal.wait_idle()
         assert len(server.requests) == 2
-        assert "server's own call" in terminal.text
 
 
 def test_lines_are_edited_pasted_searched_and_written_in_an_editor(talk, tmp_path):

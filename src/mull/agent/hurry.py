@@ -1,29 +1,47 @@
 """Ends a thought before the model does: when somebody asks for it, or when its time is up.
 
 Where the endpoint has a call for that, the stream goes on and the answer follows. Elsewhere the
-stream is stopped, what came is kept, and the answer is asked for with thinking off. Which of the
-two it was is told in the notes.
+stream is stopped, unless there is a reason to let it go on (`mull.agent.hurry_plan`). What is done
+is told (`mull.neutral.events.Hurried`).
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
-from typing import Any
+from typing import Any, TypeAlias
 
-from mull.neutral.events import Event, Started, TextDelta, ThinkingDelta, ToolCallDelta
-from mull.neutral.messages import Message
-from mull.policy.reasoning import thinking_to_reasoning_field
+from mull.agent.hurry_plan import ABOUT, Cause
+from mull.neutral.events import (
+    Event,
+    Failed,
+    Finished,
+    Hurried,
+    Started,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+)
 
-__all__ = ["ASK_NOW", "ENDED_BY_SERVER", "STOPPED", "Hurried", "Hurry", "ask_now"]
+__all__ = ["ENDED_BY_SERVER", "Hurry", "Refuse", "ThoughtStopped"]
 
-ASK_NOW = "Stop thinking and answer now."
 ENDED_BY_SERVER = "the thought was ended by the server's own call"
-STOPPED = "the thought was stopped, and the answer asked for with thinking off"
+LAST_WORD = 1.0
+"""Seconds that the end of an answer waits for what the server says about ending its thought."""
+
+Refuse: TypeAlias = Callable[[Cause], str | None]
+"""What is said if a stream is not stopped for this cause, "" for nothing; None: it is stopped."""
 
 
-class Hurried(Exception):
+class ThoughtStopped(Exception):
     """The stream was stopped in the middle of a thought."""
+
+    def __init__(self, cause: Cause) -> None:
+        self.cause = cause
+
+
+def _never(cause: Cause) -> None:
+    return None
 
 
 class Hurry:
@@ -33,87 +51,112 @@ class Hurry:
         self,
         seconds: float | None = None,
         control: Callable[[str], Coroutine[Any, Any, bool]] | None = None,
+        refuse: Refuse = _never,
     ) -> None:
         self._seconds = seconds
         self._control = control
+        self._refuse = refuse
         self._loop = asyncio.get_running_loop()
         self._id: str | None = None
-        self._thinking = False
-        self._due = False
-        self._stopped = False
+        self._thought = 0
+        self._thinking = self._ending = False
+        self._stopped: Cause | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._asking: asyncio.Task[Any] | None = None
+        self._asking: set[asyncio.Task[None]] = set()
         self._waiting: asyncio.Timeout | None = None
-        self.ended_by_server = False
+        self._untold: list[Hurried] = []
+        self._refused: set[Cause] = set()
 
-    def now(self) -> bool:
-        """End the thought; False if there is none to end."""
-        if not self._thinking or self._due:
-            return self._due
-        self._due = True
+    def now(self, cause: Cause = "hurried") -> bool:
+        """End the thought, or say why it goes on; False if there is none."""
+        if not self._thinking or self._ending:
+            return self._thinking
+        self._ending = True
         if self._control is not None and self._id is not None:
-            self._asking = self._loop.create_task(self._ask_server(self._control, self._id))
+            task = self._loop.create_task(self._ask_server(self._control, self._id, cause))
+            self._asking.add(task)
         else:
-            self._stop()
+            self._stop(cause)
         return True
 
     async def watch(self, events: AsyncIterator[Event]) -> AsyncGenerator[Event, None]:
-        """The events, until a thought is stopped.
+        """The events, and what is done about thoughts, until one is stopped.
 
         Raises:
-            Hurried: the thought was stopped, and the stream with it.
+            ThoughtStopped: the thought was stopped, and the stream with it.
         """
         try:
-            while not self._stopped:
-                try:
-                    async with asyncio.timeout(None) as self._waiting:
-                        event = await anext(events)
-                except StopAsyncIteration:
+            while True:
+                event = await self._next(events)
+                while self._untold:
+                    yield self._untold.pop(0)
+                if event is None:
                     return
-                except TimeoutError:
-                    break
-                finally:
-                    self._waiting = None
                 self._take(event)
                 yield event
-            raise Hurried
         finally:
             self._end_thought()
-            if self._asking is not None:
-                self._asking.cancel()
+            for task in self._asking:
+                task.cancel()
+
+    async def _next(self, events: AsyncIterator[Event]) -> Event | None:
+        """The next event; None at the end, when the server has answered what it was asked."""
+        self._check()
+        try:
+            async with asyncio.timeout(None) as self._waiting:
+                return await anext(events)
+        except StopAsyncIteration:
+            if self._asking:
+                await asyncio.wait(self._asking, timeout=LAST_WORD)
+            return None
+        except TimeoutError:
+            self._check()
+            raise
+        finally:
+            self._waiting = None
+
+    def _check(self) -> None:
+        if self._stopped is not None:
+            raise ThoughtStopped(self._stopped)
 
     def _take(self, event: Event) -> None:
         if isinstance(event, Started):
             self._id = event.id or self._id
         elif isinstance(event, ThinkingDelta) and not self._thinking:
             self._thinking = True
+            self._thought += 1
             if self._seconds is not None:
-                self._timer = self._loop.call_later(self._seconds, self.now)
-        elif isinstance(event, TextDelta | ToolCallDelta):
+                self._timer = self._loop.call_later(self._seconds, self.now, "overdue")
+        elif isinstance(event, TextDelta | ToolCallDelta | Finished | Failed):
             self._end_thought()
 
     def _end_thought(self) -> None:
-        self._thinking = False
+        """It is over, by itself or not; who was about to stop it need not."""
+        self._thinking = self._ending = False
+        self._stopped = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     async def _ask_server(
-        self, control: Callable[[str], Coroutine[Any, Any, bool]], answer: str
+        self, control: Callable[[str], Coroutine[Any, Any, bool]], answer: str, cause: Cause
     ) -> None:
-        self.ended_by_server = await control(answer)
-        if not self.ended_by_server and self._thinking:  # it may have ended by itself meanwhile
-            self._stop()
+        thought = self._thought
+        if await control(answer):
+            self._untold.append(Hurried(ABOUT[cause], "server", ENDED_BY_SERVER))
+            return
+        self._control = None
+        if self._thinking and thought == self._thought:  # it may have ended by itself meanwhile
+            self._stop(cause)
 
-    def _stop(self) -> None:
-        self._stopped = True
-        if self._waiting is not None:
-            self._waiting.reschedule(self._loop.time())
-
-
-def ask_now(unfinished: Message) -> str:
-    """What the model is told after its thought was stopped, with what it had thought so far."""
-    thought = thinking_to_reasoning_field(unfinished.thinking)
-    if not thought or not thought.strip():
-        return ASK_NOW
-    return f"{ASK_NOW} Your thoughts so far:\n\n{thought.strip()}"
+    def _stop(self, cause: Cause) -> None:
+        why = self._refuse(cause)
+        if why is None:
+            self._stopped = cause
+            if self._waiting is not None:
+                self._waiting.reschedule(self._loop.time())
+            return
+        self._ending = False
+        if why and cause not in self._refused:
+            self._untold.append(Hurried(ABOUT[cause], "left", why))
+        self._refused.add(cause)

@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from mull.agent.calls import Approve, allow_all
 from mull.agent.engine import Engine
 from mull.agent.functions import tools_from
-from mull.agent.hurry import Hurry
+from mull.agent.hurry import Hurry, Refuse
 from mull.agent.results import Result, result_of
 from mull.agent.run import Recorder, Situation, Turn, run_turn
 from mull.agent.tools.tool import RunnableTool
@@ -282,15 +282,15 @@ class Conversation:
             hurry=self._hurrier(way),
         )
 
-    def _hurrier(self, way: Access) -> Callable[[], Hurry] | None:
+    def _hurrier(self, way: Access) -> Callable[[Refuse], Hurry] | None:
         """Makes what watches over the next answer's thoughts, where somebody may end them."""
         seconds = self._snapshot()["reasoning.maxSeconds"]
         if seconds is None and not self.interactive:
             return None
         control = self._engine.thought_ender(self.target, way)
 
-        def watch() -> Hurry:
-            self._hurry = Hurry(seconds, control)
+        def watch(refuse: Refuse) -> Hurry:
+            self._hurry = Hurry(seconds, control, refuse)
             return self._hurry
 
         return watch
@@ -298,6 +298,7 @@ class Conversation:
     def answer_now(self) -> bool:
         """End the thought that is going on and have the answer; False if there is none.
 
+        A model that was told to answer and thinks again is let think on (`Hurried` says so).
         Needs `interactive`, and the event loop that the turn runs on.
         """
         return self._hurry is not None and self._hurry.now()

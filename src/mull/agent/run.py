@@ -19,19 +19,28 @@ from msgspec.structs import replace
 
 from mull.agent.calls import Approve, Calls, allow_all
 from mull.agent.debug import Spotter
-from mull.agent.hurry import ENDED_BY_SERVER, STOPPED, Hurried, Hurry, ask_now
+from mull.agent.hurry import Hurry, Refuse, ThoughtStopped
+from mull.agent.hurry_plan import (
+    Cause,
+    Cut,
+    ask_now,
+    note_cut,
+    reason_to_go_on,
+    tell_cut,
+)
 from mull.agent.pump import Pump
 from mull.agent.tools.tool import RunnableTool
-from mull.agent.turn import FINAL, Limits, Progress, Signal, advance, meaning
+from mull.agent.turn import FINAL, Limits, Progress, Signal, advance, allows, meaning
 from mull.agent.watch import Stopwatch
 from mull.history.log import Entry, Log, Record
 from mull.neutral.assemble import Assembler
 from mull.neutral.errors import LocalError, MullError
-from mull.neutral.events import Event, Failed, Finished, Healed, Nudged, StateChanged
+from mull.neutral.events import Event, Failed, Finished, Healed, Hurried, Nudged, StateChanged
 from mull.neutral.messages import Message, Origin, user
 from mull.neutral.request import Note, RequestOptions
 from mull.neutral.target import Target
 from mull.policy.prepare import Prepared, prepare
+from mull.policy.thinking import asking_least, plan_thinking
 from mull.policy.tokens import Counter
 from mull.settings.layers import Snapshot
 
@@ -81,7 +90,7 @@ class Situation:
     counter: Counter
     send: Send
     tools: Mapping[str, RunnableTool] = field(default_factory=dict)
-    hurry: Callable[[], Hurry] | None = None
+    hurry: Callable[[Refuse], Hurry] | None = None
 
 
 class Shorten(Protocol):
@@ -109,7 +118,7 @@ class Turn:
     notes: list[Note] = field(default_factory=list)
     prepared: Prepared | None = None
     progress: Progress = _BEGINNING
-    hurried: bool = False
+    cut: Cut | None = None
     debug: bool = False
 
     def add(self, record: Record) -> None:
@@ -134,8 +143,12 @@ class Turn:
 
     def signal(self, signal: Signal) -> StateChanged:
         """Go where the signal leads, and say so."""
-        self.progress = advance(self.progress, signal)
+        self.progress = advance(self.progress, signal, self.limits)
         return StateChanged(self.progress.state, self.progress.round, self.limits.rounds)
+
+    def allows(self, signal: Signal) -> bool:
+        """Whether there is a way for the signal now, and no limit closes it."""
+        return allows(self.progress, signal, self.limits)
 
     @property
     def target(self) -> Target:
@@ -171,12 +184,15 @@ async def _send(turn: Turn) -> AsyncGenerator[Event, None]:
     situation = turn.situation()
     prepared = turn.prepared = _prepare(turn, situation)
     shorten = turn.shorten()
-    if shorten is not None and shorten.needed(prepared):
+    if shorten is not None and turn.allows("full") and shorten.needed(prepared):
         yield turn.signal("full")
         return
-    turn.hurried = False
+    cut, turn.cut = turn.cut, None
+    if cut is not None:
+        yield tell_cut(cut, prepared)
     turn.note(*prepared.notes)
-    answer, hurry = _Answer(turn, prepared), situation.hurry() if situation.hurry else None
+    answer = _Answer(turn, prepared)
+    hurry = _hurry(turn, situation, answer)
     spotter = Spotter(prepared) if turn.debug else None
     if spotter is not None:
         yield spotter.asked()
@@ -189,14 +205,14 @@ async def _send(turn: Turn) -> AsyncGenerator[Event, None]:
                     yield found
                 if answer.take(event):
                     yield event
-    except Hurried:
-        message = answer.keep()
-        yield _ask_without_thinking(turn, message)
+    except ThoughtStopped as stopped:
+        unfinished = answer.keep()
+        turn.add(Entry(user(ask_now(unfinished)), time.time(), own=True))
+        turn.cut = Cut(stopped.cause, answer.asked.request.thinking)
+        yield turn.signal(stopped.cause)
         return
     finally:
         message = answer.keep()
-    if hurry is not None and hurry.ended_by_server:
-        turn.note(Note("reasoning.maxSeconds", ENDED_BY_SERVER))
     if spotter is not None:
         yield spotter.ended()
     for event in answer.held:
@@ -229,25 +245,25 @@ class _Answer:
 
     def __init__(self, turn: Turn, prepared: Prepared) -> None:
         self._turn = turn
-        self._target = prepared.target
-        self._prefix = prepared.prefix
-        self._counted: int | None = prepared.characters
-        self._folding = Assembler(prepared.target.origin)
         self._watch = Stopwatch(time.monotonic)
         self._kept: Message | None = None
         self.held: list[Event] = []
-        if turn.recorder is not None:
-            turn.recorder.begin(prepared.target.origin)
+        self._begin(prepared)
+
+    def _begin(self, asked: Prepared) -> None:
+        self.asked = self._turn.prepared = asked
+        self._folding = Assembler(asked.target.origin)
+        if self._turn.recorder is not None:
+            self._turn.recorder.begin(asked.target.origin)
 
     def repaired(self, prepared: Prepared) -> None:
-        """Another request is answered than the one that was refused."""
-        self._prefix, self._counted = prepared.prefix, prepared.characters
-        self._turn.prepared = prepared
+        """Another request is answered than the one that was refused, maybe in another dialect."""
+        self._begin(prepared)
 
     def take(self, event: Event) -> bool:
         """Take one event in; whether it may be shown at once."""
         if isinstance(event, Healed):
-            self._folding = Assembler(self._target.origin)
+            self._folding = Assembler(self.asked.target.origin)
         self._folding.add(event)
         self._watch.add(event)
         if self.held or isinstance(event, Finished | Failed):
@@ -260,26 +276,38 @@ class _Answer:
     def keep(self) -> Message:
         """Put the answer, whole or not, into the log; once."""
         if self._kept is None:
-            # what a healed answer came from, and in which dialect, is known once it is whole
-            origin = self._turn.learnt(self._target).origin
-            message = self._kept = replace(self._folding.message(), origin=origin)
+            message = self._kept = self._folding.message()
             if message.blocks or message.status != "interrupted":
                 took = self._watch.seconds, self._watch.thought_seconds
-                prefix = self._prefix if message.thinking else None
-                self._turn.add(Entry(message, time.time(), *took, prefix, counted=self._counted))
+                prefix = self.asked.prefix if message.thinking else None
+                counted = self.asked.characters
+                self._turn.add(Entry(message, time.time(), *took, prefix, counted=counted))
         return self._kept
 
 
-def _ask_without_thinking(turn: Turn, unfinished: Message) -> Event:
-    turn.add(Entry(user(ask_now(unfinished)), time.time(), own=True))
-    turn.note(Note("reasoning.maxSeconds", STOPPED))
-    turn.hurried = True
-    return turn.signal("hurried")
+def _hurry(turn: Turn, situation: Situation, answer: _Answer) -> Hurry | None:
+    """What watches over the thoughts of the answer, where somebody may end them."""
+    if situation.hurry is None:
+        return None
+
+    def refuse(cause: Cause) -> str | None:
+        asked, limit = answer.asked, situation.options.max_tokens
+        settings = asking_least(situation.snapshot)
+        least = plan_thinking(asked.target, settings, max_tokens=limit, used=asked.tokens)
+        why = reason_to_go_on(cause, turn.progress, turn.limits, asked, least)
+        told = cause == "overdue" and any(note.text == why for note in turn.notes)
+        return "" if told else why
+
+    return situation.hurry(refuse)
 
 
 def _changes(turn: Turn, event: Event) -> list[Event]:
-    """What an event means for the state of the turn."""
+    """What an event means for the state of the turn, and for its notes."""
+    if isinstance(event, Hurried):
+        turn.note(Note(event.about, event.text))
     if isinstance(event, Healed):
+        if not turn.allows("healed"):
+            raise LocalError("the endpoint refuses what was repaired already: stopped")
         turn.note(Note("healed", f"{event.change} ({event.reason})", warning=True))
         return [turn.signal("healed")]
     if turn.progress.state in ("sending", "healing") and not isinstance(event, Finished | Failed):
@@ -289,10 +317,9 @@ def _changes(turn: Turn, event: Event) -> list[Event]:
 
 def _prepare(turn: Turn, situation: Situation) -> Prepared:
     target, snapshot = turn.learnt(situation.target), situation.snapshot
-    if turn.hurried:
-        snapshot = snapshot.having({"reasoning.enabled": False})
-    options, counter = situation.options, situation.counter
-    return prepare_quickly(turn.log, snapshot, target, options, counter)
+    options = replace(situation.options, least_thinking=turn.cut is not None)
+    prepared = prepare_quickly(turn.log, snapshot, target, options, situation.counter)
+    return prepared if turn.cut is None else note_cut(turn.cut, prepared)
 
 
 def prepare_quickly(
@@ -336,7 +363,7 @@ async def _run_tools(turn: Turn) -> AsyncGenerator[Event, None]:
                 yield event
     finally:
         turn.add(Entry(Message(role="tool", blocks=calls.results()), time.time()))
-    if turn.progress.round < turn.limits.rounds:
+    if turn.allows("results"):
         yield turn.signal("results")
         return
     yield turn.signal("exhausted")

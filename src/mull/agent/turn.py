@@ -1,8 +1,10 @@
 """The states of a turn, and what leads from one to the next.
 
-A table and two pure functions: `meaning` says what an answer asks for, `advance` where that leads.
-The runner does the waiting; it can only do what the table allows. Every limit is counted here, and
-nothing but a new turn sets a count back.
+A table and pure functions: `meaning` says what an answer asks for, `allows` whether there is a way
+and a limit that is not reached yet, `advance` where it leads. The runner does the waiting; it can
+only do what is allowed here. Every way back to `sending` is counted, so a turn asks at most
+`Limits.requests` times, whatever the other side does. A count for one request or one round is set
+back by the next, and these are counted themselves.
 """
 
 from __future__ import annotations
@@ -13,7 +15,17 @@ from typing import Literal, TypeAlias
 from mull.neutral.blocks import Value
 from mull.neutral.messages import Message
 
-__all__ = ["FINAL", "TABLE", "Limits", "Progress", "Signal", "State", "advance", "meaning"]
+__all__ = [
+    "FINAL",
+    "TABLE",
+    "Limits",
+    "Progress",
+    "Signal",
+    "State",
+    "advance",
+    "allows",
+    "meaning",
+]
 
 State: TypeAlias = Literal[
     "idle", "sending", "streaming", "tools", "compressing", "healing", "done", "failed"
@@ -23,7 +35,8 @@ Signal: TypeAlias = Literal[
     "full",  # the request must be made shorter first
     "shortened",  # it was, or it cannot be
     "event",  # the first sign of an answer
-    "hurried",  # the thought was cut short, and the answer is asked for without it
+    "hurried",  # somebody stopped the thought, and the answer is asked for
+    "overdue",  # its time was up, and the answer is asked for
     "healed",  # it was refused, and a repaired request is on its way
     "called",  # the answer calls tools
     "results",  # they have run
@@ -44,6 +57,7 @@ TABLE: Mapping[tuple[State, Signal], State] = {
     ("sending", "event"): "streaming",
     ("healing", "event"): "streaming",
     ("streaming", "hurried"): "sending",
+    ("streaming", "overdue"): "sending",
     ("tools", "results"): "sending",
     ("tools", "exhausted"): "failed",
     **{(state, "healed"): "healing" for state in _ASKING},
@@ -56,31 +70,81 @@ TABLE: Mapping[tuple[State, Signal], State] = {
 
 
 class Limits(Value, frozen=True):
-    """How often a turn may do what could go on for ever."""
+    """How often a turn may do what could go on for ever.
+
+    In a turn: `rounds` of tools, `nudges` for an answer, thoughts that are `overdue`. In a round:
+    thoughts that are stopped (`hurries`), for whatever reason. For a request: what makes it shorter
+    first (`shortenings`: compression, and condensing beside it), and repairs (`heals`).
+    """
 
     rounds: int = 50
     nudges: int = 1
+    overdue: int = 1
+    hurries: int = 1
+    shortenings: int = 2
+    heals: int = 1
+
+    @property
+    def requests(self) -> int:
+        """The most requests of one turn, without what the client sends again by itself."""
+        return self.rounds * (1 + self.hurries) + self.nudges
 
 
 class Progress(Value, frozen=True):
-    """Where a turn stands. `round` counts requests that were answered with tool calls, plus one."""
+    """Where a turn stands. `round` counts requests that were answered with tool calls, plus one;
+    `hurries` belongs to the round, `shortenings` and `heals` to the request."""
 
     state: State = "idle"
     round: int = 0
     nudges: int = 0
+    overdue: int = 0
+    hurries: int = 0
+    shortenings: int = 0
+    heals: int = 0
 
 
-def advance(progress: Progress, signal: Signal) -> Progress:
+_ASKS: frozenset[Signal] = frozenset({"begin", "results", "hurried", "overdue", "silent"})
+"""The signals that lead to another request."""
+
+
+def allows(progress: Progress, signal: Signal, limits: Limits) -> bool:
+    """Whether the table has this way, and no limit closes it."""
+    if (progress.state, signal) not in TABLE:
+        return False
+    match signal:
+        case "results":
+            return progress.round < limits.rounds
+        case "silent":
+            return progress.nudges < limits.nudges
+        case "hurried":
+            return progress.hurries < limits.hurries
+        case "overdue":
+            return progress.overdue < limits.overdue and progress.hurries < limits.hurries
+        case "full":
+            return progress.shortenings < limits.shortenings
+        case "healed":
+            return progress.heals < limits.heals
+    return True
+
+
+def advance(progress: Progress, signal: Signal, limits: Limits) -> Progress:
     """Where the signal leads.
 
     Raises:
-        ValueError: there is no such way; the runner is wrong.
+        ValueError: there is no such way, or no more of it; the runner is wrong.
     """
-    state = TABLE.get((progress.state, signal))
-    if state is None:
+    if not allows(progress, signal, limits):
         raise ValueError(f"a turn that is {progress.state} cannot be {signal}")
-    begins = signal in ("begin", "results")
-    return Progress(state, progress.round + begins, progress.nudges + (signal == "silent"))
+    asks, round_begins = signal in _ASKS, signal in ("begin", "results")
+    return Progress(
+        state=TABLE[progress.state, signal],
+        round=progress.round + round_begins,
+        nudges=progress.nudges + (signal == "silent"),
+        overdue=progress.overdue + (signal == "overdue"),
+        hurries=0 if round_begins else progress.hurries + (signal in ("hurried", "overdue")),
+        shortenings=0 if asks else progress.shortenings + (signal == "full"),
+        heals=0 if asks else progress.heals + (signal == "healed"),
+    )
 
 
 def meaning(answer: Message, progress: Progress, limits: Limits, *, tools: bool) -> Signal:
@@ -89,6 +153,6 @@ def meaning(answer: Message, progress: Progress, limits: Limits, *, tools: bool)
         return "failed"
     if tools and answer.tool_calls and answer.status == "complete":
         return "called"
-    if tools and answer.status == "no_answer" and progress.nudges < limits.nudges:
+    if tools and answer.status == "no_answer" and allows(progress, "silent", limits):
         return "silent"
     return "answered"

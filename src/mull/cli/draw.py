@@ -12,6 +12,7 @@ from mull.neutral.events import (
     Event,
     Failed,
     Healed,
+    Hurried,
     Nudged,
     Retrying,
     StateChanged,
@@ -83,6 +84,9 @@ class Plain:
             case Nudged():
                 self._end_thought()
                 self._say("the model gave no answer and called nothing: asked once more")
+            case Hurried():
+                self._end_thought()
+                self._say(event.text)
             case Warned():
                 self._say(event.text)
             case Failed():

@@ -28,6 +28,7 @@ from mull.neutral.events import (
     Failed,
     Finished,
     Healed,
+    Hurried,
     Key,
     Nudged,
     OpaqueReceived,
@@ -215,7 +216,7 @@ class Assembler:
             case (
                 (Started() | Retrying() | Healed())
                 | (ToolStarted() | ToolOutput() | ToolRan())
-                | (StateChanged() | Nudged() | Progressed() | Compressed())
+                | (StateChanged() | Nudged() | Hurried() | Progressed() | Compressed())
             ):
                 pass
             case _:

@@ -7,7 +7,7 @@ its kind is open. Front ends draw these events; `assemble` folds them into block
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from mull.neutral.blocks import ThinkingKind, Value
 from mull.neutral.messages import Status
@@ -20,6 +20,7 @@ __all__ = [
     "Failed",
     "Finished",
     "Healed",
+    "Hurried",
     "Key",
     "Nudged",
     "OpaqueReceived",
@@ -170,6 +171,19 @@ class Nudged(Value, frozen=True, tag_field="type", tag="nudged"):
     most: int
 
 
+class Hurried(Value, frozen=True, tag_field="type", tag="hurried"):
+    """A thought was to end before the model ended it; `text` says what was done.
+
+    `how` is `server` (the server's own call ended it), `off`, `less` or `words` (it was stopped,
+    and the answer is asked for with thinking off, with less of it, or with nothing but words), or
+    `left` (it goes on). `about` is the setting that asked for it, or `thinking` for a person.
+    """
+
+    about: str
+    how: Literal["server", "off", "less", "words", "left"]
+    text: str
+
+
 class Progressed(Value, frozen=True, tag_field="type", tag="progress"):
     """How far a side job is: `about` is `compression` or `condensing`."""
 
@@ -233,6 +247,7 @@ Event: TypeAlias = (
     | ToolRan
     | StateChanged
     | Nudged
+    | Hurried
     | Progressed
     | Compressed
     | Retrying

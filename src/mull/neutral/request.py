@@ -61,7 +61,11 @@ class Note(Value, frozen=True):
 
 
 class RequestOptions(Value, frozen=True):
-    """Everything about a request that is not history, settings or target."""
+    """Everything about a request that is not history, settings or target.
+
+    With `least_thinking` it asks for as little thinking as the model takes, whatever the settings
+    say; what they say of the history holds.
+    """
 
     system: str = ""
     tools: tuple[Tool, ...] = ()
@@ -69,6 +73,7 @@ class RequestOptions(Value, frozen=True):
     temperature: float | None = None
     max_tokens: int | None = None
     stream: bool = True
+    least_thinking: bool = False
 
 
 class Request(Value, frozen=True):

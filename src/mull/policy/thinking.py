@@ -35,6 +35,7 @@ __all__ = [
     "LevelRow",
     "Planned",
     "Wish",
+    "asking_least",
     "feedback",
     "level_table",
     "plan_thinking",
@@ -144,6 +145,11 @@ def wish_of(snapshot: Snapshot) -> Wish:
     if budget is not None:
         return Wish("reasoning.maxTokens", budget=budget)
     return Wish("reasoning.effort", level=snapshot["reasoning.effort"])
+
+
+def asking_least(snapshot: Snapshot) -> Snapshot:
+    """The settings with the wish for no thinking, or for the least that the model takes."""
+    return snapshot.having({"reasoning.effort": "none", "reasoning.maxTokens": None})
 
 
 def plan_thinking(

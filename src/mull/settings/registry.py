@@ -113,7 +113,12 @@ REGISTRY: Mapping[str, Setting] = _table(
         "which earlier thinking to leave out before anything is sent",
         choices=("all", "allButLast", "none"),
     ),
-    Setting("reasoning.maxSeconds", "seconds", None, "end thinking after this many seconds"),
+    Setting(
+        "reasoning.maxSeconds",
+        "seconds",
+        None,
+        "end a thought after this many seconds, once a turn",
+    ),
     Setting("reasoning.fieldName", "field", None, "read and send back thinking in this field only"),
     Setting(
         "reasoning.summary",

@@ -14,6 +14,7 @@ from mull.agent.results import Result
 from mull.history.log import Log
 from mull.neutral.events import (
     Event,
+    Hurried,
     StateChanged,
     TextDelta,
     ThinkingCarrier,
@@ -47,8 +48,6 @@ _WORDS = {
 Remark: TypeAlias = Callable[[ConversationView], None]
 """Adds something to a picture."""
 _PIECES = TextDelta | ThinkingDelta | ThinkingCarrier | ToolCallDelta
-_TOLD = ("reasoning.maxSeconds",)
-"""What notes are about that a person waits to hear: in which way a thought was ended."""
 
 
 class Frame(NamedTuple):
@@ -107,6 +106,9 @@ class Painter:
 
     def event(self, event: Event) -> None:
         """Something has happened."""
+        if isinstance(event, Hurried):  # it may be said in the middle of a thought
+            self.tell(event.text)
+            return
         if isinstance(event, StateChanged):
             self._state = event
         self._view.event(event, self._clock())
@@ -125,8 +127,8 @@ class Painter:
         """The turn is over."""
         self._over(result.status)
         for note in result.notes:
-            if note.warning or note.about in _TOLD:
-                self._view.say(note.text, "warning" if note.warning else "note")
+            if note.warning:
+                self._view.say(note.text, "warning")
 
     def stopped(self) -> None:
         """The user has stopped the turn."""

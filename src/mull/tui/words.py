@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from mull.neutral.events import Compressed, Event, Failed, Healed, Nudged, Retrying, Warned
+from mull.neutral.events import (
+    Compressed,
+    Event,
+    Failed,
+    Healed,
+    Hurried,
+    Nudged,
+    Retrying,
+    Warned,
+)
 from mull.neutral.messages import Status
 
 __all__ = ["ENDINGS", "Remark", "remark"]
@@ -39,6 +48,8 @@ def remark(event: Event) -> Remark | None:
             return Remark("note", f"The endpoint refused ({event.reason}): {event.change}")
         case Nudged():
             return Remark("note", f"No answer yet: asked once more ({event.attempt}/{event.most})")
+        case Hurried():
+            return Remark("note", event.text)
         case Compressed():
             return Remark("note" if event.ok else "warning", event.text)
     return None

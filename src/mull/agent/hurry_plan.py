@@ -1,0 +1,135 @@
+"""What follows a thought that is to end early: whether it is stopped, how the answer is asked for.
+
+The answer is asked for with thinking off, or with the least that the model takes. A thought that
+can be had neither way is not stopped by the clock: that would pay twice for the same. What is told
+is read off the request that is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from mull.agent.turn import Limits, Progress, allows
+from mull.neutral.blocks import Value
+from mull.neutral.events import Hurried
+from mull.neutral.messages import Message
+from mull.neutral.request import Note
+from mull.neutral.target import Target
+from mull.neutral.thinking import ThinkingPlan, write_thinking
+from mull.policy.prepare import Prepared
+from mull.policy.reasoning import thinking_to_reasoning_field
+from mull.policy.thinking import Planned
+
+__all__ = [
+    "ABOUT",
+    "ASK_NOW",
+    "STOPPED",
+    "Cause",
+    "Cut",
+    "ask_now",
+    "note_cut",
+    "reason_to_go_on",
+    "tell_cut",
+]
+
+ASK_NOW = "Stop thinking and answer now."
+STOPPED = "the thought was stopped, and the answer asked for"
+_GOES_ON = "the thought goes on"
+_TOLD_ALREADY = "the model was already told to answer"
+_ONCE = "a turn stops one thought for that"
+
+Cause: TypeAlias = Literal["hurried", "overdue"]
+"""Why a thought is to end, as the turn's signals call it: somebody asked, or its time is up."""
+ABOUT: Mapping[Cause, str] = {"hurried": "thinking", "overdue": "reasoning.maxSeconds"}
+"""What is told of it is about the setting that asked, or about thinking."""
+_LEAST = "reasoning.effort"
+"""What the notes on asking for the least are about."""
+
+
+class Cut(Value, frozen=True):
+    """A thought that was stopped: for what cause, and what its request had asked of thinking."""
+
+    cause: Cause
+    plan: ThinkingPlan
+
+
+def ask_now(unfinished: Message) -> str:
+    """What the model is told after its thought was stopped, with what it had thought so far."""
+    thought = thinking_to_reasoning_field(unfinished.thinking)
+    if not thought or not thought.strip():
+        return ASK_NOW
+    return f"{ASK_NOW} Your thoughts so far:\n\n{thought.strip()}"
+
+
+def reason_to_go_on(
+    cause: Cause, progress: Progress, limits: Limits, sent: Prepared, least: Planned
+) -> str | None:
+    """Why the thought in answer to `sent` is not stopped for this cause; None if it is.
+
+    `least` is what a request for an answer would ask of thinking. A person may have a thought
+    stopped that the clock lets go on: words may help.
+    """
+    if not allows(progress, "hurried", limits):
+        return f"{_GOES_ON}: {_TOLD_ALREADY}"
+    if cause == "hurried":
+        return None
+    why = None if allows(progress, "overdue", limits) else _ONCE
+    if why is None and not _eases(sent.request.thinking, least.plan, sent.target):
+        why = _why_not_less(least.plan, least.summary)
+    return None if why is None else f"the time for thinking is over, but {_GOES_ON}: {why}"
+
+
+def tell_cut(cut: Cut, follows: Prepared) -> Hurried:
+    """What is told of a stopped thought when the request that follows it is made."""
+    return Hurried(ABOUT[cut.cause], *_outcome(cut, follows))
+
+
+def note_cut(cut: Cut, follows: Prepared) -> Prepared:
+    """The request that follows a stopped thought, with a note of that.
+
+    Its wish to think less is not the user's: the notes of what became of that are left out.
+    """
+    told, fragment = tell_cut(cut, follows), write_thinking(follows.request.thinking)
+    note = Note(
+        told.about,
+        told.text,
+        effective=follows.thinking,
+        sent_as=msgspec.json.encode(fragment).decode() if fragment else None,
+    )
+    others = (one for one in follows.notes if one.about != _LEAST)
+    return msgspec.structs.replace(follows, notes=(*others, note))
+
+
+def _outcome(cut: Cut, follows: Prepared) -> tuple[Literal["off", "less", "words"], str]:
+    plan = follows.request.thinking
+    if not _eases(cut.plan, plan, follows.target):
+        why = _why_not_less(plan, follows.thinking)
+        return "words", f"{STOPPED} in words alone: {why}"
+    if _is_off(plan):
+        return "off", f"{STOPPED} with thinking off"
+    return "less", f"{STOPPED} with less thinking: {follows.thinking}"
+
+
+def _eases(before: ThinkingPlan, least: ThinkingPlan, target: Target) -> bool:
+    """Whether the least that can be asked for is less than what was asked for before."""
+    if write_thinking(least) == write_thinking(before):
+        return False
+    usual = target.facts.default_effort
+    if before.state == "default" and usual is not None and least.effort == usual:
+        return False
+    return _is_off(least) or least.state == "on"
+
+
+def _why_not_less(least: ThinkingPlan, summary: str) -> str:
+    if _is_off(least):
+        return "its thinking is off already"
+    if least.state == "on":
+        return f"{summary} is the least that it takes"
+    return "no way to turn its thinking off or down is known"
+
+
+def _is_off(plan: ThinkingPlan) -> bool:
+    return plan.state == "off" or not plan.thinks
