@@ -113,7 +113,8 @@ def test_thoughts_that_are_bound_to_what_was_said_are_warned_of_before_a_change(
     keeps = ["reasoning.includeInContext=true"]
     with at_terminal(tmp_path, compat={"bindsThinking": True}, sets=keeps) as talk:
         session = talk.session
-        signed = ThinkingBlock("so", "reasoning_content", signature="sig")
+        sealed = [{"type": "reasoning.encrypted", "data": "sig"}]
+        signed = ThinkingBlock("so", "reasoning_content", details=sealed)
         session._keep(Entry(user("q")))
         session._keep(Entry(assistant(signed, TextBlock("a"), origin=session.target.origin)))
         for strip in ("all", "none", "allButLast"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -25,6 +25,8 @@ from mull.store.lessons import load_lessons, save_lessons
 from mull.store.paths import data_dir
 
 if TYPE_CHECKING:
+    from mull.agent.reach import Key
+    from mull.auth.secret import Secret
     from mull.client.auth_drive import Sessions
     from mull.client.exchange import ExchangeOptions
     from mull.client.http import Transport
@@ -95,7 +97,7 @@ class Engine:
         self,
         target: Target,
         *,
-        key: str | None = None,
+        key: Key | None = None,
         base_url: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Access:
@@ -107,8 +109,15 @@ class Engine:
         if target.provider == EMBEDDED and base_url is None:
             return Access("")  # its address is known when it runs: see _send
         way = access(
-            target, self.setup.config, self.keys, key=key, base_url=base_url, headers=headers
+            target,
+            self.setup.config,
+            self.keys,
+            key=key if isinstance(key, str) else None,
+            base_url=base_url,
+            headers=headers,
         )
+        if key is not None and not isinstance(key, str):
+            return replace(way, key=None, login=None, fetch=key)
         own_server = base_url is not None or _is_loopback(way.base_url)
         if not own_server and (problem := missing_key(target, way)):
             raise ConfigError(problem)
@@ -151,6 +160,8 @@ class Engine:
 
         if not way.base_url:
             way = await asyncio.to_thread(_embedded_way)
+        if way.fetch is not None:
+            way = replace(way, key=await _fetched(way.fetch))
         if way.login is not None:
             way = await asyncio.to_thread(self._enter, way)
         events = exchange(
@@ -209,6 +220,14 @@ class Engine:
         transport = self._transports.pop(asyncio.get_running_loop(), None)
         if transport is not None:
             await transport.close()
+
+
+async def _fetched(fetch: Callable[[], str | Awaitable[str]]) -> Secret:
+    """The key that the caller gives for this one request."""
+    from mull.auth.secret import Secret
+
+    given = fetch()
+    return Secret(given if isinstance(given, str) else await given)
 
 
 def _unheard(prepared: Prepared) -> None:

@@ -27,6 +27,7 @@ from mull.agent.calls import Approve, allow_all
 from mull.agent.engine import Engine
 from mull.agent.functions import tools_from
 from mull.agent.hurry import Hurry, Refuse
+from mull.agent.reach import Key, Reach, Reaches
 from mull.agent.results import Result, result_of
 from mull.agent.run import Recorder, Situation, Turn, run_turn
 from mull.agent.tools.tool import RunnableTool
@@ -36,7 +37,8 @@ from mull.neutral.messages import Dialect, Message, user
 from mull.neutral.request import RequestOptions
 from mull.neutral.target import Target
 from mull.settings.layers import Snapshot
-from mull.settings.registry import SettingValue, find, parse_all
+from mull.settings.presets import preset_values
+from mull.settings.registry import SettingValue, parse_all
 from mull.tokenizers import counter_for
 
 if TYPE_CHECKING:
@@ -133,7 +135,8 @@ class Conversation:
         max_tokens: int | None = None,
         temperature: float | None = None,
         messages: Iterable[Message] = (),
-        key: str | None = None,
+        key: Key | None = None,
+        keys: Mapping[str, Key] | None = None,
         base_url: str | None = None,
         headers: Mapping[str, str] | None = None,
         dialect: Dialect | None = None,
@@ -143,12 +146,12 @@ class Conversation:
     ) -> None:
         self.log = Log(messages)
         self._engine = engine or shared_engine()
-        self._settings: dict[str, object] = dict(parse_all(settings or {}))
+        self.settings = self._engine.setup.settings.fork()
+        for name, value in parse_all(settings or {}).items():
+            self.settings.set(name, value)
+        if model is not None:
+            self.settings.set_model(model)
         self._tools: Mapping[str, RunnableTool] = tools_from(tools)
-        self._way = {"key": key, "base_url": base_url, "headers": headers}
-        self._place = {"base_url": base_url, "dialect": dialect, "compat": compat}
-        self._address = base_url
-        self._home: str | None = None
         self._limits = limits
         usual = self._engine.setup.parameters
         self._options = RequestOptions(
@@ -156,39 +159,63 @@ class Conversation:
             max_tokens=usual.max_tokens if max_tokens is None else max_tokens,
             temperature=usual.temperature if temperature is None else temperature,
         )
-        self._model = model
         self.interactive = False
         self._hurry: Hurry | None = None
         self._recorder: Recorder | None = None
         self._approve: Approve = allow_all
         self._shorten: Shortener | None = None
-        self.target: Target = self.resolve(model)
-        self._home = self.target.provider
+        self._reaches = Reaches(self._engine, keys)
+        given = Reach(key, base_url, headers, dialect, compat)
+        self.target: Target = self._reaches.target(self.settings.snapshot().model, given)
+        self._reaches.take(self.target, given)
 
     @property
     def messages(self) -> tuple[Message, ...]:
         """Everything said so far."""
         return self.log.messages
 
-    def switch(self, model: str) -> Target:
+    def switch(
+        self,
+        model: str,
+        *,
+        key: Key | None = None,
+        base_url: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Target:
         """Go on with another model from the next request on, even between two tool rounds.
+
+        A key, an address and headers are for that model's provider. They are kept: whoever
+        switches back to it need not give them again.
 
         Raises:
             CatalogError: no model, or more than one, has this name; nothing has changed.
         """
-        self.target = self.resolve(model)
-        self._model = model
-        return self.target
+        given = Reach(key, base_url, headers)
+        target = self._reaches.target(model, given if base_url else None)
+        self.settings.set_model(model)
+        self._reaches.take(target, given)
+        self.target = target
+        return target
 
     def set(self, key: str, value: object) -> SettingValue:
-        """Change a setting from the next request on.
+        """Change a setting of this conversation from the next request on.
 
         Raises:
             SettingError: the key or value is not allowed; nothing has changed.
         """
-        parsed = parse_all({key: value})
-        self._settings.update(parsed)
-        return parsed.get(find(key).key)
+        return self.settings.set(key, value)
+
+    def unset(self, key: str) -> None:
+        """Let the layers below decide about a setting again.
+
+        Raises:
+            SettingError: there is no such setting.
+        """
+        self.settings.unset(key)
+
+    def snapshot(self) -> Snapshot:
+        """The settings that the next request would be made with."""
+        return self.settings.snapshot(preset=preset_values(self.target.facts))
 
     def ask(self, text: str) -> Result:
         """Say something and wait for the answer, tools included.
@@ -245,16 +272,10 @@ class Conversation:
     def resolve(self, model: str | None) -> Target:
         """Where `switch` would go.
 
-        An address and a key that were given belong to the first model's provider: no other gets
-        them, and no other provider's key goes to that address.
-
         Raises:
             CatalogError: no model, or more than one, has this name.
         """
-        target = self._engine.target(model, **self._place)  # type: ignore[arg-type]
-        if self._home in (None, target.provider):
-            return target
-        return self._engine.target(model)
+        return self._reaches.target(model)
 
     def way(self) -> Access:
         """How the model in use is reached.
@@ -262,11 +283,7 @@ class Conversation:
         Raises:
             ConfigError: a key or an address is missing; says how to give it.
         """
-        given = self._way if self.target.provider == self._home else {}
-        return self._engine.way_to(self.target, **given)  # type: ignore[arg-type]
-
-    def _snapshot(self) -> Snapshot:
-        return self._engine.setup.snapshot_for(self.target, self._settings, self._model)
+        return self._reaches.way_to(self.target)
 
     def _situation(self) -> Situation:
         """Where the next request goes; asked for each, so that a switch holds at once."""
@@ -274,7 +291,7 @@ class Conversation:
         way = self.way()
         return Situation(
             target=self.target,
-            snapshot=self._snapshot(),
+            snapshot=self.snapshot(),
             options=self.options,
             counter=counter_for(self.target),
             send=self._engine.sender(way, self._limits),
@@ -284,7 +301,7 @@ class Conversation:
 
     def _hurrier(self, way: Access) -> Callable[[Refuse], Hurry] | None:
         """Makes what watches over the next answer's thoughts, where somebody may end them."""
-        seconds = self._snapshot()["reasoning.maxSeconds"]
+        seconds = self.snapshot()["reasoning.maxSeconds"]
         if seconds is None and not self.interactive:
             return None
         control = self._engine.thought_ender(self.target, way)

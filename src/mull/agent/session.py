@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec.structs import replace
 
 from mull.agent.library import AsyncStream, Conversation
+from mull.agent.reach import Key
 from mull.agent.recording import TimedRecorder
 from mull.agent.run import prepare_quickly
 from mull.history.log import Entry, Log, Undone
@@ -22,7 +23,7 @@ from mull.neutral.events import Event
 from mull.neutral.messages import Message
 from mull.neutral.target import Target
 from mull.policy.prepare import Prepared, prepare
-from mull.settings.layers import Settings, Snapshot
+from mull.settings.layers import Settings
 from mull.settings.registry import SettingValue, find
 from mull.tokenizers import counter_for
 
@@ -70,7 +71,7 @@ class Session(Conversation):
         self.toolbox = toolbox
         if toolbox is not None:
             self._approve = toolbox.gate.admit
-        restore_settings(engine.setup.settings, self.info, warn)
+        restore_settings(self.settings, self.info, warn, engine.setup.settings.chosen_in_session())
 
     def submit(self, said: Said) -> AsyncStream:
         """Say something; the events of the answer come as they happen."""
@@ -123,15 +124,21 @@ class Session(Conversation):
             self._keep(record)
         return record is not None
 
-    def switch(self, model: str) -> Target:
-        """Go on with another model from the next request on, even between two tool rounds.
+    def switch(
+        self,
+        model: str,
+        *,
+        key: Key | None = None,
+        base_url: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Target:
+        """`Conversation.switch`; the session remembers model and address, never a key.
 
         Raises:
             CatalogError: no model, or more than one, has this name; nothing has changed.
         """
-        target = super().switch(model)
-        self._engine.setup.settings.set_model(model)
-        address = self._address if target.provider == self._home else None
+        target = super().switch(model, key=key, base_url=base_url, headers=headers)
+        address = self._reaches.of(target).base_url
         self.info = self.store.update(self.info.id, model=model, base_url=address)
         return target
 
@@ -141,7 +148,7 @@ class Session(Conversation):
         Raises:
             SettingError: the key or value is not allowed; nothing has changed.
         """
-        parsed = self._engine.setup.settings.set(key, value)
+        parsed = super().set(key, value)
         self._remember({**self.info.settings, find(key).key: parsed})
         return parsed
 
@@ -151,7 +158,7 @@ class Session(Conversation):
         Raises:
             SettingError: there is no such setting.
         """
-        self._engine.setup.settings.unset(key)
+        super().unset(key)
         name = find(key).key
         self._remember({k: v for k, v in self.info.settings.items() if k != name})
 
@@ -169,22 +176,16 @@ class Session(Conversation):
         """
         self.info = self.store.update(self.info.id, name=name)
 
-    def snapshot(self) -> Snapshot:
-        """The settings that the next request would be made with."""
-        return self._snapshot()
-
     def prepared(self) -> Prepared:
         """The request that would go out now, counted; nothing is sent."""
         target = self._engine.learnt(self.target)
-        return prepare(
-            self.log, self._snapshot(), target, self.options, counter=counter_for(target)
-        )
+        return prepare(self.log, self.snapshot(), target, self.options, counter=counter_for(target))
 
     def estimated(self) -> Prepared:
         """The same, counted as a turn counts it: a short one by its characters."""
         target = self._engine.learnt(self.target)
         counter = counter_for(target)
-        return prepare_quickly(self.log, self._snapshot(), target, self.options, counter)
+        return prepare_quickly(self.log, self.snapshot(), target, self.options, counter)
 
     @property
     def tools(self) -> Mapping[str, RunnableTool]:
@@ -227,21 +228,21 @@ class Session(Conversation):
             raise LocalError("nothing was said yet")
         return starts[-1]
 
-    def _snapshot(self) -> Snapshot:
-        # the model stands in the session's layer, so that a level set after it holds
-        return self._engine.setup.snapshot_for(self.target, self._settings)
-
     def _remember(self, settings: Mapping[str, SettingValue]) -> None:
         self.info = self.store.update(self.info.id, settings=settings)
 
 
-def restore_settings(settings: Settings, info: SessionInfo, warn: Callable[[str], None]) -> None:
-    """Bring back what was set in a session; what the command line says now goes before."""
+def restore_settings(
+    settings: Settings,
+    info: SessionInfo,
+    warn: Callable[[str], None],
+    given: frozenset[str] = frozenset(),
+) -> None:
+    """Bring back what was set in a session; what is `given` on the command line goes before."""
     if info.model is not None:
         settings.set_model(info.model)
-    now = settings.snapshot()
     for key, value in info.settings.items():
-        if now.origins.get(key) == "session":
+        if key in given:
             continue
         try:
             settings.set(key, value)

@@ -78,7 +78,8 @@ def engine_for(options: Namespace, info: SessionInfo) -> Engine:
     from mull.agent.session import restore_settings
 
     engine = Engine(setup.load(options))
-    restore_settings(engine.setup.settings, info, tell)
+    settings = engine.setup.settings
+    restore_settings(settings, info, tell, settings.chosen_in_session())
     return engine
 
 

@@ -8,7 +8,7 @@ opened to be sent.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -68,13 +68,15 @@ class KeySource(Protocol):
 class Access(Struct, frozen=True):
     """How one target is reached. `headers` have lower-case names and may hold secrets.
 
-    With `login`, the key is that login's and has to be traded for a session's token first.
+    With `login`, the key is that login's and has to be traded for a session's token first. With
+    `fetch`, the key is asked for when a request goes out.
     """
 
     base_url: str
     key: Secret | None = None
     headers: Mapping[str, str] = {}
     login: str | None = None
+    fetch: Callable[[], str | Awaitable[str]] | None = None
 
     def __repr__(self) -> str:
         shown = dict.fromkeys(self.headers, MASK)

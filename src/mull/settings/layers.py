@@ -124,6 +124,17 @@ class Settings:
     def __init__(self) -> None:
         self._layers: dict[Layer, _Held] = {}
 
+    def fork(self) -> Settings:
+        """The same layers; what is set in either from now on does not reach the other."""
+        made = Settings()
+        made._layers = dict(self._layers)
+        return made
+
+    def chosen_in_session(self) -> frozenset[str]:
+        """The keys that the session's layer decides, also by a level in its model's name."""
+        held = self._held("session")
+        return frozenset((*held.values, *held.suffix))
+
     def set(self, key: str, value: object, layer: HeldLayer = "session") -> SettingValue:
         """Give the key a value in a layer and return it in canonical form.
 

@@ -78,7 +78,8 @@ def _load(host: Host, name: str) -> None:
     session.resolve(model)  # a name that nobody knows is told before anything is changed
     profile = setup.use_profile(name)
     with telling_cost(host, "model"):
-        given_up = setup.settings.load_profile(profile.settings, profile.model_name)
+        setup.settings.load_profile(profile.settings, profile.model_name)  # for sessions to come
+        given_up = session.settings.load_profile(profile.settings, profile.model_name)
         for key in tuple(session.info.settings):
             session.unset(key)
         session.switch(model)

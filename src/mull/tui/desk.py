@@ -39,9 +39,6 @@ class SessionDesk:
         self._more = more
         self._started = False
         self._session: Session | None = None
-        now = engine.setup.settings.snapshot()
-        self._given = {key: value for key, value in now.items() if now.origin(key) == "session"}
-        """What the command line sets: it holds in every session that is opened from here."""
 
     @property
     def model(self) -> str | None:
@@ -68,7 +65,6 @@ class SessionDesk:
         await self._start()
         begin, kept = self._begin, {}
         if reference is not None:
-            self.engine.setup.settings.replace("session", self._given)  # not those of the last one
             info = self.store.find(reference, begin.folder)
             if fork_at is not None:
                 info = self.store.fork(info.id, fork_at)
@@ -102,7 +98,8 @@ class SessionDesk:
 
     def _anew(self) -> Opening:
         """Another session like the last one: the same model, at the same address."""
-        model = self.engine.setup.settings.snapshot().model
+        last = self._session.settings if self._session else self.engine.setup.settings
+        model = last.snapshot().model
         address = self._session.info.base_url if self._session else None
         return Opening(folder=self._begin.folder, model=model, base_url=address)
 

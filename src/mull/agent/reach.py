@@ -1,0 +1,86 @@
+"""How providers are reached, as far as a caller says: an address and a key belong to one of them.
+
+No other provider gets them, and no other provider's key goes to that address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from mull.neutral.messages import Dialect
+from mull.neutral.target import Target
+
+if TYPE_CHECKING:
+    from mull.agent.engine import Engine
+    from mull.client.access import Access
+
+__all__ = ["Key", "Reach", "Reaches"]
+
+Key: TypeAlias = str | Callable[[], str | Awaitable[str]]
+"""A key, or what gives one when a request goes out: tokens that rotate."""
+
+
+@dataclass(frozen=True, repr=False)
+class Reach:
+    """What was given for one provider; None leaves it to the layers below."""
+
+    key: Key | None = None
+    base_url: str | None = None
+    headers: Mapping[str, str] | None = None
+    dialect: Dialect | None = None
+    compat: Mapping[str, Any] | None = None
+
+    def over(self, other: Reach) -> Reach:
+        """The same, and what only the other one says."""
+        said = {name: value for name, value in vars(self).items() if value is not None}
+        return replace(other, **said)
+
+
+class Reaches:
+    """What one conversation was given, by provider. `keys` may hold more keys than are used."""
+
+    def __init__(self, engine: Engine, keys: Mapping[str, Key] | None = None) -> None:
+        self._engine = engine
+        self._given = {name.lower(): Reach(key) for name, key in (keys or {}).items()}
+
+    def target(self, model: str | None, given: Reach | None = None) -> Target:
+        """Where a model's name leads: at an address that was given, if that is its provider's.
+
+        Raises:
+            CatalogError: no model, or more than one, has this name.
+        """
+        if given is not None:
+            return self._resolve(model, given)
+        for provider, reach in reversed(self._given.items()):
+            if reach.base_url or reach.dialect or reach.compat:
+                target = self._resolve(model, reach)
+                if target.provider.lower() == provider:
+                    return target
+        return self._resolve(model, Reach())
+
+    def take(self, target: Target, given: Reach) -> None:
+        """Keep what was given for the target's provider, over what it was given before."""
+        name = target.provider.lower()
+        self._given[name] = given.over(self._given.pop(name, Reach()))
+
+    def of(self, target: Target) -> Reach:
+        """What was given for the target's provider."""
+        return self._given.get(target.provider.lower(), Reach())
+
+    def way_to(self, target: Target) -> Access:
+        """How the target is reached.
+
+        Raises:
+            ConfigError: a key or an address is missing; says how to give it.
+        """
+        reach = self.of(target)
+        return self._engine.way_to(
+            target, key=reach.key, base_url=reach.base_url, headers=reach.headers
+        )
+
+    def _resolve(self, model: str | None, reach: Reach) -> Target:
+        return self._engine.target(
+            model, base_url=reach.base_url, dialect=reach.dialect, compat=reach.compat
+        )
