@@ -8,9 +8,7 @@ from mull._version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # the same names as in _PUBLIC, for type checkers; a test compares the two
-    from mull.agent.library import AsyncStream as AsyncStream
     from mull.agent.library import Conversation as Conversation
-    from mull.agent.library import Stream as Stream
     from mull.agent.library import ask as ask
     from mull.agent.library import ask_async as ask_async
     from mull.agent.library import stream as stream
@@ -18,6 +16,8 @@ if TYPE_CHECKING:  # the same names as in _PUBLIC, for type checkers; a test com
     from mull.agent.opening import open_session as open_session
     from mull.agent.results import Result as Result
     from mull.agent.session import Session as Session
+    from mull.agent.streams import AsyncStream as AsyncStream
+    from mull.agent.streams import Stream as Stream
     from mull.catalog.resolve import resolve as resolve
     from mull.history.log import Condensed as Condensed
     from mull.history.log import Entry as Entry
@@ -75,9 +75,7 @@ if TYPE_CHECKING:  # the same names as in _PUBLIC, for type checkers; a test com
 
 _PUBLIC = {
     "mull.agent.library": (
-        "AsyncStream",
         "Conversation",
-        "Stream",
         "ask",
         "ask_async",
         "stream",
@@ -86,6 +84,10 @@ _PUBLIC = {
     "mull.agent.opening": ("open_session",),
     "mull.agent.results": ("Result",),
     "mull.agent.session": ("Session",),
+    "mull.agent.streams": (
+        "AsyncStream",
+        "Stream",
+    ),
     "mull.catalog.resolve": ("resolve",),
     "mull.history.log": (
         "Condensed",

@@ -9,7 +9,6 @@ from mull.client.exchange import ExchangeOptions
 from mull.client.retry import RetryRules
 from mull.neutral.errors import ConfigError, LocalError, NetworkError, RefusedError, SettingError
 from mull.neutral.events import Failed, Finished, StateChanged, TextDelta, ThinkingDelta, ToolRan
-from mull.neutral.messages import user
 from mull.neutral.usage import Usage
 from mull.testing.server import STALL, Gate, Reply, ScriptedServer
 
@@ -255,7 +254,7 @@ def test_a_refusal_is_raised_with_the_providers_words(serve):
     with pytest.raises(RefusedError, match="no such model") as caught:
         talk.ask("q")
     assert (caught.value.status, caught.value.code) == (404, "nope")
-    assert talk.messages == (user("q"),)
+    assert talk.messages == ()
 
 
 def test_a_failure_after_the_beginning_is_part_of_the_result(serve):

@@ -126,7 +126,7 @@ def _parameter_texts(function: Callable[..., Any]) -> dict[str, str]:
 
 def _text(value: Any) -> str:
     if isinstance(value, str):
-        return value
+        return str.__str__(value)  # a subclass is no text to whoever encodes it
     try:
         return msgspec.json.encode(value).decode()
     except (TypeError, ValueError):

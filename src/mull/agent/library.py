@@ -10,16 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import (
     AsyncGenerator,
-    AsyncIterator,
-    Awaitable,
     Callable,
     Iterable,
-    Iterator,
     Mapping,
 )
 from contextlib import aclosing
 from functools import cache
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from msgspec.structs import replace
 
@@ -30,8 +27,10 @@ from mull.agent.hurry import Hurry, Refuse
 from mull.agent.reach import Key, Reach, Reaches
 from mull.agent.results import Result, result_of
 from mull.agent.run import Recorder, Situation, Turn, run_turn
+from mull.agent.streams import AsyncStream, Stream
 from mull.agent.tools.tool import RunnableTool
-from mull.history.log import Entry, Log, Record
+from mull.history.log import Entry, Log, Record, Undone
+from mull.neutral.errors import LocalError
 from mull.neutral.events import Event
 from mull.neutral.messages import Dialect, Message, user
 from mull.neutral.request import RequestOptions
@@ -46,75 +45,13 @@ if TYPE_CHECKING:
     from mull.client.access import Access
     from mull.client.exchange import ExchangeOptions
     from mull.client.sync import BlockingLoop
-    from mull.policy.prepare import Prepared
 
+Said: TypeAlias = str | Message
+"""What can be asked: text, or a message with attachments."""
 SHORTEST_TO_SHORTEN = 3
 """Messages: the task, an answer, and more."""
 
-__all__ = ["AsyncStream", "Conversation", "Stream", "ask", "ask_async", "stream", "stream_async"]
-
-
-class AsyncStream:
-    """The events of a turn as they happen; `result` is there at any time, whole at the end."""
-
-    def __init__(self, turn: Turn, *, after: Callable[[], Awaitable[None]] | None = None) -> None:
-        self._turn = turn
-        self._events = self._run(after)
-
-    async def _run(
-        self, after: Callable[[], Awaitable[None]] | None
-    ) -> AsyncGenerator[Event, None]:
-        try:
-            async with aclosing(run_turn(self._turn)) as events:
-                async for event in events:
-                    yield event
-        finally:
-            if after is not None:
-                await after()
-
-    def __aiter__(self) -> AsyncIterator[Event]:
-        return self._events
-
-    async def aclose(self) -> None:
-        """Stop: the socket is closed and what came is kept as interrupted."""
-        await self._events.aclose()
-
-    @property
-    def prepared(self) -> Prepared | None:
-        """The last request that was made."""
-        return self._turn.prepared
-
-    @property
-    def result(self) -> Result:
-        """What has come so far."""
-        return result_of(self._turn)
-
-
-class Stream:
-    """The same for code that blocks. Who leaves it early closes it, best with `with`."""
-
-    def __init__(self, turn: Turn, loop: BlockingLoop) -> None:
-        self._turn = turn
-        self._events = loop.stream(lambda: run_turn(turn))
-
-    def __iter__(self) -> Iterator[Event]:
-        return self._events
-
-    def close(self) -> None:
-        """Stop: the socket is closed and what came is kept as interrupted."""
-        if close := getattr(self._events, "close", None):
-            close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @property
-    def result(self) -> Result:
-        """What has come so far."""
-        return result_of(self._turn)
+__all__ = ["Conversation", "Said", "as_message", "ask", "ask_async", "stream", "stream_async"]
 
 
 class Conversation:
@@ -155,7 +92,7 @@ class Conversation:
         self._limits = limits
         usual = self._engine.setup.parameters
         self._options = RequestOptions(
-            system=system,
+            system=_sayable(system),
             max_tokens=usual.max_tokens if max_tokens is None else max_tokens,
             temperature=usual.temperature if temperature is None else temperature,
         )
@@ -164,6 +101,7 @@ class Conversation:
         self._recorder: Recorder | None = None
         self._approve: Approve = allow_all
         self._shorten: Shortener | None = None
+        self._busy = False
         self._reaches = Reaches(self._engine, keys)
         given = Reach(key, base_url, headers, dialect, compat)
         self.target: Target = self._reaches.target(self.settings.snapshot().model, given)
@@ -217,27 +155,66 @@ class Conversation:
         """The settings that the next request would be made with."""
         return self.settings.snapshot(preset=preset_values(self.target.facts))
 
-    def ask(self, text: str) -> Result:
+    def ask(self, text: Said) -> Result:
         """Say something and wait for the answer, tools included.
+
+        A question that failed before anything was answered is taken back, so that it can be asked
+        again.
 
         Raises:
             RemoteError: the endpoint refused or could not be reached.
-            LocalError: the request cannot be made as asked.
+            LocalError: the request cannot be made as asked, or an answer is still to come.
         """
-        turn = self._turn(text)
-        return _shared_loop().run(lambda: _finish(turn))
+        message = as_message(text)
+        return _shared_loop().run(lambda: self._finish(message))
 
-    async def ask_async(self, text: str) -> Result:
+    async def ask_async(self, text: Said) -> Result:
         """`ask` on the caller's event loop."""
-        return await _finish(self._turn(text))
+        return await self._finish(as_message(text))
 
-    def stream(self, text: str) -> Stream:
+    def stream(self, text: Said) -> Stream:
         """Say something and get the answer's events as they come."""
-        return Stream(self._turn(text), _shared_loop())
+        message, turn = as_message(text), self._turn()
+        return Stream(turn, lambda: self._run(turn, message), _shared_loop())
 
-    def stream_async(self, text: str) -> AsyncStream:
+    def stream_async(self, text: Said) -> AsyncStream:
         """`stream` on the caller's event loop."""
-        return AsyncStream(self._turn(text))
+        message, turn = as_message(text), self._turn()
+        return AsyncStream(turn, self._run(turn, message))
+
+    def undo(self) -> Message:
+        """Take the last turn back; what the user had said in it.
+
+        Raises:
+            LocalError: there is none.
+        """
+        start = self._last_turn()
+        entry = self.log[start]
+        assert isinstance(entry, Entry)
+        self._keep(Undone(start, len(self.log), time.time()))
+        return entry.message
+
+    def clear(self) -> None:
+        """Take everything back that was said; the log keeps it."""
+        if len(self.log):
+            self._keep(Undone(0, len(self.log), time.time()))
+
+    def fork(self) -> Conversation:
+        """Another conversation that begins with what was said and chosen in this one.
+
+        It is not kept on disk, and what either says from now on does not reach the other.
+        """
+        made = object.__new__(Conversation)
+        made.log = Log(records=self.log)
+        made.settings = self.settings.fork()
+        made.target = self.target
+        made.interactive = False
+        made._engine, made._limits, made._approve = self._engine, self._limits, self._approve
+        made._options, made._tools = self._options, dict(self.tools)
+        made._reaches = self._reaches.fork()
+        made._recorder = made._hurry = made._shorten = None
+        made._busy = False
+        return made
 
     def __enter__(self) -> Self:
         return self
@@ -334,12 +311,8 @@ class Conversation:
             self._recorder.append(record)
         self.log.add(record)
 
-    def _turn(self, said: str | Message | None) -> Turn:
-        """The turn that begins with these words; None goes on with what the log ends in."""
+    def _turn(self) -> Turn:
         self._situation()  # a missing key is told before anything is said
-        if said is not None:
-            message = user(_sayable(said)) if isinstance(said, str) else said
-            self._keep(Entry(message, time.time()))
         return Turn(
             log=self.log,
             situation=self._situation,
@@ -350,33 +323,78 @@ class Conversation:
             debug=self._engine.setup.environment.debug,
         )
 
+    async def _run(
+        self, turn: Turn, said: Message | None, *, takes_back: bool = True
+    ) -> AsyncGenerator[Event, None]:
+        """Run the turn that begins with these words; None goes on with what the log ends in.
 
-def ask(prompt: str, model: str | None = None, **more: Any) -> Result:
+        Raises:
+            LocalError: another turn of this conversation is under way.
+        """
+        if self._busy:
+            raise LocalError(
+                "this conversation is answering already: wait for that, or ask in a fork()"
+            )
+        self._busy, start = True, len(self.log)
+        try:
+            if said is not None:
+                self._keep(Entry(said, time.time()))
+            async with aclosing(run_turn(turn)) as events:
+                async for event in events:
+                    yield event
+        except BaseException:
+            if takes_back and not turn.messages and len(self.log) > start:
+                self._keep(Undone(start, len(self.log), time.time()))
+            raise
+        finally:
+            self._busy = False
+
+    async def _finish(self, said: Message) -> Result:
+        turn = self._turn()
+        async with aclosing(self._run(turn, said)) as events:
+            async for _ in events:
+                pass
+        return result_of(turn)
+
+    def _last_turn(self) -> int:
+        """Where the last turn begins that was not taken back."""
+        starts = [at for at, entry in self.log.entries() if entry.starts_turn]
+        if not starts:
+            raise LocalError("nothing was said yet")
+        return starts[-1]
+
+
+def ask(prompt: Said, model: str | None = None, **more: Any) -> Result:
     """Ask once and wait for the answer. Takes what `Conversation` takes."""
     return Conversation(model, **more).ask(prompt)
 
 
-async def ask_async(prompt: str, model: str | None = None, **more: Any) -> Result:
+async def ask_async(prompt: Said, model: str | None = None, **more: Any) -> Result:
     """`ask` on the caller's event loop."""
-    async with Conversation(model, **more) as talk:
-        return await talk.ask_async(prompt)
+    return await Conversation(model, **more).ask_async(prompt)
 
 
-def stream(prompt: str, model: str | None = None, **more: Any) -> Stream:
+def stream(prompt: Said, model: str | None = None, **more: Any) -> Stream:
     """Ask once and get the answer's events as they come. Takes what `Conversation` takes."""
     return Conversation(model, **more).stream(prompt)
 
 
-def stream_async(prompt: str, model: str | None = None, **more: Any) -> AsyncStream:
+def stream_async(prompt: Said, model: str | None = None, **more: Any) -> AsyncStream:
     """`stream` on the caller's event loop."""
-    talk = Conversation(model, **more)
-    return AsyncStream(talk._turn(prompt), after=talk.aclose)
+    return Conversation(model, **more).stream_async(prompt)
 
 
-async def _finish(turn: Turn) -> Result:
-    async for _ in run_turn(turn):
-        pass
-    return result_of(turn)
+def as_message(said: Said) -> Message:
+    """What is said, as a message.
+
+    Raises:
+        LocalError: it is neither text nor a message.
+    """
+    if isinstance(said, Message):
+        return said
+    if not isinstance(said, str):
+        raise LocalError(f"a question is text or a message, not {type(said).__name__}")
+    return user(_sayable(said))
 
 
 def _sayable(text: str) -> str:

@@ -45,6 +45,12 @@ class Reaches:
         self._engine = engine
         self._given = {name.lower(): Reach(key) for name, key in (keys or {}).items()}
 
+    def fork(self) -> Reaches:
+        """The same; what is given to either from now on does not reach the other."""
+        made = Reaches(self._engine)
+        made._given = dict(self._given)
+        return made
+
     def target(self, model: str | None, given: Reach | None = None) -> Target:
         """Where a model's name leads: at an address that was given, if that is its provider's.
 

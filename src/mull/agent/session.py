@@ -9,18 +9,18 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from mull.agent.library import AsyncStream, Conversation
+from mull.agent.library import Conversation, Said, as_message
 from mull.agent.reach import Key
 from mull.agent.recording import TimedRecorder
-from mull.agent.run import prepare_quickly
-from mull.history.log import Entry, Log, Undone
+from mull.agent.run import Turn, prepare_quickly
+from mull.agent.streams import AsyncStream
+from mull.history.log import Log, Undone
 from mull.neutral.errors import LocalError, SettingError
 from mull.neutral.events import Event
-from mull.neutral.messages import Message
 from mull.neutral.target import Target
 from mull.policy.prepare import Prepared, prepare
 from mull.settings.layers import Settings
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from mull.store.session_values import SessionInfo, SessionStore
 
 __all__ = ["Session", "restore_settings"]
-
-Said: TypeAlias = str | Message
 
 
 class Session(Conversation):
@@ -75,7 +73,8 @@ class Session(Conversation):
 
     def submit(self, said: Said) -> AsyncStream:
         """Say something; the events of the answer come as they happen."""
-        return AsyncStream(self._turn(said))
+        turn = self._turn()
+        return AsyncStream(turn, self._run(turn, as_message(said), takes_back=False))
 
     def retry(self) -> AsyncStream:
         """Take the last answer back and ask for another.
@@ -87,19 +86,8 @@ class Session(Conversation):
         self._situation()  # a missing key is told before the answer is taken back
         if start + 1 < len(self.log):
             self._keep(Undone(start + 1, len(self.log), time.time()))
-        return AsyncStream(self._turn(None))
-
-    def undo(self) -> Message:
-        """Take the last turn back; what the user had said in it.
-
-        Raises:
-            LocalError: there is none.
-        """
-        start = self._last_turn()
-        entry = self.log[start]
-        assert isinstance(entry, Entry)
-        self._keep(Undone(start, len(self.log), time.time()))
-        return entry.message
+        turn = self._turn()
+        return AsyncStream(turn, self._run(turn, None))
 
     async def compress(
         self, say: Callable[[Event], None], strategy: Strategy | None = None
@@ -221,12 +209,10 @@ class Session(Conversation):
         self.forget_if_empty()
         await super().aclose()
 
-    def _last_turn(self) -> int:
-        """Where the last turn begins that was not taken back."""
-        starts = [at for at, entry in self.log.entries() if entry.starts_turn]
-        if not starts:
-            raise LocalError("nothing was said yet")
-        return starts[-1]
+    def _turn(self) -> Turn:
+        if not self._hold.is_held:
+            raise LocalError("this session is closed: open it again to go on with it")
+        return super()._turn()
 
     def _remember(self, settings: Mapping[str, SettingValue]) -> None:
         self.info = self.store.update(self.info.id, settings=settings)

@@ -224,7 +224,9 @@ class _Run:
 
     def _error(self, failure: Failure, broke: NetworkError | None, stop: Stop) -> RemoteError:
         if failure.status is not None:
-            return refused_error(failure, self.prepared.target, self.request.url, stop.reason)
+            return refused_error(
+                failure, self.prepared.target, self.request.url, stop.reason, self._clock.wall()
+            )
         kind = type(broke) if broke is not None else NetworkError
         return kind(f"{failure.text}\n{stop.reason}".rstrip())
 

@@ -15,7 +15,7 @@ import msgspec
 
 from mull.auth.static import MASK
 from mull.client.http import Answer, host_of
-from mull.client.retry import Failure
+from mull.client.retry import Failure, wait_asked
 from mull.dialects.registry import decode_response
 from mull.neutral.errors import NetworkError, RefusedError
 from mull.neutral.events import Failed
@@ -131,7 +131,9 @@ def refusal_of(failure: Failure, *, streamed: bool) -> Refusal:
     return Refusal(status, failure.text, failure.code, failure.kind)
 
 
-def refused_error(failure: Failure, target: Target, url: str, advice: str) -> RefusedError:
+def refused_error(
+    failure: Failure, target: Target, url: str, advice: str, now: float
+) -> RefusedError:
     """The error for a person: who refused, in its own words, and what to do."""
     from mull.policy.heal import explain  # its many patterns are only needed for this
 
@@ -149,7 +151,14 @@ def refused_error(failure: Failure, target: Target, url: str, advice: str) -> Re
         message = explain(refusal_of(failure, streamed=False), target)
     if advice:
         message += (" " if "\n" in message else "\n") + f"{advice}."
-    return RefusedError(message, status=status, text=failure.text, code=failure.code)
+    return RefusedError(
+        message,
+        status=status,
+        text=failure.text,
+        code=failure.code,
+        headers=failure.headers,
+        retry_after=wait_asked(failure, now),
+    )
 
 
 def _address(url: str) -> str:

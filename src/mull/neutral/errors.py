@@ -22,7 +22,8 @@ The text of an error is one or two lines for a person: what happened, why, what 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 __all__ = [
     "AmbiguousModel",
@@ -48,6 +49,17 @@ class MullError(Exception):
     """Base of all errors that mull raises on purpose. `exit_status` is the command's."""
 
     exit_status = 1
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Errors travel between processes whole, whatever their arguments are."""
+        return _rebuilt, (type(self), self.args, dict(vars(self)))
+
+
+def _rebuilt(kind: type[MullError], args: tuple[Any, ...], said: dict[str, Any]) -> MullError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    vars(error).update(said)
+    return error
 
 
 class LocalError(MullError):
@@ -126,14 +138,36 @@ class SilenceError(NetworkError):
 
 
 class RefusedError(RemoteError):
-    """The endpoint answered with an error. `text` and `code` are its own words."""
+    """The endpoint answered with an error. `text` and `code` are its own words.
+
+    `headers` are those of its answer, without anything secret; `request_id` is its name for the
+    request, and `retry_after` the seconds it asks to wait, where it says so.
+    """
 
     exit_status = 3
 
     def __init__(
-        self, message: str, *, status: int, text: str = "", code: str | None = None
+        self,
+        message: str,
+        *,
+        status: int,
+        text: str = "",
+        code: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        retry_after: float | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.text = text
         self.code = code
+        self.headers = dict(headers or {})
+        self.retry_after = retry_after
+
+    @property
+    def request_id(self) -> str | None:
+        """The endpoint's name for the request, for a question to its support."""
+        found = (self.headers.get(name) for name in _REQUEST_IDS)
+        return next((one for one in found if one), None)
+
+
+_REQUEST_IDS = ("request-id", "x-request-id", "x-ms-request-id", "x-amzn-requestid", "cf-ray")

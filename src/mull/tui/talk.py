@@ -18,9 +18,9 @@ from mull.tui.standing import Standing
 from mull.tui.thought import MODES, SHOWN, Mode
 
 if TYPE_CHECKING:
-    from mull.agent.library import AsyncStream
     from mull.agent.results import Result
     from mull.agent.session import Session
+    from mull.agent.streams import AsyncStream
     from mull.neutral.blocks import MediaBlock
     from mull.neutral.messages import Message
     from mull.policy.prepare import Prepared
