@@ -1,7 +1,8 @@
 """A terminal for tests: runs the real program in a pseudo-terminal, with a screen that can be read.
 
 It answers what programs ask of terminals, as a dark one, a light one, or one that says nothing.
-Waiting reads what comes until the screen is as wanted; nothing sleeps.
+Waiting reads what comes until the screen is as wanted; nothing sleeps. What a program draws in one
+step (mode 2026) is seen in one step, so no test reads a screen that is half drawn.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ import pyte
 PATIENCE = 30
 _MOST = 1 << 16
 """Bytes that are taken in before anybody looks."""
+_STEP = 2026 << 5
+"""How pyte names the mode of a screen that is being drawn."""
 MULL = (sys.executable, "-m", "mull")
 DARK, LIGHT = "1e1e/1e1e/2e2e", "ffff/fafa/f0f0"
 _LAUNCH = """
@@ -203,7 +206,15 @@ class Terminal:
         return bool(wanted(self))
 
     def _read(self, patience: float) -> bool:
-        """Take in what has come; wait for it at most so long."""
+        """Take in what has come, waiting for it at most so long; and the rest of a drawing."""
+        came = self._take(patience)
+        until = time.monotonic() + PATIENCE
+        while _STEP in self._screen.mode and self.process.poll() is None:
+            assert time.monotonic() < until, f"a drawing does not end:\n{self._screen.display}"
+            self._take(0.5)
+        return came
+
+    def _take(self, patience: float) -> bool:
         piece = b""
         while len(piece) < _MOST and select.select([self._master], [], [], patience)[0]:
             piece += os.read(self._master, _MOST)
