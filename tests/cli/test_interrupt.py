@@ -6,6 +6,8 @@ traceback, no process is left, and the terminal is as it was.
 
 from __future__ import annotations
 
+import asyncio
+import io
 import json
 import os
 import pty
@@ -21,6 +23,9 @@ from dataclasses import replace
 import pytest
 
 from mull.agent.processes import members
+from mull.cli import interrupt
+from mull.cli.main import main
+from mull.client.connection import Connection
 from mull.neutral.messages import message_to_json
 from mull.store.sessions import open_sessions
 from mull.testing.server import STALL, Gate, Reply, ScriptedServer
@@ -323,6 +328,106 @@ def test_json_stays_json(ask, form):
         {"type": "error", "text": "interrupted"},
     )
     assert going.err == ""
+
+
+@pytest.fixture
+def in_here(monkeypatch):
+    """For commands that run in this process: nothing to read, and its signals as they were."""
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("form", ["--json", "--stream-json"])
+def test_in_the_very_moment_when_something_comes(in_here, monkeypatch, capsys, caplog, form):
+    """Between seeing that somebody waits and waking them, where a signal may come too."""
+
+    def wake(self):
+        if self._waiter is not None and not self._waiter.done():
+            signal.raise_signal(signal.SIGINT)
+            self._waiter.set_result(None)
+
+    monkeypatch.setattr(Connection, "_wake", wake)
+    with ScriptedServer([Reply.events(chunk(content="half"), STALL)]) as server:
+        words = ["-m", "openai-compatible/thinker", "--base-url", server.url, form, "q"]
+        assert main(["ask", *words]) == 130
+    said = capsys.readouterr()
+    assert (said.err, caplog.records) == ("", [])
+    assert "interrupted" in said.out.splitlines()[-1]
+
+
+def test_a_stop_that_comes_too_late_changes_nothing(in_here, monkeypatch, capsys):
+    """An answer that is whole is printed once, in one object, and nothing after it."""
+    from mull.agent.session import Session
+
+    close = Session.aclose
+
+    async def stopped(self):
+        signal.raise_signal(signal.SIGINT)
+        await close(self)
+
+    monkeypatch.setattr(Session, "aclose", stopped)
+    done = Reply.events(chunk(content="whole"), {"choices": [{"finish_reason": "stop"}]}, "[DONE]")
+    with ScriptedServer([done]) as server:
+        words = ["-m", "openai-compatible/thinker", "--base-url", server.url, "--json", "q"]
+        assert main(["ask", *words]) in (0, 130)
+    assert json.loads(capsys.readouterr().out)["text"] == "whole"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_work_is_stopped_between_two_of_its_steps(caplog, number):
+    done = []
+
+    async def work():
+        loop = asyncio.get_running_loop()
+        waiter = loop.create_future()
+
+        def step():
+            signal.raise_signal(number)
+            done.append("step")
+            waiter.set_result(None)
+
+        loop.call_soon(step)
+        try:
+            await waiter
+            await asyncio.Event().wait()
+        finally:
+            done.append("in order")
+
+    before = signal.getsignal(number)
+    with pytest.raises(KeyboardInterrupt):
+        interrupt.run(work())
+    assert done == ["step", "in order"]
+    assert caplog.records == []
+    assert signal.getsignal(number) is before
+
+
+def test_who_stops_twice_does_not_wait():
+    async def work():
+        signal.raise_signal(signal.SIGINT)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            signal.raise_signal(signal.SIGINT)
+            await asyncio.Event().wait()
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupt.run(work())
+
+
+def test_what_is_ignored_stays_ignored():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    async def work():
+        signal.raise_signal(signal.SIGINT)
+        await asyncio.sleep(0)
+        return "done"
+
+    try:
+        assert interrupt.run(work()) == "done"
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_the_terminal_check_can_fail(ask):

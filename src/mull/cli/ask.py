@@ -6,18 +6,15 @@ to standard error. The exit status says how it went.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mull.agent.engine import Engine
-from mull.cli import opening, setup
+from mull.cli import interrupt, opening, setup
 from mull.cli.draw import JsonLines, JsonObject, Plain, Show
 from mull.neutral.errors import ConfigError, MullError, NetworkError, RefusedError
 from mull.neutral.messages import Status
@@ -93,18 +90,17 @@ def run(options: Namespace) -> int:
     toolbox = opening.pack_tools(options, engine, _approver(options), warn=_say)
     shows: list[Show] = []
     store = _store(options)
-    with _ended_as_interrupted():
-        try:
-            return exit_status(asyncio.run(_ask(options, prompt, engine, store, toolbox, shows)))
-        except MullError as error:
-            if not shows:
-                raise
-            shows[0].failed(error)
-            return error.exit_status
-        except KeyboardInterrupt:
-            for show in shows:
-                show.interrupted()
-            return EXIT["interrupted"]
+    try:
+        return exit_status(interrupt.run(_ask(options, prompt, engine, store, toolbox, shows)))
+    except MullError as error:
+        if not shows:
+            raise
+        shows[0].failed(error)
+        return error.exit_status
+    except KeyboardInterrupt:
+        for show in shows:
+            show.interrupted()
+        return EXIT["interrupted"]
 
 
 async def _ask(
@@ -115,7 +111,7 @@ async def _ask(
     toolbox: Toolbox | None,
     shows: list[Show],
 ) -> Status:
-    """One turn of a session, shown as it comes. What shows it is put into `shows`."""
+    """One turn of a session, shown as it comes. What shows it is in `shows` until all is said."""
     try:
         session = await opening.begin(
             options,
@@ -137,6 +133,7 @@ async def _ask(
                     show.event(event)
             finally:
                 await stream.aclose()
+            shows.clear()
             show.end(stream.result)
             return _status(stream.result)
         finally:
@@ -150,24 +147,6 @@ def _status(result: Result) -> Status:
     """How it ended; a call of a tool that is not offered, and not a word, is no answer."""
     is_empty = result.message.tool_calls and not result.text
     return "no_answer" if is_empty and result.status == "complete" else result.status
-
-
-@contextmanager
-def _ended_as_interrupted() -> Iterator[None]:
-    """Being told to end, or losing the terminal, counts as Ctrl-C: what tools have started has a
-    session of its own and would outlive us."""
-    import signal
-
-    told = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
-    # one that is ignored, as under nohup, stays so
-    taken = [one for one in told if one and signal.getsignal(one) is signal.SIG_DFL]
-    for one in taken:
-        signal.signal(one, lambda *_: signal.raise_signal(signal.SIGINT))
-    try:
-        yield
-    finally:
-        for one in taken:
-            signal.signal(one, signal.SIG_DFL)
 
 
 def _say(text: str) -> None:
