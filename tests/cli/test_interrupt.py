@@ -24,10 +24,13 @@ import pytest
 
 from mull.agent.processes import members
 from mull.cli import interrupt
+from mull.cli.draw import Plain
 from mull.cli.main import main
 from mull.client.connection import Connection
+from mull.neutral.errors import SessionError
+from mull.neutral.events import TextDelta
 from mull.neutral.messages import message_to_json
-from mull.store.sessions import open_sessions
+from mull.store.sessions import SqliteSessions, open_sessions
 from mull.testing.server import STALL, Gate, Reply, ScriptedServer
 
 PATIENCE = 20
@@ -193,6 +196,59 @@ def test_while_it_answers(place, ask):
     assert answer["status"] == "interrupted"
     assert [block["type"] for block in answer["blocks"]] == ["thinking", "text"]
     assert answer["blocks"][1]["text"] == "half an ans"
+
+
+@pytest.mark.parametrize(
+    ("words", "left"),
+    [
+        ((), "; what came is kept (mull ask --continue)"),
+        (("--no-save",), "; nothing is kept (--no-save)"),
+    ],
+    ids=["kept", "not kept"],
+)
+def test_what_is_said_to_be_kept_is_kept(ask, words, left):
+    with ScriptedServer([Reply.events(chunk(content="half"), STALL)]) as server:
+        going = ask(Piped, server, *words, "q")
+        going.wait_for("half")
+        check_interrupted(going)
+    assert going.err == f"mull: interrupted{left}\n"
+    found = open_sessions().last(os.getcwd())
+    assert (found is None) is bool(words)
+
+
+def test_a_session_of_another_folder_is_gone_on_with_by_its_id(ask, tmp_path, monkeypatch):
+    done = Reply.events(chunk(content="ok"), {"choices": [{"finish_reason": "stop"}]}, "[DONE]")
+    (tmp_path / "elsewhere").mkdir()
+    with ScriptedServer([done, Reply.events(chunk(content="half"), STALL)]) as server:
+        assert ask(Piped, server, "one").end() == 0
+        session = open_sessions().last(os.getcwd()).id
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        going = ask(Piped, server, "--session", session, "two")
+        going.wait_for("half")
+        check_interrupted(going)
+    assert going.err == (f"mull: interrupted; what came is kept (mull ask --session {session})\n")
+
+
+def test_what_could_not_be_saved_is_not_said_to_be_kept(in_here, monkeypatch, capsys):
+    """The first piece of the answer is there, the disk is full, and the user stops."""
+    show = Plain.event
+
+    def full(*_):
+        raise SessionError("disk full")
+
+    def show_and_stop(plain, event):
+        if isinstance(event, TextDelta):
+            monkeypatch.setattr(SqliteSessions, "append", full)
+            signal.raise_signal(signal.SIGINT)
+        show(plain, event)
+
+    monkeypatch.setattr(Plain, "event", show_and_stop)
+    with ScriptedServer([Reply.events(chunk(content="half"), STALL)]) as server:
+        words = ["-m", "openai-compatible/thinker", "--base-url", server.url, "q"]
+        assert main(["ask", *words]) == 130
+    err = capsys.readouterr().err
+    assert "disk full" in err
+    assert err.endswith("mull: interrupted\n")
 
 
 def test_before_the_head(place, ask):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser, Namespace
+from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,12 +17,14 @@ from typing import TYPE_CHECKING
 from mull.agent.engine import Engine
 from mull.cli import interrupt, opening, setup
 from mull.cli.draw import JsonLines, JsonObject, Plain, Show
-from mull.neutral.errors import ConfigError, MullError, NetworkError, RefusedError
+from mull.neutral.errors import ConfigError, LocalError, MullError, NetworkError, RefusedError
 from mull.neutral.messages import Status
 from mull.settings.layers import Snapshot
+from mull.store.sessions import this_folder
 
 if TYPE_CHECKING:
     from mull.agent.results import Result
+    from mull.agent.session import Session
     from mull.agent.toolbox import Toolbox
     from mull.agent.tools.approve import Approver
     from mull.store.session_values import SessionStore
@@ -62,7 +65,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-f", "--file", type=Path, metavar="FILE", help="read it from a file")
     setup.add_model_argument(parser)
     setup.add_arguments(parser)
-    parser.add_argument("--system", default="", metavar="TEXT", help="instructions for the model")
+    parser.add_argument("--system", metavar="TEXT", help="instructions for the model")
     parser.add_argument("--max-tokens", type=int, metavar="N", help="limit of the answer")
     parser.add_argument("--temperature", type=float, metavar="T", help="how freely it answers")
     parser.add_argument("--base-url", metavar="URL", help="the endpoint's address")
@@ -88,35 +91,58 @@ def run(options: Namespace) -> int:
     prompt = _prompt(options)
     engine = Engine(setup.load(options))
     toolbox = opening.pack_tools(options, engine, _approver(options), warn=_say)
-    shows: list[Show] = []
-    store = _store(options)
+    asking = _Asking(_store(options))
     try:
-        return exit_status(interrupt.run(_ask(options, prompt, engine, store, toolbox, shows)))
+        return exit_status(interrupt.run(_ask(options, prompt, engine, asking, toolbox)))
     except MullError as error:
-        if not shows:
+        if asking.show is None:
             raise
-        shows[0].failed(error)
+        asking.show.failed(error)
         return error.exit_status
     except KeyboardInterrupt:
-        for show in shows:
-            show.interrupted()
+        if asking.show is not None:
+            asking.show.interrupted(asking.left(options))
         return EXIT["interrupted"]
+
+
+@dataclass
+class _Asking:
+    """A question under way: where it is kept, and what shows its answer until all is said."""
+
+    store: SessionStore
+    session: Session | None = None
+    show: Show | None = None
+
+    def left(self, options: Namespace) -> str:
+        """What there is of an answer that was interrupted, and how to go on with it."""
+        if options.no_save:
+            return "nothing is kept (--no-save)"
+        if self.session is None:
+            return ""
+        info = self.session.info
+        try:
+            _, records = self.store.load(info.id)
+        except LocalError:
+            return ""
+        if len(records) < len(self.session.log):  # what could not be saved has been told
+            return ""
+        here = info.folder == this_folder()
+        return f"what came is kept (mull ask {'--continue' if here else f'--session {info.id}'})"
 
 
 async def _ask(
     options: Namespace,
     prompt: str,
     engine: Engine,
-    store: SessionStore,
+    asking: _Asking,
     toolbox: Toolbox | None,
-    shows: list[Show],
 ) -> Status:
-    """One turn of a session, shown as it comes. What shows it is in `shows` until all is said."""
+    """One turn of a session, shown as it comes."""
     try:
-        session = await opening.begin(
+        session = asking.session = await opening.begin(
             options,
             engine,
-            store,
+            asking.store,
             toolbox,
             no_model=lambda: no_model(engine),
             warn=_say,
@@ -126,14 +152,14 @@ async def _ask(
         try:
             show = _show(options, shown=session.snapshot())
             stream = session.submit(prompt)
-            shows.append(show)
+            asking.show = show
             show.begin(session.target)
             try:
                 async for event in stream:
                     show.event(event)
             finally:
                 await stream.aclose()
-            shows.clear()
+            asking.show = None
             show.end(stream.result)
             return _status(stream.result)
         finally:
@@ -197,7 +223,7 @@ def exit_status(status: Status) -> int:
 
 def _show(options: Namespace, shown: Snapshot) -> Show:
     if options.json:
-        return JsonObject(sys.stdout)
+        return JsonObject(sys.stdout, sys.stderr)
     if options.stream_json:
         return JsonLines(sys.stdout)
     place = options.thinking

@@ -6,6 +6,7 @@ from typing import Protocol, TextIO
 
 import msgspec
 
+from mull.agent.debug import CODE as DEBUG
 from mull.agent.results import Result
 from mull.neutral.errors import MullError
 from mull.neutral.events import (
@@ -41,7 +42,7 @@ class Show(Protocol):
     def event(self, event: Event) -> None: ...
     def end(self, result: Result) -> None: ...
     def failed(self, error: MullError) -> None: ...
-    def interrupted(self) -> None: ...
+    def interrupted(self, left: str) -> None: ...
 
 
 class Plain:
@@ -104,9 +105,9 @@ class Plain:
         self._end_line()
         self._say(str(error))
 
-    def interrupted(self) -> None:
+    def interrupted(self, left: str) -> None:
         self._end_line()
-        self._say("interrupted; what came is kept (mull ask --continue)")
+        self._say(f"interrupted; {left}" if left else "interrupted")
 
     def _think(self, text: str) -> None:
         tty = self._thoughts.isatty()
@@ -149,16 +150,18 @@ class Plain:
 
 
 class JsonObject:
-    """One object when all is over."""
+    """One object when all is over. What DEBUG=1 asks to be told is for people, and told at once."""
 
-    def __init__(self, out: TextIO) -> None:
+    def __init__(self, out: TextIO, err: TextIO) -> None:
         self._out = out
+        self._err = err
 
     def begin(self, target: Target) -> None:
         pass
 
     def event(self, event: Event) -> None:
-        pass
+        if isinstance(event, Warned) and event.code == DEBUG:
+            print(f"mull: {neutralise(event.text)}", file=self._err, flush=True)
 
     def end(self, result: Result) -> None:
         self._out.write(msgspec.json.format(result_json(result), indent=2).decode() + "\n")
@@ -166,7 +169,7 @@ class JsonObject:
     def failed(self, error: MullError) -> None:
         self._out.write(_encode({"status": "error", "error": str(error)}).decode() + "\n")
 
-    def interrupted(self) -> None:
+    def interrupted(self, left: str) -> None:
         self._out.write('{"status":"interrupted"}\n')
 
 
@@ -188,7 +191,7 @@ class JsonLines:
     def failed(self, error: MullError) -> None:
         self._line(_encode({"type": "error", "text": str(error)}))
 
-    def interrupted(self) -> None:
+    def interrupted(self, left: str) -> None:
         self._line(b'{"type":"error","text":"interrupted"}')
 
     def _line(self, data: bytes) -> None:
