@@ -156,9 +156,10 @@ def test_nothing_that_a_model_says_is_obeyed_by_the_terminal(ask, monkeypatch):
     assert out == f"c{ESCAPES}d\r\ne\n"  # in a pipe the answer is the model's to the byte
     screen = Terminal()
     monkeypatch.setattr("sys.stdout", screen)
+    monkeypatch.setenv("NO_COLOR", "1")
     ask(script)
     shown = "␛]0;owned␇␛[2J\N{REPLACEMENT CHARACTER}"
-    assert screen.getvalue() == f"\x1b[2;3ma{shown}b\x1b[0m\n\nc{shown}d\ne\n"
+    assert screen.getvalue() == f"│ a{shown}b\n\nc{shown}d\ne\n"
 
 
 def test_s03_a_nudge_is_told_and_so_is_its_failure(ask):

@@ -61,7 +61,7 @@ class Place:
     def wait_for(self, words):
         """Read until these words are there."""
         until = time.monotonic() + PATIENCE
-        while words not in self.out + self.err:
+        while words not in COLOUR.sub("", self.out + self.err):
             assert time.monotonic() < until, f"{words!r} did not come: {self.out!r} {self.err!r}"
             self.read_more()
 
@@ -127,7 +127,7 @@ class OnTerminal(Place):
     def check_sane(self):
         assert termios.tcgetattr(self._slave) == self._before
         colours = COLOUR.findall(self.out)
-        assert not colours or colours[-1] == "\x1b[0m"
+        assert not colours or colours[-1] == "\x1b[m"
         assert self.out.endswith("\n")
 
     def close(self):
@@ -171,7 +171,8 @@ def check_interrupted(going):
 
 
 def test_while_it_thinks(place, ask):
-    reply = Reply.events(chunk(reasoning_content="weighing "), chunk(reasoning_content="it"), STALL)
+    pieces = [chunk(reasoning_content=piece) for piece in ("weighing ", "it", " all")]
+    reply = Reply.events(*pieces, STALL)
     with ScriptedServer([reply]) as server:
         going = ask(place, server, "--thinking", "show", "q")
         going.wait_for("weighing it")
@@ -180,7 +181,8 @@ def test_while_it_thinks(place, ask):
     question, answer = stored()
     assert question["role"] == "user"
     assert answer["status"] == "interrupted"
-    assert [block["thought"] for block in answer["blocks"]] == ["weighing it"]
+    (block,) = answer["blocks"]
+    assert block["thought"].startswith("weighing it")
 
 
 def test_while_it_answers(place, ask):

@@ -28,6 +28,14 @@ _MOST = 1 << 16
 _STEP = 2026 << 5
 """How pyte names the mode of a screen that is being drawn."""
 MULL = (sys.executable, "-m", "mull")
+# a terminal that answers may take its time where everything does
+_PATIENT = f"""
+import sys
+from mull.tui import terminal
+terminal.PATIENCE = {PATIENCE}
+from mull.cli.main import main
+sys.exit(main())
+"""
 DARK, LIGHT = "1e1e/1e1e/2e2e", "ffff/fafa/f0f0"
 _LAUNCH = """
 import fcntl, os, sys, termios
@@ -48,6 +56,7 @@ _KEYS = {
     "backspace": "\x7f",
     "alt-enter": "\x1b\r",
 }
+_QUESTION = re.compile(rb"\x1b\[c|\x1b\]11;\?(?:\x1b\\|\x07)")
 _WORKING = re.compile(r"· Esc stops$|Thinking…", re.MULTILINE)
 _UNSET = ("NO_COLOR", "FORCE_COLOR", "TMUX", "STY", "COLORFGBG", "EDITOR", "VISUAL", "DEBUG")
 
@@ -63,7 +72,7 @@ class Terminal:
         background: str | None = DARK,
         silent: bool = False,
         env: Mapping[str, str] | None = None,
-        program: tuple[str, ...] = MULL,
+        program: tuple[str, ...] | None = None,
     ) -> None:
         self.raw = b""
         self._background = background
@@ -71,6 +80,9 @@ class Terminal:
         self._rows: list[str] = []
         self._gone: list[str] = []
         self._silent = silent
+        self._unanswered = 0
+        patient = (sys.executable, "-c", _PATIENT)
+        program = program or (MULL if silent else patient)
         self._screen = pyte.HistoryScreen(columns, rows, history=100_000, ratio=0.5)
         self._stream = pyte.ByteStream(self._screen)
         self._master, self._slave = pty.openpty()
@@ -219,18 +231,19 @@ class Terminal:
         while len(piece) < _MOST and select.select([self._master], [], [], patience)[0]:
             piece += os.read(self._master, _MOST)
             patience = 0
-        self._answer(piece)
         self.raw += piece
+        self._answer()
         self._stream.feed(piece)
         return bool(piece)
 
-    def _answer(self, piece: bytes) -> None:
-        if self._silent:
-            return
-        if b"\x1b]11;?" in piece and self._background is not None:
-            self.type(f"\x1b]11;rgb:{self._background}\x1b\\")
-        if b"\x1b[c" in piece:
-            self.type("\x1b[?62;22c")
+    def _answer(self) -> None:
+        """Say what is asked, once all of a question is there."""
+        while not self._silent and (asked := _QUESTION.search(self.raw, self._unanswered)):
+            self._unanswered = asked.end()
+            if asked.group() == b"\x1b[c":
+                self.type("\x1b[?62;22c")
+            elif self._background is not None:
+                self.type(f"\x1b]11;rgb:{self._background}\x1b\\")
 
     def _set_size(self, columns: int, rows: int) -> None:
         fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
