@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 
 import pytest
@@ -17,6 +18,9 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("mull")
+
+# started in the background of a shell, we would hand it on that Ctrl-C is ignored
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _connect = socket.socket.connect
 
