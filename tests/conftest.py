@@ -9,6 +9,7 @@ import socket
 import pytest
 from hypothesis import HealthCheck, settings
 
+from mull.agent import discover
 from mull.store import session_database
 
 settings.register_profile(
@@ -44,6 +45,7 @@ def _alone(monkeypatch, tmp_path_factory):
     monkeypatch.setenv("MULL_CONFIG_DIR", str(home / "config"))
     monkeypatch.setenv("MULL_DATA_DIR", str(home / "data"))
     monkeypatch.setattr(socket.socket, "connect", _connect_to_loopback)
+    monkeypatch.setattr(discover, "_PATIENCE", 20.0)  # nobody there is seen at once all the same
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from loops import run_moved, until
 from mull.agent import discover as discovering
 from mull.agent.discover import LOCAL_PROVIDERS, Found, discover
 from mull.agent.engine import Engine
@@ -106,9 +107,23 @@ def test_a_server_without_models_is_there_all_the_same(engine_with):
     "reply", [Reply(before=(STALL,)), Reply(200, {}, (b'{"da', STALL))], ids=["silent", "slow"]
 )
 def test_one_that_says_nothing_is_left_and_holds_nobody_up(engine_with, monkeypatch, reply):
-    monkeypatch.setattr(discovering, "_PATIENCE", 0.3)
+    asked, ask = [], discovering._ask
+
+    async def noted(engine, provider, transport):
+        found = await ask(engine, provider, transport)
+        asked.append(provider)
+        return found
+
+    async def main(loop):
+        task = asyncio.create_task(discover(engine_with(ollama=silent.url, vllm=good.url)))
+        await asyncio.to_thread(silent.wait_requests)
+        await until(lambda: len(asked) == len(LOCAL_PROVIDERS) - 1)
+        await loop.advance(discovering._PATIENCE + 0.1)
+        return await task
+
+    monkeypatch.setattr(discovering, "_ask", noted)
     with ScriptedServer([reply]) as silent, ScriptedServer([models("m")]) as good:
-        found = asyncio.run(discover(engine_with(ollama=silent.url, vllm=good.url)))
+        found = run_moved(main)
         assert [one.provider for one in found] == ["vllm"]
         assert silent.requests[0].wait_left()
 

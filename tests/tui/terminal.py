@@ -31,8 +31,9 @@ MULL = (sys.executable, "-m", "mull")
 # a terminal that answers may take its time where everything does
 _PATIENT = f"""
 import sys
+from mull.agent import discover
 from mull.tui import terminal
-terminal.PATIENCE = {PATIENCE}
+terminal.PATIENCE = discover._PATIENCE = {PATIENCE}
 from mull.cli.main import main
 sys.exit(main())
 """

@@ -5,6 +5,7 @@ import os
 import re
 import resource
 import signal
+import time
 
 import pytest
 
@@ -124,6 +125,9 @@ def run_until_late(workspace, command, lines):
         running = asyncio.ensure_future(start(workspace, "run", command=command, screen=Watch()))
         await printed.wait()
         await loop.advance(121)
+        while not running.done():  # one that will not end is given time to
+            await asyncio.to_thread(time.sleep, 0.01)
+            await loop.advance(0.1)
         return await running
 
     result = run_moved(run)
