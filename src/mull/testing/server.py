@@ -262,11 +262,14 @@ class _Connection:
         try:
             await asyncio.wait({playing, leaving}, return_when=asyncio.FIRST_COMPLETED)
             if leaving.done() and not leaving.cancelled() and not self._take(leaving):
-                if not playing.done():
+                if not playing.done() or playing.exception():
                     recorded._left.set()
                 return False
             return await playing
-        except (OSError, asyncio.CancelledError):
+        except OSError:  # nobody was there to take it
+            recorded._left.set()
+            return False
+        except asyncio.CancelledError:
             return False
         finally:
             for task in (playing, leaving):
