@@ -7,7 +7,7 @@ JUDGES := $(VENV)/.judges
 LOCAL := $(VENV)/.local
 BROWSER := $(VENV)/.browser
 
-.PHONY: help setup test check judges bench docs pictures demo clean
+.PHONY: help setup test check flaky judges bench docs pictures demo clean
 help:
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
 
@@ -54,6 +54,11 @@ check: $(READY) ## format, lint, types, import contracts
 	$(BIN)/mypy --no-error-summary
 	$(BIN)/lint-imports --no-logo >.import-linter.log || { cat .import-linter.log; exit 1; }
 	@rm -f .import-linter.log
+RUNS ?= 20
+LOADED ?= 5
+TESTS ?=
+flaky: $(READY) ## the tests RUNS=20 times in a row and LOADED=5 times under load; TESTS=tests/cli for some
+	$(BIN)/python -m tools.flaky --runs $(RUNS) --loaded $(LOADED) $(TESTS)
 judges: $(JUDGES) $(LOCAL) $(BROWSER) ## the slow tests: the vendors' own SDKs judge our requests and answers
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
 	  { echo "chromium is missing: its tests would only be skipped"; exit 1; }

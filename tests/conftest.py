@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from mull.agent import discover
 from mull.store import session_database
 
 settings.register_profile(
@@ -17,6 +19,9 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("mull")
+
+# started in the background of a shell, we would hand it on that Ctrl-C is ignored
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _connect = socket.socket.connect
 
@@ -40,6 +45,7 @@ def _alone(monkeypatch, tmp_path_factory):
     monkeypatch.setenv("MULL_CONFIG_DIR", str(home / "config"))
     monkeypatch.setenv("MULL_DATA_DIR", str(home / "data"))
     monkeypatch.setattr(socket.socket, "connect", _connect_to_loopback)
+    monkeypatch.setattr(discover, "_PATIENCE", 20.0)  # nobody there is seen at once all the same
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,7 @@ import asyncio
 import sys
 from pathlib import Path
 
+from loops import run_moved
 from mull.agent.mcp.servers import McpServers
 from mull.neutral.blocks import ToolCallBlock
 from mull.store.mcp import McpConfig
@@ -51,7 +52,7 @@ class Running(McpServers):
 
     async def until(self, condition):
         """Wait for what a server does by itself, as told by a change of its status."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(50):
             while not condition():
                 self._news.clear()
                 await self._news.wait()
@@ -65,3 +66,13 @@ def serving(configs, logs, body, environ=None):
             return await body(servers)
 
     return asyncio.run(main())
+
+
+def serving_moved(configs, logs, body):
+    """The same where time passes only if `body`, which gets the loop too, moves it."""
+
+    async def main(loop):
+        async with Running(configs, logs) as servers:
+            return await body(servers, loop)
+
+    return run_moved(main)

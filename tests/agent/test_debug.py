@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 
 import pytest
 
@@ -35,6 +36,27 @@ def test_what_was_asked_for_found_and_had_is_told(field, capsys, monkeypatch):
         f"Reasoning detected via field: {field}",
         "Reasoning: ON",
     ]
+
+
+@pytest.mark.parametrize("form", ["--json", "--stream-json"])
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_programs_get_their_json_and_people_the_same_lines(field, form, capsys, monkeypatch):
+    monkeypatch.setenv("DEBUG", "1")
+    reply = Reply.events(chunk({field: "so"}), chunk({"content": "yes"}, "stop"), "[DONE]")
+    with ScriptedServer([reply]) as server:
+        main(["ask", "-m", "zai/glm-4.7", "--base-url", server.url, "--no-save", form, "q"])
+    out, err = capsys.readouterr()
+    lines = [
+        "*** Thinking: on (preserve: true)",
+        f"Reasoning detected via field: {field}",
+        "Reasoning: ON",
+    ]
+    if form == "--json":
+        assert err.splitlines() == [f"mull: {line}" for line in lines]
+        assert json.loads(out)["text"] == "yes"
+    else:
+        told = [json.loads(line) for line in out.splitlines()]
+        assert [line["text"] for line in told if line.get("code") == "debug"] == lines
 
 
 def test_without_it_nothing_is_told(capsys, monkeypatch):

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from loops import run_moved, until
 from mull.agent import discover as discovering
-from mull.agent.discover import LOCAL_PROVIDERS, Found, discover, discover_now
+from mull.agent.discover import LOCAL_PROVIDERS, Found, discover
 from mull.agent.engine import Engine
 from mull.testing.server import CUT, STALL, Gate, Reply, ScriptedServer
 
@@ -44,7 +45,7 @@ def engine_with(closed):
 
 
 def test_nobody_there(engine_with):
-    assert discover_now(engine_with()) == []
+    assert asyncio.run(discover(engine_with())) == []
 
 
 def test_what_answers_is_found_with_its_models(engine_with):
@@ -52,7 +53,7 @@ def test_what_answers_is_found_with_its_models(engine_with):
         ScriptedServer([models("qwen3:8b", "org/deep")]) as one,
         ScriptedServer([models("m")]) as two,
     ):
-        found = discover_now(engine_with(ollama=f"{one.url}/v1/", vllm=two.url))
+        found = asyncio.run(discover(engine_with(ollama=f"{one.url}/v1/", vllm=two.url)))
         assert found == [
             Found("ollama", f"{one.url}/v1", ("qwen3:8b", "org/deep")),
             Found("vllm", two.url, ("m",)),
@@ -66,7 +67,7 @@ def test_what_answers_is_found_with_its_models(engine_with):
 def test_what_was_found_can_be_asked_by_its_name(engine_with):
     with ScriptedServer([models("qwen3:8b")]) as server:
         engine = engine_with(ollama=server.url)
-        (found,) = discover_now(engine)
+        (found,) = asyncio.run(discover(engine))
         target = engine.target(found.names[0])
     assert (target.provider, target.model) == ("ollama", "qwen3:8b")
     assert engine.way_to(target).base_url == server.url
@@ -90,23 +91,39 @@ def test_what_was_found_can_be_asked_by_its_name(engine_with):
 )
 def test_what_is_no_model_server_is_passed_over(engine_with, reply):
     with ScriptedServer([reply]) as odd, ScriptedServer([models("m")]) as good:
-        found = discover_now(engine_with(lmstudio=odd.url, sglang=good.url))
+        found = asyncio.run(discover(engine_with(lmstudio=odd.url, sglang=good.url)))
         assert [one.provider for one in found] == ["sglang"]
         assert len(odd.requests) == 1
 
 
 def test_a_server_without_models_is_there_all_the_same(engine_with):
     with ScriptedServer([models()]) as server:
-        assert discover_now(engine_with(vllm=server.url)) == [Found("vllm", server.url, ())]
+        assert asyncio.run(discover(engine_with(vllm=server.url))) == [
+            Found("vllm", server.url, ())
+        ]
 
 
 @pytest.mark.parametrize(
     "reply", [Reply(before=(STALL,)), Reply(200, {}, (b'{"da', STALL))], ids=["silent", "slow"]
 )
 def test_one_that_says_nothing_is_left_and_holds_nobody_up(engine_with, monkeypatch, reply):
-    monkeypatch.setattr(discovering, "_PATIENCE", 0.3)
+    asked, ask = [], discovering._ask
+
+    async def noted(engine, provider, transport):
+        found = await ask(engine, provider, transport)
+        asked.append(provider)
+        return found
+
+    async def main(loop):
+        task = asyncio.create_task(discover(engine_with(ollama=silent.url, vllm=good.url)))
+        await asyncio.to_thread(silent.wait_requests)
+        await until(lambda: len(asked) == len(LOCAL_PROVIDERS) - 1)
+        await loop.advance(discovering._PATIENCE + 0.1)
+        return await task
+
+    monkeypatch.setattr(discovering, "_ask", noted)
     with ScriptedServer([reply]) as silent, ScriptedServer([models("m")]) as good:
-        found = discover_now(engine_with(ollama=silent.url, vllm=good.url))
+        found = run_moved(main)
         assert [one.provider for one in found] == ["vllm"]
         assert silent.requests[0].wait_left()
 

@@ -84,7 +84,7 @@ def test_tools_that_a_server_takes_back_in_the_middle_do_not_end_the_turn(tmp_pa
         before = list(toolbox.offered())
         changed.clear()
         await use(toolbox, "mcp__a__shrink")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(50):
             await changed.wait()
         return before, list(toolbox.offered())
 

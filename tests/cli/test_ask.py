@@ -55,8 +55,9 @@ def test_thoughts_go_to_stderr_when_asked(ask):
 def test_on_a_terminal_thoughts_are_shown_before_the_answer(ask, monkeypatch):
     screen = Terminal()
     monkeypatch.setattr("sys.stdout", screen)
+    monkeypatch.setenv("NO_COLOR", "1")
     ask([GOOD], "hi")
-    assert screen.getvalue() == "\x1b[2;3mlet me see\x1b[0m\n\nHello there\n"
+    assert screen.getvalue() == "│ let me see\n\nHello there\n"
 
 
 def test_hidden_by_setting_on_a_terminal(ask, monkeypatch):

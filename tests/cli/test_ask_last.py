@@ -44,6 +44,53 @@ def test_instructions_hold_for_the_third_question_too(ask):
     ]
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        "openai-compatible/m",
+        "anthropic/claude-sonnet-4-5",
+        "google/gemini-2.5-pro",
+        "openai/gpt-5",
+    ],
+)
+def test_instructions_that_are_given_now_overrule_those_of_the_session(capsys, monkeypatch, model):
+    """Whatever the dialect: the next request has them, and so has the one after it."""
+    monkeypatch.setattr("sys.stdin", Terminal())
+    for name in ("ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.setenv(name, "k")
+    refused = Reply.json({"error": {"message": "no"}}, 403)
+    with ScriptedServer([refused] * 5) as server:
+        place = ["-m", model, "--base-url", server.url]
+        main(["ask", *place, "--system", "Be kind.", "--name", "talk", "one"])
+        main(["ask", "--session", "talk", "two"])
+        main(["ask", "--session", "talk", "--system", "Be terse.", "three"])
+        main(["ask", "--continue", "four"])
+        main(["ask", "--continue", "--system", "", "five"])
+    bodies = [request.body.decode() for request in server.requests]
+    assert ["Be kind." in body for body in bodies] == [True, True, False, False, False]
+    assert ["Be terse." in body for body in bodies] == [False, False, True, True, False]
+
+
+def test_instructions_given_now_reach_a_session_with_tools_and_others_keep_theirs(ask, tmp_path):
+    ask("--tools", "read", "--system", "Be kind.", "one")
+    (kept,) = ask("--continue", "--tools", "read", "two")
+    (changed,) = ask("--continue", "--tools", "read", "--system", "Be terse.", "three")
+    assert "Be kind." in kept.json["messages"][0]["content"]
+    assert changed.json["messages"][0]["content"].startswith("Be terse.")
+    assert "Be kind." not in changed.json["messages"][0]["content"]
+
+
+def test_a_session_that_is_open_elsewhere_keeps_its_instructions_and_its_model(ask):
+    ask("--system", "Be kind.", "one")
+    before, _ = last_session()
+    hold = open_sessions().hold(before.id)
+    try:
+        assert ask("--session", before.id, "--system", "Be terse.", "two") == []
+    finally:
+        hold.release()
+    assert last_session()[0] == before
+
+
 def last_session():
     store = open_sessions()
     return store.load(store.last(os.getcwd()).id)

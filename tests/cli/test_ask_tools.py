@@ -75,6 +75,39 @@ def test_tools_work_in_the_folder_and_the_answer_alone_goes_to_stdout(ask, tmp_p
     assert server.returned[-1] == server.issued[:3]
 
 
+PROVIDERS = {
+    "anthropic": "anthropic/claude-sonnet-4-5",
+    "gemini": "google/gemini-3-pro-preview",
+    "kimi": "moonshotai/kimi-k2-thinking",
+    "openai": "openai/gpt-5",
+}
+
+
+@pytest.mark.parametrize("form", [(), ("--stream-json",)], ids=["text", "stream"])
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_results_of_parallel_calls_are_told_in_the_order_of_the_calls(
+    capsys, monkeypatch, tmp_path, provider, form
+):
+    """The first call cannot end before the second has, nor the second before the third."""
+    monkeypatch.setattr("sys.stdin", Terminal())
+    monkeypatch.chdir(tmp_path)
+    wait = "until [ -e {0} ]; do sleep 0.02; done; touch {1}; echo {1}".format
+    commands = [wait("b", "a"), wait("c", "b"), "touch c; echo c"]
+    script = once(*[Call("run", {"command": command}) for command in commands])
+    words = ["-m", PROVIDERS[provider], "--tools", "run", "--yes", *form, "go"]
+    with StrictServer(provider, script) as server:
+        assert main(["ask", "--base-url", server.url, *words]) == 0
+    said = capsys.readouterr()
+    assert server.refusals == []
+    if not form:
+        assert (said.out, said.err) == ("done\n", "mull: run: a\nmull: run: b\nmull: run: c\n")
+        return
+    lines = [json.loads(line) for line in said.out.splitlines()]
+    told = [line["output"].strip() for line in lines if line["type"] == "tool_result"]
+    begun = [line["input"]["command"] for line in lines if line["type"] == "tool_started"]
+    assert (told, begun) == (["a", "b", "c"], commands)
+
+
 def test_where_nobody_can_be_asked_the_refusal_says_all_that_would_help(ask, tmp_path):
     status, out, err, server = ask(once(Call("run", {"command": "touch x"})), "--tools", "all")
     assert (status, out) == (0, "done\n")
@@ -123,9 +156,10 @@ def test_nothing_that_a_model_says_is_obeyed_by_the_terminal(ask, monkeypatch):
     assert out == f"c{ESCAPES}d\r\ne\n"  # in a pipe the answer is the model's to the byte
     screen = Terminal()
     monkeypatch.setattr("sys.stdout", screen)
+    monkeypatch.setenv("NO_COLOR", "1")
     ask(script)
     shown = "␛]0;owned␇␛[2J\N{REPLACEMENT CHARACTER}"
-    assert screen.getvalue() == f"\x1b[2;3ma{shown}b\x1b[0m\n\nc{shown}d\ne\n"
+    assert screen.getvalue() == f"│ a{shown}b\n\nc{shown}d\ne\n"
 
 
 def test_s03_a_nudge_is_told_and_so_is_its_failure(ask):

@@ -188,7 +188,8 @@ def test_json_holds_everything_that_was_taken_back_too(run, store, here):
     assert [record["type"] for record in shown["records"]] == [
         *["message"] * 6, "undone", *["message"] * 2, "summary", "condensed",
     ]  # fmt: skip
-    assert shown["records"][1]["message"]["blocks"][1] == {"type": "thinking", "redacted": "R"}
+    hidden = {"type": "thinking", "thought": "", "redacted": "R"}
+    assert shown["records"][1]["message"]["blocks"][1] == hidden
     assert (shown["coming"], shown["runningIn"]) == ([], None)
 
 

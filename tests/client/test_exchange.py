@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import aclosing
 
 import msgspec
 import pytest
 
 from conversations import snapshot, target
-from loops import FakeClock, run_moved
+from loops import FakeClock, run_moved, until
 from mull.auth.secret import Secret
 from mull.client.access import Access
 from mull.client.exchange import ExchangeOptions, exchange
@@ -507,20 +506,16 @@ def test_stopping_closes_the_socket_at_once(how):
         if how == "cancel":
             task = asyncio.create_task(listen(server, transport))
             await asyncio.to_thread(server.wait_requests)
-            await asyncio.sleep(0.01)
             task.cancel()
         else:
             events = exchange(prepared(), Access(server.url), transport=transport)
             assert isinstance(await anext(events), Started)
             await events.aclose()
-        started = time.perf_counter()
         assert await asyncio.to_thread(server.requests[0].wait_left)
-        taken = time.perf_counter() - started
         await transport.close()
-        return taken
 
     with ScriptedServer([Reply.events(*WHOLE[:2], STALL)]) as server:
-        assert asyncio.run(main()) < 0.1
+        asyncio.run(main())
 
 
 @pytest.mark.parametrize("steps", [(), WHOLE[:2]])
@@ -531,11 +526,11 @@ def test_silence_is_told_and_not_tried_again(steps):
         transport, seen = Transport(), []
         task = asyncio.create_task(listen(server, transport, seen, idle=120))
         await asyncio.to_thread(server.wait_requests)
-        await asyncio.sleep(0.02)
+        await until(lambda: any(isinstance(event, TextDelta) for event in seen) or not steps)
         await loop.advance(119)
         assert not task.done()
         await loop.advance(1.1)
-        await asyncio.wait([task], timeout=5)
+        await asyncio.wait([task])
         await transport.close()
         return task.exception(), seen
 
@@ -561,12 +556,11 @@ def test_the_idle_limit_knows_the_model():
         events = exchange(request, Access(server.url), transport=transport, clock=FakeClock())
         task = asyncio.ensure_future(anext(events))
         await asyncio.to_thread(server.wait_requests)
-        await asyncio.sleep(0.02)
         await loop.advance(599)
         assert not task.done()
         await loop.advance(2)
         with pytest.raises(SilenceError, match=r"for 10 min 1 s$"):
-            await asyncio.wait_for(task, 5)
+            await task
         await transport.close()
 
     with ScriptedServer([Reply(before=(STALL,))]) as server:

@@ -93,6 +93,23 @@ def test_absent_empty_and_full_reasoning_are_three_states():
     assert messages_from_json(messages_to_json(stored)) == tuple(stored)
 
 
+@given(messages)
+def test_the_thought_of_a_thinking_block_is_always_written(message):
+    """Document 001's schema has it without a question mark."""
+    told = json.loads(message_to_json(message)).get("blocks", [])
+    written = [block["thought"] for block in told if block["type"] == "thinking"]
+    assert written == [block.thought for block in message.thinking]
+
+
+@given(messages)
+def test_messages_from_before_it_was_always_written_still_open(message):
+    told = json.loads(message_to_json(message))
+    for block in told.get("blocks", ()):
+        if block["type"] == "thinking" and not block["thought"]:
+            del block["thought"]
+    assert message_from_json(json.dumps(told)) == message
+
+
 def test_an_opaque_block_keeps_everything_in_order():
     data = {"type": "server_tool_use", "z": 1, "a": [1.5, None, {"k": "\u2028"}], "big": 2**80}
     (again,) = message_from_json(message_to_json(assistant(OpaqueBlock(data)))).blocks

@@ -7,7 +7,13 @@ from hypothesis import strategies as st
 
 from conversations import snapshot, target
 from mull.history.log import Entry, Log, Record, Summary, Undone
-from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
+from mull.neutral.blocks import (
+    OpaqueBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+)
 from mull.neutral.messages import Message, assistant, user
 from mull.neutral.request import RequestOptions, Tool
 from mull.policy import binding
@@ -23,6 +29,23 @@ LOOSE = target(
 COMPAT = msgspec.structs.replace(LOOSE.compat, binds_thinking=True)
 BINDS = msgspec.structs.replace(LOOSE, compat=COMPAT)
 TOOL = Tool("look", "Looks.", {"type": "object"})
+
+
+def test_the_hash_of_what_is_on_disk_stays_what_it_was():
+    """Made when an empty thought was not written: a session from then keeps its thoughts."""
+    odd = {"type": "thinking", "thought": "", "z": 1}
+    messages = (
+        user("q"),
+        assistant(
+            ThinkingBlock(redacted="abc"),
+            ThinkingBlock("x", signature="s"),
+            OpaqueBlock(odd),
+            TextBlock('say "type":"thinking","thought":"" twice'),
+        ),
+    )
+    bound = binding.Bound(binding.hash_opening(RequestOptions(system="Be brief.")), {})
+    bound.follow(messages)
+    assert bound.prefix == "053e5030ba1f8def3a84dab9cf865df2"
 
 
 def signed(text):

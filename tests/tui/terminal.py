@@ -1,7 +1,8 @@
 """A terminal for tests: runs the real program in a pseudo-terminal, with a screen that can be read.
 
 It answers what programs ask of terminals, as a dark one, a light one, or one that says nothing.
-Waiting reads what comes until the screen is as wanted; nothing sleeps.
+Waiting reads what comes until the screen is as wanted; nothing sleeps. What a program draws in one
+step (mode 2026) is seen in one step, so no test reads a screen that is half drawn.
 """
 
 from __future__ import annotations
@@ -24,7 +25,18 @@ import pyte
 PATIENCE = 30
 _MOST = 1 << 16
 """Bytes that are taken in before anybody looks."""
+_STEP = 2026 << 5
+"""How pyte names the mode of a screen that is being drawn."""
 MULL = (sys.executable, "-m", "mull")
+# a terminal that answers may take its time where everything does
+_PATIENT = f"""
+import sys
+from mull.agent import discover
+from mull.tui import terminal
+terminal.PATIENCE = discover._PATIENCE = {PATIENCE}
+from mull.cli.main import main
+sys.exit(main())
+"""
 DARK, LIGHT = "1e1e/1e1e/2e2e", "ffff/fafa/f0f0"
 _LAUNCH = """
 import fcntl, os, sys, termios
@@ -45,6 +57,7 @@ _KEYS = {
     "backspace": "\x7f",
     "alt-enter": "\x1b\r",
 }
+_QUESTION = re.compile(rb"\x1b\[c|\x1b\]11;\?(?:\x1b\\|\x07)")
 _WORKING = re.compile(r"· Esc stops$|Thinking…", re.MULTILINE)
 _UNSET = ("NO_COLOR", "FORCE_COLOR", "TMUX", "STY", "COLORFGBG", "EDITOR", "VISUAL", "DEBUG")
 
@@ -60,7 +73,7 @@ class Terminal:
         background: str | None = DARK,
         silent: bool = False,
         env: Mapping[str, str] | None = None,
-        program: tuple[str, ...] = MULL,
+        program: tuple[str, ...] | None = None,
     ) -> None:
         self.raw = b""
         self._background = background
@@ -68,6 +81,9 @@ class Terminal:
         self._rows: list[str] = []
         self._gone: list[str] = []
         self._silent = silent
+        self._unanswered = 0
+        patient = (sys.executable, "-c", _PATIENT)
+        program = program or (MULL if silent else patient)
         self._screen = pyte.HistoryScreen(columns, rows, history=100_000, ratio=0.5)
         self._stream = pyte.ByteStream(self._screen)
         self._master, self._slave = pty.openpty()
@@ -203,23 +219,32 @@ class Terminal:
         return bool(wanted(self))
 
     def _read(self, patience: float) -> bool:
-        """Take in what has come; wait for it at most so long."""
+        """Take in what has come, waiting for it at most so long; and the rest of a drawing."""
+        came = self._take(patience)
+        until = time.monotonic() + PATIENCE
+        while _STEP in self._screen.mode and self.process.poll() is None:
+            assert time.monotonic() < until, f"a drawing does not end:\n{self._screen.display}"
+            self._take(0.5)
+        return came
+
+    def _take(self, patience: float) -> bool:
         piece = b""
         while len(piece) < _MOST and select.select([self._master], [], [], patience)[0]:
             piece += os.read(self._master, _MOST)
             patience = 0
-        self._answer(piece)
         self.raw += piece
+        self._answer()
         self._stream.feed(piece)
         return bool(piece)
 
-    def _answer(self, piece: bytes) -> None:
-        if self._silent:
-            return
-        if b"\x1b]11;?" in piece and self._background is not None:
-            self.type(f"\x1b]11;rgb:{self._background}\x1b\\")
-        if b"\x1b[c" in piece:
-            self.type("\x1b[?62;22c")
+    def _answer(self) -> None:
+        """Say what is asked, once all of a question is there."""
+        while not self._silent and (asked := _QUESTION.search(self.raw, self._unanswered)):
+            self._unanswered = asked.end()
+            if asked.group() == b"\x1b[c":
+                self.type("\x1b[?62;22c")
+            elif self._background is not None:
+                self.type(f"\x1b]11;rgb:{self._background}\x1b\\")
 
     def _set_size(self, columns: int, rows: int) -> None:
         fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))

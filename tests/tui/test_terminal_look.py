@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from threading import Timer
 
 import pytest
 
@@ -11,6 +13,7 @@ from mull.tui.colour import Rgb, contrast
 from tui.scripts import answer, say, think
 from tui.terminal import DARK, LIGHT
 
+STEP = re.compile(rb"\x1b\[\?2026h.*?\x1b\[\?2026l", re.DOTALL)
 THOUGHT = "Let me weigh the options here."
 
 
@@ -109,7 +112,6 @@ def test_resizing_in_mid_stream_loses_nothing_and_leaves_nothing_behind(talk):
         terminal.wait_for("c24")
         third.open()
         terminal.wait_idle()
-        terminal.wait_for("❯ typed")  # a screen that was read between two writes lacks it
         rows = terminal.screen
         text = " ".join("\n".join(rows).split())
         for name in "abc":
@@ -118,6 +120,19 @@ def test_resizing_in_mid_stream_loses_nothing_and_leaves_nothing_behind(talk):
         assert sum("openai-compatible/thinker ·" in row for row in rows) == 1
         assert sum("Thought for" in row for row in rows) == 1
         assert "Thinking…" not in text
+        assert not re.search(rb"\x1b\[\d*[JKH]", STEP.sub(b"", terminal.raw))
+
+
+def test_the_terminal_of_these_tests_shows_no_half_drawn_screen(start):
+    """A program that has begun a step and not ended it is waited for."""
+    source = (
+        "import sys; print('whole\\x1b[?2026h\\x1b[2J\\x1b[Hhal', end='', flush=True);"
+        " sys.stdin.readline(); print('f and half\\x1b[?2026l', flush=True); sys.stdin.readline()"
+    )
+    terminal = start(program=(sys.executable, "-c", source))
+    Timer(0.2, lambda: terminal.press("c-d")).start()
+    terminal.wait_for(lambda terminal: "hal" in terminal.text)
+    assert "half and half" in terminal.text
 
 
 @pytest.mark.slow

@@ -252,6 +252,22 @@ def test_a_call_that_is_being_written_and_a_tool_that_runs_are_seen():
     assert view.open_lines() == []
 
 
+def test_of_calls_that_run_at_once_the_one_whose_result_is_next_is_seen():
+    view = view_of()
+    view.event(ToolCallDelta(0, "a", "run", "{}"))
+    view.event(ToolCallDelta(1, "b", "list", "{}"))
+    view.event(Finished("tool_calls"))
+    view.event(ToolStarted("a", "run", {}))
+    view.event(ToolStarted("b", "list", {}))
+    view.event(ToolOutput("b", "of b\n"))
+    view.event(ToolOutput("a", "of a\n"))
+    assert said(view.open_lines()) == ["    of a"]
+    view.event(ToolRan("a", "run", "ok"))
+    assert said(view.open_lines()) == ["    of b"]
+    view.event(ToolRan("b", "list", "ok"))
+    assert view.open_lines() == []
+
+
 def test_a_call_is_titled_by_whoever_knows_the_tool():
     view = ConversationView(PLAIN, 40, title=lambda call: f"runs `{call.input['a']}`")
     view.message(assistant(ToolCallBlock("c", "run", {"a": "ls"})))

@@ -1,13 +1,14 @@
 """Runs the tool calls of one answer: asks where that is needed, runs all at once, loses none.
 
 Every call gets a result, whatever happens to it: a tool that is not there, wrong arguments, a no,
-a failure, a stop. Who is asked, and what needs asking, is not known here.
+a failure, a stop. People are asked, and see the results, in the order of the calls, whichever is
+done first. Who is asked, and what needs asking, is not known here.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from msgspec.structs import replace
@@ -44,6 +45,9 @@ class Calls:
         self._approve = approve
         self._put = put
         self._results: list[ToolResultBlock | None] = [None] * len(calls)
+        self._untold = [call.id for call in calls]
+        self._early: list[ToolRan] = []
+        self._previewing = asyncio.Lock()
 
     async def run(self) -> None:
         """Run them all at once."""
@@ -54,15 +58,30 @@ class Calls:
     def results(self) -> tuple[ToolResultBlock, ...]:
         """A result for every call, in the order of the calls."""
         return tuple(
-            result or ToolResultBlock(call.id, STOPPED, is_error=True)
+            result or _failure(call, STOPPED)
             for call, result in zip(self._calls, self._results, strict=True)
         )
+
+    def in_order(self, event: Event) -> Iterator[Event]:
+        """What may be shown now that this has happened: a result waits for those before it."""
+        if not isinstance(event, ToolRan):
+            yield event
+            return
+        self._early.append(event)
+        while ready := [ran for ran in self._early if ran.call_id == self._untold[0]]:
+            del self._untold[0]
+            self._early.remove(ready[0])
+            yield ready[0]
 
     async def _run_one(self, at: int, call: ToolCallBlock) -> None:
         try:
             result = await self._result(call)
         except Exception as error:  # a tool that breaks its promise must not take the others down
-            result = ToolResultBlock(call.id, f"{type(error).__name__}: {error}", is_error=True)
+            result = _failure(call, f"{type(error).__name__}: {error}")
+        except asyncio.CancelledError:
+            if (task := asyncio.current_task()) is None or task.cancelling():
+                raise
+            result = _failure(call, STOPPED)  # the tool's own doing: the others go on
         result = self._results[at] = replace(result, output=_whole(result.output))
         self._put(ToolRan(call.id, call.name, result.output, result.is_error))
 
@@ -70,14 +89,18 @@ class Calls:
         tool = self._tools.get(call.name)
         if tool is None:
             known = ", ".join(self._tools)
-            said = f"no tool is called {call.name}: use {known}"
-            return ToolResultBlock(call.id, said, is_error=True)
-        preview = await asyncio.to_thread(tool.preview, call.input)  # a diff reads the file
+            return _failure(call, f"no tool is called {call.name}: use {known}")
+        async with self._previewing:  # first come, first served: questions keep the calls' order
+            preview = await asyncio.to_thread(tool.preview, call.input)  # a diff reads the file
         refusal = await self._approve(tool, call, preview)
         if refusal is not None:
-            return ToolResultBlock(call.id, refusal, is_error=True)
+            return _failure(call, refusal)
         self._put(ToolStarted(call.id, call.name, call.input, preview.title, preview.detail))
         return await tool.run(call, _Context(call.id, self._put))
+
+
+def _failure(call: ToolCallBlock, said: str) -> ToolResultBlock:
+    return ToolResultBlock(call.id, said, is_error=True)
 
 
 def _whole(text: str) -> str:

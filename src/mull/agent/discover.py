@@ -11,7 +11,7 @@ from mull.agent.engine import Engine
 from mull.client.http import HttpRequest, Transport
 from mull.neutral.errors import RemoteError
 
-__all__ = ["LOCAL_PROVIDERS", "Found", "discover", "discover_now"]
+__all__ = ["LOCAL_PROVIDERS", "Found", "discover"]
 
 LOCAL_PROVIDERS = ("ollama", "llama.cpp", "lmstudio", "vllm", "sglang")
 """Providers whose addresses in the catalog are on this machine."""
@@ -40,11 +40,6 @@ async def discover(engine: Engine) -> list[Found]:
         return [found for found in await asyncio.gather(*asked) if found is not None]
     finally:
         await transport.close()
-
-
-def discover_now(engine: Engine) -> list[Found]:
-    """`discover` for code that blocks."""
-    return asyncio.run(discover(engine))
 
 
 async def _ask(engine: Engine, provider: str, transport: Transport) -> Found | None:

@@ -27,10 +27,10 @@ class Opening(Value, frozen=True):
     name: str | None = None
     model: str | None = None
     base_url: str | None = None
-    system: str = ""
+    system: str | None = None
 
     def given_system(self, system: str) -> Opening:
-        """The same with another system prompt for a new session."""
+        """The same with another system prompt."""
         return replace(self, system=system)
 
 
@@ -78,12 +78,13 @@ def begin_session(
             name=opening.name,
             model=opening.model or engine.setup.settings.snapshot().model,
             base_url=opening.base_url,
-            system=opening.system,
+            system=opening.system or "",
         )
-    if opening.model is not None:
-        found = store.update(found.id, model=opening.model)
-    if opening.base_url is not None:
-        found = store.update(found.id, base_url=opening.base_url)
+    else:
+        given = {key: getattr(opening, key) for key in ("model", "base_url", "system")}
+        changes = {key: value for key, value in given.items() if value is not None}
+        store.hold(found.id).release()  # one that is open elsewhere stays as it is
+        found = store.update(found.id, **changes) if changes else found
     return Session(store, found, engine=engine, **more)
 
 
@@ -108,7 +109,7 @@ def open_session(
     from mull.store.sessions import open_sessions, this_folder
 
     kept = store or open_sessions()
-    place = {key: more.pop(key, default) for key, default in (("base_url", None), ("system", ""))}
+    place = {key: more.pop(key, default) for key, default in (("base_url", None), ("system", None))}
     opening = Opening(folder or this_folder(), last=last, name=name, model=model, **place)
     found = find_session(kept, opening)
     if name is not None:

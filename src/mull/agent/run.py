@@ -360,7 +360,8 @@ async def _run_tools(turn: Turn) -> AsyncGenerator[Event, None]:
             async for event in events:
                 if turn.recorder is not None:
                     turn.recorder.event(event)
-                yield event
+                for shown in calls.in_order(event):
+                    yield shown
     finally:
         turn.add(Entry(Message(role="tool", blocks=calls.results()), time.time()))
     if turn.allows("results"):

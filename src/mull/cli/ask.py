@@ -6,25 +6,25 @@ to standard error. The exit status says how it went.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mull.agent.engine import Engine
-from mull.cli import opening, setup
+from mull.cli import interrupt, opening, setup
 from mull.cli.draw import JsonLines, JsonObject, Plain, Show
-from mull.neutral.errors import ConfigError, MullError, NetworkError, RefusedError
+from mull.neutral.errors import ConfigError, LocalError, MullError, NetworkError, RefusedError
 from mull.neutral.messages import Status
 from mull.settings.layers import Snapshot
+from mull.store.sessions import this_folder
 
 if TYPE_CHECKING:
     from mull.agent.results import Result
+    from mull.agent.session import Session
     from mull.agent.toolbox import Toolbox
     from mull.agent.tools.approve import Approver
     from mull.store.session_values import SessionStore
@@ -65,7 +65,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-f", "--file", type=Path, metavar="FILE", help="read it from a file")
     setup.add_model_argument(parser)
     setup.add_arguments(parser)
-    parser.add_argument("--system", default="", metavar="TEXT", help="instructions for the model")
+    parser.add_argument("--system", metavar="TEXT", help="instructions for the model")
     parser.add_argument("--max-tokens", type=int, metavar="N", help="limit of the answer")
     parser.add_argument("--temperature", type=float, metavar="T", help="how freely it answers")
     parser.add_argument("--base-url", metavar="URL", help="the endpoint's address")
@@ -91,36 +91,58 @@ def run(options: Namespace) -> int:
     prompt = _prompt(options)
     engine = Engine(setup.load(options))
     toolbox = opening.pack_tools(options, engine, _approver(options), warn=_say)
-    shows: list[Show] = []
-    store = _store(options)
-    with _ended_as_interrupted():
+    asking = _Asking(_store(options))
+    try:
+        return exit_status(interrupt.run(_ask(options, prompt, engine, asking, toolbox)))
+    except MullError as error:
+        if asking.show is None:
+            raise
+        asking.show.failed(error)
+        return error.exit_status
+    except KeyboardInterrupt:
+        if asking.show is not None:
+            asking.show.interrupted(asking.left(options))
+        return EXIT["interrupted"]
+
+
+@dataclass
+class _Asking:
+    """A question under way: where it is kept, and what shows its answer until all is said."""
+
+    store: SessionStore
+    session: Session | None = None
+    show: Show | None = None
+
+    def left(self, options: Namespace) -> str:
+        """What there is of an answer that was interrupted, and how to go on with it."""
+        if options.no_save:
+            return "nothing is kept (--no-save)"
+        if self.session is None:
+            return ""
+        info = self.session.info
         try:
-            return exit_status(asyncio.run(_ask(options, prompt, engine, store, toolbox, shows)))
-        except MullError as error:
-            if not shows:
-                raise
-            shows[0].failed(error)
-            return error.exit_status
-        except KeyboardInterrupt:
-            for show in shows:
-                show.interrupted()
-            return EXIT["interrupted"]
+            _, records = self.store.load(info.id)
+        except LocalError:
+            return ""
+        if len(records) < len(self.session.log):  # what could not be saved has been told
+            return ""
+        here = info.folder == this_folder()
+        return f"what came is kept (mull ask {'--continue' if here else f'--session {info.id}'})"
 
 
 async def _ask(
     options: Namespace,
     prompt: str,
     engine: Engine,
-    store: SessionStore,
+    asking: _Asking,
     toolbox: Toolbox | None,
-    shows: list[Show],
 ) -> Status:
-    """One turn of a session, shown as it comes. What shows it is put into `shows`."""
+    """One turn of a session, shown as it comes."""
     try:
-        session = await opening.begin(
+        session = asking.session = await opening.begin(
             options,
             engine,
-            store,
+            asking.store,
             toolbox,
             no_model=lambda: no_model(engine),
             warn=_say,
@@ -130,13 +152,14 @@ async def _ask(
         try:
             show = _show(options, shown=session.snapshot())
             stream = session.submit(prompt)
-            shows.append(show)
+            asking.show = show
             show.begin(session.target)
             try:
                 async for event in stream:
                     show.event(event)
             finally:
                 await stream.aclose()
+            asking.show = None
             show.end(stream.result)
             return _status(stream.result)
         finally:
@@ -150,24 +173,6 @@ def _status(result: Result) -> Status:
     """How it ended; a call of a tool that is not offered, and not a word, is no answer."""
     is_empty = result.message.tool_calls and not result.text
     return "no_answer" if is_empty and result.status == "complete" else result.status
-
-
-@contextmanager
-def _ended_as_interrupted() -> Iterator[None]:
-    """Being told to end, or losing the terminal, counts as Ctrl-C: what tools have started has a
-    session of its own and would outlive us."""
-    import signal
-
-    told = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
-    # one that is ignored, as under nohup, stays so
-    taken = [one for one in told if one and signal.getsignal(one) is signal.SIG_DFL]
-    for one in taken:
-        signal.signal(one, lambda *_: signal.raise_signal(signal.SIGINT))
-    try:
-        yield
-    finally:
-        for one in taken:
-            signal.signal(one, signal.SIG_DFL)
 
 
 def _say(text: str) -> None:
@@ -218,7 +223,7 @@ def exit_status(status: Status) -> int:
 
 def _show(options: Namespace, shown: Snapshot) -> Show:
     if options.json:
-        return JsonObject(sys.stdout)
+        return JsonObject(sys.stdout, sys.stderr)
     if options.stream_json:
         return JsonLines(sys.stdout)
     place = options.thinking

@@ -29,7 +29,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.description, parser.epilog = _TEXT, _EXAMPLES
     setup.add_model_argument(parser)
     setup.add_arguments(parser)
-    parser.add_argument("--system", default="", metavar="TEXT", help="instructions for the model")
+    parser.add_argument("--system", metavar="TEXT", help="instructions for the model")
     parser.add_argument("--max-tokens", type=int, metavar="N", help="limit of each answer")
     parser.add_argument("--temperature", type=float, metavar="T", help="how freely it answers")
     parser.add_argument("--base-url", metavar="URL", help="the endpoint's address")

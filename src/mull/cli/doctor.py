@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 
 from mull._version import __version__
 from mull.agent.checks import check_live
-from mull.agent.discover import discover_now
+from mull.agent.discover import discover
 from mull.agent.engine import Engine
-from mull.cli import setup
+from mull.cli import interrupt, setup
 from mull.client.access import missing_key
 from mull.neutral.errors import LocalError, RemoteError
 from mull.neutral.target import Target
@@ -48,7 +47,7 @@ def run(options: Namespace) -> int:
     target = engine.target(name, base_url=options.base_url)
     good = _look_at(engine, target, options.base_url)
     if options.live and good:
-        good = asyncio.run(_live(engine, name, options.base_url))
+        good = interrupt.run(_live(engine, name, options.base_url))
     elif not options.live:
         print("\nNothing was sent. --live asks the model (a few small requests).")
     return 0 if good else 1
@@ -63,7 +62,9 @@ def _configuration(engine: Engine) -> Iterator[tuple[str, str]]:
     providers = engine.setup.catalog().providers
     with_key = [p.id for p in providers.values() if engine.keys.places(p.id, p.env)]
     yield "keys", ", ".join(with_key) or "none (`mull keys set PROVIDER`)"
-    servers = [f"{found.provider} ({len(found.models)})" for found in discover_now(engine)]
+    servers = [
+        f"{found.provider} ({len(found.models)})" for found in interrupt.run(discover(engine))
+    ]
     yield "local", ", ".join(servers) or "no model server answers on this machine"
 
 

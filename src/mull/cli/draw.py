@@ -6,7 +6,9 @@ from typing import Protocol, TextIO
 
 import msgspec
 
+from mull.agent.debug import CODE as DEBUG
 from mull.agent.results import Result
+from mull.cli.thoughts import thoughts_on
 from mull.neutral.errors import MullError
 from mull.neutral.events import (
     Event,
@@ -28,7 +30,6 @@ from mull.tui.words import ENDINGS
 
 __all__ = ["JsonLines", "JsonObject", "Plain", "Show", "result_json"]
 
-_DIM, _PLAIN = "\x1b[2;3m", "\x1b[0m"
 _LONGEST_OUTPUT, _LONGEST_FAILURE = 80, 400
 _TOLD: tuple[Status, ...] = ("no_answer", "truncated", "truncated_in_reasoning")
 """Ends that no event has told of."""
@@ -42,7 +43,7 @@ class Show(Protocol):
     def event(self, event: Event) -> None: ...
     def end(self, result: Result) -> None: ...
     def failed(self, error: MullError) -> None: ...
-    def interrupted(self) -> None: ...
+    def interrupted(self, left: str) -> None: ...
 
 
 class Plain:
@@ -55,10 +56,8 @@ class Plain:
         self._out = out
         self._err = err
         self._hidden = thinking == "hide"
-        self._thoughts = out if thinking == "show" and out.isatty() else err
-        self._in_thought = False
+        self._thoughts = thoughts_on(out if thinking == "show" and out.isatty() else err)
         self._last = ""
-        self._tail = ""
         self._answer = Inbox()
 
     def begin(self, target: Target) -> None:
@@ -67,10 +66,10 @@ class Plain:
 
     def event(self, event: Event) -> None:
         match event:
-            case ThinkingDelta() if not self._hidden and (event.text.strip() or self._in_thought):
-                self._think(event.text)
+            case ThinkingDelta() if not self._hidden:
+                self._thoughts.add(event)
             case TextDelta() if event.text:
-                self._end_thought()
+                self._thoughts.end()
                 self._write_answer(event.text)
             case Retrying():
                 self._say(f"{event.reason}: asking again in {event.seconds:.0f} s")
@@ -79,10 +78,8 @@ class Plain:
             case StateChanged(state="tools"):  # somebody may be asked now, in plain letters
                 self._end_line()
             case ToolRan():
-                self._end_thought()
                 self._say(f"{event.name}: {_outcome(event)}")
             case Nudged():
-                self._end_thought()
                 self._say("the model gave no answer and called nothing: asked once more")
             case Hurried():
                 self._end_thought()
@@ -108,26 +105,9 @@ class Plain:
         self._end_line()
         self._say(str(error))
 
-    def interrupted(self) -> None:
+    def interrupted(self, left: str) -> None:
         self._end_line()
-        self._say("interrupted; what came is kept (mull ask --continue)")
-
-    def _think(self, text: str) -> None:
-        tty = self._thoughts.isatty()
-        if not self._in_thought:
-            self._thoughts.write(_DIM if tty else "")
-            self._in_thought = True
-        self._thoughts.write(neutralise(text) if tty else text)
-        self._thoughts.flush()
-        self._tail = (self._tail + text)[-2:]
-
-    def _end_thought(self) -> None:
-        if self._in_thought:
-            self._in_thought = False
-            missing = 2 - (len(self._tail) - len(self._tail.rstrip("\n")))
-            self._thoughts.write((_PLAIN if self._thoughts.isatty() else "") + "\n" * missing)
-            self._tail = ""
-            self._thoughts.flush()
+        self._say(f"interrupted; {left}" if left else "interrupted")
 
     def _write_answer(self, text: str = "", *, final: bool = False) -> None:
         if self._out.isatty():
@@ -140,7 +120,7 @@ class Plain:
 
     def _end_line(self) -> None:
         """Whatever was being written is over: what is said next has a line of its own."""
-        self._end_thought()
+        self._thoughts.end()
         self._write_answer(final=True)  # half of a line's end may have waited for the other
         if self._last and not self._last.endswith("\n"):
             self._out.write("\n")
@@ -148,21 +128,24 @@ class Plain:
             self._last = "\n"
 
     def _say(self, text: str) -> None:
+        self._thoughts.end()
         self._out.flush()
         print(f"mull: {neutralise(text)}", file=self._err)
 
 
 class JsonObject:
-    """One object when all is over."""
+    """One object when all is over. What DEBUG=1 asks to be told is for people, and told at once."""
 
-    def __init__(self, out: TextIO) -> None:
+    def __init__(self, out: TextIO, err: TextIO) -> None:
         self._out = out
+        self._err = err
 
     def begin(self, target: Target) -> None:
         pass
 
     def event(self, event: Event) -> None:
-        pass
+        if isinstance(event, Warned) and event.code == DEBUG:
+            print(f"mull: {neutralise(event.text)}", file=self._err, flush=True)
 
     def end(self, result: Result) -> None:
         self._out.write(msgspec.json.format(result_json(result), indent=2).decode() + "\n")
@@ -170,7 +153,7 @@ class JsonObject:
     def failed(self, error: MullError) -> None:
         self._out.write(_encode({"status": "error", "error": str(error)}).decode() + "\n")
 
-    def interrupted(self) -> None:
+    def interrupted(self, left: str) -> None:
         self._out.write('{"status":"interrupted"}\n')
 
 
@@ -192,7 +175,7 @@ class JsonLines:
     def failed(self, error: MullError) -> None:
         self._line(_encode({"type": "error", "text": str(error)}))
 
-    def interrupted(self) -> None:
+    def interrupted(self, left: str) -> None:
         self._line(b'{"type":"error","text":"interrupted"}')
 
     def _line(self, data: bytes) -> None:

@@ -45,12 +45,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"mull {__version__}")
         return 0
     try:
-        return _run(words)
+        status = _run(words)
     except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
+        status = EXIT_INTERRUPTED
     except BrokenPipeError:
         _forget_stdout()
         return 0
+    if status == EXIT_INTERRUPTED:
+        _end_at_once()
+    return status
 
 
 def _write_anything() -> None:
@@ -119,6 +122,13 @@ def _columns() -> int:
         return os.get_terminal_size(sys.__stdout__.fileno()).columns if sys.__stdout__ else 80
     except (OSError, ValueError):
         return 80
+
+
+def _end_at_once() -> None:
+    """Who presses Ctrl-C once more gets no traceback of an interpreter that ends."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _forget_stdout() -> None:

@@ -224,9 +224,9 @@ def _known(servers: Mapping[str, McpConfig], name: str) -> McpConfig:
 
 
 def _test(options: Namespace) -> int:
-    import asyncio
-
     import msgspec
+
+    from mull.cli import interrupt
 
     servers = dict(load_config(_path(options)).mcp)
     if options.name is not None:  # one that is off may be tried
@@ -235,7 +235,7 @@ def _test(options: Namespace) -> int:
     if not servers:
         print("No server is configured; `mull mcp add NAME -- COMMAND` adds one.")
         return 0
-    statuses = asyncio.run(_try(servers, options.json))
+    statuses = interrupt.run(_try(servers, options.json))
     return _EXIT_FAILED if any(status.state == "failed" for status in statuses) else 0
 
 

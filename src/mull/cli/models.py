@@ -69,10 +69,11 @@ def run(options: Namespace) -> int:
 
 
 def _list_local(options: Namespace) -> int:
-    from mull.agent.discover import LOCAL_PROVIDERS, discover_now
+    from mull.agent.discover import LOCAL_PROVIDERS, discover
     from mull.agent.engine import Engine
+    from mull.cli import interrupt
 
-    found = discover_now(Engine(setup.load(options)))
+    found = interrupt.run(discover(Engine(setup.load(options))))
     if options.json:
         print(msgspec.json.format(msgspec.json.encode([f._asdict() for f in found])).decode())
         return 0

@@ -128,5 +128,7 @@ async def begin(
         moved = of_another_folder(found, opening)
         for warning in (*toolbox.warnings, *toolbox.trouble, *([moved] if moved else [])):
             print(f"mull: {warning}", file=sys.stderr)
-        opening = opening.given_system(toolbox.system(options.system, today=date.today()))
+        if found is None or opening.system is not None:
+            system = toolbox.system(opening.system or "", today=date.today())
+            opening = opening.given_system(system)
     return begin_session(store, engine, opening, found, toolbox=toolbox, **more)

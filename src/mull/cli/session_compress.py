@@ -53,9 +53,8 @@ def name_for(options: Namespace, store: SessionStore, info: SessionInfo) -> str:
         raise LocalError("give a name, or --auto to let the session's model make a title")
     if name is not None:
         return name
-    import asyncio
-
     from mull.agent.side import Side, make_title
+    from mull.cli import interrupt
     from mull.history.log import Log
     from mull.store.session_names import LONGEST_NAME
 
@@ -69,7 +68,7 @@ def name_for(options: Namespace, store: SessionStore, info: SessionInfo) -> str:
         finally:
             await engine.close()
 
-    title = asyncio.run(ask())
+    title = interrupt.run(ask())
     if title is None:
         raise SessionError(
             f"{side.target.name} gave no title, and nothing was changed: name the session yourself"
@@ -78,9 +77,8 @@ def name_for(options: Namespace, store: SessionStore, info: SessionInfo) -> str:
 
 
 def _compress(options: Namespace) -> int:
-    import asyncio
-
     from mull.agent.session import Session
+    from mull.cli import interrupt
 
     store, info = stored_session(options.session)
     session = Session(store, info, engine=engine_for(options, info), warn=tell)
@@ -90,7 +88,7 @@ def _compress(options: Namespace) -> int:
                 raise SessionError(f"session {info.id} has no summary that could be taken back")
             print("The last summary is taken back: what it stood for is sent again.")
         else:
-            done = asyncio.run(_compressed(session, options.strategy))
+            done = interrupt.run(_compressed(session, options.strategy))
             print(f"C{done.text[1:]}: {done.before:,} → {done.after:,} tokens.")
     finally:
         session.release()

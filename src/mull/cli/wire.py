@@ -73,10 +73,7 @@ _EMPTY: dict[str, Any] = {
     "blocks": [],
     "usage": None,
 }
-_NEVER_LEFT_OUT: dict[str, dict[str, Any]] = {
-    "thinking": {"thought": ""},
-    "tool_call": {"input": {}},
-}
+_NEVER_LEFT_OUT: dict[str, dict[str, Any]] = {"tool_call": {"input": {}}}
 
 
 class _Said(Message, frozen=True):

@@ -2,14 +2,15 @@
 
 A block keeps whatever the wire gave for it, so that the same endpoint can get it back byte for
 byte. Nothing here decides what is shown or sent: that is policy. Values are frozen, equal by
-content, and have one JSON form (camelCase, defaults left out).
+content, and have one JSON form (camelCase, defaults left out, except that a thinking block always
+has its thought, as its schema demands).
 """
 
 from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 __all__ = [
     "Block",
@@ -57,7 +58,7 @@ class ThinkingBlock(Value, frozen=True, tag_field="type", tag="thinking"):
     them. No block, a block with an empty thought, and a block with text are three states.
     """
 
-    thought: str = ""
+    thought: str = field(default_factory=str)  # an empty one is written all the same
     source_field: str | None = None
     is_hidden: bool = False
     signature: str | None = None

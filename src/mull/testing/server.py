@@ -41,7 +41,7 @@ class Gate:
         for loop, future in waiting:
             loop.call_soon_threadsafe(_finish, future)
 
-    def wait_reached(self, timeout: float = 10) -> bool:
+    def wait_reached(self, timeout: float = 30) -> bool:
         """Block until the server stands here; False if it did not come in time."""
         return self._reached.wait(timeout)
 
@@ -130,7 +130,7 @@ class Recorded:
         """The body, read as JSON."""
         return msgspec.json.decode(self.body)
 
-    def wait_left(self, timeout: float = 10) -> bool:
+    def wait_left(self, timeout: float = 30) -> bool:
         """Block until the other side closed before the reply was over; False if it did not."""
         return self._left.wait(timeout)
 
@@ -161,7 +161,7 @@ class ScriptedServer:
         """The server's address, without a slash at its end."""
         return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}"
 
-    def wait_requests(self, count: int = 1, timeout: float = 10) -> bool:
+    def wait_requests(self, count: int = 1, timeout: float = 30) -> bool:
         """Block until so many requests have come; False if they did not come in time."""
         with self._came:
             return self._came.wait_for(lambda: len(self.requests) >= count, timeout)
@@ -262,11 +262,14 @@ class _Connection:
         try:
             await asyncio.wait({playing, leaving}, return_when=asyncio.FIRST_COMPLETED)
             if leaving.done() and not leaving.cancelled() and not self._take(leaving):
-                if not playing.done():
+                if not playing.done() or playing.exception():
                     recorded._left.set()
                 return False
             return await playing
-        except (OSError, asyncio.CancelledError):
+        except OSError:  # nobody was there to take it
+            recorded._left.set()
+            return False
+        except asyncio.CancelledError:
             return False
         finally:
             for task in (playing, leaving):

@@ -73,7 +73,7 @@ class ConversationView:
         self._calls = Assembler()  # calls whose arguments are still arriving
         self._writing: ToolCallDelta | None = None
         self._written = 0
-        self._running: RunningTool | None = None
+        self._running: dict[str, RunningTool] = {}
         self._names: dict[str, str] = {}
         self._last_call = ""
 
@@ -89,8 +89,8 @@ class ConversationView:
         lines = self._canvas.open_lines(now)
         if self._writing is not None:
             lines.append(running_call(self._writing.name or "", self._written, theme, width))
-        if self._running is not None:
-            lines += self._running.lines(theme, width)
+        if self._running:  # results come in the order of the calls: the first is waited for
+            lines += next(iter(self._running.values())).lines(theme, width)
         return lines
 
     def redraw(
@@ -162,7 +162,7 @@ class ConversationView:
     def end(self, status: Status) -> None:
         """How an answer ended, if that needs to be said."""
         self._flush(None)
-        self._running = None
+        self._running.clear()
         if status in ENDINGS:
             self._canvas.add(remarked("warning", ENDINGS[status]))
 
@@ -268,18 +268,18 @@ class ConversationView:
 
     def _run(self, event: ToolStarted | ToolOutput | ToolRan) -> None:
         if isinstance(event, ToolRan):
-            self._running = None
+            self._running.pop(event.call_id, None)
             self._names[event.call_id] = event.name
             self._result(event.call_id, event.output, event.is_error)
         elif isinstance(event, ToolStarted):
-            self._running = RunningTool(event.name)
-        elif self._running is not None:
-            self._running.add(event.text)
+            self._running[event.call_id] = RunningTool(event.name)
+        elif event.call_id in self._running:
+            self._running[event.call_id].add(event.text)
 
     def _remark(self, event: Event, now: float | None) -> None:
         if isinstance(event, Finished | Failed):
             self._flush(now)
-            self._running = None
+            self._running.clear()
         said = remark(event)
         if said is not None:
             self._flush(now)

@@ -76,8 +76,8 @@ class SessionDesk:
             opening, found = begin, find_session(self.store, begin)
         if self.toolbox is not None and (moved := of_another_folder(found, begin)):
             self._warn(moved)
-        if found is None:
-            opening = opening.given_system(self._system(opening.system))
+        if found is None or opening.system is not None:
+            opening = opening.given_system(self._system(opening.system or ""))
         self._session = begin_session(
             self.store,
             self.engine,

@@ -51,19 +51,30 @@ class InlineApplication(Application[None]):
         self._resized = resized
         self._columns = self.output.get_size().columns
         self._settling: asyncio.TimerHandle | None = None
+        self.before_render += lambda _: self.begin_step()
+        self.after_render += lambda _: self._end_step()
 
     @property
     def is_lent(self) -> bool:
         """Whether an editor has the terminal."""
         return self._running_in_terminal
 
+    def begin_step(self) -> None:
+        """What is written from here on is seen when the region is drawn, and not before."""
+        self.output.write_raw(_BEGIN)
+
     def draw(self) -> None:
         """Draw the region now."""
         self._redraw()
 
+    def _end_step(self) -> None:
+        self.output.write_raw(_END)
+        self.output.flush()
+
     def _on_resize(self) -> None:
         columns = self.output.get_size().columns
         if columns == self._columns:
+            self.begin_step()
             super()._on_resize()
             return
         # the terminal has moved the lines about: once the window rests, all is drawn afresh
@@ -131,12 +142,10 @@ class InlineScreen:
             app.invalidate()
             return
         clearing, self._cleared = _CLEAR if self._cleared else "", False
-        app.output.write_raw(_BEGIN)
+        app.begin_step()
         app.renderer.erase()
         app.output.write_raw(clearing + self._encoded(final))
         app.draw()
-        app.output.write_raw(_END)
-        app.output.flush()
 
     def finish(self) -> None:
         """Write what became final after the application has ended."""

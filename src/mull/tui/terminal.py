@@ -13,7 +13,7 @@ import select
 import time
 from typing import NamedTuple
 
-__all__ = ["Heard", "ask_terminal"]
+__all__ = ["ATTRIBUTES_QUERY", "PATIENCE", "Heard", "ask_terminal", "is_answered", "listen", "sift"]
 
 ATTRIBUTES_QUERY = b"\x1b[c"
 _ATTRIBUTES = re.compile(rb"\x1b\[\?[0-9;]*c")
@@ -29,8 +29,8 @@ class Heard(NamedTuple):
     typed: bytes
 
 
-def ask_terminal(query: bytes, keyboard: int, screen: int, patience: float = PATIENCE) -> Heard:
-    """Send the query for the background and read the answer, for at most so many seconds."""
+def ask_terminal(query: bytes, keyboard: int, screen: int) -> Heard:
+    """Send the query for the background and read the answer, for as long as patience lasts."""
     import termios
     import tty
 
@@ -38,19 +38,29 @@ def ask_terminal(query: bytes, keyboard: int, screen: int, patience: float = PAT
     try:
         tty.setcbreak(keyboard, termios.TCSADRAIN)
         os.write(screen, query + ATTRIBUTES_QUERY)
-        heard = _listen(keyboard, time.monotonic() + patience)
+        heard = listen(keyboard, time.monotonic() + PATIENCE)
     finally:
         termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
+    return sift(heard)
+
+
+def sift(heard: bytes) -> Heard:
+    """What came from the keyboard's side, taken apart."""
     colour = _COLOUR.search(heard)
     typed = _ATTRIBUTES.sub(b"", _COLOUR.sub(b"", heard))
     return Heard(colour.group() if colour else b"", typed)
 
 
-def _listen(keyboard: int, until: float) -> bytes:
-    heard = b""
-    while not _ATTRIBUTES.search(heard):
-        left = until - time.monotonic()
-        if left <= 0 or not select.select([keyboard], [], [], left)[0]:
+def is_answered(heard: bytes) -> bool:
+    """Whether the terminal has said all that it will say."""
+    return _ATTRIBUTES.search(heard) is not None
+
+
+def listen(keyboard: int, until: float, heard: bytes = b"") -> bytes:
+    """What was heard before, and what comes until the answer is whole or the time is up."""
+    while not is_answered(heard):
+        left = max(until - time.monotonic(), 0)  # what is there already is always taken
+        if not select.select([keyboard], [], [], left)[0]:
             break
         piece = os.read(keyboard, 4096)
         if not piece:

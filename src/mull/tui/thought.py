@@ -20,7 +20,17 @@ from mull.tui.thought_text import ThoughtText
 from mull.tui.width import cell_width, fitted
 from mull.tui.wrap import wrapped
 
-__all__ = ["MODES", "SHOWN", "Mode", "ThoughtView", "render_thought", "thought_label", "unreadable"]
+__all__ = [
+    "MODES",
+    "SHOWN",
+    "Mode",
+    "ThoughtView",
+    "boxed",
+    "render_thought",
+    "room_in",
+    "thought_label",
+    "unreadable",
+]
 
 Mode: TypeAlias = Literal["full", "preview", "hidden"]
 MODES: tuple[Mode, ...] = ("full", "preview", "hidden")
@@ -126,15 +136,10 @@ class ThoughtView:
 
     @property
     def _room(self) -> int:
-        return max(self._width - 2 * cell_width(self._theme.bar), 8)
+        return room_in(self._theme, self._width)
 
     def _boxed(self, lines: list[Line]) -> list[Line]:
-        return [self._box(line, self._theme.thinking) for line in lines]
-
-    def _box(self, line: Line, style: Style) -> Line:
-        bar = self._theme.bar if line or style.bg is not None else self._theme.bar.rstrip()
-        boxed = (Span(bar, self._theme.thinking_label), *line)
-        return padded(boxed, self._width, style) if style.bg is not None else boxed
+        return [boxed(line, self._theme.thinking, self._theme, self._width) for line in lines]
 
     def _labelled(self, label: str, gist: str = "") -> Line:
         """The label, with what was thought if there is room for it."""
@@ -143,7 +148,19 @@ class ThoughtView:
         room = self._room - cell_width(label) - 3
         if gist and room >= 12:
             spans += [Span(" · ", style), Span(fitted(gist, room), self._theme.thinking)]
-        return self._box(tuple(spans), style)
+        return boxed(tuple(spans), style, self._theme, self._width)
+
+
+def room_in(theme: Theme, width: int) -> int:
+    """The cells of a line that the text of a thought may take."""
+    return max(width - 2 * cell_width(theme.bar), 8)
+
+
+def boxed(line: Line, style: Style, theme: Theme, width: int) -> Line:
+    """A line of a thought behind its bar, and on its shade up to the edge."""
+    bar = theme.bar if line or style.bg is not None else theme.bar.rstrip()
+    whole = (Span(bar, theme.thinking_label), *line)
+    return padded(whole, width, style) if style.bg is not None else whole
 
 
 def render_thought(

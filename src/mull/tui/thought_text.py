@@ -51,6 +51,15 @@ class ThoughtText:
             self._set(self._inline.finish(), self._wrapper)
         return self._wrapper.finish()
 
+    @property
+    def row(self) -> Line:
+        """The part of the open line that nothing to come can move."""
+        return self._wrapper.row
+
+    def turn_over(self, width: int) -> None:
+        """Leave the open line as it is and go on in another, of another width."""
+        self._wrapper.turn_over(width)
+
     def sketch(self) -> list[Line]:
         """What is not given out yet, as it looks now."""
         wrapper = self._wrapper.fork()

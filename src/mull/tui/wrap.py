@@ -62,6 +62,20 @@ class Wrapper:
         done, self._done = self._done, []
         return done
 
+    @property
+    def row(self) -> Line:
+        """The words of the open row that no word to come can move."""
+        return tuple(self._row)
+
+    def turn_over(self, width: int) -> None:
+        """Leave the open row as it is; what is not in it yet begins another, of another width."""
+        word = self._word
+        self._width = width
+        self._row, self._gap, self._word = [], [], []
+        self._used = self._gap_width = self._word_width = 0
+        for text, style in word:
+            self._put(text, style)
+
     def finish(self) -> list[Line]:
         """Everything; a row without text gives no line."""
         self._end_word()

@@ -5,10 +5,11 @@ import os
 import re
 import resource
 import signal
+import time
 
 import pytest
 
-from loops import run_moved
+from loops import run_moved, until
 from mull.agent.tools import process
 from mull.agent.tools.process import Command
 from mull.agent.tools.table import builtin_tools
@@ -124,6 +125,9 @@ def run_until_late(workspace, command, lines):
         running = asyncio.ensure_future(start(workspace, "run", command=command, screen=Watch()))
         await printed.wait()
         await loop.advance(121)
+        while not running.done():  # one that will not end is given time to
+            await asyncio.to_thread(time.sleep, 0.01)
+            await loop.advance(0.1)
         return await running
 
     result = run_moved(run)
@@ -181,6 +185,35 @@ def test_cancelling_ends_grandchildren(workspace, tmp_path):
     assert was_cancelled
     assert len(numbers) == 2
     assert not any(is_running(pid) for pid in numbers)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_cancelling_what_is_just_starting_leaves_nothing(workspace, tmp_path, times):
+    """The command runs already, and nobody reads it yet."""
+    pids = tmp_path / "pids"
+
+    async def cancel_early():
+        loop = asyncio.get_running_loop()
+        connect = loop.connect_read_pipe
+
+        async def connect_late(*given):
+            await until(lambda: pids.exists() and pids.read_text().count("\n") == 2)
+            running.cancel()
+            for _ in range(times - 1):
+                loop.call_soon(running.cancel)
+            await asyncio.sleep(0.01)
+            return await connect(*given)
+
+        loop.connect_read_pipe = connect_late
+        command = f"echo $$ > {pids}; sleep 1000 & echo $! >> {pids}; wait"
+        running = asyncio.ensure_future(start(workspace, "run", command=command))
+        await asyncio.wait((running,))
+        numbers = [int(pid) for pid in pids.read_text().split()]
+        for number in numbers:
+            await asyncio.to_thread(wait_until_gone, number)
+        return running.cancelled()
+
+    assert asyncio.run(cancel_early())
 
 
 def test_cancelling_twice_does_not_wait_for_manners(workspace, tmp_path):

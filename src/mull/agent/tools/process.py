@@ -41,11 +41,29 @@ class Command:
         folder: Path,
         environment: Mapping[str, str] | None = None,
     ) -> Command:
-        """Start it. The pipe is ours, not the process's: whoever else holds it cannot stall us.
+        """Start it; who cancels this leaves nothing behind that had begun.
 
         Raises:
             OSError: the program or the folder is not there.
         """
+        starting = asyncio.ensure_future(cls._start(arguments, folder, environment))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            starting.add_done_callback(_abandon)  # in whatever hurry we are
+            await asyncio.wait((starting,))
+            if not starting.cancelled() and starting.exception() is None:
+                await starting.result().end()
+            raise
+
+    @classmethod
+    async def _start(
+        cls,
+        arguments: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str] | None,
+    ) -> Command:
+        """The pipe is ours, not the process's: whoever else holds it cannot stall us."""
         read_end, write_end = os.pipe()
         try:
             process = await asyncio.create_subprocess_exec(
@@ -102,11 +120,20 @@ class Command:
                         break
                     await asyncio.sleep(_LOOK)
         finally:
-            signal_all(self._session, signal.SIGKILL)
-            self._pipe.close()
+            self.kill()
         return await self._ended
+
+    def kill(self) -> None:
+        """End all of it unkindly."""
+        signal_all(self._session, signal.SIGKILL)
+        self._pipe.close()
 
     @property
     def left_behind(self) -> bool:
         """Whether the command has ended and something that it started has not."""
         return self._process.returncode is not None and bool(members(self._session))
+
+
+def _abandon(starting: asyncio.Future[Command]) -> None:
+    if not starting.cancelled() and starting.exception() is None:
+        starting.result().kill()

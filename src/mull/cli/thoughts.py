@@ -1,0 +1,105 @@
+"""Where `mull ask` writes thoughts: as they are into a pipe, drawn on a terminal (REQ-THINK-007).
+
+On a terminal they are broken between words, slanted, and stand on a shade of its own background,
+or behind a bar where that is not known. A terminal obeys nothing in them.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, TextIO
+
+from mull.neutral.events import ThinkingDelta
+
+if TYPE_CHECKING:
+    from mull.neutral.blocks import ThinkingKind
+    from mull.tui.glance import Glance
+    from mull.tui.thought_flow import ThoughtFlow
+
+__all__ = ["DrawnThoughts", "PlainThoughts", "thoughts_on"]
+
+
+def thoughts_on(stream: TextIO) -> PlainThoughts | DrawnThoughts:
+    """What writes thoughts there."""
+    return DrawnThoughts(stream) if stream.isatty() else PlainThoughts(stream)
+
+
+class PlainThoughts:
+    """The words of the model to the byte, and a blank line after each thought."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._tail = ""
+
+    def add(self, event: ThinkingDelta) -> None:
+        """The next piece; a thought begins with something to read."""
+        if event.text.strip() or self._tail:
+            self._stream.write(event.text)
+            self._stream.flush()
+            self._tail = (self._tail + event.text)[-2:]
+
+    def end(self) -> None:
+        """The thought is over."""
+        if self._tail:
+            missing = 2 - (len(self._tail) - len(self._tail.rstrip("\n")))
+            self._stream.write("\n" * missing)
+            self._stream.flush()
+            self._tail = ""
+
+
+class DrawnThoughts:
+    """Thoughts on a terminal; what it looks like is found out with the first of them."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._glance: Glance | None = None
+        self._flow: ThoughtFlow | None = None
+        self._key: int | str | None = None
+
+    def add(self, event: ThinkingDelta) -> None:
+        """The next piece; another block is another thought."""
+        if self._flow is not None and event.key not in (None, self._key):
+            self._close_flow()
+        if self._flow is None:
+            if not event.text.strip():
+                return
+            self._flow, self._key = self._begin(event.kind), event.key
+        self._write(self._flow.feed(event.text, self._width))
+
+    def end(self) -> None:
+        """The thought is over, and with it all waiting for the terminal's own word."""
+        self._close_flow()
+        if self._glance is not None:
+            self._glance.close()
+
+    def _begin(self, kind: ThinkingKind) -> ThoughtFlow:
+        from mull.tui.glance import Glance
+        from mull.tui.thought_flow import ThoughtFlow
+
+        if self._glance is None:
+            self._glance = Glance(_descriptor(self._stream))
+        return ThoughtFlow(self._glance.theme, self._glance.depth, self._width, kind)
+
+    def _close_flow(self) -> None:
+        if self._flow is not None:
+            self._write(self._flow.close() + "\n")
+            self._flow = None
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()
+
+    @property
+    def _width(self) -> int:
+        screen = _descriptor(self._stream)
+        try:
+            return (os.get_terminal_size(screen).columns if screen is not None else 0) or 80
+        except OSError:
+            return 80
+
+
+def _descriptor(stream: TextIO) -> int | None:
+    try:
+        return stream.fileno()
+    except (OSError, ValueError):
+        return None
