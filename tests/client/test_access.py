@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from msgspec.structs import replace
 
@@ -126,11 +128,26 @@ def test_real_providers_ask_for_their_variables(way):
     assert "${DATABRICKS_HOST}" in (resolve("databricks/x").endpoint or "")
 
 
-@pytest.mark.parametrize("value", ["a b", "x?y=1", "x#y", "a\nb", "x/y z"])
+@pytest.mark.parametrize("value", ["a b", "x/y z?a", "a\nb", "x/y z"])
 def test_a_value_that_makes_no_address_names_the_variable_and_not_the_value(way, value):
     with pytest.raises(ConfigError, match="is not an http or https address; look at R:") as caught:
         way(replace(ACME, endpoint="https://${R}"), R=value)
     assert value not in str(caught.value)
+
+
+@pytest.mark.parametrize("rest", ["?api-version=1", f"/v1?key={CANARY}", "/v1/?", "/v1#there"])
+def test_an_address_that_goes_on_after_its_path_is_told_what_to_do(way, rest):
+    told = (
+        "after that: leave that part out, for paths are put at the end of an address,"
+        " and send what it says as a header"
+    )
+    with pytest.raises(ConfigError) as caught:
+        way(given={"base_url": f"https://host.example{rest}"})
+    shown = re.split(r"[?#]", f"https://host.example{rest}")[0]
+    assert str(caught.value) == (f'the address of Acme, "{shown}", goes on with a ? or a # {told}')
+    with pytest.raises(ConfigError, match="after that; look at R: leave that part out") as caught:
+        way(replace(ACME, endpoint="https://${R}"), R=f"host.example{rest}")
+    assert CANARY not in str(caught.value)
 
 
 @pytest.mark.parametrize(

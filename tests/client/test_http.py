@@ -109,16 +109,6 @@ def test_one_connection_serves_several_requests():
     assert [request.connection for request in server.requests] == [0, 0, 0]
 
 
-def test_a_kept_connection_that_breaks_under_the_next_request_is_replaced():
-    with ScriptedServer([Reply.json(1), Reply.hang_up(), Reply.json(2)]) as server:
-
-        async def step(transport):
-            return [await read_all(transport, post(server)) for _ in range(2)]
-
-        assert run(step) == [[b"1"], [b"2"]]
-    assert [request.connection for request in server.requests] == [0, 0, 1]
-
-
 def test_a_fresh_connection_that_breaks_is_an_error():
     with ScriptedServer([Reply.hang_up(), Reply.json(2)]) as server:
 

@@ -154,6 +154,36 @@ def test_as_h11_writes_it(body, chunked, cuts):
     assert reader.headers["x-y"] == "z"
 
 
+CHUNKED = b"HTTP/1.1 200 x\r\ntransfer-encoding: chunked\r\n\r\n"
+sizes = (b"%x", b"%X", b"0%x", b"%x ", b" %x", b"%x;a=b", b"0x%x", b"+%x", b"-%x", b"%x_0", b"%xg")
+spellings = st.builds(bytes.__add__, st.sampled_from(sizes), st.sampled_from([b"\r\n", b"\n"]))
+ends = st.sampled_from([b"\r\n", b"\r\n", b"\r\n", b"\n", b"", b"x\r\n", b"\r"])
+chunks = st.lists(
+    st.tuples(
+        st.one_of(st.just(b"%x\r\n"), spellings),
+        st.one_of(st.binary(min_size=1, max_size=20), st.just(b"x" * 300)),
+        st.one_of(st.just(b"\r\n"), ends),
+    ),
+    max_size=6,
+)
+
+
+def outcome(data, cuts):
+    """The body and the end, or what is wrong."""
+    try:
+        reader, body = read(data, cuts, ends=True)
+    except ProtocolError as error:
+        return str(error)
+    return body, reader.done, reader.reusable
+
+
+@given(chunks, st.lists(st.integers(0, 3000), max_size=8))
+def test_however_chunks_are_written_the_cuts_do_not_matter(chunks, cuts):
+    parts = [spelling % len(body) + body + end for spelling, body, end in chunks]
+    data = CHUNKED + b"".join(parts) + b"0\r\n\r\n"
+    assert outcome(data, cuts) == outcome(data, []) == outcome(data, list(range(len(data))))
+
+
 def test_a_request_as_h11_reads_it():
     server = h11.Connection(h11.SERVER)
     server.receive_data(encode_head("POST", "/v1?a=b", {"host": "h", "x-key": "ä \t~"}))

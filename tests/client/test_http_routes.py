@@ -9,10 +9,14 @@ from contextlib import suppress
 
 import pytest
 import trustme
+import uvloop
 
 from mull.client.http import HttpRequest, Transport, TransportOptions
 from mull.neutral.errors import ConfigError, NetworkError
 from mull.testing.server import Reply, ScriptedServer
+
+run = asyncio.run
+"""The event loop that a test runs on."""
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +29,11 @@ def tls(authority):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1", "localhost", "model.example").configure_cert(context)
     return context
+
+
+@pytest.fixture(autouse=True, params=[asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def _on_every_loop(request, monkeypatch):
+    monkeypatch.setitem(globals(), "run", request.param)
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +53,7 @@ def ask(url, body=b"{}", **options):
         finally:
             await transport.close()
 
-    return asyncio.run(main())
+    return run(main())
 
 
 def test_a_certificate_file_of_ones_own(authority, tls, tmp_path, monkeypatch):
@@ -159,7 +168,7 @@ def ask_through(proxy, variable, monkeypatch, url, credentials=""):
                 await transport.close()
                 await asyncio.wait_for(asyncio.gather(*proxy.serving), 5)
 
-    return asyncio.run(main())
+    return run(main())
 
 
 @pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])

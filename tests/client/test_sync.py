@@ -176,7 +176,7 @@ for chunk in blocking.stream(read):
 @pytest.mark.parametrize("how", ["stay", "leave"])
 def test_a_script_that_closes_nothing_ends_cleanly(how):
     with ScriptedServer([Reply(steps=(b"one", b"two") if how == "stay" else (b"one", STALL))]) as s:
-        command = [sys.executable, "-W", "ignore", "-c", SCRIPT, s.url, how]
+        command = [sys.executable, "-W", "always::ResourceWarning", "-c", SCRIPT, s.url, how]
         done = subprocess.run(command, capture_output=True, timeout=20, check=False, env=os.environ)
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.startswith(b"one")

@@ -82,7 +82,7 @@ class Plain:
             case Nudged():
                 self._say("the model gave no answer and called nothing: asked once more")
             case Hurried():
-                self._end_thought()
+                self._end_line()
                 self._say(event.text)
             case Warned():
                 self._say(event.text)

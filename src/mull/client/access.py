@@ -163,6 +163,12 @@ def _address(target: Target, template: str | None, environ: Mapping[str, str]) -
     if not _ADDRESS.fullmatch(url):
         names = _VARIABLE.findall(template)
         at_fault = f"; look at {join_or(names)}" if names else ""
+        bare = re.split(r"[?#]", url)[0]
+        if bare != url and _ADDRESS.fullmatch(bare):
+            raise ConfigError(
+                f"{where}, goes on with a ? or a # after that{at_fault}: leave that part out, for"
+                " paths are put at the end of an address, and send what it says as a header"
+            )
         raise ConfigError(f"{where} is not an http or https address{at_fault}: {advice}")
     return url.rstrip("/")
 

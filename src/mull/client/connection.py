@@ -1,8 +1,10 @@
 """One connection to an endpoint: how it comes to stand, what it reads, how it ends.
 
-Everything here is the standard library's: asyncio for the socket, ssl for TLS. Reading waits with
-two limits (`clock.Patience`); the silence that counts is the socket's own, so any byte ends it.
-Closing drops the connection on the spot, whatever was still to come.
+Everything here is the standard library's: asyncio for the socket, ssl for TLS. Nothing asks for
+more than every event loop of asyncio's kind has, uvloop's too. Reading waits with two limits
+(`clock.Patience`); the silence that counts is the socket's own, so any byte ends it. Closing drops
+the connection on the spot, whatever was still to come. A connection belongs to the event loop and
+to the process that made it: after a fork it is the parent's, and the child leaves it alone.
 """
 
 from __future__ import annotations
@@ -14,18 +16,22 @@ import os
 import re
 import socket
 import ssl
-from typing import NamedTuple
+from asyncio.staggered import staggered_race
+from itertools import chain, zip_longest
+from typing import Any, NamedTuple, cast
 
 from mull.client.clock import Patience, Verdict, say_seconds
 from mull.client.http1 import AnswerReader, ProtocolError, encode_head
 from mull.client.proxy import Proxy
-from mull.neutral.errors import ConfigError, NetworkError, SilenceError
+from mull.neutral.errors import ConfigError, LocalError, NetworkError, SilenceError
 
-__all__ = ["Connection", "Place", "connect", "say_error"]
+__all__ = ["Connection", "Place", "connect", "running_loop", "say_error"]
 
 BUFFERED = 1024 * 1024
 """How much may wait to be read before the other side is told to pause."""
 KEEPALIVE_SECONDS = 30
+NEXT_ADDRESS_SECONDS = 0.25
+"""How long one of a host's addresses may be silent before the next is tried beside it."""
 _ERRNO = re.compile(r"\[Errno (\d+)\]")
 
 
@@ -46,15 +52,31 @@ class Place(NamedTuple):
         )
 
 
+def running_loop() -> asyncio.AbstractEventLoop:
+    """The event loop of the caller.
+
+    Raises:
+        LocalError: there is none that mull can use.
+    """
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise LocalError(
+            "mull's asynchronous calls need asyncio (its own event loop, uvloop's, or anyio over"
+            " either), and none is running here: under trio, run the blocking calls in a thread"
+        ) from None
+
+
 class Connection(asyncio.Protocol):
     """A socket that is read piece by piece. Made by `connect`."""
 
-    def __init__(self, name: str) -> None:
+    _transport: asyncio.Transport
+
+    def __init__(self, place: Place, sock: socket.socket) -> None:
         self.loop = asyncio.get_running_loop()
-        self.used = False
-        self.idle_since = 0.0
-        self._name = name
-        self._transport: asyncio.Transport | None = None
+        self.place = place
+        self._process = os.getpid()
+        self._socket = sock
         self._pieces: list[bytes] = []
         self._size = 0
         self._ended = False
@@ -66,18 +88,17 @@ class Connection(asyncio.Protocol):
     @property
     def is_open(self) -> bool:
         """Whether it can take a request: nothing came unasked, and nobody closed it."""
-        return not (self._ended or self._pieces or self._lost)
+        return not (self._ended or self._pieces or self._transport.is_closing())
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """asyncio: the socket stands; with TLS, the second time it is the inner transport."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
 
     def data_received(self, data: bytes) -> None:
         """asyncio: bytes came."""
         self._pieces.append(data)
         self._size += len(data)
-        if self._size > BUFFERED and self._transport is not None:
+        if self._size > BUFFERED and not self._transport.is_closing():
             self._transport.pause_reading()
         self._wake()
 
@@ -98,10 +119,14 @@ class Connection(asyncio.Protocol):
         now = self.loop.time()
         self._patience = Patience(idle, None if until == math.inf else until - now, now)
 
+    def rest(self, seconds: float) -> None:
+        """Wait for another request, for so many seconds at most."""
+        self._stop_timer()
+        self._timer = self.loop.call_later(seconds, self.close)
+
     def write(self, data: bytes) -> None:
         """Send bytes; they wait in memory until the socket takes them."""
-        if self._transport is not None:
-            self._transport.write(data)
+        self._transport.write(data)
 
     async def read(self, extra: float = 0.0) -> bytes:
         """The bytes that are there, or the next that come; none at the end. Silence begins to
@@ -111,55 +136,61 @@ class Connection(asyncio.Protocol):
             NetworkError: the connection broke, or a limit was reached.
         """
         if not self._pieces and not self._ended:
-            await self._wait(extra)
-        pieces, self._pieces = self._pieces, []
+            waiter = self._waiter = self.loop.create_future()
+            self._patience.since = self.loop.time() + extra
+            if self._timer is None:
+                self._set_timer()
+            try:
+                await waiter
+            finally:
+                self._waiter = None
+                self._patience.since = math.inf
+                if extra:
+                    self._stop_timer()  # it was set with the extra seconds
+        pieces = self._pieces
         if pieces:
-            if self._size > BUFFERED and self._transport is not None:
+            self._pieces = []
+            if self._size > BUFFERED and not self._transport.is_closing():
                 self._transport.resume_reading()
             self._size = 0
             return pieces[0] if len(pieces) == 1 else b"".join(pieces)
         if self._lost is not None:
-            raise NetworkError(f"the connection to {self._name} broke: {say_error(self._lost)}")
+            name = self.place.name
+            raise NetworkError(f"the connection to {name} broke: {say_error(self._lost)}")
         return b""
 
     def close(self) -> None:
         """Drop it, at once."""
         self._stop_timer()
-        if self._transport is not None:
+        self._ended = True
+        if os.getpid() != self._process:
+            return  # to close it here would silence it in the process that it belongs to
+        if self.loop.is_closed():
+            self._socket.close()
+        else:
             self._transport.abort()
 
     async def start_tls(self, context: ssl.SSLContext, host: str) -> None:
         """Speak TLS from here on, as one does behind a proxy."""
-        assert self._transport is not None
-        transport = await self.loop.start_tls(self._transport, self, context, server_hostname=host)
-        self._transport = transport
-
-    async def _wait(self, extra: float) -> None:
-        self._waiter = self.loop.create_future()
-        self._patience.since = self.loop.time() + extra
-        if self._timer is None and (due := self._patience.due()) != math.inf:
-            self._timer = self.loop.call_at(due, self._look)
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
-            self._patience.since = math.inf
-            if extra:
-                self._stop_timer()  # it was set with the extra seconds
+        inner = await self.loop.start_tls(self._transport, self, context, server_hostname=host)
+        self._transport = cast(asyncio.Transport, inner)
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
+    def _set_timer(self) -> None:
+        if (due := self._patience.due()) != math.inf:
+            self._timer = self.loop.call_at(due, self._look)
+
     def _look(self) -> None:
         """The timer: one over the whole answer, so that a chunk costs none of its own."""
         self._timer = None
-        patience = self._patience
         if self._waiter is None or self._waiter.done():
             return  # the next wait sets it again
-        verdict = patience.judge(self.loop.time())
+        verdict = self._patience.judge(self.loop.time())
         if verdict is None:
-            self._timer = self.loop.call_at(patience.due(), self._look)
+            self._set_timer()
         else:
             self._waiter.set_exception(self._give_up(verdict))
 
@@ -169,10 +200,10 @@ class Connection(asyncio.Protocol):
             self._timer = None
 
     def _give_up(self, verdict: Verdict) -> NetworkError:
-        span = say_seconds(verdict.seconds)
+        name, span = self.place.name, say_seconds(verdict.seconds)
         if verdict.silent:
-            return SilenceError(f"nothing came from {self._name} for {span}")
-        return NetworkError(f"{self._name} was not done after {span}, the limit that was set")
+            return SilenceError(f"nothing came from {name} for {span}")
+        return NetworkError(f"{name} was not done after {span}, the limit that was set")
 
 
 async def connect(place: Place, seconds: float) -> Connection:
@@ -207,18 +238,20 @@ async def connect(place: Place, seconds: float) -> Connection:
 async def _connect(place: Place) -> Connection:
     proxy = place.proxy
     host, port = (proxy.host, proxy.port) if proxy else (place.host, place.port)
-    secure = place.scheme == "https"
-    context = _trust() if secure else None
-    loop = asyncio.get_running_loop()
-    _, connection = await loop.create_connection(
-        lambda: Connection(place.name),
-        host,
-        port,
-        ssl=context if not proxy else None,
-        happy_eyeballs_delay=0.25,
-    )
+    context = _trust() if place.scheme == "https" else None
+    sock = await _dial(host, port)
     try:
-        _keep_alive(connection)
+        _keep_alive(sock)
+        _, connection = await asyncio.get_running_loop().create_connection(
+            lambda: Connection(place, sock),
+            sock=sock,
+            ssl=context if not proxy else None,
+            server_hostname=host if context and not proxy else None,
+        )
+    except BaseException:
+        sock.close()
+        raise
+    try:
         if proxy and context is not None:
             await _tunnel(connection, place, proxy)
             await connection.start_tls(context, place.host)
@@ -226,6 +259,40 @@ async def _connect(place: Place) -> Connection:
         connection.close()
         raise
     return connection
+
+
+async def _dial(host: str, port: int) -> socket.socket:
+    """A socket to the first of a host's addresses that answers: when one is silent the next is
+    tried beside it, so that a dead way costs a moment (RFC 8305). uvloop has nothing of the kind.
+    """
+    loop = asyncio.get_running_loop()
+    # Text would always be taken for a name in another script, whose tables are slow to load.
+    name = host.encode("ascii" if host.isascii() else "idna")
+    try:
+        found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except socket.gaierror:
+        found = await loop.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+    first = [one for one in found if one[0] == found[0][0]]
+    others = [one for one in found if one[0] != found[0][0]]
+    ways = [way for way in chain(*zip_longest(first, others)) if way is not None]
+
+    async def reach(way: tuple[Any, ...]) -> socket.socket:
+        family, kind, protocol, _, address = way
+        sock = socket.socket(family, kind, protocol)
+        try:
+            sock.setblocking(False)
+            await loop.sock_connect(sock, address)
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+
+    tries = [functools.partial(reach, way) for way in ways]
+    sock: socket.socket | None
+    sock, _, errors = await staggered_race(tries, NEXT_ADDRESS_SECONDS)
+    if sock is None:
+        raise next(error for error in reversed(errors) if error is not None)
+    return sock
 
 
 async def _tunnel(connection: Connection, place: Place, proxy: Proxy) -> None:
@@ -249,12 +316,9 @@ async def _tunnel(connection: Connection, place: Place, proxy: Proxy) -> None:
         raise ConnectionError(f"the proxy {proxy.host} answered {reader.status}")
 
 
-def _keep_alive(connection: Connection) -> None:
+def _keep_alive(sock: socket.socket) -> None:
     """A model may think for minutes without a byte: probes keep the way open meanwhile, and find
     out if the other side is gone."""
-    transport = connection._transport
-    assert transport is not None
-    sock = transport.get_extra_info("socket")
     for level, name, value in (
         (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
         (socket.IPPROTO_TCP, "TCP_KEEPIDLE", KEEPALIVE_SECONDS),

@@ -1,35 +1,36 @@
 """Bytes to an endpoint and back, over connections that are kept.
 
 Decided here: bodies arrive as the socket gives them; leaving the block or cancelling the task
-closes the socket at once; redirects are not followed, because the next host would get the key;
-nothing packed is asked for, because packing holds small pieces back, but what comes packed with
-gzip or deflate is unpacked. Proxies and certificates come from the environment (see `proxy` and
-`connection`).
+closes the socket at once; a request goes out a second time only where a kept connection was closed
+as soon as it had it, and on a new one; redirects are not followed, because the next host would get
+the key; nothing packed is asked for, because packing holds small pieces back, but what comes packed
+with gzip or deflate is unpacked. Proxies and certificates come from the environment (see `proxy`
+and `connection`).
 """
 
 from __future__ import annotations
 
-import asyncio
 import math
 import os
 import zlib
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple, Self
 from urllib.parse import SplitResult, urlsplit
 
 from mull._version import __version__
 from mull.client.clock import upload_seconds
-from mull.client.connection import Connection, Place, connect
+from mull.client.connection import Connection, Place, connect, running_loop
 from mull.client.http1 import AnswerReader, ProtocolError, encode_head
+from mull.client.pool import Pool
 from mull.client.proxy import find_proxy
 from mull.neutral.errors import ConfigError, NetworkError
 
 __all__ = ["Answer", "HttpRequest", "Transport", "TransportOptions", "host_of"]
 
-KEPT_SECONDS = 50.0
-"""How long a connection is kept for another request; servers close theirs after a minute or so."""
-KEPT_PER_PLACE = 8
+AT_ONCE = 0.5
+"""Seconds after a request within which a kept connection that ends was closed already, or was just
+being closed: its endpoint has not begun to think about what it was asked."""
 _WBITS = {"gzip": 31, "x-gzip": 31, "deflate": 47}
 
 
@@ -58,117 +59,131 @@ def host_of(url: str) -> str:
         return "the endpoint"
 
 
+def _ignore(reason: str) -> None:
+    pass
+
+
 class Transport:
-    """Sends requests and keeps connections for the next ones. Close it when done."""
+    """Sends requests and keeps connections for the next ones. Close it when done: what is under
+    way then goes on, and nothing is kept any more.
+
+    It may be used from several event loops, each of which has connections of its own.
+    """
 
     def __init__(self, options: TransportOptions | None = None) -> None:
         self._options = options or TransportOptions()
-        self._kept: dict[Place, list[Connection]] = {}
+        self._pool = Pool()
 
-    @asynccontextmanager
-    async def send(
-        self, request: HttpRequest, *, idle: float | None = None, total: float | None = None
-    ) -> AsyncIterator[Answer]:
-        """Send it, and give the answer once its head is there; leaving closes what is still open.
+    def send(
+        self,
+        request: HttpRequest,
+        *,
+        idle: float | None = None,
+        total: float | None = None,
+        again: Callable[[str], None] = _ignore,
+    ) -> Answer:
+        """The answer to a request, for `async with`: entering sends it and waits for the answer's
+        head, leaving closes what is still open.
 
         `idle` is how many seconds the endpoint may be silent, `total` how many all may take.
+        `again` is told the reason when the request is about to go out a second time: a connection
+        that was kept ended within `AT_ONCE`. That happens once at most, on a new connection.
 
         Raises:
             ConfigError: the address, a header, a proxy or the certificates cannot be used.
+            LocalError: no event loop runs here that can be used.
             NetworkError: the endpoint cannot be reached, or the connection broke.
             SilenceError: nothing came for too long.
         """
-        place, head = _address(request)
-        loop = asyncio.get_running_loop()
-        until = math.inf if total is None else loop.time() + total
-        answer = None
-        while answer is None:
-            connection = self._take(place)
-            if connection is None:
-                patience = min(self._options.connect, max(until - loop.time(), 0.0))
-                connection = await connect(place, patience)
-            connection.start(idle, until)
-            answer = Answer(connection, place.name, request.method)
-            try:
-                connection.write(head + request.body)
-                if not await answer.open(upload_seconds(len(request.body))):
-                    answer = None  # it was closed while it was kept, before it got the request
-                    continue
-                yield answer
-            finally:
-                if answer is not None and answer.reusable:
-                    self._keep(place, connection)
-                else:
-                    connection.close()
+        return Answer(request, self._pool, _Limits(self._options.connect, idle, total), again)
 
     async def close(self) -> None:
-        """Close all connections."""
-        for connections in self._kept.values():
-            for connection in connections:
-                connection.close()
-        self._kept.clear()
-        await asyncio.sleep(0)  # lets the sockets go
+        """Close all connections that wait; those in use are closed after it."""
+        await self._pool.close()
 
-    def _take(self, place: Place) -> Connection | None:
-        loop = asyncio.get_running_loop()
-        kept = self._kept.get(place, [])
-        while kept:
-            connection = kept.pop()
-            if connection.loop is not loop:
-                continue  # of a loop that has ended
-            if connection.is_open and loop.time() - connection.idle_since < KEPT_SECONDS:
-                return connection
-            connection.close()
-        return None
 
-    def _keep(self, place: Place, connection: Connection) -> None:
-        kept = self._kept.setdefault(place, [])
-        connection.used = True
-        connection.idle_since = connection.loop.time()
-        kept.append(connection)
-        if len(kept) > KEPT_PER_PLACE:
-            kept.pop(0).close()
+class _Limits(NamedTuple):
+    connect: float
+    idle: float | None
+    total: float | None
 
 
 class Answer:
-    """What came back: the head at once, the body as it comes."""
+    """What came back: the head at once, the body as it comes. Made by `Transport.send`."""
 
-    def __init__(self, connection: Connection, name: str, method: str) -> None:
-        self._connection = connection
-        self._name = name
-        self._reader = AnswerReader(method)
+    def __init__(
+        self, request: HttpRequest, pool: Pool, limits: _Limits, again: Callable[[str], None]
+    ) -> None:
+        self._request = request
+        self._pool = pool
+        self._limits = limits
+        self._again = again
+        self._connection: Connection
+        self._name = ""
+        self._reader = AnswerReader(request.method)
         self._first = b""
         self._packed: zlib._Decompress | None = None
         self.status = 0
         self.headers: dict[str, str] = {}
 
-    @property
-    def reusable(self) -> bool:
-        """Whether it was read to its end, and its connection can be used again."""
-        return self._reader.reusable and self._connection.is_open
+    async def __aenter__(self) -> Self:
+        place, head = _address(self._request)
+        data = head + self._request.body
+        loop = running_loop()
+        total = self._limits.total
+        until = math.inf if total is None else loop.time() + total
+        await self._pool.open()
+        kept = self._pool.take(place)
+        if kept is None or not await self._ask_kept(kept, data, until):
+            patience = min(self._limits.connect, max(until - loop.time(), 0.0))
+            await self._ask(await connect(place, patience), data, until)
+        return self
 
-    async def open(self, extra: float) -> bool:
-        """Wait for the head. False if a kept connection turned out to be closed."""
-        reader = self._reader
-        while not reader.status:
-            try:
-                data = await self._connection.read(extra)
-            except NetworkError as error:
-                if self._connection.used and type(error) is NetworkError and not reader.touched:
-                    return False
+    async def __aexit__(self, *_: object) -> None:
+        if self._reader.reusable:
+            self._pool.keep(self._connection)
+        else:
+            self._connection.close()
+
+    async def _ask_kept(self, connection: Connection, data: bytes, until: float) -> bool:
+        """Ask on a connection that was used before. False if it was closed before it heard."""
+        began = connection.loop.time()
+        try:
+            await self._ask(connection, data, until)
+        except NetworkError as error:
+            if self._reader.touched:
                 raise
-            if not data and self._connection.used and not reader.touched:
-                return False
-            self._first += self._feed(data)
-        self.status, self.headers = reader.status, reader.headers
+            self._pool.drop(connection.place)
+            now = connection.loop.time()
+            if type(error) is not NetworkError or now > min(began + AT_ONCE, until):
+                raise
+            self._again(str(error))
+            return False
+        return True
+
+    async def _ask(self, connection: Connection, data: bytes, until: float) -> None:
+        """Send the request and wait for the head of the answer."""
+        self._connection, self._name = connection, connection.place.name
+        extra = upload_seconds(len(data))
+        connection.start(self._limits.idle, until)
+        try:
+            connection.write(data)
+            while not self._reader.status:
+                self._first += self._feed(await connection.read(extra))
+            self._open()
+        except BaseException:
+            connection.close()
+            raise
+
+    def _open(self) -> None:
+        self.status, self.headers = self._reader.status, self._reader.headers
         coding = self.headers.get("content-encoding", "identity").lower()
         if coding in _WBITS:
             self._packed = zlib.decompressobj(_WBITS[coding])
         elif coding not in ("identity", ""):
             raise NetworkError(f"{self._name} packed its answer ({coding}) although not asked to")
-        return True
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
+    def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> bytes:

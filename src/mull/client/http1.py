@@ -22,6 +22,7 @@ _TARGET = re.compile(r"[\x21-\x7e]+")
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _STATUS_LINE = re.compile(rb"HTTP/(\d\.\d) (\d{3})(?: .*)?", re.DOTALL)
 _SIZE = re.compile(rb"[0-9A-Fa-f]{1,15}")
+_PLAIN_SIZE = re.compile(rb"[1-9a-f][0-9a-f]{0,4}\r\n")
 
 
 class ProtocolError(ValueError):
@@ -50,7 +51,8 @@ def encode_head(method: str, target: str, headers: Mapping[str, str]) -> bytes:
 
 
 class AnswerReader:
-    """Reads one answer. `status` is 0 until its head is there, `done` tells its end.
+    """Reads one answer. `touched` says that anything came at all; `status` is 0 until its head is
+    there, `done` tells its end.
 
     `reusable` says that the connection may carry another request; ask when done.
     """
@@ -61,14 +63,11 @@ class AnswerReader:
         self._state: Literal["head", "length", "open", "size", "data", "after", "trailer"] = "head"
         self._left = 0
         self._keeps = True
+        self._sizes: dict[bytes, int] = {}
+        self.touched = False
         self.status = 0
         self.headers: dict[str, str] = {}
         self.done = False
-
-    @property
-    def touched(self) -> bool:
-        """Whether anything came at all."""
-        return bool(self.status or self._pending)
 
     @property
     def reusable(self) -> bool:
@@ -107,6 +106,7 @@ class AnswerReader:
             raise ProtocolError(f"it was closed {where}")
 
     def _read_head(self, data: bytes) -> bytes:
+        self.touched = True
         while self._state == "head":
             end = _BLANK_LINE.search(data)
             if end is None:
@@ -171,6 +171,8 @@ class AnswerReader:
         pieces: list[bytes] = []
         at, size = 0, len(data)
         while at < size and not self.done:
+            if self._state == "size":
+                at = self._read_whole_chunks(data, at, pieces)
             if self._state == "data":
                 piece = data[at : at + self._left]
                 pieces.append(piece)
@@ -188,6 +190,25 @@ class AnswerReader:
             at = end + 1
         self._pending = data[at:]
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _read_whole_chunks(self, data: bytes, at: int, pieces: list[bytes]) -> int:
+        """Take the chunks from `at` on that are there in full and written plainly, and say where
+        they end. A stream is thousands of them, so each costs as little as can be; the sizes
+        repeat, and a line that was read once is only looked up."""
+        sizes, find, take = self._sizes, data.find, pieces.append
+        while begin := find(b"\n", at) + 1:
+            line = data[at:begin]
+            size = sizes.get(line)
+            if size is None:
+                if not _PLAIN_SIZE.fullmatch(line):
+                    break
+                size = sizes[line] = int(line, 16)
+            end = begin + size
+            if data[end : end + 2] != b"\r\n":
+                break
+            take(data[begin:end])
+            at = end + 2
+        return at
 
     def _read_line(self, line: bytes) -> None:
         if self._state == "size":

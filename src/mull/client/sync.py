@@ -4,11 +4,15 @@ One private event loop in a thread of its own runs everything; the caller's thre
 what comes out of a queue. So scripts need no asyncio, notebooks that already run a loop work the
 same way, and connections are kept between calls. Leaving an iteration early, by `break`, an
 exception or Ctrl-C, cancels the work and returns once it has ended: the socket is closed then.
+
+A fork takes no threads along. In the child (of a server that loads its program before it forks, of
+multiprocessing) the next call starts a loop of its own, and the parent's is left as it was.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
@@ -22,6 +26,11 @@ _Queue: TypeAlias = SimpleQueue[Any]
 _PATIENCE = 5.0
 """Seconds that work under way gets to end when the loop is closed."""
 
+_living: weakref.WeakSet[BlockingLoop] = weakref.WeakSet()
+_inherited: list[asyncio.AbstractEventLoop] = []
+"""Loops of a parent process. They share its sockets and its place to wait for them, so they are
+neither used nor closed nor collected here."""
+
 
 class _End(NamedTuple):
     """Comes last out of the queue, however the work ended."""
@@ -33,13 +42,9 @@ class BlockingLoop:
     """Runs coroutines and asynchronous iterators for callers that block. Close it when done."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name="mull-client", daemon=True
-        )
-        self._thread.start()
-        # Also runs at exit, while the interpreter is still whole.
-        self._finalizer = weakref.finalize(self, _stop, self._loop, self._thread)
+        self._starting = threading.Lock()
+        self._start()
+        _living.add(self)
 
     def __enter__(self) -> Self:
         return self
@@ -79,42 +84,73 @@ class BlockingLoop:
         """Cancel what is under way and end the thread."""
         self._finalizer()
 
+    def _start(self) -> None:
+        self._loop = loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=loop.run_forever, name="mull-client", daemon=True)
+        self._thread.start()
+        # Also runs at exit, while the interpreter is still whole.
+        self._finalizer = weakref.finalize(self, _stop, loop, self._thread)
+        self._forked = False
+
+    def _leave(self) -> None:
+        """In the child of a fork: what was started there does not run here."""
+        self._starting = threading.Lock()
+        if self._finalizer.detach():
+            self._forked = True
+            _inherited.append(self._loop)
+
     def _work(
         self, begin: Callable[[_Queue], Coroutine[Any, Any, Any]]
     ) -> Generator[Any, None, Any]:
+        with self._starting:
+            if self._forked:
+                self._start()
         if threading.current_thread() is self._thread:
             raise RuntimeError("the blocking front cannot be used from its own event loop")
+        if not self._finalizer.alive:
+            raise RuntimeError("this client was closed")
+        loop = self._loop
         queue: _Queue = SimpleQueue()
         tasks: list[asyncio.Task[Any]] = []
 
         def start() -> None:
-            task = self._loop.create_task(begin(queue))
+            task = loop.create_task(begin(queue))
             tasks.append(task)
             task.add_done_callback(lambda done: queue.put(_End(done)))
 
-        if not self._finalizer.alive:
-            raise RuntimeError("this client was closed")
         ended = False
         try:
-            self._loop.call_soon_threadsafe(start)
+            loop.call_soon_threadsafe(start)
             while type(item := queue.get()) is not _End:
                 yield item
+                if self._forked or self._loop is not loop:
+                    raise RuntimeError("this was begun in another process, before a fork")
             ended = True
             if item.task.cancelled():
                 raise RuntimeError("this client was closed")
             return item.task.result()
         finally:
-            if not ended:
-                self._abandon(tasks, queue)
+            if not ended and self._loop is loop and self._finalizer.alive:
+                _abandon(loop, tasks, queue)
 
-    def _abandon(self, tasks: list[asyncio.Task[Any]], queue: _Queue) -> None:
-        if not self._finalizer.alive:
-            return  # closing has ended it
-        self._loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
-        while type(item := queue.get()) is not _End:
-            pass
-        if not item.task.cancelled():
-            item.task.exception()  # looked at, so that nothing complains of it later
+
+def _leave_all() -> None:
+    for one in _living:
+        one._leave()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_all)
+
+
+def _abandon(
+    loop: asyncio.AbstractEventLoop, tasks: list[asyncio.Task[Any]], queue: _Queue
+) -> None:
+    loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
+    while type(item := queue.get()) is not _End:
+        pass
+    if not item.task.cancelled():
+        item.task.exception()  # looked at, so that nothing complains of it later
 
 
 def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
@@ -132,3 +168,4 @@ async def _cancel_all() -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_asyncgens()  # connections that wait end with it
