@@ -8,7 +8,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapp
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
@@ -47,9 +46,7 @@ class Engine:
         self.setup = setup or load_setup()
         self.keys = Keys(data_dir(), os.environ)
         self._lessons: Lessons | None = None
-        self._transports: WeakKeyDictionary[asyncio.AbstractEventLoop, Transport] = (
-            WeakKeyDictionary()
-        )
+        self._transport: Transport | None = None
         self._sessions: Sessions | None = None
 
     @property
@@ -206,18 +203,15 @@ class Engine:
         return self._sessions.enter(way)
 
     def _connection(self) -> Transport:
-        """The connections of this event loop: a socket cannot be used from another."""
-        loop = asyncio.get_running_loop()
-        transport = self._transports.get(loop)
-        if transport is None:
+        if self._transport is None:
             from mull.client.http import Transport
 
-            transport = self._transports[loop] = Transport()
-        return transport
+            self._transport = Transport()
+        return self._transport
 
     async def close(self) -> None:
-        """Close the connections of this event loop."""
-        transport = self._transports.pop(asyncio.get_running_loop(), None)
+        """Close the connections that wait; what is under way goes on, and keeps none."""
+        transport, self._transport = self._transport, None
         if transport is not None:
             await transport.close()
 

@@ -229,12 +229,12 @@ class Conversation:
         await self.aclose()
 
     def close(self) -> None:
-        """Close the connections; they are opened again when needed."""
-        _shared_loop().run(self._engine.close)
+        """Give back what is the conversation's own. Connections are its engine's, which others
+        may be using: they end with their event loop, or when the engine is closed."""
 
     async def aclose(self) -> None:
         """`close` on the caller's event loop."""
-        await self._engine.close()
+        self.close()
 
     @property
     def options(self) -> RequestOptions:

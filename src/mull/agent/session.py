@@ -198,16 +198,9 @@ class Session(Conversation):
             self.store.delete(self.info.id)
 
     def close(self) -> None:
-        """Close the connections and the session; one in which nothing was said is not kept."""
+        """Close the session; one in which nothing was said is not kept."""
         self.release()
         self.forget_if_empty()
-        super().close()
-
-    async def aclose(self) -> None:
-        """`close` on the caller's event loop."""
-        self.release()
-        self.forget_if_empty()
-        await super().aclose()
 
     def _turn(self) -> Turn:
         if not self._hold.is_held:

@@ -164,6 +164,7 @@ async def _ask(
             return _status(stream.result)
         finally:
             await session.aclose()
+            await engine.close()
     finally:
         if toolbox is not None:
             await toolbox.close()

@@ -115,6 +115,7 @@ async def _compressed(session: Session, strategy: Strategy | None) -> Compressed
         await session.compress(say, strategy)
     finally:
         await session.aclose()
+        await session.engine.close()
     if not ends[-1].ok:
         raise SessionError(ends[-1].text)
     return ends[-1]

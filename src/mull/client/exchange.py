@@ -111,7 +111,12 @@ async def exchange(
     while True:
         attempt = run.begin()
         try:
-            async with transport.send(run.request, idle=run.idle, total=run.left()) as answer:
+            sending = transport.send(
+                run.request, idle=run.idle, total=run.left(), again=run.sent_again
+            )
+            async with sending as answer:
+                while run.untold:
+                    yield run.untold.pop()
                 if await attempt.open(answer):
                     async for chunk in answer:
                         for event in attempt.feed(chunk):
@@ -148,6 +153,7 @@ class _Run:
         self._began = clock.now()
         self._attempt = 0
         self._sent: set[tuple[str, bytes]] = set()
+        self.untold: list[Retrying] = []
         self._take(prepared, *self._encode(prepared))
 
     def begin(self) -> _Attempt:
@@ -156,6 +162,11 @@ class _Run:
         self._sent.add((self.request.url, self.request.body))
         self._options.sending(self.prepared, self._wire)
         return _Attempt(self.prepared, host_of(self.request.url), self._secrets)
+
+    def sent_again(self, reason: str) -> None:
+        """The transport sent the request a second time, which is an attempt like any other."""
+        self._attempt += 1
+        self.untold.append(Retrying(self._attempt, 0.0, reason))
 
     def left(self) -> float | None:
         """How much of the total limit is left."""

@@ -309,6 +309,7 @@ class Talk:
         await self.wait()
         if self._session is not None:
             await self._session.aclose()
+            await self._session.engine.close()
         await self._desk.close()
 
     def _change(self, change: Callable[[], object]) -> None:
