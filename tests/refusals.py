@@ -521,6 +521,39 @@ PLAN = [
             ("gemini-budget", "gemini", 52_428, "The thinking budget (52428) is invalid.", None),
         )
     ),
+    *(
+        row(
+            chat("openai-effort", LADDER),
+            text,
+            sends(reasoning_effort="high"),
+            history=ASK,
+            settings={"effort": "max"},
+        )
+        for text in (
+            "1 validation error: {'type': 'literal_error', 'loc': ('body', 'reasoning_effort'),"
+            " 'msg': \"Input should be 'low', 'medium' or 'high'\", 'input': 'max', 'ctx': {}}",
+            "Validation error for `reasoning_effort`: expected one of `'low' | 'medium' | 'high'`,"
+            " received `'max'`.",
+            'level "max" not supported, valid levels: low, medium, high',
+        )
+    ),
+    row(
+        BUDGETED,
+        "max_tokens: 128000 > 32000, which is the maximum allowed number of output tokens for m",
+        lambda body: (
+            body["max_tokens"] == 32_000 and body["thinking"]["budget_tokens"] == 32_000 - 1_024
+        ),
+        history=ASK,
+        settings=HIGH,
+    ),
+    row(
+        BUDGETED,
+        "input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000, decrease"
+        " input length or `max_tokens` and try again",
+        lambda body: body["max_tokens"] == 21_041 and body["thinking"]["budget_tokens"] == 10_000,
+        history=ASK,
+        **ONCE,
+    ),
     row(
         chat("template-kwargs", TOGGLE, BUDGET, compat={"budget_field": "thinking_token_budget"}),
         "thinking_token_budget is set but reasoning_config is not configured. Please set it.",
@@ -649,6 +682,12 @@ REST = [
             (
                 "openai-effort",
                 "openai-chat",
+                "litellm.UnsupportedParamsError: openai does not support parameters:"
+                " ['reasoning_effort'], for model=m.",
+            ),
+            (
+                "openai-effort",
+                "openai-chat",
                 "Unrecognized request argument supplied: reasoning_effort",
             ),
             (
@@ -683,3 +722,18 @@ REST = [
 ]
 
 ROWS = [*HISTORY, *PLAN, *REST]
+
+ANYWHERE = target("usual", reasoning=False, known=False)
+GUESSED = [
+    row(ANYWHERE, text, sends(), history=ASK, settings=settings, status=status)
+    for settings in (HIGH, OFF, {"maxTokens": 5_000}, {"enabled": True})
+    for text, status in (
+        ("Unsupported parameter: 'reasoning_effort'", 400),
+        ("reasoning_effort: Extra inputs are not permitted", 422),
+        ("Additional properties are not allowed ('reasoning_effort' was unexpected)", 400),
+        ("This deployment cannot set a reasoning effort", 500),
+        ("Bad Request", 400),
+        ("Invalid request body.", 422),
+    )
+]
+"""What an endpoint that nobody knows may say to the dialect's usual shape."""

@@ -465,16 +465,14 @@ def test_llama_cpp_is_asked_to_end_the_thought_itself():
     assert [e.state for e in events if isinstance(e, StateChanged)][-1] == "done"
 
 
-def test_a_llama_cpp_that_has_no_such_call_thinks_on():
-    gate = Gate()
-    thinking = Reply.events(
-        chunk({"reasoning_content": "so"}), gate, chunk({"content": "42"}), chunk({}, "stop")
-    )
+def test_a_llama_cpp_that_has_no_such_call_is_asked_again_with_thinking_off():
+    thinking = Reply.events(chunk({"reasoning_content": "so"}), STALL)
+    answering = Reply.events(chunk({"content": "42"}), chunk({}, "stop"), "[DONE]")
 
     def script(recorded):
         if recorded.path.endswith("/control"):
             return Reply.json({"error": {"message": "no such path"}}, 404)
-        return thinking
+        return answering if "chat_template_kwargs" in recorded.json else thinking
 
     async def run(loop):
         settings = {"reasoning.maxSeconds": 1}
@@ -484,13 +482,15 @@ def test_a_llama_cpp_that_has_no_such_call_thinks_on():
             if isinstance(event, ThinkingDelta):
                 await loop.advance(1.5)
                 await asyncio.to_thread(server.wait_requests, 2)
-                gate.open()
             elif isinstance(event, Hurried):
                 told.append(event)
         await talk.aclose()
         return stream.result.text, told
 
     with ScriptedServer(script) as server:
-        text, _ = run_moved(run)
-        assert [request.path[-8:] for request in server.requests] == ["pletions", "/control"]
+        text, told = run_moved(run)
+        paths = [request.path[-8:] for request in server.requests]
+        assert paths == ["pletions", "/control", "pletions"]
+        assert server.requests[2].json["chat_template_kwargs"] == {"enable_thinking": False}
     assert text == "42"
+    assert told == [Hurried("reasoning.maxSeconds", "off", OFF)]

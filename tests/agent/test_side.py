@@ -39,6 +39,14 @@ STEERED = {
 }
 
 
+def test_a_side_call_says_off_where_it_is_known_how_and_guesses_nothing_elsewhere():
+    for writer, sent in (("usual", None), ("none", None), ("openai-effort", "none")):
+        unlisted = made_up(writer, reasoning=False, known=False)
+        _, (body,) = asked(answering("gist"), unlisted)
+        assert body.get("reasoning_effort") == sent
+        assert body["max_tokens"] == 500 + THINKING_ROOM  # it may think all the same
+
+
 @pytest.mark.parametrize("dialect", TARGETS)
 def test_g03_a_side_call_thinks_as_little_as_the_model_can(dialect, monkeypatch):
     monkeypatch.setenv("REASONING_EFFORT", "high")
@@ -190,7 +198,6 @@ class TestTitles:
 def test_a_side_has_nothing_of_the_sessions_settings():
     side = side_at("http://127.0.0.1:1", CHAT)
     snapshot = side.snapshot()
-    assert snapshot["reasoning.enabled"] is False
     assert (
         snapshot["reasoning.includeInContext"] is snapshot_for(CHAT)["reasoning.includeInContext"]
     )

@@ -229,7 +229,7 @@ def test_budget_ranges(name, low, high):
         ("anthropic/claude-fable-5", "anthropic-adaptive", False),
         ("github-copilot/claude-sonnet-4.5", "anthropic-budget", True),
         ("github-copilot/claude-opus-4.8", "anthropic-adaptive", True),
-        ("github-copilot/gpt-5.4", "none", True),
+        ("github-copilot/gpt-5.4", "usual", True),
         ("google/gemini-2.5-flash-lite", "gemini-budget", True),
         ("google/gemini-3.5-flash", "gemini-level", False),
         ("openai/gpt-5", "responses", False),
@@ -319,3 +319,40 @@ def test_copies_of_models_that_need_their_history_keep_it(provider):
             seen += 1
             assert resolve(f"{provider}/{model}").facts.presets["reasoning.includeInContext"]
     assert seen
+
+
+@pytest.mark.parametrize(
+    ("name", "steered"),
+    [
+        ("github-copilot/gpt-5.2", {"effort"}),
+        ("github-copilot/claude-sonnet-4", {"budget_tokens"}),
+        ("openrouter/z-ai/glm-4.6", {"toggle"}),
+        ("chutes/Qwen/Qwen3-32B-TEE", {"toggle"}),
+        ("orcarouter/openai/gpt-5.1", {"effort"}),
+    ],
+)
+def test_an_empty_list_of_options_says_nothing_and_the_family_is_asked(name, steered):
+    provider, _, model = name.partition("/")
+    assert _catalog()[provider]["models"][model][OPTIONS] == []
+    assert {option.type for option in resolve(name).facts.reasoning_options} == steered
+
+
+def test_only_what_a_row_says_makes_a_model_that_always_thinks():
+    claimed = 0
+    for provider, record in _catalog().items():
+        for model, entry in record["models"].items():
+            if entry.get("reasoning") and not entry.get(OPTIONS):
+                facts = resolve(f"{provider}/{model}").facts
+                claimed += facts.always_thinks
+                assert facts.always_thinks == (
+                    not facts.reasoning_options and facts.can_be_off is False
+                )
+    assert claimed > 100
+    assert not resolve("github-models/meta/llama-3.3-70b-instruct").facts.always_thinks
+    assert resolve("moonshotai/kimi-k2-thinking").facts.always_thinks
+
+
+def test_ids_that_end_in_thinking_think_by_themselves():
+    assert resolve("302ai/claude-opus-4-1-20250805-thinking").facts.thinks_by_default
+    assert resolve("anthropic/claude-opus-4-1").facts.thinks_by_default is False
+    assert resolve("ollama/deepseek-v3.1").facts.thinks_by_default

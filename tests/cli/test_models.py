@@ -232,7 +232,7 @@ def test_prices(amount, text):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ((), "not steered"),
+        ((), "unknown"),
         ((ReasoningOption("toggle"),), "on/off"),
         ((ReasoningOption("effort", ("high", "low")),), "low high"),
         ((ReasoningOption("budget_tokens", min=0),), "budget 0–?"),
@@ -244,5 +244,6 @@ def test_prices(amount, text):
 )
 def test_steering_in_a_few_words(options, text):
     assert steering(ModelFacts(reasoning=True, reasoning_options=options)) == text
+    assert steering(ModelFacts(reasoning=True, can_be_off=False)) == "always on"
     assert steering(ModelFacts()) == "none"
     assert steering(ModelFacts(), known=False) == "unknown"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -29,7 +30,7 @@ from mull.policy.heal_causes import CAUSES
 from mull.policy.tokens import CHARACTERS
 from mull.settings.registry import parse_all
 from mull.testing.server import Reply, ScriptedServer
-from refusals import ADAPT, EFFORT, PLAN, REST, ROWS, Row
+from refusals import ADAPT, EFFORT, GUESSED, PLAN, REST, ROWS, Row
 
 
 def as_params(rows: list[Row]) -> list[Any]:
@@ -186,6 +187,29 @@ def check_healed(row: Row, refusal: Reply) -> None:
 @pytest.mark.parametrize("row", as_params(ROWS))
 def test_a_refused_request_is_mended_told_of_and_remembered(row):
     check_healed(row, Reply.json(error_body(row), row.status))
+
+
+@pytest.mark.parametrize("row", as_params(GUESSED))
+def test_a_guess_that_is_refused_is_taken_back_and_not_made_again(row):
+    check_healed(row, Reply.json(error_body(row), row.status))
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (401, "no"),
+        (429, "slow down"),
+        (404, "no such model"),
+        (400, "messages.0.content: must be a string, and here it is something else entirely"),
+        (400, "This model's maximum context length is 2048 tokens."),
+    ],
+)
+def test_a_guess_is_not_blamed_for_what_is_about_something_else(status, text):
+    row = replace(GUESSED[0], text=text, status=status)
+    with ScriptedServer(Endpoint(Reply.json(error_body(row), status), always=True)) as server:
+        with pytest.raises(RefusedError):
+            run_to_end(*turn_of(row, server.url))
+        assert len(server.requests) == 1
 
 
 STREAMED = {}

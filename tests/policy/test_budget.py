@@ -1,5 +1,8 @@
 """Budget arithmetic: thirds of a range, and what fits beside the answer."""
 
+from fractions import Fraction
+from math import floor
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +16,7 @@ from mull.policy.budget import (
     budget_for_level,
     check_range,
     fit_budget,
+    level_for_budget,
     shrink_for_context,
 )
 
@@ -40,6 +44,39 @@ def test_document_004_ranges(low, high, expected):
     assert budget_for_level(option(low, high), "max") == high
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (0, 10, (0, 3, 6, 10)),
+        (0, 11, (0, 3, 7, 11)),
+        (1, 12, (1, 4, 8, 12)),
+        (1024, 32_001, (1024, 11_349, 21_675, 32_001)),
+        (1000, 1001, (1000, 1000, 1000, 1001)),
+        (7, 7, (7, 7, 7, 7)),
+    ],
+)
+def test_thirds_of_a_range_that_three_does_not_divide_are_cut_once(low, high, expected):
+    """Document 004: min + (max − min) / 3 and min + 2 (max − min) / 3, in whole numbers."""
+    got = tuple(budget_for_level(option(low, high), level) for level in LEVELS[:4])
+    assert got == expected
+
+
+@given(low=st.integers(0, 5_000), span=st.integers(0, 200_000))
+def test_levels_are_the_whole_part_of_their_thirds(low, span):
+    worth = [budget_for_level(option(low, low + span), level) for level in LEVELS]
+    assert worth == [low + floor(Fraction(third * span, 3)) for third in (0, 1, 2, 3, 3, 3)]
+
+
+@given(low=st.integers(0, 5_000), span=st.integers(1, 200_000), budget=st.integers(1, 300_000))
+def test_a_number_stands_for_the_lowest_level_that_is_worth_as_much(low, span, budget):
+    steer = option(low, low + span)
+    level = level_for_budget(steer, budget)
+    assert level == "high" or budget_for_level(steer, level) >= budget
+    if level != "low":
+        below = "low" if level == "medium" else "medium"
+        assert budget_for_level(steer, below) < budget
+
+
 def test_an_open_range_starts_at_the_floor_and_stays_modest():
     assert budget_for_level(ReasoningOption("budget_tokens"), "minimal") == 1024
     assert budget_for_level(ReasoningOption("budget_tokens"), "max") == 32_000
@@ -58,10 +95,11 @@ def test_a_users_budget_outside_the_range_names_both_numbers(budget, said):
     assert str(caught.value) == said
 
 
-def test_max_tokens_is_raised_for_the_budget_up_to_the_limit():
-    fit = fit_budget(
-        10_000, explicit=False, option=option(1024, 64_000), window=Window(output=64_000)
-    )
+def test_max_tokens_is_the_models_own_limit_and_the_budget_stays_under_it():
+    limits = option(1024, 64_000)
+    fit = fit_budget(10_000, explicit=False, option=limits, window=Window(output=64_000))
+    assert (fit.budget, fit.max_tokens, fit.notes) == (10_000, 64_000, ())
+    fit = fit_budget(10_000, explicit=False, option=limits, window=Window())
     assert (fit.budget, fit.max_tokens, fit.notes) == (10_000, 10_000 + ANSWER_ROOM, ())
 
 
@@ -104,6 +142,10 @@ def test_the_window_leaves_what_the_context_does_not_use():
     assert Window(output=64_000, context=200_000, used=300_000).ceiling == LEAST_ANSWER
     assert Window(context=200_000).ceiling == 200_000
     assert Window().ceiling is None
+    assert Window(output=64_000, context=200_000, used=190_000).answer(5_000) == 10_000
+    assert Window(context=200_000).answer(5_000) == 5_000 + ANSWER_ROOM
+    assert Window(context=9_000).answer(5_000) == 9_000
+    assert Window().answer() == ANSWER_ROOM
 
 
 def test_dynamic_budget_caps_long_contexts_only():

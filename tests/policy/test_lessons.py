@@ -54,6 +54,31 @@ def test_later_lessons_overrule_earlier_ones_key_by_key():
     assert learnt.for_target(THERE) == ADAPTIVE
 
 
+def test_a_row_that_was_written_since_knows_better_than_a_refusal():
+    deaf, field = (
+        Lesson(compat={"thinkingWriter": "none"}),
+        Lesson(compat={"reasoningOut": "never"}),
+    )
+    unknown = target("usual", compat={"tags": (("<a>", "</a>"),)})
+    lessons = Lessons().learn(unknown, deaf | Lesson(compat={"tags": []})).learn(unknown, field)
+    for kept in (lessons, lessons_from_json(lessons_to_json(lessons))):
+        taught = apply_lessons(unknown, kept)
+        assert (taught.compat.thinking_writer, taught.compat.tags) == ("none", ())
+        assert apply_lessons(taught, kept) == taught
+        settled = target("enable-thinking", compat={"tags": (("<b>", "</b>"),)})
+        knows = apply_lessons(settled, kept).compat
+        assert (knows.thinking_writer, knows.tags) == ("enable-thinking", (("<b>", "</b>"),))
+        assert knows.reasoning_out == "never"
+
+
+def test_a_lesson_about_a_lesson_holds_from_either():
+    lessons = Lessons().learn(HERE, ADAPTIVE)
+    taught = apply_lessons(HERE, lessons)
+    again = lessons.learn(taught, Lesson(compat={"thinkingWriter": "none"}))
+    for where in (HERE, taught):
+        assert apply_lessons(where, again).compat.thinking_writer == "none"
+
+
 def test_the_oldest_carriers_are_forgotten_first():
     many = tuple(map(str, range(KEPT_CARRIERS)))
     learnt = Lessons().learn(HERE, Lesson(refused=many)).learn(HERE, Lesson(refused=("new",)))

@@ -30,6 +30,9 @@ def enabled(budget):
     return {"thinking": {"type": "enabled", "budget_tokens": budget}}
 
 
+TEN = "default (10,000 tokens)"
+
+
 @pytest.mark.parametrize(
     ("level", "budget"),
     [("minimal", 1024), ("low", 22_016), ("medium", 43_008), ("high", 62_976), ("max", 62_976)],
@@ -41,8 +44,54 @@ def test_budget_models_get_thirds_of_their_range(level, budget):
 def test_budget_models_think_by_default():
     planned = plan_thinking(claude(), snapshot())
     assert write_thinking(planned.plan) == enabled(10_000)
-    assert planned.max_tokens == 18_192
+    assert planned.max_tokens == 64_000
     assert planned.summary == "default (10,000 tokens)"
+
+
+@pytest.mark.parametrize(
+    ("writer", "dialect", "options", "fragment", "words"),
+    [
+        (
+            "responses",
+            "openai-responses",
+            [{"type": "effort", "values": ("none", "low", "medium", "high")}],
+            {"reasoning": {"effort": "medium", "summary": "auto"}},
+            "medium effort (~50% of output budget)",
+        ),
+        ("openai-effort", "openai-chat", WORDS, {"reasoning_effort": "medium"}, "medium effort"),
+        (
+            "openai-effort",
+            "openai-chat",
+            [{"type": "effort", "values": ("minimal", "high")}],
+            {"reasoning_effort": "high"},
+            "high effort",
+        ),
+        ("openai-effort", "openai-chat", TOGGLE, {"reasoning_effort": "medium"}, "medium effort"),
+        ("openrouter", "openai-chat", BUDGET, {"reasoning": {"max_tokens": 10_000}}, TEN),
+        ("openrouter", "openai-chat", TOGGLE + BUDGET, {"reasoning": {"enabled": True}}, "on"),
+        ("thinking-type", "openai-chat", TOGGLE, {"thinking": {"type": "enabled"}}, "on"),
+        (
+            "gemini-budget",
+            "gemini",
+            [{**BUDGET[0], "min": 512, "max": 24_576}],
+            {
+                "generationConfig": {
+                    "thinkingConfig": {"thinkingBudget": 10_000, "includeThoughts": True}
+                }
+            },
+            TEN,
+        ),
+        ("anthropic-budget", "anthropic", TOGGLE, enabled(10_000), TEN),
+    ],
+)
+def test_a_model_that_is_off_by_itself_thinks_by_default(writer, dialect, options, fragment, words):
+    """Document 002: reasoning models think unless told otherwise."""
+    quiet = target(writer, dialect=dialect, options=options, thinks_by_default=False)
+    for settings in ({}, {"enabled": True}):
+        planned = plan_thinking(quiet, snapshot(**settings))
+        assert write_thinking(planned.plan) == fragment
+        assert planned.summary == words
+        assert not [note for note in planned.notes if note.warning]
 
 
 def test_off_is_silent_where_silence_means_off_and_said_where_it_does_not():
@@ -102,9 +151,13 @@ def test_a_name_that_asks_for_thinking_gets_it():
         options=[{"type": "effort", "values": ("none", "low", "medium")}],
         thinks_by_default=False,
     )
-    assert sent(quiet) == {"reasoning": {"summary": "auto"}}
-    asked = msgspec.structs.replace(quiet, wants_thinking=True)
+    unsure = msgspec.structs.replace(
+        quiet, facts=msgspec.structs.replace(quiet.facts, thinks_by_default=None)
+    )
+    assert sent(unsure) == {"reasoning": {"summary": "auto"}}
+    asked = msgspec.structs.replace(unsure, wants_thinking=True)
     assert sent(asked) == {"reasoning": {"effort": "medium", "summary": "auto"}}
+    assert sent(asked, enabled=False) == {"reasoning": {"effort": "none"}}
     assert sent(asked, effort="low") == {"reasoning": {"effort": "low", "summary": "auto"}}
 
 
@@ -211,6 +264,7 @@ def test_adaptive_models_take_effort_and_show_their_thoughts():
     )
     assert sent(between, effort="none") == {"thinking": {"type": "between_tools"}}
     assert plan_thinking(between, snapshot(effort="none")).thinks
+    assert plan_thinking(between, snapshot(effort="none")).summary == "off (between_tools)"
 
 
 def test_a_budget_for_an_adaptive_model_that_still_takes_one():
@@ -236,16 +290,30 @@ def test_a_switch_knows_on_and_off():
     assert sent(quiet) == {"enable_thinking": True}
 
 
-def test_a_model_that_always_thinks_says_so():
-    always = target("thinking-type", options=[])
+@pytest.mark.parametrize("writer", ["thinking-type", "none", "usual"])
+def test_a_model_that_always_thinks_says_so(writer):
+    always = target(writer, options=[], can_be_off=False)
     assert sent(always, effort="high") == {}
     assert warnings(always, effort="high") == ["This model's thinking cannot be steered"]
-    assert warnings(target("none", options=[]), effort="none") == [
-        "This model does not support disabling thinking"
-    ]
     assert plan_thinking(always, snapshot()).summary == "always on"
     assert sent(always, effort="none") == {}
     assert warnings(always, effort="none") == ["This model does not support disabling thinking"]
+    assert warnings(always, enabled=True) == []
+
+
+def test_nothing_is_claimed_of_a_model_whose_options_nobody_knows():
+    """An empty list in the catalog, or no entry at all, is not a model that always thinks."""
+    for known in (True, False):
+        who = "the catalog has no levels of thinker" if known else "thinker is not in the catalog"
+        nobody = target("thinking-type", options=[], known=known)
+        assert plan_thinking(nobody, snapshot()).summary == "the model's default"
+        assert sent(nobody, effort="none") == {"thinking": {"type": "disabled"}}
+        assert warnings(nobody, effort="none") == []
+        assert sent(nobody, effort="high") == {
+            "thinking": {"type": "enabled"},
+            "reasoning_effort": "high",
+        }
+        assert warnings(nobody, effort="high") == [f"{who}: high is sent as asked"]
 
 
 def test_models_that_do_not_reason_get_no_parameter():
@@ -270,11 +338,26 @@ def test_unknown_models_get_nothing_invented_but_what_the_user_asked():
     assert sent(routed, maxTokens=4000) == {"reasoning": {"max_tokens": 4000}}
 
 
-def test_an_endpoint_without_a_known_switch_is_left_alone():
-    blind = target("none", options=WORDS)
-    assert sent(blind, effort="high") == {}
-    assert warnings(blind, effort="high") == ["no way to steer thinking is known for this endpoint"]
-    assert warnings(blind) == []
+def test_an_endpoint_that_takes_no_parameter_gets_none_and_the_user_is_told():
+    deaf = target("none", options=WORDS + TOGGLE)
+    for wish, words in (
+        ({"effort": "high"}, "high"),
+        ({"maxTokens": 5000}, "5,000 tokens"),
+        ({"enabled": True}, "on"),
+    ):
+        assert sent(deaf, **wish) == {}
+        told = f"thinker takes no thinking parameter here: {words} not sent"
+        assert warnings(deaf, **wish) == [told]
+    assert warnings(deaf) == []
+    thinks = target("none", options=WORDS, thinks_by_default=True)
+    assert warnings(thinks, enabled=True) == []
+    off = plan_thinking(deaf, snapshot(enabled=False))
+    assert write_thinking(off.plan) == {}
+    assert off.summary == "left to the endpoint: thinking may go on"
+    assert off.thinks
+    assert warnings(deaf, enabled=False) == [
+        "no way to switch thinking off is known for thinker here: thinking may go on"
+    ]
 
 
 def test_max_tokens_is_there_for_dialects_that_need_it():
@@ -284,6 +367,38 @@ def test_max_tokens_is_there_for_dialects_that_need_it():
     assert plan_thinking(chat, snapshot(effort="low")).max_tokens is None
     nobody = target("none", dialect="anthropic", reasoning=False, output=None, context=None)
     assert plan_thinking(nobody, snapshot()).max_tokens == 8192
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"effort": "low"}, {"maxTokens": 5000}, {"effort": "none"}]
+)
+def test_an_answer_may_be_as_long_as_the_model_can_write(settings):
+    planned = plan_thinking(claude(), snapshot(**settings))
+    assert planned.max_tokens == 64_000
+    assert (planned.plan.budget or 0) < planned.max_tokens
+    long = plan_thinking(claude(), snapshot(**settings), used=170_000)
+    assert long.max_tokens == 30_000
+    assert (long.plan.budget or 0) < long.max_tokens
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("budget", [None, 1024, 50_000])
+def test_where_nobody_knows_how_long_an_answer_can_be_it_has_room_beside_the_budget(known, budget):
+    unknown = target(
+        "anthropic-budget",
+        dialect="anthropic",
+        options=BUDGET if known else [],
+        output=None,
+        context=None,
+        known=known,
+        can_be_off=True,
+        thinks_by_default=False,
+    )
+    wish = {"maxTokens": budget} if budget else {"effort": "none"}
+    assert plan_thinking(unknown, snapshot(**wish)).max_tokens == 8192 + (budget or 0)
+    if budget == 50_000:
+        with pytest.raises(BudgetError, match="50,000 does not fit the 20,000 tokens"):
+            plan_thinking(unknown, snapshot(context__limit=20_000, **wish))
 
 
 def test_every_plan_has_an_outcome_that_quotes_what_is_sent():

@@ -9,7 +9,9 @@ import pytest
 
 from mull.neutral.errors import BudgetError, CatalogError, LocalError, SettingError
 from mull.settings.layers import Settings
+from mull.testing.server import Reply
 from mull.tui.command_thinking import cycle_level
+from mull.tui.status import next_level
 from tui.fronts import answer, at_terminal, drive
 
 
@@ -183,6 +185,61 @@ def test_off_and_on(talk):
     assert talk.session.prepared().request.thinking.state == "off"
     drive(talk, "/thinking on")
     assert talk.session.snapshot()["reasoning.enabled"] is True
+
+
+@pytest.mark.parametrize(
+    ("model", "on"),
+    [
+        ("openai/gpt-5.2", "medium effort (~50% of output budget)"),
+        ("google/gemini-2.5-flash-lite", "default (10,000 tokens)"),
+        ("zai/glm-4.7", "on"),
+        ("anthropic/claude-sonnet-4-5", "default (10,000 tokens)"),
+    ],
+)
+def test_on_makes_a_model_think_whatever_the_session_chose_before(talk, model, on):
+    for before in ("/thinking effort none", "/thinking off", f"/model {model}/none"):
+        drive(talk, f"/model {model}", before)
+        assert not talk.session.prepared().request.thinking.thinks
+        assert drive(talk, "/thinking on") == f"  Thinking: {on}"
+        assert talk.session.prepared().request.thinking.thinks
+        drive(talk, "/unset reasoning.enabled", "/unset reasoning.effort")
+
+
+def test_on_is_stronger_than_a_variable_that_says_none(tmp_path, monkeypatch):
+    monkeypatch.setenv("REASONING_EFFORT", "none")
+    with at_terminal(tmp_path, elsewhere=True) as talk:
+        drive(talk, "/model openai/gpt-5.1")
+        assert not talk.session.prepared().request.thinking.thinks
+        assert "medium effort" in drive(talk, "/thinking on")
+        assert "asked for  on (reasoning.enabled, session)" in drive(talk, "/thinking")
+
+
+def test_what_a_refusal_taught_is_told_at_once(tmp_path):
+    refusal = Reply.json({"error": {"message": "Unknown parameter: thinking"}}, 400)
+    with at_terminal(tmp_path, refusal, answer("yes")) as talk:
+        drive(talk, "/model zai/glm-4.5")
+        assert drive(talk, "/thinking effort high").endswith("Thinking: on")
+
+        async def ask():
+            try:
+                await talk.say("hello")
+            finally:
+                await talk.session.engine.close()
+
+        asyncio.run(ask())
+        text = drive(talk, "/thinking")
+        assert "glm-4.5 takes no thinking parameter here: high not sent" in " ".join(text.split())
+        assert (
+            next_level(talk.session.engine.learnt(talk.session.target), talk.session.snapshot())
+            is None
+        )
+
+
+def test_the_key_goes_on_from_what_on_came_to(talk):
+    drive(talk, "/model mistral/zai-glm-latest")
+    assert next_level(talk.session.target, talk.session.snapshot()) == "low"
+    assert "Thinking: high effort" in drive(talk, "/thinking on")
+    assert next_level(talk.session.target, talk.session.snapshot()) == "max"
 
 
 def test_what_goes_before_the_effort_is_told(talk):

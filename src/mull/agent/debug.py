@@ -24,7 +24,8 @@ class Spotter:
 
     def asked(self) -> Warned:
         """Before the request goes out."""
-        state = "on" if self._plan.thinks else "off"
+        off = self._plan.state == "off" or not self._plan.thinks
+        state = "off" if off else "on"
         preserve = "true" if self._preserves else "false"
         return Warned(CODE, f"*** Thinking: {state}{self._effort} (preserve: {preserve})")
 

@@ -40,7 +40,7 @@ from mull.neutral.messages import Message, Origin, user
 from mull.neutral.request import Note, RequestOptions
 from mull.neutral.target import Target
 from mull.policy.prepare import Prepared, prepare
-from mull.policy.thinking import asking_least, plan_thinking
+from mull.policy.thinking import plan_least
 from mull.policy.tokens import Counter
 from mull.settings.layers import Snapshot
 
@@ -292,8 +292,8 @@ def _hurry(turn: Turn, situation: Situation, answer: _Answer) -> Hurry | None:
 
     def refuse(cause: Cause) -> str | None:
         asked, limit = answer.asked, situation.options.max_tokens
-        settings = asking_least(situation.snapshot)
-        least = plan_thinking(asked.target, settings, max_tokens=limit, used=asked.tokens)
+        snapshot = situation.snapshot
+        least = plan_least(asked.target, snapshot, max_tokens=limit, used=asked.tokens)
         why = reason_to_go_on(cause, turn.progress, turn.limits, asked, least)
         told = cause == "overdue" and any(note.text == why for note in turn.notes)
         return "" if told else why

@@ -27,7 +27,7 @@ from mull.policy.compress import Rejected, accept
 from mull.policy.compress_material import shorten
 from mull.policy.prepare import Prepared, prepare
 from mull.policy.reasoning import starts_turn
-from mull.policy.thinking import plan_thinking, window_of
+from mull.policy.thinking import plan_least, window_of
 from mull.policy.tokens import CHARACTERS
 from mull.settings.layers import Settings, Snapshot
 from mull.settings.presets import preset_values
@@ -81,7 +81,7 @@ class Side:
 
     def snapshot(self, settings: Mapping[str, object] | None = None) -> Snapshot:
         """The settings of a side call: what the model needs, and nothing of the session's."""
-        own = {"context.limit": self.context_limit, **(settings or {}), "reasoning.enabled": False}
+        own = {"context.limit": self.context_limit, **(settings or {})}
         return Settings().snapshot(preset=preset_values(self.target.facts), request=own)
 
     @property
@@ -92,8 +92,9 @@ class Side:
 
 def output_limit(side: Side, wanted: int) -> int:
     """The limit on an answer of `wanted` tokens: with room for thoughts that cannot be off."""
-    planned = plan_thinking(side.target, side.snapshot())
-    room = max(planned.plan.budget or 0, THINKING_ROOM) if planned.thinks else 0
+    planned = plan_least(side.target, side.snapshot())
+    may_think = planned.thinks or not side.target.known
+    room = max(planned.plan.budget or 0, THINKING_ROOM) if may_think else 0
     caps = (side.target.facts.limit.output, (side.window or 0) // 2)
     return min([wanted + room, *(cap for cap in caps if cap)])
 
@@ -114,7 +115,8 @@ async def side_call(
         LocalError: the request cannot be made.
     """
     target = side.engine.learnt(side.target)
-    options = RequestOptions(system=system, max_tokens=output_limit(side, max_tokens))
+    limit = output_limit(side, max_tokens)
+    options = RequestOptions(system=system, max_tokens=limit, least_thinking=True)
     prepared = prepare(Log(messages), side.snapshot(settings), target, options)
     folding = Assembler(target.origin)
     async with aclosing(side.send(prepared)) as events:

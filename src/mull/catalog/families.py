@@ -55,12 +55,20 @@ def complete(families: Sequence[Family], entry: Mapping[str, Any], place: Place)
             facts = overlay(facts, family.facts)
             defaults = overlay(defaults, family.defaults)
             budget |= family.budget
-    merged = overlay(overlay(defaults, entry), facts)
+    merged = overlay(overlay(defaults, _told(entry)), facts)
     try:
         known = msgspec.convert(merged, ModelFacts)
     except msgspec.ValidationError as error:
         raise CatalogError(f"{place.provider}/{place.model}: damaged facts: {error}") from None
     return _with_budget(known, budget)
+
+
+def _told(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The entry without an empty list of options: models.dev gives one to every model of which it
+    knows no options, steerable or not, so it says nothing."""
+    if entry.get("reasoning_options"):
+        return entry
+    return {key: value for key, value in entry.items() if key != "reasoning_options"}
 
 
 def _with_budget(facts: ModelFacts, budget: Mapping[str, int]) -> ModelFacts:

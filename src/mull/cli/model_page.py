@@ -90,7 +90,7 @@ def steering(facts: ModelFacts, *, known: bool = True) -> str:
     if facts.budget is not None:
         low, high = facts.budget.min, facts.budget.max
         ways.append(f"budget {_number(low)}–{_number(high)}")
-    return ", ".join(ways) or "not steered"
+    return ", ".join(ways) or ("always on" if facts.always_thinks else UNKNOWN)
 
 
 def sends_back(target: Target, snapshot: Snapshot) -> str:

@@ -17,6 +17,9 @@ import msgspec
 from mull.cli import setup
 from mull.cli.model_page import page, page_json, price, steering
 from mull.neutral.errors import ConfigError, RemoteError
+from mull.policy.lessons import apply_lessons
+from mull.store.lessons import load_lessons
+from mull.store.paths import data_dir
 
 if TYPE_CHECKING:
     from mull.neutral.target import ModelFacts
@@ -91,7 +94,7 @@ def _list_local(options: Namespace) -> int:
 def _show(options: Namespace, name: str) -> int:
     ready = setup.load(options)
     ready.settings.set_model(name)
-    target = ready.resolve(name)
+    target = apply_lessons(ready.resolve(name), load_lessons(data_dir()))
     snapshot = ready.snapshot_for(target)
     header = ready.catalog().header
     if options.json:
@@ -167,7 +170,6 @@ def _update(source: str) -> int:
     from mull.catalog.load import load
     from mull.catalog.update import check_update
     from mull.store.catalog import load_base, save_update
-    from mull.store.paths import data_dir
 
     current = load_base(data_dir())
     try:

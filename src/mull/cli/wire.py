@@ -24,7 +24,10 @@ from mull.neutral.events import Failed
 from mull.neutral.messages import Message
 from mull.neutral.request import RequestOptions, Tool, ToolChoice
 from mull.neutral.target import Target
+from mull.policy.lessons import apply_lessons
 from mull.policy.prepare import prepare
+from mull.store.lessons import load_lessons
+from mull.store.paths import data_dir
 from mull.tokenizers import counter_for
 
 __all__ = ["arguments", "run"]
@@ -145,6 +148,7 @@ def run(options: Namespace) -> int:
         dialect=options.dialect,
         compat=_read_compat(options.compat),
     )
+    target = apply_lessons(target, load_lessons(data_dir()))
     act = _encode if options.direction == "encode" else _decode
     shown = act(options, ready, target)
     print(msgspec.json.format(msgspec.json.encode(shown), indent=2).decode())

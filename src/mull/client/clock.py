@@ -57,7 +57,7 @@ def idle_limit(request: Request, target: Target) -> float:
             return IDLE_OUT_OF_SIGHT if plan.state == "absent" else IDLE_SPARSE
         case "openai-chat":
             # This switch comes from an API that never shows what is thought.
-            return IDLE_SPARSE if plan.writer in ("openai-effort", "none") else IDLE
+            return IDLE_SPARSE if plan.writer in ("openai-effort", "usual", "none") else IDLE
         case "anthropic":
             return IDLE  # pings come all the while
 

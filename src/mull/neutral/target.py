@@ -122,6 +122,11 @@ class ModelFacts(_Facts, frozen=True):
         return self.has_toggle or "none" in self.efforts or (budget is not None and budget.min == 0)
 
     @property
+    def always_thinks(self) -> bool:
+        """Whether it is known to think in every answer, and to be steered by nothing."""
+        return self.reasoning and not self.reasoning_options and self.can_be_off is False
+
+    @property
     def returns_in(self) -> str | None:
         """The field its reasoning must come back in, where the catalog names one."""
         return self.interleaved.field if isinstance(self.interleaved, Interleaved) else None
@@ -142,7 +147,7 @@ class Compat(Value, frozen=True):
     requires_reasoning: Literal["no", "tool_calls", "all"] = "no"
     missing_reasoning: str | None = None
     signed_only: bool = False
-    thinking_writer: WriterName = "none"
+    thinking_writer: WriterName = "usual"
     budget_field: str | None = None
     template_key: str = "enable_thinking"
     keep_thinking: dict[str, Any] | None = None

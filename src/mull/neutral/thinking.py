@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
+import msgspec
+
 from mull.neutral.blocks import Value
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "ThinkingPlan",
     "WriterName",
     "as_level",
+    "sayable",
     "write_thinking",
 ]
 
@@ -47,8 +50,11 @@ WriterName: TypeAlias = Literal[
     "enable-thinking",
     "template-kwargs",
     "ollama-think",
+    "usual",
     "none",
 ]
+"""`none`: the endpoint takes no such parameter. `usual`: nobody knows, so that an explicit wish is
+planned in the dialect's usual shape and nothing is sent without one."""
 
 
 def as_level(word: str) -> Level | None:
@@ -62,10 +68,11 @@ class ThinkingPlan(Value, frozen=True):
     """What a request asks of the model's thinking.
 
     `absent` sends nothing at all, `default` leaves thinking to the model but asks to see it,
-    `on` and `off` are explicit. `effort` is the wire's own word. `budget_field`, `off_type` and
-    `template_key` are the endpoint's names for a budget, for being off, and for the switch.
-    `thinks` is whether the model may think in answer: `absent` can mean off, a model that never
-    does, or one that is left to itself, and some endpoints go on thinking when told to stop.
+    `on` and `off` are explicit; an `off` that the writer has no words for is wanted all the same.
+    `effort` is the wire's own word. `budget_field`, `off_type` and `template_key` are the
+    endpoint's names for a budget, for being off, and for the switch. `thinks` is whether the model
+    may think in answer: `absent` can mean off, a model that never does, or one that is left to
+    itself, and some endpoints go on thinking when told to stop.
     """
 
     state: Literal["absent", "default", "on", "off"]
@@ -114,7 +121,7 @@ def _anthropic_adaptive(plan: ThinkingPlan) -> Fragment:
 
 def _gemini(plan: ThinkingPlan, choice: Fragment) -> Fragment:
     config = choice if plan.state == "off" else {**choice, "includeThoughts": True}
-    return {"generationConfig": {"thinkingConfig": config}}
+    return {"generationConfig": {"thinkingConfig": config}} if config else {}
 
 
 def _gemini_budget(plan: ThinkingPlan) -> Fragment:
@@ -169,7 +176,7 @@ def _template_kwargs(plan: ThinkingPlan) -> Fragment:
 
 
 def _ollama_think(plan: ThinkingPlan) -> Fragment:
-    if plan.effort:
+    if plan.effort and plan.state != "off":
         return {"think": plan.effort}
     return {"think": plan.state == "on"} if plan.state in ("on", "off") else {}
 
@@ -191,6 +198,7 @@ WRITERS: Mapping[WriterName, Callable[[ThinkingPlan], Fragment]] = MappingProxyT
         "enable-thinking": _enable_thinking,
         "template-kwargs": _template_kwargs,
         "ollama-think": _ollama_think,
+        "usual": _nothing,
         "none": _nothing,
     }
 )
@@ -199,3 +207,16 @@ WRITERS: Mapping[WriterName, Callable[[ThinkingPlan], Fragment]] = MappingProxyT
 def write_thinking(plan: ThinkingPlan) -> Fragment:
     """The part of the request body that expresses the plan; a new value each time."""
     return {} if plan.state == "absent" else WRITERS[plan.writer](plan)
+
+
+def sayable(plan: ThinkingPlan) -> ThinkingPlan:
+    """The plan without what its writer has no words for: what it still claims is in the body."""
+    fragment = write_thinking(plan)
+    for part in ("effort", "budget"):
+        without = msgspec.structs.replace(plan, **{part: None})
+        if write_thinking(without) == fragment:
+            plan = without
+    by_itself = msgspec.structs.replace(plan, state="default")
+    if plan.state == "on" and plan.effort is None and plan.budget is None:
+        return by_itself if write_thinking(by_itself) == fragment else plan
+    return plan

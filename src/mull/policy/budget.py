@@ -14,12 +14,16 @@ from mull.neutral.thinking import DEFAULT_ANSWER, Level
 
 __all__ = [
     "ANSWER_ROOM",
+    "ANY_BUDGET",
     "LEAST_ANSWER",
     "Fit",
     "Window",
     "budget_for_level",
     "check_range",
     "fit_budget",
+    "least",
+    "level_for_budget",
+    "most",
     "shrink_for_context",
 ]
 
@@ -29,6 +33,8 @@ LEAST_ANSWER = 1024
 """Tokens for the answer that a derived budget always leaves."""
 _FLOOR = 1024
 _UNKNOWN_TOP = 32_000
+ANY_BUDGET = ReasoningOption("budget_tokens")
+"""The range of a model that nobody knows."""
 
 
 class Window(Value, frozen=True):
@@ -51,6 +57,12 @@ class Window(Value, frozen=True):
         room = max(self.context - self.used, LEAST_ANSWER) if self.context else None
         limits = [limit for limit in (self.output, room) if limit]
         return min(limits) if limits else None
+
+    def answer(self, budget: int = 0) -> int:
+        """The limit of an answer that nobody limited: all that the model can write, as far as the
+        window has room. Where nobody knows that, the budget and room for an answer beside it."""
+        limit = self.output or budget + ANSWER_ROOM
+        return min(limit, self.ceiling or limit)
 
 
 class Fit(Value, frozen=True):
@@ -83,6 +95,12 @@ def budget_for_level(option: ReasoningOption, level: Level) -> int:
             return low + 2 * span // 3
         case _:
             return low + span
+
+
+def level_for_budget(option: ReasoningOption, budget: int) -> Level:
+    """The level that a number stands for: the lowest of the common three that is worth as much."""
+    levels: tuple[Level, ...] = ("low", "medium")
+    return next((one for one in levels if budget_for_level(option, one) >= budget), "high")
 
 
 def check_range(option: ReasoningOption, budget: int, model: str) -> int:
@@ -125,12 +143,10 @@ def fit_budget(budget: int, *, explicit: bool, option: ReasoningOption, window: 
     Raises:
         BudgetError: a budget the user gave does not fit a limit, or the user's own max_tokens.
     """
-    ceiling = window.ceiling
     if window.max_tokens is not None:
         top, what = window.max_tokens, f"max_tokens {window.max_tokens:,}"
     else:
-        wanted = budget + ANSWER_ROOM
-        top = min(wanted, ceiling) if ceiling else wanted
+        top = window.answer(budget)
         what = f"the {top:,} tokens an answer can have here"
     if explicit and budget >= top:
         raise BudgetError(

@@ -17,10 +17,10 @@ from mull.neutral.messages import Message
 from mull.neutral.request import Note, Request
 from mull.neutral.target import Target
 from mull.neutral.thinking import ThinkingPlan, write_thinking
-from mull.policy.heal_case import READ, Case, Change, Refusal, plain
-from mull.policy.heal_causes import causes_of
+from mull.policy.heal_case import READ, Case, Change, Refusal, keys_of, plain, squashed
+from mull.policy.heal_causes import causes_of, has_other_subject
 from mull.policy.heal_history import turn_start, without_thoughts
-from mull.policy.heal_plan import without_thinking
+from mull.policy.heal_plan import take_back, without_thinking
 from mull.policy.lessons import Lesson, apply_lesson
 from mull.policy.prepare import CHAIN_STARTS_WITH_THOUGHT, OFF_FORBIDS_THOUGHTS, Prepared
 from mull.policy.view import chain_lacks_thought, is_open_chain
@@ -30,6 +30,9 @@ __all__ = ["Refusal", "Repaired", "advise", "explain", "heal"]
 HEALING = "healing"
 """What the note of a repair is about; a request that has one is not repaired again."""
 SHOWN = 300
+WORDS_OF_NOTHING = 8
+"""A refusal of so few words that it may well not say what it is about."""
+_BAD_REQUEST = frozenset({400, 422})
 
 
 class Repaired(Value, frozen=True):
@@ -70,7 +73,35 @@ def heal(prepared: Prepared, refusal: Refusal) -> Repaired | None:
         if not _differs(prepared, request, target):
             continue
         return _repaired(again, cause.why, change, request, target)
-    return None
+    return _without_guess(prepared, case, refusal)
+
+
+def _without_guess(prepared: Prepared, case: Case, refusal: Refusal) -> Repaired | None:
+    """Where nobody knew how the endpoint is steered, what was tried is the first suspect: whatever
+    the words, a refusal that names it or names nothing is taken to mean it."""
+    fragment = write_thinking(case.plan)
+    if case.target.compat.thinking_writer != "usual" or not fragment or _is_of_others(refusal):
+        return None
+    said = squashed(case.said)
+    named = any(name in said for name in keys_of(fragment))
+    if not named and not (refusal.status in _BAD_REQUEST and _names_nothing(refusal.text)):
+        return None
+    change = take_back(case)
+    target = apply_lesson(prepared.target, change.lesson)
+    request = _consistent(prepared.request, change.request, target)
+    why = "how this endpoint steers thinking was not known"
+    return _repaired(prepared, why, change, request, target)
+
+
+def _names_nothing(text: str) -> bool:
+    return len(text.split()) <= WORDS_OF_NOTHING and not re.search(r"\w[_.]\w", text)
+
+
+def _is_of_others(refusal: Refusal) -> bool:
+    if has_other_subject(refusal):
+        return True
+    said = plain(refusal)
+    return any(known.pattern.search(said) for known in _OTHERS)
 
 
 def _anew(prepared: Prepared, change: Change, target: Target) -> Prepared:
@@ -147,7 +178,8 @@ def _known(pattern: str, why: str, advice: str) -> _Known:
 
 _OTHERS = (
     _known(
-        r"context_length|context length|context window|prompt is too long|maximum context",
+        r"context_length|context length|context limit|context window|prompt is too long"
+        r"|maximum context",
         "the conversation is longer than the model can read",
         "compress it, start a new one, or choose a model with a larger window",
     ),

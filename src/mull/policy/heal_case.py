@@ -6,7 +6,7 @@ A cause ties the texts of refusals to the repair that mends them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -18,13 +18,26 @@ from mull.neutral.target import Target
 from mull.neutral.thinking import ThinkingPlan
 from mull.policy.lessons import Lesson, apply_lesson
 
-__all__ = ["READ", "Case", "Cause", "Change", "Refusal", "Repair", "Text", "known", "plain"]
+__all__ = [
+    "READ",
+    "Case",
+    "Cause",
+    "Change",
+    "Refusal",
+    "Repair",
+    "Text",
+    "keys_of",
+    "known",
+    "plain",
+    "squashed",
+]
 
 READ = 8_000
 """How much of a refusal is read; what names the cause stands at its beginning."""
 _NOTHING = Lesson()
 _MARKS = re.compile(r"""[`'"\\‘’“”]""")
 _BLANKS = re.compile(r"\s+")
+_JOINTS = re.compile(r"[\s_.-]+")
 
 
 class Refusal(Value, frozen=True):
@@ -120,3 +133,16 @@ def known(repair: Repair, why: str, advice: str, *texts: tuple[str, str]) -> Cau
 
 def _text(pattern: str, source: str) -> Text:
     return Text(re.compile(pattern, re.IGNORECASE), source)
+
+
+def keys_of(fragment: Mapping[str, Any]) -> Iterator[str]:
+    """The names of all parameters in a part of the body, squashed."""
+    for name, value in fragment.items():
+        yield squashed(name)
+        if isinstance(value, Mapping):
+            yield from keys_of(value)
+
+
+def squashed(name: str) -> str:
+    """A parameter's name however it is spelled: reasoning_effort, reasoningEffort."""
+    return _JOINTS.sub("", name).lower()

@@ -15,7 +15,7 @@ from mull.policy import heal_request as rest
 from mull.policy.heal_case import Cause, Refusal, known, plain
 from mull.policy.heal_causes_history import HISTORY
 
-__all__ = ["CAUSES", "causes_of"]
+__all__ = ["CAUSES", "causes_of", "has_other_subject"]
 
 _OTHER_STATUS = frozenset({401, 402, 403, 407, 408, 413, 429, 502, 503, 504, 529})
 _OTHER_CODES = re.compile(
@@ -87,6 +87,15 @@ _PLAN = (
             "microsoft/vscode#312711 (Copilot)",
         ),
         (r"effort level .{0,40}supported levels:? (?P<values>.{0,120})", "askalf/dario#491"),
+        (
+            r"reasoning_?effort.{0,60}input should be (?P<values>[\w, ]{0,120}?),? input: ",
+            "router-for-me/CLIProxyAPI#1572 (SGLang; vLLM's is the same)",
+        ),
+        (
+            r"reasoning_?effort.{0,40}expected one of (?P<values>[\w,| ]{0,120}?),? received",
+            "router-for-me/CLIProxyAPI#1307",
+        ),
+        (r"level \w+ not supported, valid levels: (?P<values>.{0,120})", "quotio#287"),
     ),
     known(
         plan.other_level,
@@ -135,6 +144,19 @@ _PLAN = (
             "generateContent, the range of a model",
         ),
         (r"the thinking budget \(?\d+\)? is invalid", "RooCodeInc/Roo-Code#4399"),
+    ),
+    known(
+        plan.lower_limit,
+        "an answer cannot be that long there",
+        "set a smaller max_tokens, or compress the conversation",
+        (
+            r"max_tokens: \d{1,9} > (?P<limit>\d{1,9}), which is the maximum allowed",
+            "Messages API, the output limit of a model",
+        ),
+        (
+            r"exceed context limit: (?P<used>\d{1,9}) \+ \d{1,9} > (?P<window>\d{1,9})",
+            "docker/docker-agent#569; continuedev/continue#6080",
+        ),
     ),
     known(
         plan.drop_budget,
@@ -222,9 +244,11 @@ _REST = (
         "the endpoint does not take this parameter",
         _ROW,
         (r"unsupported parameter:? (?P<name>[\w.]{1,80})", "OpenAI, code unsupported_parameter"),
+        (r"does not support parameters: \[?(?P<name>[\w.]{1,80})", "BerriAI/litellm#10108"),
         (
-            r"un(known|recognized) (parameter|field):? (?P<name>[\w.]{1,80})",
-            "servers of OpenAI's shape",
+            r"un(known|recognized|expected) (parameter|field|key|argument|property):?"
+            r" (?P<name>[\w.]{1,80})",
+            "servers of OpenAI's shape; BerriAI/litellm#14225",
         ),
         (r"unrecognized request argument supplied: (?P<name>[\w.]{1,80})", "OpenAI"),
         (r"argument not supported on this model: (?P<name>[\w.]{1,80})", "xAI; hermes-agent#23435"),
@@ -248,11 +272,16 @@ _REST = (
 CAUSES: tuple[Cause, ...] = (*HISTORY, *_PLAN, *_REST)
 
 
+def has_other_subject(refusal: Refusal) -> bool:
+    """Whether its status or code says that it is not about what the request asks for."""
+    if refusal.status in _OTHER_STATUS:
+        return True
+    return any(_OTHER_CODES.search(word) for word in (refusal.code, refusal.kind) if word)
+
+
 def causes_of(refusal: Refusal) -> Iterator[tuple[Cause, re.Match[str]]]:
     """The causes that the refusal may have, the likeliest first; none if it has another subject."""
-    if refusal.status in _OTHER_STATUS:
-        return
-    if any(_OTHER_CODES.search(word) for word in (refusal.code, refusal.kind) if word):
+    if has_other_subject(refusal):
         return
     said = plain(refusal)
     for cause in CAUSES:

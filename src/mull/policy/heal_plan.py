@@ -12,12 +12,20 @@ from typing import Any
 import msgspec
 
 from mull.neutral.errors import BudgetError
-from mull.neutral.target import ModelFacts, ReasoningOption, Target
-from mull.neutral.thinking import Level, ThinkingPlan, WriterName, as_level, write_thinking
-from mull.policy.budget import LEAST_ANSWER, budget_for_level, least
+from mull.neutral.target import ModelFacts, Target
+from mull.neutral.thinking import (
+    Level,
+    ThinkingPlan,
+    WriterName,
+    as_level,
+    sayable,
+    write_thinking,
+)
+from mull.policy.budget import ANY_BUDGET, LEAST_ANSWER, budget_for_level, least
 from mull.policy.heal_case import Case, Change
 from mull.policy.lessons import Lesson
-from mull.policy.thinking import DEFAULT_BUDGET, Planned, plan_thinking
+from mull.policy.steering import DEFAULT_BUDGET
+from mull.policy.thinking import Planned, plan_thinking
 from mull.settings.layers import Settings
 
 __all__ = [
@@ -27,12 +35,14 @@ __all__ = [
     "drop_summary",
     "level_of",
     "lower_budget",
+    "lower_limit",
     "must_think",
     "nearest_effort",
     "no_thinking_parameter",
     "other_level",
     "replan",
     "stop_thinking",
+    "take_back",
     "to_adaptive",
     "to_budget",
     "to_gemini_budget",
@@ -125,14 +135,18 @@ def other_level(case: Case, found: re.Match[str]) -> Change | None:
     if not left:
         lesson = _on_or_off(facts)
     planned = replan(case, lesson, level_of(case))
-    return _planned(case, planned, lesson, f"this model has no {effort} level")
+    change = _planned(case, planned, lesson, f"this model has no {effort} level")
+    return change or take_back(case)  # an endpoint that says on by a level only
 
 
 def drop_effort(case: Case, found: re.Match[str]) -> Change | None:
-    """The model takes no effort; whether it thinks stays as it is."""
+    """The model takes no effort; whether it thinks stays as it is, where that can still be said."""
     if case.plan.effort is None:
         return None
     plan = msgspec.structs.replace(case.plan, effort=None)
+    is_switch = plan.writer == "anthropic-adaptive" or sayable(plan).state == plan.state
+    if not (write_thinking(plan) and is_switch):
+        return take_back(case)
     lesson = _on_or_off(case.target.facts)
     return case.plans("no effort sent: the model takes none", plan, lesson)
 
@@ -159,15 +173,50 @@ def lower_budget(case: Case, found: re.Match[str]) -> Change | None:
     budget = case.plan.budget
     if limit is None or not budget:
         return None
-    lowered = max(limit - LEAST_ANSWER, limit // 2)
-    option = case.target.facts.budget
-    floor = least(option) if option else (1024 if case.target.dialect == "anthropic" else 1)
-    if lowered < floor:
+    plan = _budget_under(case, limit)
+    if plan is None or plan.budget is None:
         return stop_thinking(case, found)
-    if lowered >= budget:
+    if plan == case.plan:
         return None
-    plan = msgspec.structs.replace(case.plan, budget=lowered)
-    return case.plans(f"thinking budget {budget:,} → {lowered:,}, under the answer's limit", plan)
+    text = f"thinking budget {budget:,} → {plan.budget:,}, under the answer's limit"
+    return case.plans(text, plan)
+
+
+def lower_limit(case: Case, found: re.Match[str]) -> Change | None:
+    """The answer may not be that long here: as long as the refusal allows, and the budget under it.
+
+    What one request leaves of the window is no fact about the model; its limit is.
+    """
+    named = {name: _number(text) for name, text in found.groupdict().items()}
+    asked, limit, lesson = case.request.max_tokens or 0, named.get("limit"), Lesson()
+    if limit is not None:
+        known = msgspec.to_builtins(case.target.facts.limit)
+        lesson = Lesson(facts={"limit": {**known, "output": limit}})
+    else:
+        limit = (named.get("window") or 0) - (named.get("used") or 0)
+    if not LEAST_ANSWER <= limit < asked:
+        return None
+    plan = _budget_under(case, limit)
+    if plan is None:
+        return None
+    text = f"max_tokens {asked:,} → {limit:,}, as the endpoint allows"
+    if plan.budget != case.plan.budget:
+        text += f"; thinking budget {case.plan.budget or 0:,} → {plan.budget or 0:,}"
+    return case.plans(text, plan, lesson, max_tokens=limit)
+
+
+def _budget_under(case: Case, limit: int) -> ThinkingPlan | None:
+    """The plan with a budget that leaves room for the answer, else without thinking; None where
+    the target cannot be kept from it."""
+    budget, option = case.plan.budget, case.target.facts.budget
+    lowered = max(limit - LEAST_ANSWER, limit // 2)
+    if not budget or budget <= lowered:
+        return case.plan
+    floor = least(option) if option else (1024 if case.target.dialect == "anthropic" else 1)
+    if lowered >= floor:
+        return msgspec.structs.replace(case.plan, budget=lowered)
+    quiet = without_thinking(case.target)
+    return None if quiet.thinks else quiet.plan
 
 
 def clamp_budget(case: Case, found: re.Match[str]) -> Change | None:
@@ -176,7 +225,7 @@ def clamp_budget(case: Case, found: re.Match[str]) -> Change | None:
     if budget is None:
         return None
     low, high = _number(named.get("low")), _number(named.get("high"))
-    option = case.target.facts.budget or ReasoningOption("budget_tokens")
+    option = case.target.facts.budget or ANY_BUDGET
     if low is None and high is None:
         low, high = option.min, option.max
     clamped = max(budget, low) if low is not None else budget
@@ -196,6 +245,11 @@ def clamp_budget(case: Case, found: re.Match[str]) -> Change | None:
 
 def no_thinking_parameter(case: Case, found: re.Match[str]) -> Change | None:
     """The model or server takes no such parameter: none is sent."""
+    return take_back(case)
+
+
+def take_back(case: Case) -> Change:
+    """Send no thinking parameter, now and from now on."""
     lesson = Lesson(compat={"thinkingWriter": "none"})
     return case.plans("no thinking parameter sent", ThinkingPlan("absent"), lesson)
 
@@ -241,6 +295,8 @@ def _planned(case: Case, planned: Planned | None, lesson: Lesson, words: str) ->
 def replan(case: Case, lesson: Lesson, level: Level | None) -> Planned | None:
     """What the lesson's target is asked for at a level; None where the numbers cannot hold."""
     settings = _settings(level)
+    if level is None and case.plan.state == "on":
+        settings.set("reasoning.enabled", True)
     try:
         return plan_thinking(
             case.taught(lesson), settings.snapshot(), max_tokens=case.request.max_tokens
@@ -265,7 +321,7 @@ def level_of(case: Case) -> Level | None:
         return as_level(plan.effort)
     if not plan.budget or plan.budget == DEFAULT_BUDGET:
         return None
-    option = case.target.facts.budget or ReasoningOption("budget_tokens")
+    option = case.target.facts.budget or ANY_BUDGET
     above = (one for one in _LEVELS if budget_for_level(option, one) >= plan.budget)
     return next(above, "high")
 

@@ -7,7 +7,6 @@ no list of parameters has to be kept here.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -15,7 +14,7 @@ import msgspec
 from mull.neutral.messages import Dialect
 from mull.neutral.request import NamedTool
 from mull.neutral.thinking import ThinkingPlan, write_thinking
-from mull.policy.heal_case import Case, Change
+from mull.policy.heal_case import Case, Change, keys_of, squashed
 from mull.policy.heal_history import drop_last_answer
 from mull.policy.heal_plan import (
     drop_budget,
@@ -48,7 +47,8 @@ def add_reasoning(case: Case, found: re.Match[str]) -> Change | None:
     compat = case.target.compat
     everywhere = found.groupdict().get("all") is not None or compat.requires_reasoning == "all"
     requires = "all" if everywhere else "tool_calls"
-    if case.target.dialect not in _TAKES_FILLERS or case.plan.state == "off":
+    is_off = case.plan.state == "off" and write_thinking(case.plan)
+    if case.target.dialect not in _TAKES_FILLERS or is_off:
         return None
     if not _lacks_reasoning(case, everywhere):
         return None
@@ -100,7 +100,7 @@ def no_encrypted_reasoning(case: Case, found: re.Match[str]) -> Change | None:
 
 def drop_parameter(case: Case, found: re.Match[str]) -> Change | None:
     """A parameter is refused by name: whatever put it into the request leaves it out."""
-    named = [_key(part) for part in found["name"].split(".")]
+    named = [squashed(part) for part in found["name"].split(".")]
     compat, request = case.target.compat, case.request
     if "temperature" in named and request.temperature is not None:
         lasting = "thinking" not in case.said
@@ -110,26 +110,26 @@ def drop_parameter(case: Case, found: re.Match[str]) -> Change | None:
         return case.asks("tool choice not sent", tool_choice=None)
     if "streamoptions" in named and compat.stream_usage:
         return case.asks("usage in the stream not asked for", Lesson(compat={"streamUsage": False}))
-    if _key(compat.max_tokens_field) in named and compat.max_tokens_field != "max_tokens":
+    if squashed(compat.max_tokens_field) in named and compat.max_tokens_field != "max_tokens":
         lesson = Lesson(compat={"maxTokensField": "max_tokens"})
         return case.asks("the limit sent as max_tokens", lesson)
-    if any(key in named for key in _keys(write_thinking(case.plan))):
+    if any(key in named for key in keys_of(write_thinking(case.plan))):
         return _drop_thinking(case, found, named[-1])
-    if any(key in named for key in _keys(compat.keep_thinking or {})):
+    if any(key in named for key in keys_of(compat.keep_thinking or {})):
         lesson = Lesson(compat={"keepThinking": None})
         return case.asks("not asked to keep earlier reasoning", lesson)
-    kept = {name: value for name, value in compat.extra_body.items() if _key(name) not in named}
+    kept = {name: value for name, value in compat.extra_body.items() if squashed(name) not in named}
     if kept != compat.extra_body:
         return case.asks(f"{found['name']} not sent", Lesson(compat={"extraBody": kept}))
     return keep_reasoning_home(case, found) if named[-1].startswith("reasoning") else None
 
 
 def _drop_thinking(case: Case, found: re.Match[str], last: str) -> Change | None:
-    if last == "effort" and case.plan.writer == "anthropic-adaptive":
+    if last in ("effort", "reasoningeffort"):
         return drop_effort(case, found)
     if last == "summary":
         return drop_summary(case, found)
-    if last == _key(case.plan.budget_field or "thinking_budget"):
+    if last == squashed(case.plan.budget_field or "thinking_budget"):
         return drop_budget(case, found)
     return no_thinking_parameter(case, found)
 
@@ -184,15 +184,3 @@ def end_with_user(case: Case, found: re.Match[str]) -> Change | None:
     if shorter is not None or "thinking" not in found[0]:
         return shorter
     return stop_thinking(case, found)
-
-
-def _keys(fragment: Mapping[str, Any]) -> Iterator[str]:
-    for name, value in fragment.items():
-        yield _key(name)
-        if isinstance(value, Mapping):
-            yield from _keys(value)
-
-
-def _key(name: str) -> str:
-    """A parameter's name however it is spelled: reasoning_effort, reasoningEffort."""
-    return name.replace("_", "").lower()

@@ -60,11 +60,14 @@ class Lesson(Value, frozen=True):
 
 
 class _Entry(Value, frozen=True):
+    """`believed` is what compat rows said, key by key, when the endpoint taught better."""
+
     provider: str
     dialect: Dialect
     model: str
     lesson: Lesson
     endpoint: str | None = None
+    believed: dict[str, list[Any]] = {}
 
     def is_of(self, target: Target) -> bool:
         return (self.provider, self.endpoint, self.dialect, self.model) == (
@@ -74,6 +77,19 @@ class _Entry(Value, frozen=True):
             target.model,
         )
 
+    def taught(self, target: Target) -> Lesson:
+        """The lesson without what rows say otherwise by now: a row that somebody has written since
+        knows better than a refusal of what stood there before."""
+        if self.lesson.dialect not in (None, target.dialect):
+            return self.lesson  # nothing of the old rows holds in the new dialect
+        now = _said(target.compat)
+        kept = {
+            key: value
+            for key, value in self.lesson.compat.items()
+            if key not in self.believed or now.get(key) in self.believed[key]
+        }
+        return msgspec.structs.replace(self.lesson, compat=kept)
+
 
 class Lessons(Value, frozen=True):
     """All lessons, each kept for the target that was refused. Learning gives a new value."""
@@ -82,15 +98,26 @@ class Lessons(Value, frozen=True):
 
     def learn(self, target: Target, lesson: Lesson) -> Lessons:
         """These lessons and one more; `target` is the one whose request was refused."""
-        others = tuple(entry for entry in self.entries if not entry.is_of(target))
-        before = self.for_target(target)
-        joined = before | lesson if before else lesson
-        entry = _Entry(target.provider, target.dialect, target.model, joined, target.endpoint)
-        return Lessons((*others, entry))
+        before = next((entry for entry in self.entries if entry.is_of(target)), None)
+        others = tuple(entry for entry in self.entries if entry is not before)
+        rows, believed = _said(target.compat), dict[str, list[Any]]()
+        if before is not None:
+            believed, lesson = dict(before.believed), before.lesson | lesson
+        for key in lesson.compat:
+            known = believed.get(key, [])
+            believed[key] = known if rows.get(key) in known else [*known, rows.get(key)]
+        place = (target.provider, target.dialect, target.model)
+        return Lessons((*others, _Entry(*place, lesson, target.endpoint, believed)))
 
     def for_target(self, target: Target) -> Lesson | None:
-        """What was learnt of this very target."""
-        return next((entry.lesson for entry in self.entries if entry.is_of(target)), None)
+        """What was learnt of this very target, as far as no row says otherwise by now."""
+        return next((entry.taught(target) for entry in self.entries if entry.is_of(target)), None)
+
+
+def _said(compat: Compat) -> dict[str, Any]:
+    """What rows said beside the defaults, as it is kept."""
+    said: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(compat))
+    return said
 
 
 def apply_lesson(target: Target, lesson: Lesson) -> Target:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mull.neutral.target import Target
-from mull.policy.thinking import LevelRow, level_table, wish_of
+from mull.neutral.thinking import LADDER, as_level
+from mull.policy.thinking import NOTHING, LevelRow, level_table, plan_thinking, wish_of
 
 if TYPE_CHECKING:
     from mull.settings.layers import Snapshot
@@ -26,7 +27,11 @@ def level_rows(target: Target, snapshot: Snapshot) -> list[LevelRow]:
         groups.setdefault(row.sent_as, []).append(row)
     chosen = [min(rows, key=_unlikely) for rows in groups.values()]
     found = [row for row in chosen if row.level != _UNSET]
-    return found if len(found) > 1 else []
+    return sorted(found, key=_rank) if len(found) > 1 else []
+
+
+def _rank(row: LevelRow) -> int:
+    return LADDER.index(as_level(row.level) or "none")
 
 
 def _unlikely(row: LevelRow) -> tuple[bool, bool, bool]:
@@ -47,8 +52,6 @@ def next_level(target: Target, snapshot: Snapshot) -> str | None:
 
 
 def _sent_now(target: Target, snapshot: Snapshot) -> str | None:
-    wish = wish_of(snapshot)
-    if wish.budget is not None:
+    if wish_of(snapshot).budget is not None:
         return None
-    level = wish.level or _UNSET
-    return next(row.sent_as for row in level_table(target, snapshot) if row.level == level)
+    return plan_thinking(target, snapshot).sent_as or NOTHING

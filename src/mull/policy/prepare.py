@@ -27,7 +27,7 @@ from mull.policy.reported import corrected, last_report
 from mull.policy.thinking import (
     DEFAULT_BUDGET,
     Planned,
-    asking_least,
+    plan_least,
     plan_thinking,
     plan_without_thinking,
     window_of,
@@ -227,13 +227,13 @@ def _settle(made: Made, target: Target) -> _Settled:
     log, snapshot, options, counter = made.log, made.snapshot, made.options, made.counter
     memory = _memories.setdefault(log, Memory())
     asked = options.max_tokens
-    wished = asking_least(snapshot) if options.least_thinking else snapshot
+    plan = plan_least if options.least_thinking else plan_thinking
     fixed = _count_fixed(options, target, counter)
-    planned = plan_thinking(target, wished, max_tokens=asked)
+    planned = plan(target, snapshot, max_tokens=asked)
     rules = _rules(made, target, planned)
     view = memory.view(log, rules, counter)
     count = _count(made, target, rules, (fixed + view.parts).total)
-    planned = plan_thinking(target, wished, max_tokens=asked, used=count.estimate)
+    planned = plan(target, snapshot, max_tokens=asked, used=count.estimate)
     reason = _chain_lacks_thought(view, target, planned)
     reason = reason or forced_tools_stop_thinking(options, target, planned)
     if reason:

@@ -115,7 +115,7 @@ def show_plan(page: Page, planned: Planned) -> None:
 def _plan(session: Session, snapshot: Snapshot) -> Planned:
     prepared = _prepared(session)
     return plan_thinking(
-        session.target,
+        session.engine.learnt(session.target),
         snapshot,
         max_tokens=session.options.max_tokens,
         used=prepared.tokens if prepared else 0,

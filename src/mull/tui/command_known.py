@@ -112,7 +112,8 @@ class Known:
 
         setup = self.session.engine.setup
         if model is None:
-            target, snapshot = self.session.target, self.snapshot
+            target = self.session.engine.learnt(self.session.target)
+            snapshot = self.snapshot
         else:
             try:
                 target = setup.resolve(model)

@@ -54,6 +54,8 @@ async def set_thinking(host: Host, text: str) -> None:
         _clear(host, value)
     elif what in ("on", "off"):
         change_setting(host, ENABLED, what == "on")
+        if what == "on" and wish_of(host.session.snapshot()).is_off:
+            unset_setting(host, EFFORT)  # an effort of none that the session chose before
         _show_plan(host)
     else:
         _level(host, EFFORT if what == "effort" else BUDGET, value)
@@ -62,7 +64,7 @@ async def set_thinking(host: Host, text: str) -> None:
 def cycle_level(host: Host) -> None:
     """Think on the next level that the model has; what the key does."""
     session = host.session
-    level = next_level(session.target, session.snapshot())
+    level = next_level(session.engine.learnt(session.target), session.snapshot())
     if level is None:
         host.tell(f"{session.target.name} has no levels to choose from")
         return
@@ -123,7 +125,7 @@ def _show_plan(host: Host) -> None:
     show_plan(shown, planned)
     if wish.about == BUDGET and snapshot[EFFORT] is not None:
         shown.note("The budget goes before the effort: /thinking budget unset takes it away")
-    if wish.about == ENABLED and (snapshot[EFFORT] is not None or snapshot[BUDGET] is not None):
+    if wish.is_off and wish.about == ENABLED and (snapshot[EFFORT] or snapshot[BUDGET]):
         shown.note(f"{ENABLED} is false and goes before effort and budget: /thinking on")
     host.show(shown.lines)
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from mull.neutral.errors import MullError
 from mull.policy.cost import add_costs
 from mull.policy.meter import meter_of
+from mull.policy.wish import wish_of
 from mull.tui.status import Status, Working, level_word, status_line
 
 if TYPE_CHECKING:
@@ -48,10 +49,12 @@ class Standing:
 
     def _look(self, session: Session) -> None:
         """Count the next request, if it would be another one than the last time."""
+        snapshot = session.snapshot()
         now = (
             session.info.id,
             len(session.log),
-            session.snapshot().fingerprint,
+            snapshot.fingerprint,
+            wish_of(snapshot),  # a value asks for more where the user chose it
             session.target.origin,
             session.engine.setup.profile_name,
             session.toolbox and session.toolbox.gate.mode,
