@@ -23,17 +23,8 @@ class MovedLoop(asyncio.SelectorEventLoop):
             await asyncio.sleep(0)
 
 
-class RunningLoop(MovedLoop):
-    """Its time also goes on by itself."""
-
-    def time(self) -> float:
-        return asyncio.SelectorEventLoop.time(self) + self.moved
-
-
-def run_moved(
-    make: Callable[[MovedLoop], Coroutine[Any, Any, Any]], kind: type[MovedLoop] = MovedLoop
-) -> Any:
-    with asyncio.Runner(loop_factory=kind) as runner:
+def run_moved(make: Callable[[MovedLoop], Coroutine[Any, Any, Any]]) -> Any:
+    with asyncio.Runner(loop_factory=MovedLoop) as runner:
         loop = runner.get_loop()
         assert isinstance(loop, MovedLoop)
         return runner.run(make(loop))

@@ -232,6 +232,27 @@ def test_a_job_in_the_background_asks_nothing_and_is_not_stopped(ask):
         assert "│ thought0" in terminal.text
 
 
+def test_a_job_that_is_sent_to_the_background_in_mid_thought_goes_on(start):
+    gate, slow = held_reply()
+    with ScriptedServer([slow]) as server:
+        terminal = start(
+            program=("/bin/bash", "--norc", "-i"), columns=70, silent=True, env={"PS1": "> "}
+        )
+        terminal.wait_for(">")
+        place = ["-m", "openai-compatible/thinker", "--base-url", server.url]
+        terminal.type(shlex.join([*MULL, "ask", *place, "q"]) + "\n")
+        terminal.wait_for("│ thought0")
+        terminal.press("c-z")
+        terminal.wait_for("Stopped")
+        terminal.type("bg\n")
+        terminal.wait_for(lambda terminal: terminal.text.count("[1]+") == 2)
+        gate.open()
+        terminal.wait_for("The answer.")
+        terminal.type("wait; jobs; echo is''over\n")
+        terminal.wait_for("isover")
+        assert terminal.text.count("Stopped") == 1
+
+
 def test_a_stop_in_the_middle_of_a_thought_leaves_the_terminal_as_it_was(ask):
     gate, slow = held_reply()
     with ScriptedServer([slow]) as server:

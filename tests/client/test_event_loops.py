@@ -138,6 +138,7 @@ def test_silence(run, reply):
     with ScriptedServer([reply]) as server:
         with pytest.raises(SilenceError):
             ask(run, server.url, idle=0.1)
+        assert server.wait_requests()
         assert server.requests[0].wait_left()
 
 
@@ -172,9 +173,10 @@ def test_a_scope_that_is_left_closes_the_socket(loop):
 
         async def main():
             transport = Transport()
-            with anyio.move_on_after(0.1) as scope:
+            with anyio.CancelScope() as scope:
                 async with transport.send(HttpRequest("POST", server.url)) as answer:
-                    await answer.read(9)
+                    async for _ in answer:
+                        scope.cancel()
             assert scope.cancelled_caught
             assert await asyncio.to_thread(server.requests[0].wait_left)
             await transport.close()

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from loops import MovedLoop, RunningLoop, run_moved
+from loops import run_moved
 from mull.client.http import AT_ONCE, HttpRequest, Transport
 from mull.neutral.errors import NetworkError, SilenceError
 from mull.testing.server import CUT, STALL, Gate, Reply, ScriptedServer
@@ -46,22 +46,29 @@ async def read(transport, request, **more):
         return b"".join([piece async for piece in answer])
 
 
-def ask(endpoint, kept=8, kind=MovedLoop, **more):
-    """One request over a transport that keeps connections; what came, and what was told."""
+def ask(endpoint, kept=8, wait=0.0, **more):
+    """One request over a transport that keeps connections; what came, and what was told.
+
+    Once the request is there, nothing comes for `wait` seconds.
+    """
     told = []
 
-    async def main(_):
+    async def main(loop):
         transport = Transport()
         try:
             await endpoint.fill(transport, kept)
             request = HttpRequest("POST", endpoint.server.url, {}, b'{"q": 1}')
-            return await read(transport, request, again=told.append, **more)
+            reading = asyncio.ensure_future(read(transport, request, again=told.append, **more))
+            if wait:
+                assert await asyncio.to_thread(endpoint.server.wait_requests)
+                await loop.advance(wait)
+            return await reading
         finally:
             await transport.close()
 
     with endpoint.server:
         try:
-            return run_moved(main, kind), told
+            return run_moved(main), told
         except NetworkError as error:
             return error, told
 
@@ -93,7 +100,7 @@ def test_it_is_told_before_the_second_answer_comes():
         await transport.close()
 
     with endpoint.server:
-        run_moved(main, MovedLoop)
+        run_moved(main)
     assert order == ["told", b"late"]
 
 
@@ -131,14 +138,14 @@ def test_a_kept_connection_that_said_anything_is_not_replaced(reply):
 
 def test_a_silent_kept_connection_is_not_replaced():
     endpoint = Endpoint(Reply(before=(STALL,)))
-    error, told = ask(endpoint, kind=RunningLoop, idle=0.05)
+    error, told = ask(endpoint, wait=121, idle=120)
     assert type(error) is SilenceError
     assert (len(endpoint.server.requests), told) == (1, [])
 
 
 def test_the_total_limit_is_no_reason_to_send_again():
     endpoint = Endpoint(Reply(before=(STALL,)))
-    error, told = ask(endpoint, kind=RunningLoop, total=0.05)
+    error, told = ask(endpoint, wait=121, total=120)
     assert "the limit that was set" in str(error)
     assert (len(endpoint.server.requests), told) == (1, [])
 
@@ -163,7 +170,7 @@ def held(seconds, after=()):
         return came, then
 
     with endpoint.server:
-        came, then = run_moved(main, MovedLoop)
+        came, then = run_moved(main)
     return endpoint, came, told, then
 
 
@@ -194,7 +201,7 @@ def test_connections_to_other_places_are_kept():
             await transport.close()
 
         with endpoint.server:
-            run_moved(main, MovedLoop)
+            run_moved(main)
     assert [one.connection for one in other.requests] == [0, 0]
 
 

@@ -54,16 +54,17 @@ class Inquiry:
             return
         atexit.unregister(self.close)
         with suppress(OSError, termios.error):  # it may be gone by now
-            self._heard = listen(keyboard, self._asked + LONGEST, self._heard)
-            termios.tcsetattr(keyboard, termios.TCSADRAIN, self._mode)
-            _put_back(keyboard, sift(self._heard).typed)
+            if _is_ours(keyboard):  # whoever put us into the background has a mode of their own
+                self._heard = listen(keyboard, self._asked + LONGEST, self._heard)
+                termios.tcsetattr(keyboard, termios.TCSADRAIN, self._mode)
+                _put_back(keyboard, sift(self._heard).typed)
         os.close(keyboard)
 
     def _ask(self, query: bytes, screen: int) -> None:
         import termios
         import tty
 
-        if os.tcgetpgrp(screen) != os.getpgrp():  # its keys are another's now
+        if not _is_ours(screen):
             return
         keyboard = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
         try:
@@ -80,6 +81,11 @@ class Inquiry:
         finally:
             if self._keyboard is None:
                 os.close(keyboard)
+
+
+def _is_ours(terminal: int) -> bool:
+    """Whether its keys come to us: it is the terminal we are at, and we are in the foreground."""
+    return os.tcgetpgrp(terminal) == os.getpgrp()
 
 
 def _something_typed(keyboard: int) -> bool:
