@@ -131,10 +131,11 @@ def test_a_connection_that_waited_too_long_is_closed_without_another_request(ser
         await read(transport, server)
         (shelf,) = transport._pool._shelves.values()
         (waiting,) = shelf.idle
+        sock = waiting._transport.get_extra_info("socket")
         await loop.advance(pool.KEPT_SECONDS - 1)
-        assert waiting._socket.fileno() >= 0
+        assert sock.fileno() >= 0
         await loop.advance(2)
-        assert waiting._socket.fileno() < 0
+        assert sock.fileno() < 0
         await transport.close()
 
     run_moved(main)
@@ -246,11 +247,11 @@ def test_closing_reaches_the_connections_of_another_loop(server):
     async def there():
         await read(transport, server)
         (shelf,) = transport._pool._shelves.values()
-        told.append(shelf.idle[0])
+        told.append(shelf.idle[0]._transport.get_extra_info("socket"))
         ready.set()
         assert await asyncio.to_thread(leave.wait, 10)
         await asyncio.sleep(0.01)
-        told.append(told[0]._socket.fileno())
+        told.append(told[0].fileno())
 
     thread = threading.Thread(target=asyncio.run, args=(there(),))
     thread.start()
@@ -259,6 +260,27 @@ def test_closing_reaches_the_connections_of_another_loop(server):
     leave.set()
     thread.join()
     assert told[1] == -1
+
+
+@pytest.mark.parametrize("run", ["from asyncio import run", "from uvloop import run"])
+def test_a_request_that_is_cancelled_at_any_moment_leaves_nothing_open(server, run):
+    text = f"""
+{run}
+async def main():
+    transport = Transport()
+    for steps in range(60):
+        task = asyncio.create_task(read(transport))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+    await transport.close()
+    await asyncio.sleep(0.01)
+    print(sockets())
+
+run(main())
+"""
+    assert script(text, server, "-W", "always::ResourceWarning") == ["0"]
 
 
 def test_closing_twice_is_closing():

@@ -16,7 +16,6 @@ import os
 import re
 import socket
 import ssl
-from asyncio.staggered import staggered_race
 from itertools import chain, zip_longest
 from typing import Any, NamedTuple, cast
 
@@ -72,11 +71,10 @@ class Connection(asyncio.Protocol):
 
     _transport: asyncio.Transport
 
-    def __init__(self, place: Place, sock: socket.socket) -> None:
+    def __init__(self, place: Place) -> None:
         self.loop = asyncio.get_running_loop()
         self.place = place
         self._process = os.getpid()
-        self._socket = sock
         self._pieces: list[bytes] = []
         self._size = 0
         self._ended = False
@@ -165,10 +163,10 @@ class Connection(asyncio.Protocol):
         self._ended = True
         if os.getpid() != self._process:
             return  # to close it here would silence it in the process that it belongs to
-        if self.loop.is_closed():
-            self._socket.close()
-        else:
+        if not self.loop.is_closed():
             self._transport.abort()
+        elif sock := getattr(self._transport.get_extra_info("socket"), "_sock", None):
+            sock.close()  # asyncio would leave it to the collector; uvloop has closed its own
 
     async def start_tls(self, context: ssl.SSLContext, host: str) -> None:
         """Speak TLS from here on, as one does behind a proxy."""
@@ -239,21 +237,12 @@ async def _connect(place: Place) -> Connection:
     proxy = place.proxy
     host, port = (proxy.host, proxy.port) if proxy else (place.host, place.port)
     context = _trust() if place.scheme == "https" else None
-    sock = await _dial(host, port)
+    connection = await _dial(place, await _addresses(host, port))
     try:
-        _keep_alive(sock)
-        _, connection = await asyncio.get_running_loop().create_connection(
-            lambda: Connection(place, sock),
-            sock=sock,
-            ssl=context if not proxy else None,
-            server_hostname=host if context and not proxy else None,
-        )
-    except BaseException:
-        sock.close()
-        raise
-    try:
+        _keep_alive(connection)
         if proxy and context is not None:
             await _tunnel(connection, place, proxy)
+        if context is not None:
             await connection.start_tls(context, place.host)
     except BaseException:
         connection.close()
@@ -261,38 +250,54 @@ async def _connect(place: Place) -> Connection:
     return connection
 
 
-async def _dial(host: str, port: int) -> socket.socket:
-    """A socket to the first of a host's addresses that answers: when one is silent the next is
-    tried beside it, so that a dead way costs a moment (RFC 8305). uvloop has nothing of the kind.
-    """
-    loop = asyncio.get_running_loop()
+async def _addresses(host: str, port: int) -> list[tuple[str, int]]:
+    """A host's addresses, the kinds in turns."""
     # Text would always be taken for a name in another script, whose tables are slow to load.
     name = host.encode("ascii" if host.isascii() else "idna")
     try:
         found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except socket.gaierror:
+        loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(name, port, type=socket.SOCK_STREAM)
-    first = [one for one in found if one[0] == found[0][0]]
-    others = [one for one in found if one[0] != found[0][0]]
-    ways = [way for way in chain(*zip_longest(first, others)) if way is not None]
+    first = [_address(one[4]) for one in found if one[0] == found[0][0]]
+    others = [_address(one[4]) for one in found if one[0] != found[0][0]]
+    return [one for one in chain(*zip_longest(first, others)) if one is not None]
 
-    async def reach(way: tuple[Any, ...]) -> socket.socket:
-        family, kind, protocol, _, address = way
-        sock = socket.socket(family, kind, protocol)
-        try:
-            sock.setblocking(False)
-            await loop.sock_connect(sock, address)
-        except BaseException:
-            sock.close()
-            raise
-        return sock
 
-    tries = [functools.partial(reach, way) for way in ways]
-    sock: socket.socket | None
-    sock, _, errors = await staggered_race(tries, NEXT_ADDRESS_SECONDS)
-    if sock is None:
-        raise next(error for error in reversed(errors) if error is not None)
-    return sock
+def _address(found: tuple[Any, ...]) -> tuple[str, int]:
+    host, port, *more = found
+    scope = more[1] if len(more) > 1 else 0
+    return (f"{host}%{scope}" if scope and "%" not in host else host), port
+
+
+async def _dial(place: Place, addresses: list[tuple[str, int]]) -> Connection:
+    """A connection to the first address that answers. While one is silent the next is tried beside
+    it, so that a dead way costs a moment (RFC 8305); asyncio can do so itself, uvloop cannot."""
+    loop = asyncio.get_running_loop()
+    tries: list[asyncio.Future[tuple[Any, Connection]]] = []
+    won = None
+    left = iter(addresses)
+    try:
+        while won is None:
+            address = next(left, None)
+            if address is not None:
+                trying = loop.create_connection(lambda: Connection(place), *address)
+                tries.append(asyncio.ensure_future(trying))
+            going = [one for one in tries if not one.done()]
+            if not going:
+                tries[-1].result()  # all have failed; what the last one met is raised
+            pause = NEXT_ADDRESS_SECONDS if address is not None else None
+            await asyncio.wait(going, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
+            won = next(filter(_stands, tries), None)
+        return won.result()[1]
+    finally:
+        for one in tries:
+            if one is not won and not one.cancel() and _stands(one):
+                one.result()[1].close()
+
+
+def _stands(trying: asyncio.Future[Any]) -> bool:
+    return trying.done() and not trying.cancelled() and trying.exception() is None
 
 
 async def _tunnel(connection: Connection, place: Place, proxy: Proxy) -> None:
@@ -316,9 +321,10 @@ async def _tunnel(connection: Connection, place: Place, proxy: Proxy) -> None:
         raise ConnectionError(f"the proxy {proxy.host} answered {reader.status}")
 
 
-def _keep_alive(sock: socket.socket) -> None:
+def _keep_alive(connection: Connection) -> None:
     """A model may think for minutes without a byte: probes keep the way open meanwhile, and find
     out if the other side is gone."""
+    sock = connection._transport.get_extra_info("socket")
     for level, name, value in (
         (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
         (socket.IPPROTO_TCP, "TCP_KEEPIDLE", KEEPALIVE_SECONDS),
