@@ -106,6 +106,41 @@ asyncio.run(main())
     assert len(server.requests) == 1000
 
 
+@pytest.mark.parametrize("run", ["from asyncio import run", "from uvloop import run"])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        'mull.ask_async("q", "openai-compatible/m", base_url=URL)',
+        'alone("openai-compatible/m", base_url=URL)',
+    ],
+)
+def test_many_questions_at_a_time_share_connections(run, ask):
+    text = f"""
+import mull
+{run}
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+
+async def alone(*given, **more):
+    async with mull.Conversation(*given, **more) as talk:
+        return await talk.ask_async("q")
+
+async def main():
+    turns = asyncio.Semaphore(20)
+    async def one():
+        async with turns:
+            return (await {ask}).text
+    print((await asyncio.gather(*(one() for _ in range(200)))).count("yes"))
+
+run(main())
+print(sockets())
+"""
+    said = {"choices": [{"index": 0, "delta": {"content": "yes"}, "finish_reason": "stop"}]}
+    with ScriptedServer(lambda _: Reply.events(said, "[DONE]")) as server:
+        assert script(text, server, "-W", "always::ResourceWarning") == ["200", "0"]
+        assert len(server.requests) == 200
+        assert server.connections <= 20
+
+
 def test_no_more_wait_than_the_most():
     gate = Gate()
     many = pool.KEPT_MOST + 10

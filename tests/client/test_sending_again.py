@@ -6,9 +6,12 @@ import asyncio
 
 import pytest
 
+import mull
 from loops import run_moved
+from mull.agent.engine import Engine
 from mull.client.http import AT_ONCE, HttpRequest, Transport
 from mull.neutral.errors import NetworkError, SilenceError
+from mull.neutral.events import Retrying
 from mull.testing.server import CUT, STALL, Gate, Reply, ScriptedServer
 
 
@@ -227,3 +230,22 @@ def test_connections_closed_while_they_waited_are_not_used_at_all():
 
     asyncio.run(main())
     assert (len(set(heard)), told) == (2, [])
+
+
+def test_a_question_whose_kept_connection_was_closed_tells_of_its_second_request():
+    said = {"choices": [{"index": 0, "delta": {"content": "yes"}, "finish_reason": "stop"}]}
+    endpoint = Endpoint(Reply.hang_up(), Reply.events(said, "[DONE]"))
+
+    async def main(_):
+        engine = Engine()
+        url = endpoint.server.url
+        await endpoint.fill(engine._connection(), 8)
+        stream = mull.stream_async("q", "openai-compatible/m", base_url=url, engine=engine)
+        told = [event async for event in stream if isinstance(event, Retrying)]
+        await engine.close()
+        return told, stream.result.text
+
+    with endpoint.server:
+        (retrying,), text = run_moved(main)
+    assert (retrying.attempt, retrying.seconds, text) == (2, 0.0, "yes")
+    assert len(endpoint.server.requests) == 2
