@@ -123,6 +123,8 @@ async def exchange(
                             yield event
         except NetworkError as error:
             attempt.broke = error
+        while run.untold:
+            yield run.untold.pop()
         for event in attempt.close():
             yield event
         if attempt.failure is None:
