@@ -145,7 +145,7 @@ def test_ids_made_up_do_not_collide_with_real_ones():
 
 
 def test_arguments_too_deep_to_read_are_kept_as_text():
-    deep = '{"a":' * 5000 + "1" + "}" * 5000
+    deep = '{"a":' * 200_000 + "1" + "}" * 200_000
     (call,) = assemble([ToolCallDelta(0, "c", "f", deep), STOP]).tool_calls
     assert (call.input, call.arguments) == ({}, deep)
 

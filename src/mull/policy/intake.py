@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from mull.neutral.blocks import (
     Block,
     MediaBlock,
+    OpaqueBlock,
     TextBlock,
     ThinkingBlock,
     ToolCallBlock,
@@ -96,7 +97,7 @@ def taken(blocks: Sequence[Block], intake: Intake, *, paused: bool = False) -> l
     if intake.refused:
         out = [(block, _unrefused(block, form, intake.refused)) for block, form in out]
     if not paused and intake.dialect in _MUST_BE_FOLLOWED:
-        _leave_trailing(out)
+        _leave_trailing(out, intake.dialect)
     return out
 
 
@@ -136,23 +137,43 @@ _MUST_BE_FOLLOWED: frozenset[Dialect] = frozenset({"anthropic", "openai-response
 """Dialects that refuse a thought at the end of an answer (tailcallhq/forgecode#2107)."""
 
 
-def _leave_trailing(out: list[_Taken]) -> None:
-    """Take the thoughts out that nothing follows; an empty text is nothing."""
+def _leave_trailing(out: list[_Taken], dialect: Dialect) -> None:
+    """Take the thoughts out that nothing follows which is sent."""
     for at in range(len(out) - 1, -1, -1):
         block, form = out[at]
-        if isinstance(form, str) or _is_void(form):
-            continue
-        if not isinstance(form, ThinkingBlock):
+        if isinstance(form, ThinkingBlock):
+            out[at] = (block, form) if _is_void(form) else (block, "unfollowed")
+        elif not isinstance(form, str) and _is_sent(form, out[:at], dialect):
             return
-        out[at] = block, "unfollowed"
 
 
-def _is_void(block: Block) -> bool:
-    if isinstance(block, ThinkingBlock):
-        return not block.thought and not block.has_carrier and block.redacted is None
-    if isinstance(block, TextBlock):
-        return not block.text and not block.extra
-    return isinstance(block, MediaBlock | ToolResultBlock)  # not for an answer
+def _is_sent(form: Block, before: list[_Taken], dialect: Dialect) -> bool:
+    """Whether something is left in a request of what is no thought."""
+    match form:
+        case TextBlock():
+            return bool(form.text) or (form.extra is not None and dialect != "anthropic")
+        case MediaBlock() | ToolResultBlock():  # not for an answer
+            return False
+        case OpaqueBlock() if dialect == "openai-responses":
+            return _has_its_thought(before)
+    return True
+
+
+def _has_its_thought(before: list[_Taken]) -> bool:
+    """A hosted tool's item goes only with the reasoning that stands before it."""
+    thoughts = [(block, form) for block, form in before if isinstance(block, ThinkingBlock)]
+    if not thoughts:
+        return True
+    (block, form), earlier = thoughts[-1], thoughts[:-1]
+    if isinstance(form, ThinkingBlock) and not _is_void(form):
+        return True
+    if not earlier or not is_same_item(earlier[-1][0], block):
+        return False
+    return isinstance(earlier[-1][1], ThinkingBlock)
+
+
+def _is_void(block: ThinkingBlock) -> bool:
+    return not block.thought and not block.has_carrier and block.redacted is None
 
 
 def _chat(blocks: Iterable[ThinkingBlock], intake: Intake) -> Iterator[_Form]:
