@@ -1,5 +1,8 @@
 """The driver of decoders: documents and streams, damage and halves of characters."""
 
+import itertools
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -140,6 +143,49 @@ def test_glued_frames_are_warned_of_and_nothing_is_lost():
         TextDelta("b"),
     ]
     assert events[-1] == Finished("stop")
+
+
+def test_glued_frames_are_warned_of_once():
+    glued = b'data: {"t":"a"}{"t":"b"}\n\ndata: {"t":"c"}data: {"t":"d"}data: {"t":"e"}\n\n'
+    events = decode(glued * 2 + b"data: [DONE]\n\n")
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "abcde" * 2
+    assert [event for event in events if isinstance(event, Warned)] == events[:1]
+    assert events[-1] == Finished("stop")
+
+
+def test_a_good_event_survives_a_bad_one_in_its_frame():
+    events = decode(
+        b'data: {"t":"a"}{"t":"badata: {"t":"b"}\n\ndata: {"t":"c"}\n\ndata: [DONE]\n\n'
+    )
+    assert events == [
+        TextDelta("a"),
+        TextDelta("b"),
+        Warned("unreadable", 'not JSON: {"t":"ba'),
+        TextDelta("c"),
+        Failed('part of the answer could not be read: {"t":"ba', "damaged"),
+    ]
+
+
+SEPARATORS = [b"\n\n", b"\n", b"", b" ", b"\r\n", b"\r\n\r\n", b"\n\n: ping\n\n", b"\n\n\n"]
+
+
+@given(st.lists(st.tuples(
+    st.text(max_size=4), st.sampled_from(SEPARATORS), st.sampled_from([b"data: ", b"data:", b""])
+), min_size=1, max_size=8), st.lists(st.integers(0, 300), max_size=6))  # fmt: skip
+def test_no_event_is_lost_however_frames_are_glued(frames, cuts):
+    body, first = b"", True
+    for text, separator, field in frames:
+        named = field or (b"data: " if first or separator not in (b"", b" ") else b"")
+        body += named + json.dumps({"t": text}).encode() + separator
+        first = separator not in (b"", b" ")
+    body += b"data: [DONE]"
+    events = decode(body)
+    texts = [event.text for event in events if isinstance(event, TextDelta)]
+    assert "".join(texts) == "".join(text for text, *_ in frames)
+    assert sum(isinstance(event, Warned) for event in events) <= 1
+    assert events[-1] == Finished("stop")
+    edges = sorted({0, len(body), *(min(cut, len(body)) for cut in cuts)})
+    assert decode(*(body[a:b] for a, b in itertools.pairwise(edges))) == events
 
 
 def test_c02_a_comment_passed_on_as_data_is_a_comment():

@@ -51,6 +51,40 @@ def test_other_fields_are_ignored_and_the_event_name_lasts_one_frame():
     assert read(stream) == [("error", b"1"), (None, b"2")]
 
 
+@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
+def test_a_named_event_begins_a_frame_where_the_blank_line_is_missing(end):
+    lines = [
+        b"event: a",
+        b"data: 1",
+        b"event: b",
+        b"data: 2",
+        b"",
+        b"data: 3",
+        b"event: c",
+        b"",
+        b"",
+    ]
+    expected = [("a", b"1"), ("b", b"2"), ("c", b"3")]
+    stream = end.join(lines)
+    assert read(stream) == expected
+    assert read(*(stream[i : i + 1] for i in range(len(stream)))) == expected
+
+
+@pytest.mark.parametrize("before", [b"event: a", b"id: 7", b"retry: 3", b": ping", b" ", b"junk "])
+def test_a_line_that_lost_its_end_does_not_hide_the_data_after_it(before):
+    name = "a" if before == b"event: a" else None
+    for data in (b'{"x":1}', b"[DONE]"):
+        assert read(b"data: 0\n\n" + before + b"data: " + data + b"\n\ndata: 1\n\n") == [
+            (None, b"0"),
+            (name, data),
+            (None, b"1"),
+        ]
+
+
+def test_data_made_a_comment_stays_one():
+    assert read(b':data: {"x":1}\n: data: {"x":1}\ndata: 1\n\n') == [(None, b"1")]
+
+
 def test_a_last_frame_without_its_blank_line_is_read():
     assert read(b"data: 1\n\ndata: 2") == [(None, b"1"), (None, b"2")]
 
@@ -132,6 +166,32 @@ def test_glued_frames_are_taken_apart_and_reported(data):
 def test_c05_an_end_glued_to_the_last_event_is_an_end(data):
     parsed = parse_payload(data)
     assert (parsed.values, parsed.done, parsed.lost) == ([{"a": 1}], True, b"")
+
+
+@pytest.mark.parametrize(
+    "field", ["event: b\n", "id: 7\n", "retry: 10\n", ": ping\n", "event: bdata:"]
+)
+def test_fields_glued_between_events_are_no_data(field):
+    parsed = parse_payload(f'{{"a":1}}{field}data: {{"b":2}}'.encode())
+    assert (parsed.values, parsed.lost) == ([{"a": 1}, {"b": 2}], b"")
+    last = parse_payload(f'{{"a":1}}{field.partition("data:")[0]}'.encode())
+    assert (last.values, last.problem, last.lost) == ([{"a": 1}], None, b"")
+
+
+@pytest.mark.parametrize(
+    "bad", ['{"b":"half', '{"b":{"c":[{"d":1}', '{"b":{"c":"data: ', "garbage", "{"]
+)
+@pytest.mark.parametrize("glue", ["data: ", "data:", "", "\n", "\ndata: "])
+def test_a_bad_event_does_not_take_a_good_one_with_it(bad, glue):
+    good = '{"a":{"text":"data: {}","more":[{"x":1}]}}'
+    value = {"a": {"text": "data: {}", "more": [{"x": 1}]}}
+    parsed = parse_payload(f"{bad}{glue}{good}".encode())
+    assert parsed.values[-1] == value
+    assert parsed.lost.decode().strip() in bad + glue
+    assert parsed.problem is None
+    both = parse_payload(f"{good}{bad}{glue}{good}{glue}[DONE]".encode())
+    assert (both.values[0], both.values[-1], both.done) == (value, value, True)
+    assert both.lost
 
 
 def test_what_cannot_be_read_is_named_and_what_came_before_is_kept():

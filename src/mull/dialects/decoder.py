@@ -11,7 +11,15 @@ from typing import Any, Protocol
 
 from msgspec import DecodeError
 
-from mull.dialects.sse import BOM, LINE_LIMIT, Frame, Parsed, SseReader, decode_json, parse_payload
+from mull.dialects.sse import (
+    BOM,
+    GLUED,
+    LINE_LIMIT,
+    Frame,
+    SseReader,
+    decode_json,
+    parse_payload,
+)
 from mull.dialects.surrogates import Surrogates, cleaned
 from mull.neutral.events import Event, Failed, Finished, Warned
 
@@ -47,6 +55,7 @@ class Decoder:
         self._looked = False
         self._done = False
         self._lost: bytes | None = None
+        self._glued = False
         self._finished: Finished | Failed | None = None
         self._surrogates = Surrogates()
 
@@ -120,7 +129,7 @@ class Decoder:
         parsed = parse_payload(data)
         self._surrogates.needed |= parsed.odd
         self._done = self._done or parsed.done
-        events = _mended(parsed)
+        events = self._mended(parsed.problem)
         for value in parsed.values:
             events += self._guard(self._interpreter.take, event, value)
         if parsed.lost:
@@ -135,7 +144,7 @@ class Decoder:
         self._surrogates.needed |= parsed.odd
         if parsed.lost:
             self._lost = parsed.lost
-        events, values = _mended(parsed), parsed.values
+        events, values = self._mended(parsed.problem), parsed.values
         if len(values) == 1 and isinstance(values[0], list):
             values = values[0]
         elif len(values) == 1:
@@ -146,6 +155,13 @@ class Decoder:
             return events + self._guard(self._interpreter.end, True)
         self._finished = Failed(f"the answer is not JSON: {_shorten(body)}", "unreadable")
         return events
+
+    def _mended(self, problem: str | None) -> list[Event]:
+        """A warning of what was put right; a proxy that glues events does so all the time."""
+        if problem is None or (self._glued and problem.endswith(GLUED)):
+            return []
+        self._glued = self._glued or problem.endswith(GLUED)
+        return [Warned("stream", problem)]
 
     def _guard(self, step: Any, *arguments: Any) -> list[Event]:
         """Run a step of the interpreter; a shape that nobody expected is damage, not a crash."""
@@ -179,11 +195,6 @@ class Decoder:
             text = f"part of the answer could not be read: {_shorten(self._lost)}"
             return Failed(text, "damaged")
         return cleaned(end) if self._surrogates.needed else end
-
-
-def _mended(parsed: Parsed) -> list[Event]:
-    """A warning of what was put right."""
-    return [Warned("stream", parsed.problem)] if parsed.problem else []
 
 
 def _shorten(data: bytes) -> str:

@@ -11,7 +11,17 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Literal, NamedTuple, Protocol
 
-__all__ = ["CodeSpans", "Kind", "Marks", "Piece", "Reader", "new_piece", "say", "skip_blank"]
+__all__ = [
+    "CodeSpans",
+    "Kind",
+    "Marks",
+    "Piece",
+    "Reader",
+    "new_piece",
+    "say",
+    "skip_blank",
+    "without_blanks",
+]
 
 Kind = Literal["text", "thinking", "tool_call", "orphan_close"]
 
@@ -152,3 +162,8 @@ def say(pieces: list[Piece], kind: Kind, text: str, block: int) -> None:
 def skip_blank(text: str, at: int) -> int:
     """The place of the next character that is not blank."""
     return len(text) - len(text[at:].lstrip())
+
+
+def without_blanks(text: str) -> bytes:
+    """What is left to compare of texts that may differ in their blanks."""
+    return "".join(text.split()).encode("utf-8", "surrogatepass")

@@ -2,26 +2,46 @@
 
 Rule 1: only CR, LF and CRLF end a line, also when they are split across chunks; a line is looked
 at when it is whole, so characters cut in half are no concern. Rule 2: comments carry no data but
-show that the other side lives. Rule 3: what servers do wrong is put right where nothing is lost
-(a missing blank line at the end, frames glued together) and reported.
+show that the other side lives. Rule 3: what servers and proxies do wrong is put right where nothing
+is lost (a missing blank line, lines or frames glued together) and reported; one bad event must not
+take a good one with it.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-__all__ = ["BOM", "LINE_LIMIT", "Frame", "Parsed", "SseReader", "decode_json", "parse_payload"]
+__all__ = [
+    "BOM",
+    "GLUED",
+    "LINE_LIMIT",
+    "Frame",
+    "Parsed",
+    "SseReader",
+    "decode_json",
+    "parse_payload",
+]
 
 LINE_LIMIT = 64 * 1024 * 1024
 """Bytes of one event; a server that sends more without an end is not sending events."""
 BOM = b"\xef\xbb\xbf"
 decode_json = msgspec.json.Decoder().decode
 """Any JSON value; the one decoder for all foreign JSON."""
-_BETWEEN = re.compile(r"(?:[ \t\r\n]+|data:|\[DONE\])*")
+GLUED = "events in one frame were taken apart"
+"""What is reported of such a frame, after their number."""
+_BEFORE = re.compile(r"(?:[ \t\r\n]+|data:|\[DONE\])*")
+_BETWEEN = re.compile(r"(?:[ \t\r\n]+|data:|\[DONE\]|(?:event:|id:|retry:|: )[^\n{]*)*")
+_BOUNDARY = re.compile(r"\s*(?:$|\{|data:|event:|\[DONE\])")
+_LATER = re.compile(r"data:[ \t]*(?=[{\[])|\{")
+_TRIES = 1_000
+"""Places in one frame at which a good event is looked for after a bad one."""
+_decoder = json.JSONDecoder()
+_GLUED_DATA = re.compile(rb"data: ?(?=\{|\[DONE\])")
 
 
 Frame: TypeAlias = tuple[str | None, bytes]
@@ -45,6 +65,7 @@ class SseReader:
         self._after_cr = False
         self._at_start = True
         self._event: str | None = None
+        self._next: str | None = None
         self._data: list[bytes] = []
         self._names: dict[bytes, str] = {}
         self.comments = 0
@@ -102,7 +123,8 @@ class SseReader:
         at = whole.find(b"\ndata: ")
         if whole.startswith(b"event: ") and at > 0 and whole.find(b"\n", at + 1) < 0:
             name = whole[7:at]
-            if b"\n" not in name and not self._at_start:
+            known = name in self._names or (b"\n" not in name and b"data:" not in name)
+            if known and not self._at_start:
                 return [(self._name(name), whole[at + 7 :])]
         return self._read([*whole.split(b"\n"), b""])
 
@@ -153,21 +175,44 @@ class SseReader:
                 line = line.removeprefix(BOM)
                 self._at_start = False
             if line.startswith(b"data:"):
+                if self._next is not None:
+                    frames += self._end(self._event, self._next)
                 self._add(line[6:] if line[5:6] == b" " else line[5:])
             elif not line:
-                if self._data:
-                    data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
-                    frames.append((self._event, data))
-                    self._data.clear()
-                    self._waiting = 0
-                self._event = None
-            elif line.startswith(b":"):
-                self.comments += 1
-            elif line.startswith(b"event:"):
-                self._event = self._name(line[6:])
+                frames += self._end(self._next or self._event)
             elif line.startswith((b"{", b"data")):
                 # A bare object (an error written into the stream) or a `data` without a colon.
                 self._add(line.removeprefix(b"data"))
+            elif glued := _GLUED_DATA.search(line):
+                frames += self._read_glued(line, glued.start())
+            elif line.startswith(b":"):
+                self.comments += 1
+            elif line.startswith(b"event:"):
+                self._begin(line[6:])
+        return frames
+
+    def _read_glued(self, line: bytes, at: int) -> list[Frame]:
+        """A line that lost its end, so that a line of data stands in it."""
+        before = line[:at].strip()
+        if before == b":":  # that one was made a comment
+            self.comments += 1
+            return []
+        return self._read([*([before] if before else []), line[at:]])
+
+    def _begin(self, name: bytes) -> None:
+        """The name of this event, or of the next where the blank line between them is missing."""
+        if self._data:
+            self._next = self._name(name)
+        else:
+            self._event = self._name(name)
+
+    def _end(self, name: str | None, following: str | None = None) -> list[Frame]:
+        """The frame that ends here, if it has data; `following` is the name of the next."""
+        data = b"\n".join(self._data)
+        frames: list[Frame] = [(name, data)] if self._data else []
+        self._data.clear()
+        self._waiting = 0
+        self._event, self._next = following, None
         return frames
 
     def _add(self, data: bytes) -> None:
@@ -202,17 +247,39 @@ def parse_payload(data: bytes) -> Parsed:
 def _recover(data: bytes) -> Parsed:
     text = data.decode("utf-8", "replace")
     problem = "invalid UTF-8 was replaced" if "\ufffd" in text else None
-    decoder, values, at, done = json.JSONDecoder(), list[Any](), 0, False
-    while between := _BETWEEN.match(text, at):
+    values, lost, at, done, tries = list[Any](), list[str](), 0, False, _TRIES
+    while between := (_BETWEEN if values else _BEFORE).match(text, at):
         at, done = between.end(), done or "[DONE]" in between[0]
         if at == len(text):
             break
-        try:
-            value, at = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            lost = text[at:].encode("utf-8", "replace")
-            return Parsed(values, problem, lost, odd=True, done=done)
-        values.append(value)
+        found = _value(text, at)
+        if found is None:
+            later, tries = _later(text, at, tries)
+            lost.append(text[at:later])
+            at = later
+        else:
+            values.append(found[0])
+            at = found[1]
+    if lost:
+        unread = "".join(lost).encode("utf-8", "replace")
+        return Parsed(values, problem, unread, odd=True, done=done)
     if len(values) + done > 1:
-        problem = f"{len(values) + done} events in one frame were taken apart"
+        problem = f"{len(values) + done} {GLUED}"
     return Parsed(values, problem, odd=True, done=done)
+
+
+def _value(text: str, at: int) -> tuple[Any, int] | None:
+    try:
+        return _decoder.raw_decode(text, at)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _later(text: str, at: int, tries: int) -> tuple[int, int]:
+    """Where a good event begins after a bad one, or the end of the text; and the tries left."""
+    for place in itertools.islice(_LATER.finditer(text, at + 1), tries):
+        tries -= 1
+        found = _value(text, place.end() - (place[0] == "{"))
+        if found is not None and _BOUNDARY.match(text, found[1]):
+            return place.start(), tries
+    return len(text), tries

@@ -5,12 +5,16 @@ outside code where the endpoint is known for that; elsewhere it is talk about ta
 the prompt ends with the opening tag, the answer begins inside the thought. Rule 3: the first
 closing tag ends a thought. One that nothing opened makes the text before it a thought, once,
 unless it is quoted, stands in code, or comes after an opening tag that was only talk. Rule 4: a
-call counts outside thoughts only: Kimi's sections outside code, Hermes' as the first thing after
-a closed thought or after another such call, and outside code where the pair of their tags is
-configured. Rule 5: nothing is trimmed. Only marks leave no piece; blanks before the tag that
-opens an answer become the beginning of the thought, blanks after its closing tag belong to the
-text. Rule 6: text is held only while it may become a mark (with the blanks that open an answer,
-and the body of a Hermes section, which is a call only as a whole).
+thought may hold thoughts. If an opening tag stands in it that is no talk, a closing tag belongs to
+that where another follows soon; where one follows late, the text up to it becomes a thought. Any
+other closing tag after a thought is surplus and left out, unless it is talk. Rule 5: a call counts
+outside thoughts only: Kimi's sections outside code, Hermes' as the first thing after a closed
+thought or after another such call, and outside code where the pair of their tags is configured.
+Rule 6: nothing is trimmed. Only marks leave no piece; blanks before the tag that opens an answer
+become the beginning of the thought, blanks after its closing tag belong to the text. Rule 7: text
+is held only while it may become a mark (with the blanks that open an answer, the body of a Hermes
+section, which is a call only as a whole, what follows the end of an inner thought, and what may
+repeat a thought that was told in a field).
 
 Answers in Harmony are recognised by what they begin with, or are taken for such from the first
 character if one of the configured pairs says so.
@@ -18,8 +22,9 @@ character if one of the configured pairs says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+from mull.dialects.echo import Echo
 from mull.dialects.harmony import HARMONY_OPENINGS, Harmony, is_harmony
 from mull.dialects.inline_calls import HERMES, KIMI_OPENINGS, HermesCall, KimiCalls
 from mull.dialects.markers import CodeSpans, Kind, Marks, Piece, Reader, new_piece, say, skip_blank
@@ -27,6 +32,9 @@ from mull.dialects.markers import CodeSpans, Kind, Marks, Piece, Reader, new_pie
 __all__ = ["Piece", "TagSplitter"]
 
 _HERMES = Marks(HERMES[:1])
+_REACH = 2_000
+"""Characters after a closing tag in which another one may show that it closed an inner thought."""
+_SPACES = frozenset(" \t")
 _QUOTES = frozenset("`\"'“‘«‹([{„")
 _AFTER_A_WORD = frozenset(" \t.,;:!?\"'”’»›)]}`")
 
@@ -49,12 +57,16 @@ class TagSplitter:
             opener: Marks.of(*(c for o, c in tags if o == opener)) for opener in self._openers
         }
         self._closing = Marks.of(*(closer for _, closer in tags))
+        self._in_thoughts = Marks.of(*self._closing.all, *self._openers)
         self._calls = (*KIMI_OPENINGS, *HERMES[:1]) if HERMES in pairs else KIMI_OPENINGS
         self._opening_marks = Marks.of(*HARMONY_OPENINGS, *self._openers)
         self._harmony = any(is_harmony(opener) for opener, _ in pairs)
         self._inside = starts_in_reasoning
         self._anywhere = anywhere
         self._orphan = not starts_in_reasoning
+        self._surplus = False
+        self._nested = self._quoted = 0
+        self._told: Callable[[], bytes | bytearray] | None = None
         self._marks = self._marks_of_text()
 
         self._opening = True
@@ -62,6 +74,7 @@ class TagSplitter:
         self._block = 0
         self._reader: Reader | None = None
         self._after_thought = False
+        self._in_gaps = _HERMES
         self._code = CodeSpans()
         self._before = ""
         self._held = ""
@@ -87,23 +100,26 @@ class TagSplitter:
             pieces += self._reader.close()
         return pieces
 
-    def disable(self) -> list[Piece]:
+    def disable(self, told: Callable[[], bytes | bytearray] | None = None) -> list[Piece]:
         """No thought is looked for from here on, because thoughts come in a field of their own.
 
         Calls still are: servers that take thoughts out are those that leave Kimi's calls in
         (vllm-project/vllm#28543). What was held back is released; an answer already taken for
-        Harmony stays one.
+        Harmony stays one. An answer that is still to come may begin with tags around the very
+        thought that was `told` (without its blanks), or with a closing tag that was left behind.
         """
         pieces: list[Piece] = []
-        if self._reader is None:
-            if self._held:
-                pieces.append(Piece(self._kind, self._held, None, None, self._block))
+        if self._opening and not self._held and told is not None:
+            self._told = told
+        elif self._reader is None:
             if self._kind == "thinking":
-                self._block += 1
-            else:
+                pieces = self._run("", final=True)
+            elif self._held:
+                pieces.append(Piece("text", self._held, None, None, self._block))
                 self._code.read(self._held)
+            self._block += self._kind == "thinking"
             self._opening, self._kind, self._held = False, "text", ""
-        self._anywhere = self._orphan = self._after_thought = False
+        self._anywhere = self._orphan = self._after_thought = self._surplus = False
         self._marks = self._marks_of_text()
         self._plain = self._is_plain()
         return pieces
@@ -111,9 +127,9 @@ class TagSplitter:
     def _marks_of_text(self) -> Marks:
         """What is looked for in text. Opening tags are, to know that an answer talks of them."""
         tags: tuple[str, ...] = ()
-        if self._anywhere or self._orphan:
+        if self._anywhere or self._orphan or self._surplus:
             tags = tuple(self._openers)
-        if self._orphan:
+        if self._orphan or self._surplus:
             tags += self._closing.all
         return Marks.of(*self._calls, *tags)
 
@@ -140,7 +156,7 @@ class TagSplitter:
         if self._held or self._reader is not None or self._opening:
             return False
         if self._kind == "thinking":
-            return self._closing.angular
+            return self._in_thoughts.angular
         return self._marks.angular and not self._after_thought and self._code.calm
 
     def _in_section(self, reader: Reader, text: str) -> str:
@@ -152,11 +168,16 @@ class TagSplitter:
         for piece in pieces:
             if piece.kind == "text":
                 self._code.read(piece.text)
-        self._reader, self._block = None, reader.block
+        self._reader = None
         self._after_thought = isinstance(reader, HermesCall) and reader.is_call
+        if isinstance(reader, Echo) and reader.is_echo:
+            self._close_thought(reader.closer)
+        self._block, self._before = reader.block, ""
         return reader.rest
 
     def _in_opening(self, text: str, at: int, final: bool) -> int:
+        if self._told is not None:
+            return self._in_told(text, at, final, self._told)
         start = skip_blank(text, at)
         mark = self._opening_marks.match(text, start, final) if start < len(text) else ""
         if mark == "" and not final:
@@ -174,27 +195,81 @@ class TagSplitter:
             say(self._out, "thinking", "", self._block)
         return at
 
+    def _in_told(
+        self, text: str, at: int, final: bool, told: Callable[[], bytes | bytearray]
+    ) -> int:
+        """The beginning of an answer whose thought was told in a field of its own."""
+        start = skip_blank(text, at)
+        mark = self._in_thoughts.match(text, start, final) if start < len(text) else ""
+        self._say(text[at:start])
+        if mark in self._openers:
+            self._opening = False
+            self._read_with(Echo(mark, self._closers[mark], told, self._block))
+        elif mark is None or (not mark and final):
+            self._opening = False
+        self._wait = mark == ""
+        return start + len(mark or "")
+
     def _in_thought(self, text: str, at: int, final: bool) -> int:
-        place, mark = self._closing.find(text, at, final)
+        place, mark = self._in_thoughts.find(text, at, final)
         if place > at:
-            say(self._out, "thinking", text[at:place], self._block)
+            self._before = text[at:place]
+            say(self._out, "thinking", self._before, self._block)
         if not mark:
             self._wait = mark == ""
             return place
-        self._close_thought()
-        return place + len(mark)
+        end = place + len(mark)
+        if mark in self._closing.all:
+            again = self._closes_again(text, end, final) if self._nested else False
+            if again is False:
+                self._close_thought(mark)
+                return end
+            self._wait = again is None
+            self._nested -= again is True
+        else:
+            self._wait = not final and self._is_cut(text, end)
+            self._nested += not self._wait and not _is_talk(self._before, text[end : end + 1])
+        if self._wait:
+            return place
+        self._before = mark
+        say(self._out, "thinking", mark, self._block)
+        return end
+
+    def _closes_again(self, text: str, start: int, final: bool) -> bool | None:
+        """Whether another closing tag follows, so that the one before closed a thought inside the
+        thought; None if the text ends before that is certain."""
+        code, inner, at = CodeSpans(), 0, start
+        while True:
+            place, mark = self._in_thoughts.find(text, at, final)
+            if place - start > _REACH:
+                return False
+            if not mark:
+                return False if final else None
+            code.read(text[at:place])
+            at = place + len(mark)
+            if code.inside:
+                continue
+            if mark not in self._closing.all:
+                inner += 1
+            elif not final and at == len(text) and text[place - 1] in _SPACES:
+                return None
+            elif inner:
+                inner -= 1
+            elif not _is_talk(text[start:place], text[at : at + 1]):
+                return True
 
     def _in_gap(self, text: str, at: int, final: bool) -> int:
         """After a closed thought, until the first character of the answer that is not blank."""
         start = skip_blank(text, at)
         self._say(text[at:start])
-        mark = _HERMES.match(text, start, final) if start < len(text) else ""
-        if mark:
+        mark = self._in_gaps.match(text, start, final) if start < len(text) else ""
+        if mark in HERMES:
             self._read_with(HermesCall(self._block))
-            return start + len(mark)
-        self._after_thought = mark is not None
+        elif mark:
+            self._nested = max(0, self._nested - 1)
+        self._after_thought = mark is not None and mark not in HERMES
         self._wait = mark == ""
-        return start
+        return start + len(mark or "")
 
     def _in_text(self, text: str, at: int, final: bool) -> int:
         place, mark = self._marks.find(text, at, final)
@@ -210,37 +285,48 @@ class TagSplitter:
         if mark in self._openers and self._anywhere and not in_code:
             self._block += 1
             return self._open(mark, place)
-        if mark in self._closing.all and mark not in self._openers and not in_code:
-            if end == len(text) and not final and self._before[-1:] in (" ", "\t"):
+        if mark in self._openers:
+            self._quoted += not in_code
+        elif mark in self._closing.all and not in_code:
+            if not final and self._is_cut(text, end):
                 self._wait = True
                 return place
-            if not self._is_talk(text[end : end + 1]):
-                self._out.append(Piece("orphan_close", "", None, None, self._block))
-                self._close_thought()
+            if not self._quoted and not _is_talk(self._before, text[end : end + 1]):
+                self._close_surplus(mark)
                 return end
+            self._quoted = max(0, self._quoted - 1)
         if mark not in self._calls:
             self._no_orphans()
         self._say(mark)
         return end
 
-    def _is_talk(self, after: str) -> bool:
-        """Whether a closing tag that nothing opened is used as a word, by its neighbours."""
-        before = self._before[-1:]
-        if before in (" ", "\t"):
-            return not after or after in _AFTER_A_WORD
-        return before in _QUOTES
+    def _close_surplus(self, closer: str) -> None:
+        """A closing tag in the text: what stands before it is a thought, or it is one too many."""
+        if self._orphan or (self._nested and self._before):
+            self._nested = max(0, self._nested - 1)
+            self._out.append(Piece("orphan_close", "", None, None, self._block))
+            self._close_thought(closer)
+
+    def _is_cut(self, text: str, end: int) -> bool:
+        """Whether the character after a tag, which has not come, decides if it is talk."""
+        return end == len(text) and self._before[-1:] in _SPACES
 
     def _open(self, opener: str, place: int, blanks: str = "") -> int:
         name = None if opener == self._usual else opener
         self._out.append(Piece("thinking", blanks, name, None, self._block))
         self._kind, self._closing = "thinking", self._closers[opener]
+        self._in_thoughts = Marks.of(*self._closing.all, opener)
         self._no_orphans()
         return place + len(opener)
 
-    def _close_thought(self) -> None:
-        self._kind, self._after_thought = "text", True
+    def _close_thought(self, closer: str) -> None:
+        self._closing = Marks.of(closer)
+        self._kind, self._after_thought, self._before = "text", True, ""
         self._block += 1
-        self._no_orphans()
+        self._orphan, self._surplus = False, True
+        surplus = () if closer in self._openers else (closer,)
+        self._in_gaps = Marks.of(*_HERMES.all, *surplus)
+        self._marks = self._marks_of_text()
 
     def _no_orphans(self) -> None:
         if self._orphan:
@@ -256,3 +342,10 @@ class TagSplitter:
             self._code.read(text)
             self._before = text
             say(self._out, "text", text, self._block)
+
+
+def _is_talk(before: str, after: str) -> bool:
+    """Whether a tag is used as a word, by its neighbours."""
+    if before[-1:] in _SPACES:
+        return not after or after in _AFTER_A_WORD
+    return before[-1:] in _QUOTES

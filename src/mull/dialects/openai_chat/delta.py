@@ -1,10 +1,10 @@
 """One delta of a stream, or one whole message, as events.
 
 Reasoning comes first, then text, then calls, whatever order the keys stand in: a delta may hold
-the end of a thought and the beginning of the answer (BerriAI/litellm#27492). Of several reasoning
-fields one is read: the one that has delivered before, else the first in the endpoint's order that
-says something; mirrored text is thereby read once (MoonshotAI/kimi-code#3928). Whatever a field
-holds that is of no known type is passed over, never an error.
+the end of a thought and the beginning of the answer (BerriAI/litellm#27492). What of several
+reasoning fields is new is decided in `mirrors`; they are heard in the endpoint's order, the one
+that leads before the others if it says something. Whatever a field holds that is of no known type
+is passed over, never an error.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any
 
 from mull.dialects.openai_chat.calls import Calls
 from mull.dialects.openai_chat.details import Details
+from mull.dialects.openai_chat.mirrors import Mirrors
 from mull.dialects.openai_chat.segments import Segments
 from mull.dialects.tags import Piece, TagSplitter
 from mull.neutral.events import Event, Reclassified
-from mull.neutral.places import TAGS, text_of
+from mull.neutral.places import CONTENT_LIST, DETAILS, TAGS, text_of
 from mull.neutral.target import Compat
 
 __all__ = ["DeltaReader"]
 
-_DETAILS = "reasoning_details"
 _TEXT_MEMBERS = ("text", "output_text")
 
 
@@ -31,10 +31,9 @@ class DeltaReader:
     def __init__(self, compat: Compat, field_name: str | None, *, whole: bool = False) -> None:
         self._order = (field_name,) if field_name else compat.reasoning_in
         self._readable = frozenset(self._order)
-        self._reads_details = _DETAILS in self._readable
-        self._field: str | None = None
         self._details = Details(whole=whole, cumulative=compat.cumulative)
-        self._segments = Segments(self._details)
+        self._mirrors = Mirrors()
+        self._segments = Segments(self._details, self._mirrors)
         self._tags = TagSplitter(
             compat.tags,
             starts_in_reasoning=compat.starts_in_reasoning,
@@ -72,7 +71,7 @@ class DeltaReader:
 
     def _more(self, more: dict[str, Any], content: Any, calls: Any, out: list[Event]) -> bool:
         """What is neither text nor calls; whether those were said with it."""
-        field = self._field
+        field = self._mirrors.leader
         if field in more and len(more) == 1 and self._said is None:
             text = more[field]
             if type(text) is str and text:
@@ -91,46 +90,62 @@ class DeltaReader:
         self._segments.close(out)
 
     def _reason(self, thoughts: dict[str, Any], out: list[Event]) -> None:
-        field, text = self._choose(thoughts)
-        if field is None:
-            self._promise_empty(thoughts)
-        elif field != self._field:
-            self._field = field
-            self._pieces(self._tags.disable(), out)
-        pieces = thoughts.get(_DETAILS) if self._reads_details else None
-        if not pieces or not isinstance(pieces, list):
-            if field is not None:
-                self._think(text, field, out)
-        elif field == _DETAILS:
-            run = self._segments.think_run()
-            self._segments.think(self._details.add(pieces, run), _DETAILS, out)
-        else:
-            if field is not None:
-                self._think(text, field, out)
-            self._details.add(pieces, self._segments.carry_run(out))
-
-    def _promise_empty(self, thoughts: dict[str, Any]) -> None:
+        mirrors, beside, blanks = self._mirrors, "", ""
+        leader = mirrors.leader
+        if leader is not None and leader in thoughts:
+            beside = self._text(leader, thoughts[leader])
+            if beside.isspace():  # these must not beat the words of another field
+                beside, blanks = "", beside
+            elif beside:
+                self._segments.think(beside, leader, out)
         for name in self._order:
+            if name in thoughts and name != leader:
+                text = self._text(name, thoughts[name])
+                if text and self._hear(name, text, beside, out):
+                    beside = text
+        if blanks and leader is not None:
+            self._hear(leader, blanks, beside, out)
+        if self._details.has_new:
+            self._details.place(self._segments.carry_run(out))
+        if mirrors.leader is None:
+            self._promise(thoughts)
+
+    def _text(self, name: str, value: Any) -> str:
+        """What a field says in this delta."""
+        if type(value) is list and name == DETAILS:
+            return self._details.add(value)
+        text = value if type(value) is str else _field_text(value)
+        return text if self._said is None or not text else self._suffix(name, text)
+
+    def _hear(self, name: str, text: str, beside: str, out: list[Event]) -> bool:
+        """Say what is new in a text of this field; whether anything was."""
+        new = self._mirrors.hear(name, text, beside)
+        if new and name != self._mirrors.leader:
+            self._segments.forget_promise()
+            self._pieces(self._tags.disable(self._mirrors.told), out)
+            self._mirrors.lead(name)
+        if new:
+            self._segments.think(new, name, out)
+        return bool(new)
+
+    def _new_inside(self, place: str, text: str) -> str:
+        """What is new in a thought that stands inside the content, where blanks count too."""
+        leader = self._mirrors.leader
+        new = text if leader is None else self._mirrors.hear(place, text)
+        if leader is None or (new and leader != place):
+            self._segments.forget_promise()
+            self._mirrors.lead(place)
+        return new
+
+    def _promise(self, thoughts: dict[str, Any]) -> None:
+        """Nothing was said yet: what blanks, or what empty field, there is."""
+        blank = self._mirrors.blanks(self._order)
+        for name in self._order if blank is None else ():
             if isinstance(thoughts.get(name), str):
-                self._segments.promise_empty(name)
-                return
-
-    def _choose(self, thoughts: dict[str, Any]) -> tuple[str | None, str]:
-        if self._field is not None:
-            text = _field_text(thoughts.get(self._field))
-            if text:
-                return self._field, text
-        for name in self._order:
-            text = _field_text(thoughts.get(name))
-            if text:
-                return name, text
-        return None, ""
-
-    def _think(self, text: str, field: str, out: list[Event]) -> None:
-        if self._said is not None:
-            text = self._suffix(field, text)
-        if text:
-            self._segments.think(text, field, out)
+                blank = name, []
+                break
+        if blank is not None:
+            self._segments.promise(*blank)
 
     def _suffix(self, channel: str, text: str) -> str:
         """What is new where every delta repeats all that came before."""
@@ -163,7 +178,7 @@ class DeltaReader:
                 self._tagged = True
                 if name is not None:
                     self._tag_field = f"{TAGS}:{name}"
-                segments.think(text, self._tag_field, out)
+                self._think_inside(text, out)
             elif kind == "tool_call":
                 segments.begin_answer("tool_call", out)
                 self.calls.add_inline(block, name, id_, text, out)
@@ -172,6 +187,17 @@ class DeltaReader:
             else:
                 out.append(Reclassified(segments.last_text, TAGS))
                 segments.leave()
+
+    def _think_inside(self, text: str, out: list[Event]) -> None:
+        """A piece of a thought in tags; an empty one opens it."""
+        if self._mirrors.leader != TAGS:
+            new = self._new_inside(TAGS, text)
+            if text and not new:
+                return
+            text = new
+        if not text or text.isspace():
+            self._segments.think_run()
+        self._segments.think(text, self._tag_field, out)
 
     def _members(self, members: list[Any], out: list[Event]) -> None:
         """Content as a list (Mistral): what is not known is kept, in place."""
@@ -203,7 +229,8 @@ class DeltaReader:
         text = "".join(map(_field_text, parts))
         signature = member.get("signature")
         signature = signature if isinstance(signature, str) and signature else None
-        self._segments.think_members(parts, text, signature, out)
+        new = self._new_inside(CONTENT_LIST, text)
+        self._segments.think_members(parts, new, signature, out, repeats=bool(text and not new))
 
     def _call(self, calls: Any, out: list[Event]) -> None:
         if isinstance(calls, list):
@@ -251,7 +278,8 @@ class DeltaReader:
             self._pieces(pieces, out)
             return
         for piece in pieces:
-            self._segments.think(piece.text, "extra_content", out)
+            if new := self._new_inside("extra_content", piece.text):
+                self._segments.think(new, "extra_content", out)
 
 
 def _field_text(value: Any) -> str:

@@ -21,9 +21,9 @@ _GROWING = ("text", "summary")
 class _Entry:
     __slots__ = ("fields", "grown", "run")
 
-    def __init__(self, fields: dict[str, Any], run: int) -> None:
+    def __init__(self, fields: dict[str, Any]) -> None:
         self.fields = dict(fields)
-        self.run = run
+        self.run = -1
         self.grown: dict[str, list[str]] = {}
 
     def extend(self, piece: dict[str, Any], cumulative: bool) -> str | None:
@@ -73,17 +73,29 @@ class Details:
         self._whole = whole
         self._cumulative = cumulative
         self._entries: list[_Entry] = []
+        self._placed = 0
         self._latest: dict[tuple[Any, Any], _Entry] = {}
 
-    def add(self, pieces: Iterable[Any], run: int) -> str:
+    def add(self, pieces: Iterable[Any]) -> str:
         """Take in the pieces of one delta; the text in them that is new."""
         text = ""
         for piece in pieces:
             if isinstance(piece, dict):
-                text += self._add(piece, run)
+                text += self._add(piece)
         return text
 
-    def _add(self, piece: dict[str, Any], run: int) -> str:
+    @property
+    def has_new(self) -> bool:
+        """Whether entries came that have no run of thinking yet."""
+        return self._placed < len(self._entries)
+
+    def place(self, run: int) -> None:
+        """The entries that are new belong to this run."""
+        for entry in self._entries[self._placed :]:
+            entry.run = run
+        self._placed = len(self._entries)
+
+    def _add(self, piece: dict[str, Any]) -> str:
         index = piece.get("index")
         if not isinstance(index, int | str):
             index = None
@@ -96,7 +108,7 @@ class Details:
             new = entry.extend(piece, self._cumulative)
             if new is not None:
                 return new
-        entry = _Entry(piece, run)
+        entry = _Entry(piece)
         self._entries.append(entry)
         self._latest[place] = entry
         return text_of(piece)

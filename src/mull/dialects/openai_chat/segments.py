@@ -10,22 +10,31 @@ from __future__ import annotations
 from typing import Any
 
 from mull.dialects.openai_chat.details import Details
+from mull.dialects.openai_chat.mirrors import Mirrors
 from mull.neutral.blocks import ThinkingKind
 from mull.neutral.events import Event, OpaqueReceived, TextDelta, ThinkingCarrier, ThinkingDelta
+from mull.neutral.places import CONTENT_LIST, DETAILS
 
 __all__ = ["Segments"]
+
+_MANY = 1024
+"""Pieces of a thought that are read together."""
 
 
 class Segments:
     """Says the pieces of one answer as events, each with the key of its block."""
 
-    def __init__(self, details: Details) -> None:
+    def __init__(self, details: Details, mirrors: Mirrors) -> None:
         self._details = details
+        self._mirrors = mirrors
+        self._pieces = mirrors.pieces
         self._kind = ""
         self._key = -1
         self._count = -1
         self._run: int | None = None
-        self._empty: str | None = None
+        self._promised: tuple[str, list[str]] | None = None
+        self._settled = False
+        self._waiting: list[str] = []
         self._spoke = False
         self.last_text: int | None = None
         self._signatures: dict[int, str] = {}
@@ -36,13 +45,23 @@ class Segments:
         if self._kind != "thinking":
             self._open("thinking")
             self._run = self._key
+            self._pieces.append(None)
         return self._key
 
-    def think(self, text: str, field: str, out: list[Event]) -> int:
-        """A piece of reasoning; the key of its run."""
-        key = self._key if self._kind == "thinking" else self.think_run()
-        out.append(ThinkingDelta(text, key, field))
-        return key
+    def think(self, text: str, field: str, out: list[Event]) -> None:
+        """A piece of reasoning. Blanks open no further run: they wait for words, or for the end."""
+        if self._kind != "thinking":
+            if self._run is not None and text.isspace():
+                self._waiting.append(text)
+                return
+            text = "".join((*self._waiting, text))
+            self._waiting.clear()
+            self.think_run()
+        pieces = self._pieces
+        pieces.append(text)
+        if len(pieces) > _MANY:
+            self._mirrors.settle()
+        out.append(ThinkingDelta(text, self._key, field))
 
     def speak(self, text: str, out: list[Event], extra: dict[str, Any] | None = None) -> None:
         """A piece of the answer."""
@@ -66,7 +85,7 @@ class Segments:
     def begin_answer(self, kind: str, out: list[Event]) -> None:
         """Open a block that is not thinking; an empty thought that was promised comes first."""
         if not self._spoke:
-            self._settle_empty(out)
+            self._keep_promise(out)
             self._spoke = True
         self._open(kind)
 
@@ -74,10 +93,15 @@ class Segments:
         """Whatever comes next opens a block."""
         self._kind = ""
 
-    def promise_empty(self, field: str) -> None:
-        """An empty reasoning field came: a value of its own, if it came before any answer."""
-        if self._empty is None and self._run is None and not self._spoke:
-            self._empty = field
+    def promise(self, field: str, blanks: list[str]) -> None:
+        """A field came that says nothing: a value of its own, unless a thought comes before the
+        answer. After the answer began it is one only if it holds blanks."""
+        if not self._settled and (blanks or (self._promised is None and not self._spoke)):
+            self._promised = field, blanks
+
+    def forget_promise(self) -> None:
+        """A thought came, so what was promised is not needed."""
+        self._settled, self._promised = True, None
 
     def carry_run(self, out: list[Event]) -> int:
         """The run that a carrier without text belongs to: the latest, or a new one here."""
@@ -107,20 +131,26 @@ class Segments:
         text: str,
         signature: str | None,
         out: list[Event],
+        *,
+        repeats: bool = False,
     ) -> None:
-        """A thinking member of a content list, with whatever it holds beside text."""
+        """A thinking member of a content list, with whatever it holds beside text. One whose text
+        only repeats a thought belongs to that."""
         signed = self._signatures.get(self._key) if self._kind == "thinking" else None
         if signed is not None and signed != signature:
             self.leave()
-        key = self.think(text, "content_list", out)
+        key = self.carry_run(out) if repeats else self.think_run()
+        if not repeats:
+            self.think(text, CONTENT_LIST, out)
         self._members.setdefault(key, []).extend(members)
         if signature is not None:
             self._signatures[key] = signature
 
     def close(self, out: list[Event]) -> None:
         """The end: what was promised, and every carrier, now that it is whole."""
-        if not self._spoke:
-            self._settle_empty(out)
+        self._keep_promise(out)
+        if self._waiting:
+            out.append(ThinkingDelta("".join(self._waiting), self._run))
         runs = self._details.runs()
         for key, members in self._members.items():
             if not all(isinstance(member, str) for member in members):
@@ -130,16 +160,19 @@ class Segments:
             out.append(
                 ThinkingCarrier(
                     key,
-                    "reasoning_details" if details else "reasoning_text",
+                    DETAILS if details else "reasoning_text",
                     self._signatures.get(key),
                     kind=_kind(details or []),
                     details=details,
                 )
             )
 
-    def _settle_empty(self, out: list[Event]) -> None:
-        if self._empty is not None and self._run is None:
-            self.think("", self._empty, out)
+    def _keep_promise(self, out: list[Event]) -> None:
+        if self._promised is not None:
+            field, blanks = self._promised
+            self.forget_promise()
+            if blanks or self._run is None:
+                self.think("".join(blanks), field, out)
 
     def _open(self, kind: str) -> None:
         self._count += 1

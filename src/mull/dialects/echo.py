@@ -1,0 +1,62 @@
+"""A thought in tags that only repeats what was told in a field of its own.
+
+Some servers take the thought out and leave it in the text as well. Tags around anything else are
+text, because such an answer may talk of them. So what follows an opening tag is held as long as it
+agrees with the thought, blanks aside, and is left out if all of it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mull.dialects.markers import Marks, Piece, without_blanks
+
+__all__ = ["Echo"]
+
+
+class Echo:
+    """Reads on from an opening tag to its closing one, or to the first difference."""
+
+    def __init__(
+        self, opener: str, closing: Marks, told: Callable[[], bytes | bytearray], block: int
+    ) -> None:
+        self.block = block
+        self.rest: str | None = None
+        self.is_echo = False
+        self.closer = ""
+        self._closing = closing
+        self._told = told
+        self._body = [opener]
+        self._agreed = 0
+        self._held = ""
+
+    def feed(self, text: str) -> list[Piece]:
+        """Nothing, or all that was held once it differs."""
+        text = self._held + text
+        place, mark = self._closing.find(text, 0, final=False)
+        self._body.append(text[:place])
+        if not self._agrees(text[:place]):
+            self.rest = text[place:]
+        elif mark:
+            self.rest = text[place + len(mark) :]
+            self.is_echo = self._agreed in (0, len(self._told()))
+            self._body.append(mark)
+            self.closer = mark
+        self._held = text[place:]
+        return [] if self.rest is None or self.is_echo else self._release()
+
+    def close(self) -> list[Piece]:
+        """A repetition that was cut off is one as far as it goes."""
+        if self._agreed and self._agrees(self._held):
+            return []
+        self._body.append(self._held)
+        return self._release()
+
+    def _agrees(self, text: str) -> bool:
+        bare = without_blanks(text)
+        agrees = self._told().startswith(bare, self._agreed)
+        self._agreed += len(bare)
+        return agrees
+
+    def _release(self) -> list[Piece]:
+        return [Piece("text", "".join(self._body), None, None, self.block)]
