@@ -66,6 +66,12 @@ def is_running(pid: int) -> bool:
     return state not in ("Z", "X")
 
 
+async def wait_for_the_rest() -> None:
+    """Block until all else that runs on this loop is done: ends of processes are noticed."""
+    if rest := asyncio.all_tasks() - {asyncio.current_task()}:
+        await asyncio.wait(rest)
+
+
 def wait_until_gone(pid: int) -> None:
     """Block until a process has ended."""
     with contextlib.suppress(ProcessLookupError):

@@ -80,6 +80,23 @@ def test_instructions_given_now_reach_a_session_with_tools_and_others_keep_their
     assert "Be kind." not in changed.json["messages"][0]["content"]
 
 
+@pytest.mark.parametrize("tools", ["none", "read"])
+def test_the_terminal_obeys_instructions_that_are_given_now(ask, monkeypatch, capsys, tools):
+    ask("--system", "Be kind.", "--name", "talk", "one")
+    bodies = []
+    for words in ((), ("--system", "Be terse."), ()):
+        read_end, write_end = os.pipe()
+        os.write(write_end, b"go on\n")
+        os.close(write_end)
+        with ScriptedServer([answer("yes")]) as server, open(read_end) as typed:
+            monkeypatch.setattr("sys.stdin", typed)
+            place = ["--plain", "--session", "talk", "--base-url", server.url, "--tools", tools]
+            assert main([*place, *words]) == 0
+            bodies.append(server.requests[0].body.decode())
+    assert ["Be kind." in body for body in bodies] == [True, False, False]
+    assert ["Be terse." in body for body in bodies] == [False, True, True]
+
+
 def test_a_session_that_is_open_elsewhere_keeps_its_instructions_and_its_model(ask):
     ask("--system", "Be kind.", "one")
     before, _ = last_session()

@@ -180,7 +180,7 @@ def for_ever():
 @pytest.mark.parametrize("form", [(), ("--json",), ("--stream-json",)])
 def test_a_model_that_never_stops_is_stopped_in_the_form_that_was_asked_for(ask, form):
     said = (
-        "the model called tools 50 times without an answer: stopped. Nothing is lost; say"
+        "the model called tools 50 times without an answer: stopped. What was done stands; say"
         " something to go on"
     )
     status, out, err, server = ask(for_ever(), "--tools", "read", *form)

@@ -436,7 +436,7 @@ def test_a_stream_that_breaks_keeps_what_came_and_is_not_tried_again():
     last = talk.events[-1]
     assert isinstance(last, Failed)
     assert (last.code, last.status) == ("network", "interrupted")
-    assert last.text.endswith("; what came before is kept")
+    assert last.text.endswith("; what came before stands")
     message = assemble(talk.events)
     assert (message.text, message.thinking[0].thought) == ("yes", "hm")
     assert message.status == "interrupted"
@@ -540,7 +540,7 @@ def test_silence_is_told_and_not_tried_again(steps):
     assert len(server.requests) == 1
     if steps:
         assert error is None
-        assert seen[-1] == Failed(f"{said}; what came before is kept", "network", "interrupted")
+        assert seen[-1] == Failed(f"{said}; what came before stands", "network", "interrupted")
     else:
         assert type(error) is SilenceError
         assert str(error) == said

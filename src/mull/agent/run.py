@@ -370,7 +370,7 @@ async def _run_tools(turn: Turn) -> AsyncGenerator[Event, None]:
     yield turn.signal("exhausted")
     raise LocalError(
         f"the model called tools {turn.limits.rounds} times without an answer: stopped."
-        " Nothing is lost; say something to go on"
+        " What was done stands; say something to go on"
     )
 
 

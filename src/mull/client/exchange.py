@@ -296,7 +296,7 @@ class _Attempt:
                 self.ending, self.failure = end, failure_in_stream(end)
                 return []
         elif begun and self.broke is not None:
-            text = f"{self.broke}; what came before is kept"
+            text = f"{self.broke}; what came before stands"
             end = Failed(text, "network", "interrupted")
         elif not begun and (self.broke is not None or end.status == "interrupted"):
             self.failure = Failure(self._say_broke())

@@ -13,7 +13,17 @@ from loops import run_moved, until
 from mull.agent.tools import process
 from mull.agent.tools.process import Command
 from mull.agent.tools.table import builtin_tools
-from tool_calls import Screen, call, fail, fill, is_running, start, use, wait_until_gone
+from tool_calls import (
+    Screen,
+    call,
+    fail,
+    fill,
+    is_running,
+    start,
+    use,
+    wait_for_the_rest,
+    wait_until_gone,
+)
 
 
 @pytest.fixture
@@ -211,6 +221,7 @@ def test_cancelling_what_is_just_starting_leaves_nothing(workspace, tmp_path, ti
         numbers = [int(pid) for pid in pids.read_text().split()]
         for number in numbers:
             await asyncio.to_thread(wait_until_gone, number)
+        await wait_for_the_rest()
         return running.cancelled()
 
     assert asyncio.run(cancel_early())
@@ -231,6 +242,7 @@ def test_cancelling_twice_does_not_wait_for_manners(workspace, tmp_path):
         running.cancel()
         await asyncio.wait((running,))
         await asyncio.to_thread(wait_until_gone, int(pids.read_text()))
+        await wait_for_the_rest()
         return running.cancelled()
 
     assert asyncio.run(cancel_twice())
