@@ -233,7 +233,7 @@ def test_a_file_that_was_moved_away_is_not_written_to(path, opened):
 
 
 def test_a_process_goes_on_in_the_file_that_another_put_in_the_place(tmp_path, path, opened):
-    mine = new_store(tmp_path)
+    mine = new_store(tmp_path, clock=lambda: 1_750_000_000.0)  # ids are times: this is no other's
     (info,) = filled(mine, 1)
     for ending in ("", "-wal", "-shm"):
         os.rename(f"{path}{ending}", f"{path}.damaged-1{ending}")
