@@ -85,7 +85,7 @@ class Hostile:
         say(Compressed(False, "not compressed"))
         return []
 
-    async def send(self, prepared, repaired):
+    async def send(self, prepared, sending):
         self.asked += 1
         for event in next(self._left):
             yield event

@@ -33,7 +33,7 @@ from mull.neutral.events import (
     ToolStarted,
 )
 from mull.neutral.messages import user
-from mull.neutral.request import RequestOptions
+from mull.neutral.request import RequestOptions, WireRequest
 from mull.neutral.thinking import ThinkingPlan
 from mull.policy.tokens import CHARACTERS
 from mull.settings.layers import Settings
@@ -62,7 +62,7 @@ class Model:
         self._answers = iter(answers)
         self.asked: list = []
 
-    async def __call__(self, prepared, repaired=None):
+    async def __call__(self, prepared, sending=None):
         self.asked.append(prepared)
         for event in next(self._answers):
             await asyncio.sleep(0)
@@ -341,8 +341,8 @@ def test_an_answer_is_of_the_target_that_a_repaired_request_went_to():
     recorder = Recording()
     elsewhere = replace(KIMI, dialect="openai-responses")
 
-    async def model(prepared, repaired):
-        repaired(replace(prepared, target=elsewhere))
+    async def model(prepared, sending):
+        sending(replace(prepared, target=elsewhere), WireRequest("/", b""))
         yield Healed("not here", "sent elsewhere")
         yield ThinkingDelta("half a th")
         raise NetworkError("gone")

@@ -223,8 +223,8 @@ def test_what_has_no_place_is_said():
     empty = Message(role="user", blocks=(TextBlock("a"), MediaBlock("image/png")))
     failed = Message(role="tool", blocks=(ToolResultBlock("c", "no", is_error=True),))
     assert notes(empty, failed) == [
-        "1 attachments not sent: this API has no place for them",
-        "1 failed tool results sent as text: this API has no error flag",
+        "1 attachment not sent: this API has no place for them",
+        "1 failed tool result sent as text: this API has no error flag",
     ]
 
 
@@ -272,7 +272,7 @@ def test_hosted_items_travel_with_their_reasoning():
     assert items(said(SEALED, search, TEXT))[1] == search.data
     assert [item["type"] for item in items(said(search, TEXT))] == ["message"]
     assert notes(said(search, TEXT)) == [
-        "1 items of hosted tools not sent: their reasoning is left out"
+        "1 item of hosted tools not sent: their reasoning is left out"
     ]
     counted = msgspec.structs.replace(said(search), usage=Usage(reasoning=0))
     assert items(counted) == [search.data]

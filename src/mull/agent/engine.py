@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import aclosing
@@ -16,6 +17,7 @@ from mull.client.access import Access, access, missing_key
 from mull.neutral.errors import ConfigError, UnknownModel
 from mull.neutral.events import Event, Finished
 from mull.neutral.messages import Dialect
+from mull.neutral.request import WireRequest
 from mull.neutral.target import Target
 from mull.policy.lessons import Lessons, apply_lessons
 from mull.policy.prepare import Prepared
@@ -125,13 +127,13 @@ class Engine:
     ) -> Callable[..., AsyncGenerator[Event, None]]:
         """What sends a prepared request along this way and gives the events of its answer.
 
-        It is told, with the request, whom to tell of the request that takes a refused one's place.
+        It is told, with the request, whom to tell of each request that really goes out.
         """
 
         def send(
-            prepared: Prepared, repaired: Callable[[Prepared], None] = _unheard
+            prepared: Prepared, sending: Callable[[Prepared, WireRequest], None] = _unheard
         ) -> AsyncGenerator[Event, None]:
-            return self._send(prepared, way, options, repaired)
+            return self._send(prepared, way, options, sending)
 
         return send
 
@@ -140,7 +142,7 @@ class Engine:
         prepared: Prepared,
         way: Access,
         options: ExchangeOptions | None,
-        tell: Callable[[Prepared], None],
+        tell: Callable[[Prepared, WireRequest], None],
     ) -> AsyncGenerator[Event, None]:
         from mull.client.exchange import ExchangeOptions, exchange
 
@@ -152,7 +154,6 @@ class Engine:
             repaired = heal(refused, refusal)
             if repaired is not None:
                 repairs.append(repaired)
-                tell(repaired.prepared)
             return repaired
 
         if not way.base_url:
@@ -161,11 +162,18 @@ class Engine:
             way = replace(way, key=await _fetched(way.fetch))
         if way.login is not None:
             way = await asyncio.to_thread(self._enter, way)
+        options = options or ExchangeOptions()
+        told = options.sending
+
+        def sending(sent: Prepared, wire: WireRequest) -> None:
+            tell(sent, wire)
+            told(sent, wire)
+
         events = exchange(
             prepared,
             way,
             transport=self._connection(),
-            options=options or ExchangeOptions(),
+            options=dataclasses.replace(options, sending=sending),
             heal=repair,
         )
         async with aclosing(events):
@@ -224,7 +232,7 @@ async def _fetched(fetch: Callable[[], str | Awaitable[str]]) -> Secret:
     return Secret(given if isinstance(given, str) else await given)
 
 
-def _unheard(prepared: Prepared) -> None:
+def _unheard(prepared: Prepared, wire: WireRequest) -> None:
     pass
 
 

@@ -37,7 +37,7 @@ from mull.neutral.assemble import Assembler
 from mull.neutral.errors import LocalError, MullError
 from mull.neutral.events import Event, Failed, Finished, Healed, Hurried, Nudged, StateChanged
 from mull.neutral.messages import Message, Origin, user
-from mull.neutral.request import Note, RequestOptions
+from mull.neutral.request import Note, RequestOptions, WireRequest
 from mull.neutral.target import Target
 from mull.policy.prepare import Prepared, prepare
 from mull.policy.thinking import plan_least
@@ -75,9 +75,9 @@ class Send(Protocol):
     """Sends a request and gives the events of its answer."""
 
     def __call__(
-        self, prepared: Prepared, repaired: Callable[[Prepared], None] = ...
+        self, prepared: Prepared, sending: Callable[[Prepared, WireRequest], None] = ...
     ) -> AsyncGenerator[Event, None]:
-        """`repaired` is told the request that goes out in the place of a refused one."""
+        """`sending` is told each request as it goes out: this one, or one that was repaired."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ async def _send(turn: Turn) -> AsyncGenerator[Event, None]:
     if spotter is not None:
         yield spotter.asked()
     try:
-        async with aclosing(_stream(situation, prepared, hurry, answer.repaired)) as events:
+        async with aclosing(_stream(situation, prepared, hurry, answer.sending)) as events:
             async for event in events:
                 for change in _changes(turn, event):
                     yield change
@@ -228,9 +228,9 @@ async def _stream(
     situation: Situation,
     prepared: Prepared,
     hurry: Hurry | None,
-    repaired: Callable[[Prepared], None],
+    sending: Callable[[Prepared, WireRequest], None],
 ) -> AsyncGenerator[Event, None]:
-    async with aclosing(situation.send(prepared, repaired)) as events:
+    async with aclosing(situation.send(prepared, sending)) as events:
         if hurry is None:
             async for event in events:
                 yield event
@@ -256,9 +256,11 @@ class _Answer:
         if self._turn.recorder is not None:
             self._turn.recorder.begin(asked.target.origin)
 
-    def repaired(self, prepared: Prepared) -> None:
-        """Another request is answered than the one that was refused, maybe in another dialect."""
-        self._begin(prepared)
+    def sending(self, prepared: Prepared, wire: WireRequest) -> None:
+        """A request goes out: this one, or after a refusal another, maybe in another dialect."""
+        self._turn.note(*wire.notes)
+        if prepared is not self.asked:
+            self._begin(prepared)
 
     def take(self, event: Event) -> bool:
         """Take one event in; whether it may be shown at once."""

@@ -32,9 +32,9 @@ __all__ = ["MessageList"]
 _encode = msgspec.json.Encoder().encode
 _SOUNDS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 _LEFT_OUT = {
-    "media": ("media", "{n} attachments not sent: this API has no place for them"),
-    "opaque": ("history", "{n} parts of a kind that this API does not take back not sent"),
-    "empty": ("history", "{n} empty answers not sent"),
+    "media": ("media", "{n} attachment{s} not sent: this API has no place for them"),
+    "opaque": ("history", "{n} part{s} of a kind that this API does not take back not sent"),
+    "empty": ("history", "{n} empty answer{s} not sent"),
 }
 
 
@@ -68,9 +68,9 @@ class MessageList:
     def notes(self) -> list[Note]:
         """What the endpoint does not get."""
         notes = [
-            Note(about, text.format(n=self._left_out[kind]), warning=kind == "media")
+            Note(about, text.format(n=n, s="" if n == 1 else "s"), warning=kind == "media")
             for kind, (about, text) in _LEFT_OUT.items()
-            if self._left_out[kind]
+            if (n := self._left_out[kind])
         ]
         if self.messages and self.messages[-1]["role"] == "assistant":
             text = "the request ends with an answer: the endpoint will go on with it, or refuse"

@@ -37,9 +37,9 @@ CALL_ID_LIMIT = 64
 _to_json = msgspec.json.Encoder().encode
 
 _NOTES = (
-    ("unpaired", "history", "{n} items of hosted tools not sent: their reasoning is left out"),
-    ("unsendable", "history", "{n} attachments not sent: this API has no place for them"),
-    ("errors", "history", "{n} failed tool results sent as text: this API has no error flag"),
+    ("unpaired", "history", "{n} item{s} of hosted tools not sent: their reasoning is left out"),
+    ("unsendable", "history", "{n} attachment{s} not sent: this API has no place for them"),
+    ("errors", "history", "{n} failed tool result{s} sent as text: this API has no error flag"),
 )
 
 
@@ -56,9 +56,9 @@ class InputItems:
     def notes(self) -> tuple[Note, ...]:
         """What was left out, if anything."""
         return tuple(
-            Note(about, text.format(n=self._left[name]))
+            Note(about, text.format(n=n, s="" if n == 1 else "s"))
             for name, about, text in _NOTES
-            if self._left[name]
+            if (n := self._left[name])
         )
 
     def add_system(self, text: str) -> None:
