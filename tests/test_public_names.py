@@ -20,6 +20,7 @@ NAMES = [
     "Condensed",
     "ConfigError",
     "Conversation",
+    "Engine",
     "Entry",
     "LocalError",
     "Log",

@@ -8,6 +8,7 @@ from mull._version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # the same names as in _PUBLIC, for type checkers; a test compares the two
+    from mull.agent.engine import Engine as Engine
     from mull.agent.library import Conversation as Conversation
     from mull.agent.library import ask as ask
     from mull.agent.library import ask_async as ask_async
@@ -74,6 +75,7 @@ if TYPE_CHECKING:  # the same names as in _PUBLIC, for type checkers; a test com
     from mull.tokenizers import counter_for as counter_for
 
 _PUBLIC = {
+    "mull.agent.engine": ("Engine",),
     "mull.agent.library": (
         "Conversation",
         "ask",

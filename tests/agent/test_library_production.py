@@ -228,3 +228,28 @@ def test_a_closed_session_answers_nothing():
         with pytest.raises(LocalError, match="closed"):
             session.ask("Why?")
         assert not server.requests
+
+
+def test_an_isolated_engine_takes_nothing_from_outside_and_leaves_nothing(
+    talk_at, monkeypatch, tmp_path
+):
+    home = tmp_path / "home"
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(home))
+    (home / "mull").mkdir(parents=True)
+    (home / "mull" / "config.toml").write_text("this is not TOML")
+    steering = {"THINKING": "off", "REASONING_EFFORT": "max", "DEBUG": "1", "ZAI_API_KEY": "theirs"}
+    for name, value in steering.items():
+        monkeypatch.setenv(name, value)
+    before = sorted(home.rglob("*"))
+    refused = Reply.json({"error": {"message": "Unknown parameter: 'thinking'."}}, 400)
+    engine = mull.Engine(isolated=True)
+    talk = talk_at(
+        refused, answer(), engine=engine, key="ours", settings={"reasoning.effort": "high"}
+    )
+    assert talk.ask("Why?").text == "ok"
+    assert {r.headers["authorization"] for r in talk.server.requests} == {"Bearer ours"}
+    assert "max" not in str(talk.server.requests[0].json)
+    assert sorted(home.rglob("*")) == before
+    with pytest.raises(LocalError, match="no key"):
+        Conversation("zai/glm-4.7", engine=engine).ask("Why?")

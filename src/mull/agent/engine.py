@@ -7,12 +7,12 @@ import dataclasses
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from mull.agent.setup import Setup, load_setup
+from mull.agent.setup import Setup, isolated_setup, load_setup
 from mull.client.access import Access, access, missing_key
 from mull.neutral.errors import ConfigError, UnknownModel
 from mull.neutral.events import Event, Finished
@@ -21,7 +21,7 @@ from mull.neutral.request import WireRequest
 from mull.neutral.target import Target
 from mull.policy.lessons import Lessons, apply_lessons
 from mull.policy.prepare import Prepared
-from mull.store.keys import Keys
+from mull.store.keys import GivenKeys, Keys
 from mull.store.lessons import load_lessons, save_lessons
 from mull.store.paths import data_dir
 
@@ -42,11 +42,17 @@ SMALL = "this model is very small: it really thinks, but what it says is often w
 
 
 class Engine:
-    """Finds targets, opens the way to them and sends. Connections are kept until it is closed."""
+    """Finds targets, opens the way to them and sends. Connections are kept until it is closed.
 
-    def __init__(self, setup: Setup | None = None) -> None:
-        self.setup = setup or load_setup()
-        self.keys = Keys(data_dir(), os.environ)
+    An `isolated` one takes nothing from outside: no config file, profile, environment variable,
+    stored key or lesson steers it, and it writes nothing. Keys and addresses are then given in
+    code. Proxies and certificates of the machine still hold.
+    """
+
+    def __init__(self, setup: Setup | None = None, *, isolated: bool = False) -> None:
+        self.setup = setup or (isolated_setup() if isolated else load_setup())
+        self._isolated = self.setup.isolated
+        self.keys = GivenKeys() if self._isolated else Keys(data_dir(), os.environ)
         self._lessons: Lessons | None = None
         self._transport: Transport | None = None
         self._sessions: Sessions | None = None
@@ -55,7 +61,7 @@ class Engine:
     def lessons(self) -> Lessons:
         """What earlier refusals taught about endpoints."""
         if self._lessons is None:
-            self._lessons = load_lessons(data_dir())
+            self._lessons = Lessons() if self._isolated else load_lessons(data_dir())
         return self._lessons
 
     def target(
@@ -200,7 +206,8 @@ class Engine:
     def _learn(self, target: Target, repaired: Repaired) -> None:
         if repaired.learn is not None:
             self._lessons = self.lessons.learn(target, repaired.learn)
-            save_lessons(data_dir(), self._lessons)
+            if not self._isolated:
+                save_lessons(data_dir(), self._lessons)
 
     def _enter(self, way: Access) -> Access:
         """Trade a login for a session; the sessions of this process are kept."""
@@ -216,6 +223,12 @@ class Engine:
 
             self._transport = Transport()
         return self._transport
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     async def close(self) -> None:
         """Close the connections that wait; what is under way goes on, and keeps none."""

@@ -35,7 +35,7 @@ from mull.store.profiles import NO_PROFILE, Profiles
 if TYPE_CHECKING:
     from mull.catalog.load import Catalog
 
-__all__ = ["Setup", "apply_sets", "load_setup", "profiles"]
+__all__ = ["Setup", "apply_sets", "isolated_setup", "load_setup", "profiles"]
 
 
 def _to_stderr(line: str) -> None:
@@ -56,7 +56,10 @@ class Setup:
         config: Config,
         environment: Environment,
         keys: frozenset[str],
+        *,
+        isolated: bool = False,
     ) -> None:
+        self.isolated = isolated
         self.settings = settings
         self.config = config
         self.environment = environment
@@ -70,6 +73,10 @@ class Setup:
 
     @cached_property
     def _catalog(self) -> Catalog:
+        if self.isolated:
+            from mull.catalog.load import load
+
+            return load()
         from mull.store.catalog import load_catalog
 
         return load_catalog(config_dir(), data_dir(), [self.config.overlay])
@@ -186,6 +193,11 @@ def load_setup(
     setup = Setup(settings, said, environment, keys)
     _choose_profile(setup, profile)
     return setup
+
+
+def isolated_setup() -> Setup:
+    """The built-in defaults and the shipped catalog: nothing of this machine or its user."""
+    return Setup(Settings(), Config(), Environment({}), frozenset(), isolated=True)
 
 
 def apply_sets(settings: Settings, sets: Sequence[str]) -> None:

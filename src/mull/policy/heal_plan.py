@@ -250,7 +250,10 @@ def no_thinking_parameter(case: Case, found: re.Match[str]) -> Change | None:
 
 def take_back(case: Case) -> Change:
     """Send no thinking parameter, now and from now on."""
-    lesson = Lesson(compat={"thinkingWriter": "none"})
+    taught: dict[str, Any] = {"thinkingWriter": "none"}
+    if set(write_thinking(case.plan)) & set(case.target.compat.keep_thinking or ()):
+        taught["keepThinking"] = None  # the same parameter by another way
+    lesson = Lesson(compat=taught)
     return case.plans("no thinking parameter sent", ThinkingPlan("absent"), lesson)
 
 

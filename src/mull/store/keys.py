@@ -25,7 +25,7 @@ from mull.neutral.errors import ConfigError
 from mull.store.files import read_bytes, write_atomic
 from mull.store.vault import SystemVault, Vault
 
-__all__ = ["KEYS_FILE", "Keys", "Stored"]
+__all__ = ["KEYS_FILE", "GivenKeys", "Keys", "Stored"]
 
 KEYS_FILE = "keys.json"
 _VERSION = 1
@@ -176,3 +176,13 @@ class Keys:
     def _write(self, entries: dict[str, str | None]) -> None:
         data = msgspec.json.encode(_File(_VERSION, dict(sorted(entries.items()))))
         write_atomic(self.path, msgspec.json.format(data, indent=2) + b"\n")
+
+
+class GivenKeys(Keys):
+    """No keys but those that are given outright, and an environment without variables."""
+
+    def __init__(self) -> None:
+        super().__init__(Path(os.devnull), {})
+
+    def _read(self) -> dict[str, str | None]:
+        return {}
