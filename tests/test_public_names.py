@@ -1,6 +1,7 @@
 """The public API is exactly this list, and importing it costs nothing."""
 
 import ast
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -125,3 +126,13 @@ def test_values_load_neither_catalog_nor_tokenizer():
     loaded = modules_after("from mull import Message, prepare, Log; import mull.tokenizers")
     assert "splintr" not in loaded
     assert not any(name.startswith("mull.catalog") for name in loaded)
+
+
+def test_the_functions_take_by_name_and_type_what_a_conversation_takes():
+    from mull.agent.library import Conversation, ConversationOptions
+
+    given = inspect.signature(Conversation.__init__).parameters
+    assert set(ConversationOptions.__annotations__) == set(given) - {"self", "model"}
+    for name, said in ConversationOptions.__annotations__.items():
+        hint = said.__forward_arg__ if hasattr(said, "__forward_arg__") else said
+        assert hint == given[name].annotation, name

@@ -16,7 +16,7 @@ from collections.abc import (
 )
 from contextlib import aclosing
 from functools import cache
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypedDict, Unpack
 
 from msgspec.structs import replace
 
@@ -51,7 +51,35 @@ Said: TypeAlias = str | Message
 SHORTEST_TO_SHORTEN = 3
 """Messages: the task, an answer, and more."""
 
-__all__ = ["Conversation", "Said", "as_message", "ask", "ask_async", "stream", "stream_async"]
+__all__ = [
+    "Conversation",
+    "ConversationOptions",
+    "Said",
+    "as_message",
+    "ask",
+    "ask_async",
+    "stream",
+    "stream_async",
+]
+
+
+class ConversationOptions(TypedDict, total=False):
+    """What `Conversation` takes beside its model, for the functions that make one."""
+
+    system: str
+    tools: Iterable[Callable[..., Any]]
+    settings: Mapping[str, object] | None
+    max_tokens: int | None
+    temperature: float | None
+    messages: Iterable[Message]
+    key: Key | None
+    keys: Mapping[str, Key] | None
+    base_url: str | None
+    headers: Mapping[str, str] | None
+    dialect: Dialect | None
+    compat: Mapping[str, Any] | None
+    limits: ExchangeOptions | None
+    engine: Engine | None
 
 
 class Conversation:
@@ -364,22 +392,26 @@ class Conversation:
         return starts[-1]
 
 
-def ask(prompt: Said, model: str | None = None, **more: Any) -> Result:
+def ask(prompt: Said, model: str | None = None, **more: Unpack[ConversationOptions]) -> Result:
     """Ask once and wait for the answer. Takes what `Conversation` takes."""
     return Conversation(model, **more).ask(prompt)
 
 
-async def ask_async(prompt: Said, model: str | None = None, **more: Any) -> Result:
+async def ask_async(
+    prompt: Said, model: str | None = None, **more: Unpack[ConversationOptions]
+) -> Result:
     """`ask` on the caller's event loop."""
     return await Conversation(model, **more).ask_async(prompt)
 
 
-def stream(prompt: Said, model: str | None = None, **more: Any) -> Stream:
+def stream(prompt: Said, model: str | None = None, **more: Unpack[ConversationOptions]) -> Stream:
     """Ask once and get the answer's events as they come. Takes what `Conversation` takes."""
     return Conversation(model, **more).stream(prompt)
 
 
-def stream_async(prompt: Said, model: str | None = None, **more: Any) -> AsyncStream:
+def stream_async(
+    prompt: Said, model: str | None = None, **more: Unpack[ConversationOptions]
+) -> AsyncStream:
     """`stream` on the caller's event loop."""
     return Conversation(model, **more).stream_async(prompt)
 

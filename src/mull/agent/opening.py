@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from msgspec.structs import replace
 
@@ -13,6 +13,8 @@ from mull.neutral.errors import SessionError
 
 if TYPE_CHECKING:
     from mull.agent.engine import Engine
+    from mull.agent.library import ConversationOptions
+    from mull.agent.toolbox import Toolbox
     from mull.store.session_values import SessionInfo, SessionStore
 
 __all__ = ["Opening", "begin_session", "find_session", "of_another_folder", "open_session"]
@@ -95,12 +97,13 @@ def open_session(
     last: bool = False,
     folder: str | None = None,
     store: SessionStore | None = None,
-    **more: Any,
+    toolbox: Toolbox | None = None,
+    **more: Unpack[ConversationOptions],
 ) -> Session:
     """The stored session of this name or id, begun if there is none.
 
     Without a name it is a new one, or the `last` one of the folder. Takes what `Conversation`
-    takes, and a `toolbox`.
+    takes.
 
     Raises:
         LocalError: the model is unknown, or another process has the session open.
@@ -109,14 +112,21 @@ def open_session(
     from mull.store.sessions import open_sessions, this_folder
 
     kept = store or open_sessions()
-    place = {key: more.pop(key, default) for key, default in (("base_url", None), ("system", None))}
-    opening = Opening(folder or this_folder(), last=last, name=name, model=model, **place)
+    given: dict[str, Any] = {**more}
+    opening = Opening(
+        folder or this_folder(),
+        last=last,
+        name=name,
+        model=model,
+        base_url=given.pop("base_url", None),
+        system=given.pop("system", None),
+    )
     found = find_session(kept, opening)
     if name is not None:
         with suppress(SessionError):  # there is none yet
             found = _called(name, kept.find(name, opening.folder))
-    engine = more.pop("engine", None) or shared_engine()
-    return begin_session(kept, engine, opening, found, **more)
+    engine = given.pop("engine", None) or shared_engine()
+    return begin_session(kept, engine, opening, found, toolbox=toolbox, **given)
 
 
 def _called(name: str, found: SessionInfo) -> SessionInfo | None:
