@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+from itertools import count
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -33,9 +34,16 @@ def _connect_to_loopback(self: socket.socket, address: object) -> None:
     _connect(self, address)
 
 
+@pytest.fixture(scope="session")
+def _homes(tmp_path_factory):
+    """Names of folders that are not there yet: most tests never need theirs."""
+    place = tmp_path_factory.mktemp("homes")
+    return (place / str(number) for number in count())
+
+
 @pytest.fixture(autouse=True)
-def _alone(monkeypatch, tmp_path_factory):
-    home = tmp_path_factory.mktemp("home")
+def _alone(monkeypatch, _homes):
+    home = next(_homes)
     for name in list(os.environ):
         if name.startswith(("MULL_", "XDG_")) or name.endswith(("_API_KEY", "_TOKEN")):
             monkeypatch.delenv(name)

@@ -195,17 +195,32 @@ def test_nor_in_tracebacks(planted, capsys, monkeypatch, tmp_path, way):
     check_silence(planted, capsys, monkeypatch, tmp_path, way)
 
 
+def pairs(way):
+    """Every form and every key with this way; over all ways, every form with every key."""
+    turn = list(ECHOES).index(way)
+    keys, forms = list(SENT), list(FORMS)
+    met = {(keys[(at + turn) % len(keys)], form) for at, form in enumerate(forms)}
+    return {sent: [form for key, form in sorted(met) if key == sent] for sent in keys}
+
+
+def test_every_form_meets_every_key():
+    met = {(sent, form) for way in ECHOES for sent, forms in pairs(way).items() for form in forms}
+    assert met == {(sent, form) for sent in SENT for form in FORMS}
+    assert all(all(pairs(way).values()) for way in ECHOES)
+
+
 def check_silence(planted, capsys, monkeypatch, tmp_path, way):
     told = {}
-    for sent, (model, key) in SENT.items():
+    for sent, forms in pairs(way).items():
+        model, key = SENT[sent]
         with ScriptedServer(Echo(way, key)) as server:
             planted(server.url)
-            for form in FORMS:
+            for form in forms:
                 question = [] if form == "doctor" else ["hello there"]
                 words = [*words_for(form, model), *question]
                 told[sent, form] = printed(words, capsys, monkeypatch)
             asked = [one for one in server.requests if one.method == "POST"]
-            assert len(asked) >= len(FORMS)
+            assert len(asked) >= len(forms)
     assert {place: leaks(text) for place, text in told.items() if leaks(text)} == {}
     assert leaks_in_files(os.environ["HOME"], tmp_path) == []
     assert all(told.values())

@@ -7,7 +7,7 @@ import random
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anthropic_wire import (
@@ -20,6 +20,7 @@ from anthropic_wire import (
     render_stream,
     render_whole,
 )
+from effort import tried
 from mull.dialects.anthropic.decode import ChunkInterpreter
 from mull.dialects.registry import decoder
 from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
@@ -111,7 +112,7 @@ def test_a_rendered_answer_comes_back_as_it_was(message, seed):
     assert decode(render_whole(message)) == message
 
 
-@settings(max_examples=300)
+@tried(2)
 @given(stream_names, st.integers(0, 2**32), st.binary(max_size=6))
 def test_damage_never_raises_and_keeps_what_came_before(name, seed, noise):
     data, rng = STREAMS[name], random.Random(seed)
@@ -198,7 +199,7 @@ dirty = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300)
+@tried(2)
 @given(st.lists(dirty | json_values, max_size=8), st.booleans())
 def test_no_shape_raises(values, done):
     one = ChunkInterpreter(HERE)

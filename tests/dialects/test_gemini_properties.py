@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import tried
 from gemini_wire import (
     ABSENT,
     BUDGET,
@@ -71,7 +72,7 @@ def test_a_truncated_stream_keeps_what_came(body, at):
 
 
 @given(st.sampled_from(STREAMS), st.integers(0, 10_000), st.binary(min_size=1, max_size=6))
-@settings(max_examples=150)
+@tried(2)
 def test_damage_never_raises_and_keeps_what_came_before(body, at, junk):
     at %= len(body)
     got = decode(body[:at] + junk + body[at + len(junk) :])
@@ -103,7 +104,7 @@ json_anything = st.recursive(
 
 
 @given(st.lists(json_anything, max_size=4))
-@settings(max_examples=150)
+@tried(2)
 def test_nonsense_of_the_right_words_is_never_an_unexpected_shape(values):
     got = decode(sse(*values, response([{"text": "kept"}])))
     assert "kept" in got.message.text

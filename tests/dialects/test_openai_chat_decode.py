@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations import target
+from effort import tried
 from mull.dialects.openai_chat.decode import ChunkInterpreter
 from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
 from mull.neutral.events import (
@@ -67,14 +68,14 @@ def test_one_byte_at_a_time_changes_nothing(name):
     assert fixture(name, list(range(len(body)))) == fixture(name)
 
 
-@settings(max_examples=200)
+@tried(2)
 @given(answers(), st.data())
 def test_any_answer_is_read_from_a_stream_and_from_a_whole_response(message, data):
     assert decode(render_whole(message)) == message
     assert decode(render_stream(data.draw, message)) == message
 
 
-@settings(max_examples=200)
+@tried(2)
 @given(stream_names, st.data())
 def test_damage_never_raises_and_keeps_what_came_before(name, data):
     body = bytearray(STREAMS[name])
@@ -100,7 +101,7 @@ def _text(blocks):
     return "".join(getattr(b, "thought", "") or getattr(b, "text", "") for b in blocks)
 
 
-@settings(max_examples=200)
+@tried(2)
 @given(st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations import target
+from effort import tried
 from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock
 from openai_chat_wire import decode, deltas, whole
 
@@ -321,7 +322,7 @@ words = st.lists(st.sampled_from(["a", "b", "ab", "é", "😀", " ", "\n\n", "te
 texts = words.map("".join).filter(str.strip)
 
 
-@settings(max_examples=300)
+@tried(2)
 @given(st.data(), texts, st.sets(st.sampled_from(FIELDS), min_size=1, max_size=3))
 def test_mirrors_are_read_once_however_they_are_cut_and_mixed(data, text, fields):
     parts = interleave(data.draw, {field: cut(data.draw, text) for field in sorted(fields)})
@@ -334,7 +335,7 @@ def test_mirrors_are_read_once_however_they_are_cut_and_mixed(data, text, fields
     assert [block.thought for block in thoughts] == [text]
 
 
-@settings(max_examples=300)
+@tried(2)
 @given(st.data(), st.integers(2, 8), st.sets(st.sampled_from(FIELDS[:4]), min_size=2))
 def test_a_thought_that_moves_from_field_to_field_is_whole(data, count, fields):
     """Blanks of fields that never speak change nothing, wherever they come."""

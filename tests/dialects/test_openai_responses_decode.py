@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import tried
 from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
 from mull.neutral.events import Started, TextDelta, ThinkingDelta
 from mull.neutral.messages import Message
@@ -64,7 +65,7 @@ def test_there_are_fixtures():
 
 
 @given(made=pieces(), data=st.data())
-@settings(max_examples=150)
+@tried(2)
 def test_a_rendered_message_is_decoded_to_itself(made, data):
     whole = response(made)
     stream = Renderer(data.draw).render(whole)
@@ -84,7 +85,7 @@ def test_a_rendered_message_is_decoded_to_itself(made, data):
     junk=st.binary(max_size=8),
     gone=st.integers(0, 40),
 )
-@settings(max_examples=150)
+@tried(2)
 def test_damage_never_raises(name, at, junk, gone):
     data = STREAMS[name]
     at %= len(data)
@@ -122,7 +123,7 @@ dirty = st.recursive(
     key=st.integers(0, 8),
     value=dirty,
 )
-@settings(max_examples=200)
+@tried(2)
 def test_values_of_the_wrong_type_never_raise(name, at, key, value):
     some = values(name)
     spoiled = some[at % len(some)]

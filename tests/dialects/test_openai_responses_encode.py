@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conversations import ELSEWHERE, as_taken, messages, target
+from effort import tried
 from mull.dialects.registry import encode_request
 from mull.neutral.blocks import (
     MediaBlock,
@@ -297,7 +298,7 @@ def test_unknown_keys_of_a_reasoning_item_go_back():
 
 
 @given(made=pieces())
-@settings(max_examples=150)
+@tried(2)
 def test_every_carrier_goes_back_byte_for_byte(made):
     """What is sent of an answer is what came, but for what the pairing rules leave out."""
     message = decode(msgspec.json.encode(response(made))).message

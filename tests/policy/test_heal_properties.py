@@ -3,10 +3,11 @@
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations import messages, origins, snapshot, target, texts
+from effort import tried
 from healing import prepared, said
 from mull.dialects.registry import encode_request
 from mull.history.log import Log
@@ -120,7 +121,7 @@ refusals = st.builds(
 )
 
 
-@settings(max_examples=400)
+@tried(2)
 @given(requests(), refusals)
 def test_a_repair_changes_something_keeps_what_is_visible_and_happens_once(refused, refusal):
     before = messages_to_json(refused.request.messages)

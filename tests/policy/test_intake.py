@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations import snapshot, target
+from effort import tried
 from mull.catalog.resolve import resolve
 from mull.dialects.registry import encode_request
 from mull.history.log import Log
@@ -139,6 +140,7 @@ def test_br_004_the_count_is_of_what_the_body_holds(dialect, data):
 
 
 @pytest.mark.parametrize("name", ROWS)
+@tried(0.25)
 @given(data=st.data())
 def test_br_004_the_count_holds_for_every_row(name, data):
     to = resolved(name)

@@ -11,10 +11,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from conversations import snapshot, target
+from effort import tried
 from mull.catalog.load import load
 from mull.catalog.resolve import resolve
 from mull.dialects.registry import encode_request
@@ -153,7 +154,7 @@ def targets(draw):
     )
 
 
-@settings(max_examples=300)
+@tried(2)
 @given(targets(), st.sampled_from(WISHES), st.sampled_from([None, 6_000]))
 @example(target("template-kwargs", known=False, reasoning=False), {"maxTokens": 5_000}, None)
 @example(target("openai-effort", options=[OPTIONS[0]]), {"effort": "high"}, None)

@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from conversations import json_objects, snapshot, target
+from effort import tried
 from mull.dialects.registry import encode_request
 from mull.history.log import Condensed, Entry, Log
 from mull.neutral.assemble import assemble
@@ -84,7 +85,7 @@ def session(store):
 
 
 @example([TextDelta("a", 0), Reclassified(), TextDelta("b", 0)])
-@settings(max_examples=150)
+@tried(2)
 @given(answers | st.lists(kinds[3], min_size=2))
 def test_joined_deltas_make_the_same_message(some):
     joined = join_deltas(some)

@@ -6,9 +6,10 @@ import time
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import tried
 from mull.transcripts.markdown_html import markdown_html
 from transcript_samples import ANSWER
 
@@ -65,7 +66,7 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=300)
+@tried(2)
 @given(st.lists(PIECES, max_size=25).map("".join))
 def test_whatever_is_written_the_tags_are_ours_and_balanced(text):
     reader = _read(text)
@@ -74,7 +75,7 @@ def test_whatever_is_written_the_tags_are_ours_and_balanced(text):
     )
 
 
-@settings(max_examples=200)
+@tried(2)
 @given(st.text(alphabet="ab <>&\"'\n", max_size=60))
 def test_no_character_of_plain_text_is_lost(text):
     shown = _read(text).text

@@ -7,9 +7,10 @@ import json
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import tried
 from mull.neutral.errors import ConfigError
 from mull.transcripts.reading import read_transcript
 from mull.transcripts.transcript import Transcript
@@ -102,7 +103,7 @@ json_like = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=150)
+@tried(2)
 @given(json_like)
 def test_whatever_is_in_a_file_it_is_read_or_refused(value):
     with contextlib.suppress(ConfigError):
