@@ -178,6 +178,21 @@ def test_the_user_learns_that_nothing_is_sent_any_more_and_a_row_brings_it_back(
     assert bodies[4] == steering(again["body"]) == {"thinking": {"type": "disabled"}}
 
 
+def test_the_outcome_is_that_of_the_request_that_was_answered(capsys, monkeypatch):
+    monkeypatch.setenv("DEBUG", "1")
+    refusal = Reply.json({"error": {"message": "Unsupported parameter: 'reasoning_effort'"}}, 400)
+    with ScriptedServer([refusal, GOOD]) as server:
+        place = ["-m", "openai-compatible/m/high", "--base-url", server.url, "--no-save"]
+        assert main(["ask", *place, "--json", "hi"]) == 0
+    said = capsys.readouterr()
+    told = outcome(json.loads(said.out))
+    assert (told["requested"], told["effective"]) == ("high", "left to the endpoint")
+    assert "sentAs" not in told
+    lines = [line for line in said.err.splitlines() if "Reasoning: OFF" in line]
+    assert lines
+    assert "effort" not in lines[0]
+
+
 def test_a_compat_row_says_it_better(ask, tmp_path):
     config = tmp_path / "config.toml"
     config.write_text(

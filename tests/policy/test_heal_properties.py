@@ -2,6 +2,7 @@
 
 import time
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from mull.dialects.registry import encode_request
 from mull.history.log import Log
 from mull.neutral.messages import messages_to_json
 from mull.neutral.request import NamedTool, RequestOptions, Tool
-from mull.neutral.thinking import LADDER, WRITERS
+from mull.neutral.thinking import LADDER, WRITERS, write_thinking
 from mull.policy.heal import Refusal, explain, heal
 from mull.policy.heal_causes import CAUSES
 from mull.policy.lessons import Lessons, apply_lessons, lessons_from_json, lessons_to_json
@@ -132,6 +133,9 @@ def test_a_repair_changes_something_keeps_what_is_visible_and_happens_once(refus
     assert (repaired.request, repaired.target) != (refused.request, refused.target)
     assert said(repaired.request.messages) == said(refused.request.messages)
     assert heal(repaired.prepared, refusal) is None
+    fragment = write_thinking(repaired.request.thinking)
+    quoted = [note.sent_as for note in repaired.prepared.notes if note.kind == "outcome"]
+    assert quoted == [msgspec.json.encode(fragment).decode() if fragment else None]
     encode_request(repaired.request, repaired.target)
     if repaired.learn is not None:
         lessons = Lessons().learn(refused.target, repaired.learn)

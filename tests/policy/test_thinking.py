@@ -338,6 +338,25 @@ def test_unknown_models_get_nothing_invented_but_what_the_user_asked():
     assert sent(routed, maxTokens=4000) == {"reasoning": {"max_tokens": 4000}}
 
 
+@pytest.mark.parametrize(
+    ("writer", "dialect", "asked", "sent_as"),
+    [
+        ("gemini-budget", "gemini", "max", "HIGH"),
+        ("gemini-level", "gemini", "minimal", "MINIMAL"),
+        ("anthropic-adaptive", "anthropic", "minimal", "low"),
+        ("anthropic-adaptive", "anthropic", "max", "max"),
+        ("ollama-think", "openai-chat", "xhigh", "max"),
+        ("openai-effort", "openai-chat", "xhigh", "xhigh"),
+    ],
+)
+def test_a_word_that_the_api_does_not_have_becomes_the_nearest(writer, dialect, asked, sent_as):
+    unlisted = target(writer, dialect=dialect, reasoning=False, known=False)
+    assert f'"{sent_as}"' in plan_thinking(unlisted, snapshot(effort=asked)).sent_as
+    (told,) = warnings(unlisted, effort=asked)
+    words = "asked" if sent_as.lower() == asked else sent_as.lower()
+    assert told == f"thinker is not in the catalog: {asked} is sent as {words}"
+
+
 def test_an_endpoint_that_takes_no_parameter_gets_none_and_the_user_is_told():
     deaf = target("none", options=WORDS + TOGGLE)
     for wish, words in (

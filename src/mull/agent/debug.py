@@ -6,6 +6,7 @@ The words are those of document 003.
 from __future__ import annotations
 
 from mull.neutral.events import Event, ThinkingCarrier, ThinkingDelta, Warned
+from mull.neutral.thinking import ThinkingPlan
 from mull.policy.prepare import Prepared
 
 __all__ = ["CODE", "Spotter"]
@@ -27,7 +28,7 @@ class Spotter:
         off = self._plan.state == "off" or not self._plan.thinks
         state = "off" if off else "on"
         preserve = "true" if self._preserves else "false"
-        return Warned(CODE, f"*** Thinking: {state}{self._effort} (preserve: {preserve})")
+        return Warned(CODE, f"*** Thinking: {state}{_effort(self._plan)} (preserve: {preserve})")
 
     def seen(self, event: Event) -> Warned | None:
         """Reasoning that comes in a field for the first time."""
@@ -39,10 +40,11 @@ class Spotter:
         self._fields.append(field)
         return Warned(CODE, f"Reasoning detected via field: {field}")
 
-    def ended(self) -> Warned:
-        """When the answer is there."""
-        return Warned(CODE, f"Reasoning: {'ON' if self._fields else 'OFF'}{self._effort}")
+    def ended(self, answered: Prepared) -> Warned:
+        """When the answer is there: to this request, maybe not the one that was asked first."""
+        found = "ON" if self._fields else "OFF"
+        return Warned(CODE, f"Reasoning: {found}{_effort(answered.request.thinking)}")
 
-    @property
-    def _effort(self) -> str:
-        return f" (effort: {self._plan.effort})" if self._plan.effort else ""
+
+def _effort(plan: ThinkingPlan) -> str:
+    return f" (effort: {plan.effort})" if plan.effort else ""

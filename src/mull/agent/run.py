@@ -40,7 +40,7 @@ from mull.neutral.messages import Message, Origin, user
 from mull.neutral.request import Note, RequestOptions, WireRequest
 from mull.neutral.target import Target
 from mull.policy.prepare import Prepared, prepare
-from mull.policy.thinking import plan_least
+from mull.policy.thinking import OUTCOME, plan_least
 from mull.policy.tokens import Counter
 from mull.settings.layers import Snapshot
 
@@ -214,7 +214,7 @@ async def _send(turn: Turn) -> AsyncGenerator[Event, None]:
     finally:
         message = answer.keep()
     if spotter is not None:
-        yield spotter.ended()
+        yield spotter.ended(answer.asked)
     for event in answer.held:
         yield event
     said = meaning(message, turn.progress, turn.limits, tools=bool(situation.tools))
@@ -261,6 +261,7 @@ class _Answer:
         self._turn.note(*wire.notes)
         if prepared is not self.asked:
             self._begin(prepared)
+            self._turn.note(*(note for note in prepared.notes if note.kind == OUTCOME))
 
     def take(self, event: Event) -> bool:
         """Take one event in; whether it may be shown at once."""

@@ -23,6 +23,7 @@ from mull.policy.heal_history import turn_start, without_thoughts
 from mull.policy.heal_plan import take_back, without_thinking
 from mull.policy.lessons import Lesson, apply_lesson
 from mull.policy.prepare import CHAIN_STARTS_WITH_THOUGHT, OFF_FORBIDS_THOUGHTS, Prepared
+from mull.policy.thinking import OUTCOME, healed_notes
 from mull.policy.view import chain_lacks_thought, is_open_chain
 
 __all__ = ["Refusal", "Repaired", "advise", "explain", "heal"]
@@ -125,8 +126,10 @@ def _repaired(
     if not change.renew and request.thinking != change.request.thinking:
         text += "; thinking is off for this request"
     note = Note(HEALING, f"{text} ({why})", warning=True)
+    notes = (*healed_notes(prepared.notes, request.thinking), note)
+    outcome = next((one.text for one in notes if one.kind == OUTCOME), prepared.thinking)
     healed = msgspec.structs.replace(
-        prepared, request=request, target=target, notes=(*prepared.notes, note)
+        prepared, request=request, target=target, thinking=outcome, notes=notes
     )
     learn = None if change.lesson == Lesson() else change.lesson
     return Repaired(healed, why, text, learn)

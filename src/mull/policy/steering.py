@@ -26,7 +26,16 @@ from mull.policy.budget import (
 )
 from mull.policy.wish import Wish
 
-__all__ = ["CANNOT_STOP", "DEFAULT_BUDGET", "MAY_GO_ON", "Choice", "choose", "choose_off"]
+__all__ = [
+    "BY_ITSELF",
+    "CANNOT_STOP",
+    "DEFAULT_BUDGET",
+    "LEFT",
+    "MAY_GO_ON",
+    "Choice",
+    "choose",
+    "choose_off",
+]
 
 SMALL_BUDGET = 512
 """For a model that turned out to be unable to stop, although its range begins at 0."""
@@ -37,7 +46,9 @@ DEFAULT_LEVEL: Level = "medium"
 
 CANNOT_STOP = "This model does not support disabling thinking"
 MAY_GO_ON = "thinking may go on"
-_ALWAYS, _LEFT, _DEFAULT = "always on", "left to the endpoint", "the model's default"
+_ALWAYS = "always on"
+LEFT, BY_ITSELF = "left to the endpoint", "the model's default"
+"""What it comes to where a request says nothing: of the endpoint, or of a model that is known."""
 _SETTLE = "thinkingWriter in a [[compat]] row settles it"
 
 _USUAL: dict[Dialect, WriterName] = {
@@ -72,6 +83,12 @@ _NEEDS_FIELD: frozenset[WriterName] = frozenset({"template-kwargs"})
 """Writers that send a budget only where the row names its field."""
 _WORDS_OF_UNKNOWN: dict[WriterName, WriterName] = {"gemini-budget": "gemini-level"}
 """How a level is said to a model nobody knows: it is newer than the ones that take budgets."""
+_VOCABULARY: dict[WriterName, tuple[Level, ...]] = {
+    "anthropic-adaptive": ("low", "medium", "high", "xhigh", "max"),
+    "gemini-level": ("minimal", "low", "medium", "high"),
+    "ollama-think": ("low", "medium", "high", "max"),
+}
+"""The words of an API that takes no others, whatever the model."""
 _SWITCHES: frozenset[WriterName] = frozenset(
     {"openrouter", "thinking-type", "enable-thinking", "template-kwargs", "ollama-think"}
 )
@@ -85,7 +102,7 @@ class Choice(Value, frozen=True):
     what a number or word stands for, `explicit` that the number is the user's own."""
 
     state: Literal["absent", "default", "on", "off"]
-    silent: str = _LEFT
+    silent: str = LEFT
     name: str | None = None
     writer: WriterName | None = None
     effort: str | None = None
@@ -184,7 +201,7 @@ def _unsayable(target: Target, wish: Wish) -> Choice:
     """No parameter is taken here, or nobody but mull wants to send one."""
     facts, explicit = target.facts, wish.explicit
     if wish.on and facts.thinks_by_default:
-        return Choice("absent", _DEFAULT)
+        return Choice("absent", BY_ITSELF)
     if not wish.is_off:
         told = f"{target.model} takes no thinking parameter here: {wish.words} not sent"
         return Choice("absent", warnings=(told,) if explicit else ())
@@ -195,7 +212,7 @@ def _unsayable(target: Target, wish: Wish) -> Choice:
     if not explicit:
         return Choice("absent")
     told = f"no way to switch thinking off is known for {target.model} here: {MAY_GO_ON}"
-    return Choice("off", f"{_LEFT}: {MAY_GO_ON}", warnings=(told,))
+    return Choice("off", f"{LEFT}: {MAY_GO_ON}", warnings=(told,))
 
 
 def _always(target: Target, means: _Means, wish: Wish) -> Choice:
@@ -278,17 +295,18 @@ def _level(target: Target, means: _Means, level: Level) -> Choice:
         told = f"This model has no {level} level: using {nearest}"
         warnings = () if nearest == level else (told,)
         return Choice("on", writer=means.words, effort=nearest, warnings=warnings)
-    warnings = () if means.guessed else (_as_asked(target, level),)
     option = _range(facts, means)
     if option and means.budget:
         budget = budget_for_level(option, level)
         if budget == 0:
             warnings = (f"{level} is off on this model",)
             return msgspec.structs.replace(_off(target, means), warnings=warnings)
-        told_of = () if facts.budget else warnings
-        return Choice("on", name=level, writer=means.budget, budget=budget, warnings=told_of)
+        warnings = () if facts.budget or means.guessed else (_as_asked(target, level),)
+        return Choice("on", name=level, writer=means.budget, budget=budget, warnings=warnings)
     if means.words and (not facts.reasoning_options or not target.known or means.guessed):
-        return Choice("on", writer=means.words, effort=level, warnings=warnings)
+        effort = _nearest(level, _VOCABULARY.get(means.words, LADDER))
+        warnings = () if means.guessed else (_as_asked(target, level, effort),)
+        return Choice("on", writer=means.words, effort=effort, warnings=warnings)
     return _switched(target, means, level)
 
 
@@ -297,11 +315,11 @@ def _range(facts: ModelFacts, means: _Means) -> ReasoningOption | None:
     return facts.budget or (ANY_BUDGET if means.words is None else None)
 
 
-def _as_asked(target: Target, level: Level) -> str:
+def _as_asked(target: Target, level: Level, effort: Level | None = None) -> str:
     who = f"{target.model} is not in the catalog"
     if target.known:
         who = f"the catalog has no levels of {target.model}"
-    return f"{who}: {level} is sent as asked"
+    return f"{who}: {level} is sent as {'asked' if effort in (None, level) else effort}"
 
 
 def _switched(target: Target, means: _Means, level: Level) -> Choice:
@@ -314,10 +332,10 @@ def _switched(target: Target, means: _Means, level: Level) -> Choice:
         return msgspec.structs.replace(_default(target, means), warnings=warnings)
     if not facts.has_toggle and not facts.efforts:
         told = f"no way to say {level} to {target.model} here is known: not sent"
-        return Choice("default", _DEFAULT, warnings=(told,))
+        return Choice("default", BY_ITSELF, warnings=(told,))
     if _is_switched_by_words(facts, means):
         return Choice("on", effort=level, warnings=warnings)
-    silent = f"on ({_DEFAULT})" if facts.thinks_by_default else _DEFAULT
+    silent = f"on ({BY_ITSELF})" if facts.thinks_by_default else BY_ITSELF
     return Choice("default", silent, warnings=warnings)
 
 
@@ -368,7 +386,7 @@ def _default(target: Target, means: _Means) -> Choice:
     if means.writer == "anthropic-adaptive":
         return Choice("default", "adaptive")
     usual = facts.default_effort if facts.default_effort != "none" else None
-    return Choice("default", f"default ({usual})" if usual else _DEFAULT)
+    return Choice("default", f"default ({usual})" if usual else BY_ITSELF)
 
 
 def _thinking_words(facts: ModelFacts) -> tuple[Level, ...]:

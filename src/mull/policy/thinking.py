@@ -7,6 +7,7 @@ two and says what became of the wish. Nothing here knows a model's name.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,7 +19,15 @@ from mull.neutral.request import Note
 from mull.neutral.target import Target
 from mull.neutral.thinking import LADDER, ThinkingPlan, WriterName, sayable, write_thinking
 from mull.policy.budget import ANY_BUDGET, Window, fit_budget, least, shrink_for_context
-from mull.policy.steering import DEFAULT_BUDGET, MAY_GO_ON, Choice, choose, choose_off
+from mull.policy.steering import (
+    BY_ITSELF,
+    DEFAULT_BUDGET,
+    LEFT,
+    MAY_GO_ON,
+    Choice,
+    choose,
+    choose_off,
+)
 from mull.policy.wish import Wish, wish_of
 
 if TYPE_CHECKING:
@@ -27,10 +36,12 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_BUDGET",
     "NOTHING",
+    "OUTCOME",
     "LevelRow",
     "Planned",
     "Wish",
     "feedback",
+    "healed_notes",
     "level_table",
     "plan_least",
     "plan_thinking",
@@ -44,6 +55,8 @@ MAX_TOKENS_REQUIRED: frozenset[Dialect] = frozenset({"anthropic"})
 
 _SHARE_OF_OUTPUT = {"minimal": 10, "low": 20, "medium": 50, "high": 80, "xhigh": 95}
 _RESPONSES_BUFFER = 25_000
+OUTCOME = "outcome"
+"""The kind of the note that says what became of a wish."""
 NOTHING = "nothing"
 """How a table says that a request says nothing of thinking."""
 
@@ -127,6 +140,19 @@ def level_table(target: Target, snapshot: Snapshot) -> tuple[LevelRow, ...]:
     return tuple(rows)
 
 
+def healed_notes(notes: Sequence[Note], plan: ThinkingPlan) -> tuple[Note, ...]:
+    """The notes on a request that a repair may have changed: the outcome is that of this plan."""
+    silent = "off" if not plan.thinks else BY_ITSELF if plan.state == "default" else LEFT
+    now = Planned(plan, _words(Choice(plan.state, silent), plan))
+    told = {"text": now.summary, "effective": now.summary, "sent_as": now.sent_as}
+    return tuple(
+        msgspec.structs.replace(note, **told)
+        if note.kind == OUTCOME and note.sent_as != now.sent_as
+        else note
+        for note in notes
+    )
+
+
 def feedback(target: Target, planned: Planned) -> tuple[str, ...]:
     """The lines a user sees after choosing a model (document 004)."""
     responses = target.dialect == "openai-responses"
@@ -167,7 +193,7 @@ def _plan(
         requested=wish.words,
         effective=planned.summary,
         sent_as=planned.sent_as,
-        kind="outcome",
+        kind=OUTCOME,
     )
     return msgspec.structs.replace(planned, notes=(*notes, outcome))
 
