@@ -260,6 +260,8 @@ class _Answer:
         """A request goes out: this one, or after a refusal another, maybe in another dialect."""
         self._turn.note(*wire.notes)
         if prepared is not self.asked:
+            gone = [note for note in self.asked.notes if note not in prepared.notes]
+            self._turn.notes[:] = [note for note in self._turn.notes if note not in gone]
             self._begin(prepared)
             self._turn.note(*(note for note in prepared.notes if note.kind == OUTCOME))
 

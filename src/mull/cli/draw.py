@@ -93,7 +93,7 @@ class Plain:
     def end(self, result: Result) -> None:
         self._end_line()
         for note in result.notes:
-            if note.warning:
+            if note.warning and note.about != "healed":  # told when it happened
                 self._say(note.text)
         if result.status in _TOLD:
             said = ENDINGS[result.status]

@@ -96,6 +96,10 @@ _PLAN = (
             "router-for-me/CLIProxyAPI#1307",
         ),
         (r"level \w+ not supported, valid levels: (?P<values>.{0,120})", "quotio#287"),
+        (
+            r"reasoning_?effort.{0,80}(must be|expected|should be) one of:? (?P<values>.{0,120})",
+            "servers of OpenAI's shape; serde's words: unknown variant, expected one of",
+        ),
     ),
     known(
         plan.other_level,

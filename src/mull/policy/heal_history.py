@@ -46,7 +46,7 @@ def _any(block: ThinkingBlock) -> bool:
 
 
 def _carries(block: ThinkingBlock) -> bool:
-    return block.has_carrier
+    return block.has_carrier or block.signature is not None  # an empty one is refused like others
 
 
 def _is_unsigned(block: ThinkingBlock) -> bool:

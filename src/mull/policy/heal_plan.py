@@ -110,15 +110,16 @@ def must_think(case: Case, found: re.Match[str]) -> Change | None:
 def nearest_effort(case: Case, found: re.Match[str]) -> Change | None:
     """The level is not among those that the refusal lists: the nearest of them."""
     effort = case.plan.effort
-    if effort is None or not _mentions(case, effort):
-        return None
     listed = tuple(dict.fromkeys(w for w in _WORD.findall(found["values"].lower()) if as_level(w)))
-    if not listed:
+    if effort is None or not listed:
+        return None
+    if not _mentions(case, effort) and (effort in listed or "effort" not in found[0].lower()):
         return None
     taught: dict[str, Any] = {"reasoning_options": _options(case.target.facts, effort=listed)}
     if effort == "none":
         taught["can_be_off"] = False
-    lesson = Lesson(facts=taught)
+    guessed = case.target.compat.thinking_writer == "usual"  # who lists the values takes them
+    lesson = Lesson(compat={"thinkingWriter": case.plan.writer} if guessed else {}, facts=taught)
     planned = replan(case, lesson, level_of(case))
     return _planned(case, planned, lesson, f"this model has no {effort} level")
 

@@ -163,7 +163,7 @@ def fingerprints(block: Block) -> Iterator[str]:
     elif isinstance(block, TextBlock | ToolCallBlock):
         carriers = [block.signature]
     for carrier in carriers:
-        if isinstance(carrier, str) and carrier:
+        if isinstance(carrier, str):  # an empty one can be refused too
             yield blake2b(carrier.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 

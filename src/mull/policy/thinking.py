@@ -141,16 +141,17 @@ def level_table(target: Target, snapshot: Snapshot) -> tuple[LevelRow, ...]:
 
 
 def healed_notes(notes: Sequence[Note], plan: ThinkingPlan) -> tuple[Note, ...]:
-    """The notes on a request that a repair may have changed: the outcome is that of this plan."""
+    """The notes on a request that a repair may have changed: the outcome is that of this plan, and
+    warnings of another plan are left out."""
     silent = "off" if not plan.thinks else BY_ITSELF if plan.state == "default" else LEFT
     now = Planned(plan, _words(Choice(plan.state, silent), plan))
     told = {"text": now.summary, "effective": now.summary, "sent_as": now.sent_as}
-    return tuple(
-        msgspec.structs.replace(note, **told)
-        if note.kind == OUTCOME and note.sent_as != now.sent_as
-        else note
-        for note in notes
-    )
+    old = next((note for note in notes if note.kind == OUTCOME), None)
+    if old is None or old.sent_as == now.sent_as:
+        return tuple(notes)
+    stale = {old.about, "reasoning.maxTokens"}
+    kept = (note for note in notes if not (note.warning and note.about in stale))
+    return tuple(msgspec.structs.replace(note, **told) if note is old else note for note in kept)
 
 
 def feedback(target: Target, planned: Planned) -> tuple[str, ...]:
