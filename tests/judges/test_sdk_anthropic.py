@@ -27,7 +27,7 @@ from anthropic_wire import (
     render_whole,
     wire_block,
 )
-from conversations import messages
+from conversations import as_taken, messages
 from mull.dialects.registry import encode_request
 from mull.neutral.blocks import OpaqueBlock, ToolResultBlock
 from mull.neutral.messages import Message, user
@@ -241,6 +241,7 @@ def test_the_sdk_s_own_way_back_is_ours(wire):
             kept.pop()
         plan = ThinkingPlan("on", "anthropic-budget", budget=2048)
         history = (user("q"), decode(STREAMS[name]), user("next"))
-        body = json.loads(encode_request(Request(messages=history, thinking=plan), HERE).body)
+        asked = as_taken(Request(messages=history, thinking=plan), HERE)
+        body = json.loads(encode_request(asked, HERE).body)
         ours = body["messages"][1]["content"] if len(body["messages"]) > 1 else []
         assert ours == kept

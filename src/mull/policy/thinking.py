@@ -117,7 +117,9 @@ def plan_least(
     Raises:
         BudgetError: the user's own limit on the answer is over the model's.
     """
-    return _plan(target, snapshot, Wish(level="none", explicit=False), max_tokens, used)
+    wish = wish_of(snapshot)  # where the user's own was said in a way of guesses, so is this
+    explicit = wish.says_how_much and wish.explicit
+    return _plan(target, snapshot, Wish(level="none", explicit=explicit), max_tokens, used)
 
 
 def plan_without_thinking(
