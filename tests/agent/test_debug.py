@@ -76,3 +76,36 @@ def test_an_effort_is_named(capsys, monkeypatch):
     err = capsys.readouterr().err
     assert "*** Thinking: on (effort: high) (preserve: false)" in err
     assert "Reasoning: OFF (effort: high)" in err
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "sent"),
+    [
+        ("kimi-k2.5", [], True),
+        ("kimi-k2.5", ["reasoning.stripFromContext=allButLast"], True),
+        ("kimi-k2.5", ["reasoning.stripFromContext=all"], False),
+        ("kimi-k2.5", ["reasoning.enabled=false"], False),
+        ("kimi-k2.5", ["reasoning.effort=none"], False),
+        ("kimi-k2-thinking", ["reasoning.enabled=false"], False),
+        ("openai-compatible/m", [], False),
+        ("openai-compatible/m", ["reasoning.includeInContext=true"], True),
+        ("openai-compatible/m", ["reasoning.includeInContext=true", "reasoning.enabled=0"], False),
+    ],
+)
+def test_preserve_says_whether_an_earlier_thought_goes_back(
+    model, settings, sent, capsys, monkeypatch
+):
+    monkeypatch.setenv("DEBUG", "1")
+    monkeypatch.setenv("MOONSHOT_API_KEY", "k")
+    reply = Reply.events(
+        chunk({"reasoning_content": "so"}), chunk({"content": "yes"}, "stop"), "[DONE]"
+    )
+    chosen = [word for setting in settings for word in ("--set", setting)]
+    with ScriptedServer([reply, reply]) as server:
+        for go_on in ([], ["--continue"]):
+            capsys.readouterr()
+            main(["ask", *go_on, "-m", model, "--base-url", server.url, *chosen, "q"])
+    told = capsys.readouterr().err.splitlines()[0]
+    assert f"(preserve: {str(sent).lower()})" in told
+    answered = server.requests[-1].json["messages"][1]
+    assert ("reasoning_content" in answered) is sent

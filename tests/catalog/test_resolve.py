@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -278,7 +280,6 @@ def test_an_unknown_bare_name():
     ("name", "first"),
     [
         ("claude/sonnet-4-5", "anthropic/claude-sonnet-4-5"),
-        ("claude-sonnet-4-5/extreme", "anthropic/claude-sonnet-4-5"),
         ("antropic/claude-sonnet-4-5", "anthropic/claude-sonnet-4-5"),
         ("moonshoot/kimi-k2-thinking", "moonshotai/kimi-k2-thinking"),
         ("kimi-k2-thinkng", "kimi-k2-thinking"),
@@ -304,6 +305,7 @@ HEADS = (
     "openrouter/moonshotai/kimi-k2-thinking",
     "gpt-4o",
 )
+PROVIDERS = ("anthropic/", "qwen/", "openrouter/")
 
 
 @pytest.mark.parametrize("url", [None, "http://127.0.0.1:9/v1"])
@@ -319,6 +321,26 @@ def test_a_misspelt_level_behind_a_known_model_is_told_with_the_levels(head, wor
         "use none, minimal, low, medium, high, xhigh or max, or a number of tokens"
     )
     assert caught.value.candidates == tuple(f"{head}/{level}" for level in LADDER)
+
+
+@pytest.mark.parametrize("word", ["extreme", "hard", "ultra", "1e4", "10 000", "please"])
+@pytest.mark.parametrize("head", [head for head in HEADS if not head.startswith(PROVIDERS)])
+def test_any_other_word_behind_a_known_model_was_meant_as_a_level(head, word):
+    with pytest.raises(UnknownLevel, match=f"^'{word}' is no level of {re.escape(head)}: use none"):
+        resolve(f"{head}/{word}")
+    assert resolve(f"{head}/{word}", base_url="http://127.0.0.1:9/v1").model.endswith(word)
+
+
+@pytest.mark.parametrize("url", [None, "http://127.0.0.1:9/v1"])
+@pytest.mark.parametrize("two", ["high/high", "high/low", "5000/high", "MED/5000"])
+@pytest.mark.parametrize("head", HEADS)
+def test_of_two_levels_it_is_told_that_there_are_two(head, two, url):
+    with pytest.raises(UnknownLevel) as caught:
+        resolve(f"{head}/{two}", base_url=url)
+    first, _, _ = two.partition("/")
+    assert str(caught.value) == (
+        f"only one level can follow a model's name: {head}/{first}, or the one after it"
+    )
 
 
 @given(st.sampled_from(LADDER), st.integers(0, 6), st.sampled_from("abcxyz"), st.integers(0, 3))
@@ -378,7 +400,9 @@ def test_a_url_of_ones_own():
     target = resolve("mine/foo", base_url="http://127.0.0.1:8000/v1/")
     assert (target.provider, target.model, target.known) == ("mine", "foo", False)
     assert (target.dialect, target.endpoint) == ("openai-chat", "http://127.0.0.1:8000/v1")
-    assert target.notes == ("'mine' is not in the catalog; 'foo' is sent as the model's name",)
+    assert target.notes == (
+        "'mine' is no provider in the catalog; 'foo' is sent as the model's name",
+    )
     bare = resolve("foo", base_url="http://127.0.0.1:8000/v1", dialect="anthropic")
     assert (bare.provider, bare.model, bare.dialect) == (GENERIC, "foo", "anthropic")
 

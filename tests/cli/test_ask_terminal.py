@@ -308,3 +308,12 @@ def test_nothing_in_a_thought_is_obeyed(ask):
         terminal.end()
     assert "␛]0;owned␇b␛[2Jc" in terminal.text
     assert b"owned\x07" not in terminal.raw
+
+
+@pytest.mark.parametrize("hidden", [[], ["--thinking", "hide"]])
+def test_what_mull_says_after_an_answer_has_a_line_of_its_own(ask, hidden):
+    with ScriptedServer([reply()]) as server:
+        terminal = ask(server, *hidden, env={"DEBUG": "1"})
+        assert terminal.end() == 0
+    rows = [line.rstrip() for line in terminal.screen if line.strip()]
+    assert rows[-2:] == ["The answer.", "mull: Reasoning: ON"]

@@ -8,6 +8,8 @@ from __future__ import annotations
 from mull.neutral.events import Event, ThinkingCarrier, ThinkingDelta, Warned
 from mull.neutral.thinking import ThinkingPlan
 from mull.policy.prepare import Prepared
+from mull.policy.wish import wish_of
+from mull.settings.layers import Snapshot
 
 __all__ = ["CODE", "Spotter"]
 
@@ -20,7 +22,7 @@ class Spotter:
 
     def __init__(self, prepared: Prepared) -> None:
         self._plan = prepared.request.thinking
-        self._preserves = prepared.request.keep_thinking
+        self._preserves = _preserves(prepared.made.snapshot)
         self._fields: list[str] = []
 
     def asked(self) -> Warned:
@@ -48,3 +50,9 @@ class Spotter:
 
 def _effort(plan: ThinkingPlan) -> str:
     return f" (effort: {plan.effort})" if plan.effort else ""
+
+
+def _preserves(snapshot: Snapshot) -> bool:
+    """Whether any thought of an earlier turn is to go back."""
+    stripped = snapshot["reasoning.stripFromContext"] == "all"
+    return snapshot["reasoning.includeInContext"] and not stripped and not wish_of(snapshot).is_off

@@ -104,20 +104,22 @@ def _locate(asked: _Asked, typed: str) -> Found:
     found = _exact(asked.catalog, typed) or asked.catalog.names.find(typed)
     chosen = _choose(asked, typed, found) if found else None
     if chosen is None:
-        _refuse_level(asked.catalog, typed)
+        _refuse_level(asked.catalog, typed, nothing_else=asked.base_url is None)
     if chosen is None and asked.base_url is None:
         raise _unknown(asked.catalog, typed)
     return chosen or _at_url(asked, typed)
 
 
-def _refuse_level(catalog: Catalog, typed: str) -> None:
+def _refuse_level(catalog: Catalog, typed: str, *, nothing_else: bool = False) -> None:
     """Refuse what is a known model with a misspelt level behind it.
+
+    Where the name can mean `nothing_else`, any word behind a model was meant as a level.
 
     Raises:
         UnknownLevel: it is.
     """
     model, _, word = typed.rpartition("/")
-    if model and resembles_level(word) and _knows(catalog, model):
+    if model and (nothing_else or resembles_level(word)) and _knows(catalog, model):
         raise no_level(model, word, LADDER)
 
 
@@ -156,7 +158,7 @@ def _at_url(asked: _Asked, typed: str) -> Found:
     first, _, rest = typed.partition("/")
     if not rest or asked.catalog.is_maker(first):
         return Found(GENERIC, typed, typed, known=False)
-    note = f"{first!r} is not in the catalog; {rest!r} is sent as the model's name"
+    note = f"{first!r} is no provider in the catalog; {rest!r} is sent as the model's name"
     return Found(first, rest, rest, note, known=False)
 
 

@@ -129,6 +129,8 @@ class Plain:
 
     def _say(self, text: str) -> None:
         self._thoughts.end()
+        if self._out.isatty() and self._err.isatty():  # in a pipe no line end is added to an answer
+            self._end_line()
         self._out.flush()
         print(f"mull: {neutralise(text)}", file=self._err)
 
