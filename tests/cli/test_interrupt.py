@@ -226,6 +226,14 @@ def test_what_is_said_to_be_kept_is_kept(ask, words, left):
     assert (found is None) is bool(words)
 
 
+def test_of_an_answer_that_did_not_begin_only_the_question_is_kept(ask):
+    with ScriptedServer([Reply(before=(STALL,))]) as server:
+        going = ask(Piped, server, "q")
+        assert server.wait_requests()
+        check_interrupted(going)
+    assert going.err == "mull: interrupted; the question is kept (mull ask --continue)\n"
+
+
 def test_a_session_of_another_folder_is_gone_on_with_by_its_id(ask, tmp_path, monkeypatch):
     done = Reply.events(chunk(content="ok"), {"choices": [{"finish_reason": "stop"}]}, "[DONE]")
     (tmp_path / "elsewhere").mkdir()

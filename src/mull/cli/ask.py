@@ -127,7 +127,9 @@ class _Asking:
         if len(records) < len(self.session.log):  # what could not be saved has been told
             return ""
         here = info.folder == this_folder()
-        return f"what came is kept (mull ask {'--continue' if here else f'--session {info.id}'})"
+        said = self.session.log.messages[-1:]
+        kept = "the question" if said and said[0].is_spoken else "what came"
+        return f"{kept} is kept (mull ask {'--continue' if here else f'--session {info.id}'})"
 
 
 async def _ask(
