@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import http.client
 import socket
 import threading
@@ -167,3 +168,16 @@ def test_nothing_is_left_behind():
 def test_waiting_for_what_does_not_come():
     with ScriptedServer([]) as server:
         assert not server.wait_requests(timeout=0)
+
+
+def test_who_comes_at_the_last_moment_is_let_go():
+    """What asyncio is just letting in while it closes would be left to the garbage collector."""
+    for _ in range(20):
+        callers = [socket.socket() for _ in range(20)]
+        with ScriptedServer([]) as server:
+            for caller in callers:
+                caller.setblocking(False)
+                caller.connect_ex(("127.0.0.1", server.port))
+        for caller in callers:
+            caller.close()
+    gc.collect()

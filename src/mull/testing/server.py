@@ -24,6 +24,10 @@ import msgspec
 __all__ = ["CUT", "STALL", "Gate", "Recorded", "Reply", "ScriptedServer", "Step"]
 
 
+_LET_IN = 100
+"""Steps of the event loop in which a connection that was accepted is taken over."""
+
+
 class Gate:
     """A place in a script where the server waits until the test opens it."""
 
@@ -194,10 +198,15 @@ class ScriptedServer:
 
     async def _stop(self) -> None:
         assert self._server is not None
+        for _ in range(_LET_IN):  # who is just being let in would be forgotten by asyncio
+            if _others() <= self._tasks:
+                break
+            await asyncio.sleep(0)
         self._server.close()
-        for task in self._tasks:
+        left = _others()
+        for task in left:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*left, return_exceptions=True)
         await asyncio.sleep(0)  # lets the closed transports go
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -218,6 +227,11 @@ class ScriptedServer:
         finally:
             self._tasks.discard(task)
             writer.transport.abort()
+
+
+def _others() -> set[asyncio.Task[Any]]:
+    """All that goes on in this event loop beside the caller."""
+    return asyncio.all_tasks() - {asyncio.current_task()}
 
 
 def _in_order(replies: Iterable[Reply]) -> Callable[[Recorded], Reply]:
