@@ -298,7 +298,7 @@ def _hurry(turn: Turn, situation: Situation, answer: _Answer) -> Hurry | None:
     def refuse(cause: Cause) -> str | None:
         asked, limit = answer.asked, situation.options.max_tokens
         snapshot = situation.snapshot
-        least = plan_least(asked.target, snapshot, max_tokens=limit, used=asked.tokens)
+        least = plan_least(asked.target, snapshot, max_tokens=limit, used=asked.estimate)
         why = reason_to_go_on(cause, turn.progress, turn.limits, asked, least)
         told = cause == "overdue" and any(note.text == why for note in turn.notes)
         return "" if told else why

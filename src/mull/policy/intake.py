@@ -40,7 +40,7 @@ from mull.policy.lessons import fingerprints
 __all__ = ["Intake", "Left", "intake_of", "taken"]
 
 Left: TypeAlias = Literal["untaken", "unsigned", "unreadable", "unfollowed", "refused"]
-"""Why a thought stays home: no place for it, no signature, nothing that the endpoint could read,
+"""Why a thought is not sent: no place for it, no signature, nothing that the endpoint could read,
 nothing after it in its answer, or the endpoint refused it before."""
 _COPILOT = "reasoning_text"
 _GEMINI = "thought"

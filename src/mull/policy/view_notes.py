@@ -30,7 +30,7 @@ _SAID_OF = (
     (
         "unreadable",
         "reasoning",
-        "{n} {thoughts} not sent: nothing in them that the endpoint could read",
+        "{n} {thoughts} not sent: without anything that the endpoint could read",
         False,
     ),
     (

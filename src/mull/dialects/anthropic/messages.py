@@ -2,7 +2,7 @@
 
 Roles alternate, so neighbours of one role become one message, tool results first. The blocks of
 an answer go back in the order they came in, thinking with its signature, unknown blocks verbatim.
-What is left out is counted and told. A longer history extends what a shorter one gave, block by
+What is left out is counted and reported. A longer history extends what a shorter one gave, block by
 block.
 """
 
