@@ -130,8 +130,9 @@ def test_a_commit_waits_for_the_disk(tmp_path):
     store.close()
 
 
-def test_whatever_was_acknowledged_survives_kill_9(tmp_path):
-    records = crash(tmp_path, random.Random(1), rounds=20)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_whatever_was_acknowledged_survives_kill_9(tmp_path, seed):
+    records = crash(tmp_path, random.Random(seed), rounds=20)
     recovered = [r for r in records if r.message.status == "interrupted"]
     assert recovered, "no process was killed while an answer came"
     assert len(records) > 40
