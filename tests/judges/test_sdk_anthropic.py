@@ -216,7 +216,7 @@ def plain(message: Message) -> Message:
 @settings(max_examples=80, deadline=None)
 @given(st.lists(messages.map(plain), max_size=4), plans, targets)
 def test_any_history_is_of_the_sdk_s_types(history, plan, where):
-    asked = Request(messages=(*history, user("next")), thinking=plan)
+    asked = as_taken(Request(messages=(*history, user("next")), thinking=plan), where)
     judge_body(json.loads(encode_request(asked, where).body))
 
 
