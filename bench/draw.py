@@ -14,10 +14,10 @@ from io import StringIO
 
 from bench.report import Figure, median_ratio
 from mull.neutral.events import TextDelta, ThinkingDelta
-from mull.tui.colour import Rgb
-from mull.tui.conversation import ConversationView
-from mull.tui.sgr import encode
-from mull.tui.theme import theme_for
+from mull.tui.conversation.view import ConversationView
+from mull.tui.screen.colour import Rgb
+from mull.tui.screen.theme import theme_for
+from mull.tui.text.sgr import encode
 
 ROUNDS = 3
 WIDTH = 100

@@ -30,7 +30,7 @@ from mull import (
 )
 from mull.dialects.registry import encode_request
 from mull.history.log import Entry
-from mull.store.sessions import SqliteSessions
+from mull.store.sessions.sqlite import SqliteSessions
 
 SIZES = (10, 1000, 10_000)
 ROUNDS = (10, 1500)

@@ -18,7 +18,7 @@ _ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTE
 MULL = str(Path(sys.executable).with_name("mull"))
 _SAID = "from mull import Conversation, user; from mull.history.log import Entry; import asyncio"
 _KEPT = f"""{_SAID}
-from mull.store.sessions import open_sessions
+from mull.store.sessions.sqlite import open_sessions
 store = open_sessions()
 store.append(store.create(folder="/bench", model="m").id, 0, Entry(user("hello")))"""
 CASES = {

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from mull.agent import discover
-from mull.store import session_database
+from mull.store.sessions import database as session_database
 
 settings.register_profile(
     "mull",

@@ -19,7 +19,7 @@ from mull.neutral.blocks import (
 from mull.neutral.messages import Message, Origin, assistant, user
 from mull.neutral.target import Compat, Limit, ModelFacts, ReasoningOption, Target
 from mull.neutral.usage import Usage
-from mull.policy.intake import intake_of, taken
+from mull.policy.view.intake import intake_of, taken
 from mull.settings.layers import Settings, Snapshot
 
 

@@ -12,8 +12,8 @@ from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolRes
 from mull.neutral.messages import Message, assistant, user
 from mull.neutral.request import RequestOptions, Tool
 from mull.neutral.target import Target
-from mull.policy.heal import Refusal, Repaired, heal
-from mull.policy.lessons import Lessons, apply_lessons
+from mull.policy.heal.healing import Refusal, Repaired, heal
+from mull.policy.heal.lessons import Lessons, apply_lessons
 from mull.policy.prepare import Prepared, prepare
 
 LOOK = Tool("look", "Looks.", {"type": "object", "properties": {"at": {"type": "string"}}})

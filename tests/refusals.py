@@ -15,7 +15,7 @@ from healing import ASK, call, open_turn, plain_turn, signed, steered, thoughts
 from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolResultBlock
 from mull.neutral.messages import Message, assistant, user
 from mull.neutral.target import Target
-from mull.policy.heal import Refusal
+from mull.policy.heal.healing import Refusal
 
 TOGGLE = {"type": "toggle"}
 LEVELS = {"type": "effort", "values": ("none", "low", "medium", "high")}

@@ -17,8 +17,8 @@ from conversations import messages, origins, texts
 from mull.history.log import Condensed, Entry, Record, Summary, Undone
 from mull.neutral.blocks import TextBlock, ThinkingBlock
 from mull.neutral.messages import assistant, user
-from mull.store.session_values import JournalBatch
-from mull.store.sessions import SqliteSessions
+from mull.store.sessions.sqlite import SqliteSessions
+from mull.store.sessions.values import JournalBatch
 
 seconds = st.none() | st.floats(allow_nan=False, allow_infinity=False)
 places = st.integers(0, 2**40)

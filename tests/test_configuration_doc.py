@@ -14,9 +14,9 @@ from mull.catalog.match import Match
 from mull.settings.registry import REGISTRY
 from mull.store import approvals, catalog, keys, lessons
 from mull.store.config import Config, ProviderConfig, load_config
-from mull.store.sessions import sessions_path
-from mull.tui.look import Surroundings
-from mull.tui.theme_text import ROLES
+from mull.store.sessions.sqlite import sessions_path
+from mull.tui.screen.look import Surroundings
+from mull.tui.screen.theme_text import ROLES
 
 TEXT = (Path(__file__).parents[1] / "docs/configuration.md").read_text()
 FILES = re.findall(r"^```toml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)

@@ -4,7 +4,7 @@ from tools import docs
 
 from mull.settings.environment import env_name
 from mull.settings.registry import REGISTRY
-from mull.tui.commands import COMMANDS
+from mull.tui.commands.table import COMMANDS
 
 
 def test_the_pages_are_fresh():

@@ -7,8 +7,8 @@ import pytest
 
 from mull.agent import library
 from mull.agent.engine import Engine
-from mull.policy.heal_case import Refusal
-from mull.policy.heal_causes import causes_of
+from mull.policy.heal.case import Refusal
+from mull.policy.heal.causes import causes_of
 from mull.store.config import read_config
 from page_examples import assert_shown, blocks, run_page
 

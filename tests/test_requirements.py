@@ -10,14 +10,14 @@ from mull.cli.main import main
 from mull.history.log import Log
 from mull.neutral.blocks import TextBlock, ThinkingBlock
 from mull.neutral.messages import assistant, user
-from mull.policy.compress import decide
+from mull.policy.compress.decide import decide
 from mull.policy.prepare import prepare
 from mull.policy.tokens import CHARACTERS
 from mull.settings.layers import Settings
 from mull.testing.server import Reply, ScriptedServer
-from mull.tui.colour import Rgb, contrast, luminance
-from mull.tui.conversation import render_message
-from mull.tui.theme import theme_for
+from mull.tui.conversation.view import render_message
+from mull.tui.screen.colour import Rgb, contrast, luminance
+from mull.tui.screen.theme import theme_for
 from tui.screens import cells
 
 DARK, LIGHT = Rgb(30, 30, 46), Rgb(250, 250, 250)

@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 from mull.client.access import Access
-from mull.tui.commands import COMMANDS
-from mull.tui.keys import KEYS
-from mull.tui.theme import THEMES
-from mull.tui.thought import MODES
+from mull.tui.commands.table import COMMANDS
+from mull.tui.conversation.thought import MODES
+from mull.tui.screen.keys import KEYS
+from mull.tui.screen.theme import THEMES
 from page_examples import run_page
 
 PAGE = Path(__file__).parents[1] / "docs/terminal.md"

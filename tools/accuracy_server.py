@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from mull import Log, RequestOptions, Settings, counter_for, prepare, resolve
 from mull.dialects.registry import encode_request
 from mull.local.manage import Embedded
-from mull.local.place import Place, Running
+from mull.local.place import Running, ServerFolder
 from mull.local.server import MODEL
 from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 from mull.neutral.messages import Message, assistant, user
@@ -126,7 +126,7 @@ def ask_server() -> Iterator[Sample]:
                 yield Sample(FAMILY, prepared.counter, prepared.exact, prepared.tokens, reported)
         finally:
             server.close()
-            with FileLock(Place(directory).alive_lock):  # it ends before its folder does
+            with FileLock(ServerFolder(directory).alive_lock):  # it ends before its folder does
                 pass
 
 

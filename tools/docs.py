@@ -17,9 +17,9 @@ from mull.cli import main as command
 from mull.settings.environment import SHORT_NAMES, env_name
 from mull.settings.layers import LAYERS
 from mull.settings.registry import REGISTRY, Setting, format_value
-from mull.tui.command_host import Command
-from mull.tui.commands import COMMANDS
-from mull.tui.keys import KEYS
+from mull.tui.commands.host import Command
+from mull.tui.commands.table import COMMANDS
+from mull.tui.screen.keys import KEYS
 from tools import cases
 
 __all__ = ["PAGES", "main", "stale", "write"]

@@ -23,8 +23,8 @@ from mull.neutral.blocks import TextBlock, ThinkingBlock
 from mull.neutral.events import Progressed
 from mull.neutral.messages import assistant, user
 from mull.neutral.usage import Usage
-from mull.policy.compress_material import summary_request
-from mull.policy.compress_plan import NotCompressed
+from mull.policy.compress.material import summary_request
+from mull.policy.compress.plan import NotCompressed
 from mull.testing.rules import refusal
 from mull.testing.server import CUT, STALL, Gate, Reply, ScriptedServer
 from side_calls import answering, chat, last_text, run, side_at, situation_of

@@ -16,7 +16,7 @@ from mull.client.exchange import ExchangeOptions
 from mull.client.retry import RetryRules
 from mull.neutral.errors import LocalError, MullError, RefusedError, SessionBusy, UnknownModel
 from mull.neutral.events import TextDelta
-from mull.store.session_memory import MemorySessions
+from mull.store.sessions.memory import MemorySessions
 from mull.testing.server import STALL, Reply, ScriptedServer
 
 ONCE = ExchangeOptions(retry=RetryRules(attempts=1))

@@ -10,7 +10,7 @@ from mull.agent.setup import load_setup
 from mull.history.log import Entry
 from mull.neutral.errors import SessionError
 from mull.neutral.messages import user
-from mull.store.sessions import SqliteSessions
+from mull.store.sessions.sqlite import SqliteSessions
 
 
 @pytest.fixture

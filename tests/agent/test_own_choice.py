@@ -11,7 +11,7 @@ from mull.agent.engine import Engine
 from mull.agent.library import Conversation
 from mull.agent.setup import load_setup
 from mull.settings.registry import REGISTRY
-from mull.store.session_memory import MemorySessions
+from mull.store.sessions.memory import MemorySessions
 from mull.testing.server import Reply, ScriptedServer
 
 MODELS = (

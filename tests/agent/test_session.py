@@ -17,7 +17,7 @@ from mull.neutral.blocks import TextBlock
 from mull.neutral.errors import ConfigError, LocalError, SessionBusy, SettingError
 from mull.neutral.events import TextDelta, ThinkingDelta, UsageReported
 from mull.neutral.messages import assistant, user
-from mull.store.sessions import SqliteSessions
+from mull.store.sessions.sqlite import SqliteSessions
 from mull.testing.server import STALL, Reply, ScriptedServer
 from side_calls import engine_at
 

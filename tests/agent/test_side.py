@@ -13,7 +13,7 @@ from mull.neutral.errors import RefusedError, UnknownModel
 from mull.neutral.events import Healed, TextDelta
 from mull.neutral.messages import user
 from mull.neutral.usage import Usage
-from mull.policy.compress import Rejected
+from mull.policy.compress.decide import Rejected
 from mull.testing.server import CUT, Reply, ScriptedServer
 from side_calls import answering, chat, engine_at, last_text, run, side_at
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from mull.catalog.compat import Row, dialect_of, join, read_rows
-from mull.catalog.match import Place
+from mull.catalog.match import Subject
 from mull.neutral.errors import ConfigError
 from mull.neutral.target import Compat, Interleaved, ModelFacts
 
-PLACE = Place("moonshotai", "kimi-k2-thinking", "openai-chat", "https://api.moonshot.ai/v1")
+PLACE = Subject("moonshotai", "kimi-k2-thinking", "openai-chat", "https://api.moonshot.ai/v1")
 FACTS = ModelFacts()
 WANTS_BACK = ModelFacts(interleaved=Interleaved("reasoning_details"))
 

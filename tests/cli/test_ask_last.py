@@ -8,7 +8,7 @@ import os
 import pytest
 
 from mull.cli.main import main
-from mull.store.sessions import open_sessions
+from mull.store.sessions.sqlite import open_sessions
 from mull.testing.server import Reply, ScriptedServer
 
 

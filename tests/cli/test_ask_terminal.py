@@ -9,7 +9,7 @@ import pytest
 
 from mull.testing import Say, StrictServer, Think
 from mull.testing.server import Gate, Reply, ScriptedServer
-from mull.tui.colour import Rgb, contrast, luminance
+from mull.tui.screen.colour import Rgb, contrast, luminance
 from tui.scripts import answer, call, calls, say, think
 from tui.terminal import DARK, LIGHT, MULL, Terminal
 

@@ -30,7 +30,7 @@ from mull.client.connection import Connection
 from mull.neutral.errors import SessionError
 from mull.neutral.events import TextDelta
 from mull.neutral.messages import message_to_json
-from mull.store.sessions import SqliteSessions, open_sessions
+from mull.store.sessions.sqlite import SqliteSessions, open_sessions
 from mull.testing.server import STALL, Gate, Reply, ScriptedServer
 
 PATIENCE = 20

@@ -12,7 +12,7 @@ from mull.history.log import Entry, Summary, Undone
 from mull.neutral.blocks import TextBlock, ThinkingBlock
 from mull.neutral.messages import assistant, user
 from mull.neutral.usage import Usage
-from mull.store.sessions import SqliteSessions, sessions_path
+from mull.store.sessions.sqlite import SqliteSessions, sessions_path
 from mull.testing.server import ScriptedServer
 from session_samples import turn
 from side_calls import chat

@@ -28,7 +28,7 @@ from mull.neutral.blocks import (
 )
 from mull.neutral.events import Healed, TextDelta, ThinkingDelta
 from mull.neutral.messages import Message, assistant, user
-from mull.store.sessions import SqliteSessions, sessions_path
+from mull.store.sessions.sqlite import SqliteSessions, sessions_path
 from session_samples import Clock, Process, turn
 
 NOW = time.mktime((2026, 7, 31, 14, 3, 0, 0, 0, -1))

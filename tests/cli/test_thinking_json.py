@@ -12,8 +12,8 @@ from mull.cli.main import main
 from mull.history.log import Entry
 from mull.neutral.blocks import TextBlock, ThinkingBlock
 from mull.neutral.messages import assistant, user
-from mull.store.session_records import encode_record
-from mull.store.sessions import open_sessions, sessions_path, this_folder
+from mull.store.sessions.records import encode_record
+from mull.store.sessions.sqlite import open_sessions, sessions_path, this_folder
 from mull.testing import Call, Say, StrictServer, Think
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

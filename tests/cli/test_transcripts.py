@@ -23,7 +23,7 @@ from mull.neutral.events import ThinkingDelta
 from mull.neutral.messages import assistant, user
 from mull.neutral.usage import Usage
 from mull.policy.cost import cost_of
-from mull.store.sessions import open_sessions, this_folder
+from mull.store.sessions.sqlite import open_sessions, this_folder
 from mull.transcripts.formats import from_jsonl
 from mull.transcripts.reading import read_transcript
 from transcript_samples import KIMI, RECORDS
@@ -259,7 +259,7 @@ def test_an_unknown_writer_is_refused(store):
 def test_a_session_that_cannot_be_filled_is_taken_away_again(store, monkeypatch):
     Path("talk.json").write_text(json.dumps(MESSAGES))
     monkeypatch.setattr(
-        "mull.store.sessions.SqliteSessions.append",
+        "mull.store.sessions.sqlite.SqliteSessions.append",
         lambda *_: (_ for _ in ()).throw(ConfigError("the disk is full")),
     )
     with pytest.raises(ConfigError, match="the disk is full"):

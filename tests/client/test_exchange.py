@@ -28,7 +28,7 @@ from mull.neutral.events import (
     ThinkingDelta,
 )
 from mull.neutral.messages import user
-from mull.policy.heal import Repaired
+from mull.policy.heal.healing import Repaired
 from mull.policy.prepare import prepare
 from mull.testing.server import CUT, STALL, Reply, ScriptedServer
 

@@ -25,8 +25,8 @@ from mull.neutral.errors import RefusedError
 from mull.neutral.events import Failed, Finished, Healed
 from mull.neutral.request import RequestOptions
 from mull.neutral.target import Target
-from mull.policy.heal_case import plain
-from mull.policy.heal_causes import CAUSES
+from mull.policy.heal.case import plain
+from mull.policy.heal.causes import CAUSES
 from mull.policy.tokens import CHARACTERS
 from mull.settings.registry import parse_all
 from mull.testing.server import Reply, ScriptedServer

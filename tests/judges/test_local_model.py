@@ -25,7 +25,7 @@ from mull.dialects.registry import decode_response, decoder, encode_request
 from mull.history.log import Log
 from mull.local import template, weights
 from mull.local.manage import Embedded
-from mull.local.place import FileLock, Place, Running
+from mull.local.place import FileLock, Running, ServerFolder
 from mull.local.server import MODEL
 from mull.neutral.assemble import assemble
 from mull.neutral.blocks import TextBlock, ToolCallBlock, ToolResultBlock
@@ -59,7 +59,7 @@ def running(directory):
     one = Embedded(directory)
     yield one.ensure()
     one.close()
-    with FileLock(Place(directory).alive_lock):  # it ends without being told
+    with FileLock(ServerFolder(directory).alive_lock):  # it ends without being told
         pass
 
 
@@ -274,9 +274,9 @@ def test_a_killed_user_leaves_no_server(tmp_path):
     os.kill(pid, 0)
     one.send_signal(signal.SIGKILL)
     one.communicate()
-    with FileLock(Place(tmp_path / "local").alive_lock):
+    with FileLock(ServerFolder(tmp_path / "local").alive_lock):
         pass
-    assert Place(tmp_path / "local").read() is None
+    assert ServerFolder(tmp_path / "local").read() is None
 
 
 def test_start_time_speed_and_memory(tmp_path, record_property):

@@ -30,12 +30,12 @@ from mull.client.exchange import ExchangeOptions
 from mull.history.log import Log
 from mull.local import weights
 from mull.local.manage import embedded
-from mull.local.place import FileLock, Place
+from mull.local.place import FileLock, ServerFolder
 from mull.neutral.events import Failed, Finished, TextDelta, ThinkingDelta, ToolRan, ToolStarted
 from mull.neutral.messages import user
 from mull.neutral.request import RequestOptions
 from mull.policy.tokens import CHARACTERS
-from mull.store.sessions import open_sessions
+from mull.store.sessions.sqlite import open_sessions
 
 pytestmark = [
     pytest.mark.slow,
@@ -66,7 +66,7 @@ def _ended(home):
     one = embedded(home / "local")
     one.stop()
     one.close()
-    with FileLock(Place(home / "local").alive_lock):
+    with FileLock(ServerFolder(home / "local").alive_lock):
         pass
 
 
@@ -323,6 +323,6 @@ def test_a_command_that_ends_leaves_no_server(tmp_path):
     done = run("ask", "-m", f"{MODEL}/none", "Say hello.", env=env)
     assert done.returncode == 0
     assert done.stdout.strip()
-    with FileLock(Place(tmp_path / "local").alive_lock):
+    with FileLock(ServerFolder(tmp_path / "local").alive_lock):
         pass  # whoever holds this is a server that is still there
-    assert Place(tmp_path / "local").read() is None
+    assert ServerFolder(tmp_path / "local").read() is None

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from mull.local import life
-from mull.local.place import Place
+from mull.local.place import ServerFolder
 
 life.TICK = 0.01
 
@@ -42,4 +42,6 @@ def launch(key: str) -> Fake:
 if __name__ == "__main__":
     DIRECTORY = Path(sys.argv[1])
     kept = "--kept" in sys.argv
-    life.live(Place(DIRECTORY), launch, int(sys.argv[2]), model="local/fake", idle=600.0, kept=kept)
+    life.live(
+        ServerFolder(DIRECTORY), launch, int(sys.argv[2]), model="local/fake", idle=600.0, kept=kept
+    )

@@ -7,13 +7,13 @@ import os
 import pytest
 
 from mull.local.life import Watch
-from mull.local.place import Place, Running
+from mull.local.place import Running, ServerFolder
 from mull.store.locks import FileLock
 
 
 class World:
     def __init__(self, directory) -> None:
-        self.place = Place(directory)
+        self.place = ServerFolder(directory)
         self.place.make()
         self.now = 1000.0
         self.done, self.busy, self.asked = 0, False, 0

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from mull.local.manage import Embedded, Options, embedded
-from mull.local.place import Place, Running
+from mull.local.place import Running, ServerFolder
 from mull.local.spawn import PIPE
 from mull.neutral.errors import LocalError
 from mull.store.locks import FileLock
@@ -64,7 +64,7 @@ def another_process(directory: Path, act: str = "ensure") -> subprocess.Popen[st
 
 def wait_until_gone(directory: Path) -> None:
     """Return when the server's process is gone; the test's own time limit is the deadline."""
-    with FileLock(Place(directory).alive_lock):
+    with FileLock(ServerFolder(directory).alive_lock):
         pass
 
 
@@ -93,7 +93,7 @@ def test_it_starts_once_and_is_found_again(server, directory):
 
 def test_only_the_user_may_read_the_state_and_it_holds_the_key(server, directory):
     running = server.ensure()
-    place = Place(directory)
+    place = ServerFolder(directory)
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     for file in directory.iterdir():
         if file.name not in ("launches", "environment"):
@@ -125,7 +125,7 @@ def test_it_ends_with_the_last_that_uses_it(server, directory):
     server.close()
     wait_until_gone(directory)
     assert server.status() is None
-    assert not Place(directory).state.exists()
+    assert not ServerFolder(directory).state.exists()
 
 
 def test_it_stays_while_another_uses_it(server, directory):
@@ -149,7 +149,7 @@ def test_a_killed_user_leaves_no_server(directory):
     user.send_signal(signal.SIGKILL)
     user.communicate()
     wait_until_gone(directory)
-    assert Place(directory).read() is None
+    assert ServerFolder(directory).read() is None
     assert launches(directory) == [pid]
 
 
@@ -178,7 +178,7 @@ def test_a_killed_server_is_replaced(server, directory):
     first = server.ensure()
     os.kill(first.pid, signal.SIGKILL)
     wait_until_gone(directory)
-    assert Place(directory).state.exists()
+    assert ServerFolder(directory).state.exists()
     assert server.status() is None
     second = server.ensure()
     assert second.pid != first.pid
@@ -187,7 +187,7 @@ def test_a_killed_server_is_replaced(server, directory):
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"pid": 1}', b"\xff"])
 def test_a_damaged_state_of_a_dead_server_is_healed(server, directory, content):
-    place = Place(directory)
+    place = ServerFolder(directory)
     place.make()
     place.state.write_bytes(content)
     assert server.status() is None
@@ -195,14 +195,14 @@ def test_a_damaged_state_of_a_dead_server_is_healed(server, directory, content):
 
 
 def test_a_state_that_names_a_foreign_process_harms_nobody(server, directory):
-    place = Place(directory)
+    place = ServerFolder(directory)
     place.make()
     place.write(Running(os.getpid(), "http://127.0.0.1:1/v1", "k", "local/fake", 0.0, 1.0))
     assert server.stop() is False  # or this test would have ended here
 
 
 def test_one_that_lost_its_starter_while_loading_is_waited_for(server, directory):
-    Place(directory).make()
+    ServerFolder(directory).make()
     wait = directory / "wait"
     wait.touch()
     starter = another_process(directory)
@@ -213,7 +213,7 @@ def test_one_that_lost_its_starter_while_loading_is_waited_for(server, directory
     found: list[Running] = []
     user = threading.Thread(target=lambda: found.append(server.ensure()))
     user.start()
-    while is_free(Place(directory).users_lock):
+    while is_free(ServerFolder(directory).users_lock):
         threading.Event().wait(0.01)
     wait.unlink()
     user.join()
@@ -245,8 +245,8 @@ def test_stop(server, directory):
     assert server.stop() is False
     running = server.ensure()
     assert server.stop() is True
-    assert not Place(directory).is_alive()
-    assert not Place(directory).state.exists()
+    assert not ServerFolder(directory).is_alive()
+    assert not ServerFolder(directory).state.exists()
     assert server.stop() is False
     with pytest.raises(ProcessLookupError):
         os.kill(running.pid, 0)
@@ -256,7 +256,7 @@ def test_stop_ends_one_that_hangs(server, directory):
     running = server.ensure()
     os.kill(running.pid, signal.SIGSTOP)
     assert server.stop() is True
-    assert not Place(directory).is_alive()
+    assert not ServerFolder(directory).is_alive()
 
 
 def test_status(directory):
@@ -272,7 +272,7 @@ def test_status(directory):
 
 
 def test_why_it_did_not_start(server, directory):
-    Place(directory).make()
+    ServerFolder(directory).make()
     (directory / "fail").write_text("no such model")
     with pytest.raises(LocalError) as caught:
         server.ensure()
@@ -285,7 +285,7 @@ def test_why_it_did_not_start(server, directory):
 
 
 def test_a_crash_while_loading_is_told_in_its_own_words(server, directory):
-    Place(directory).make()
+    ServerFolder(directory).make()
     (directory / "die").touch()
     with pytest.raises(LocalError, match=r"did not start: cannot allocate a tensor\.\n"):
         server.ensure()

@@ -10,7 +10,7 @@ from mull.catalog.resolve import resolve
 from mull.local import template
 from mull.local.metrics import Metrics, read_metrics
 from mull.local.server import MODEL, default_budget
-from mull.policy.thinking import level_table
+from mull.policy.thinking.plan import level_table
 from mull.settings.layers import Settings
 
 

@@ -16,9 +16,9 @@ from mull.neutral.blocks import (
 )
 from mull.neutral.messages import Message, assistant, user
 from mull.neutral.request import RequestOptions, Tool
-from mull.policy import binding
-from mull.policy.binding import binding_warning
 from mull.policy.prepare import prepare
+from mull.policy.view import binding
+from mull.policy.view.binding import binding_warning
 
 LOOSE = target(
     "anthropic-adaptive",

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mull.neutral.errors import BudgetError
 from mull.neutral.target import ReasoningOption
-from mull.policy.budget import (
+from mull.policy.thinking.budget import (
     ANSWER_ROOM,
     LEAST_ANSWER,
     Window,

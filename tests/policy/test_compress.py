@@ -19,7 +19,7 @@ from conversations import target as made_up
 from mull.history.log import Condensed, Entry, Log, Undone
 from mull.neutral.blocks import MediaBlock, TextBlock, ThinkingBlock, ToolCallBlock
 from mull.neutral.messages import Message, assistant, user
-from mull.policy.compress import (
+from mull.policy.compress.decide import (
     Rejected,
     accept,
     decide,
@@ -28,7 +28,7 @@ from mull.policy.compress import (
     summary_record,
     summary_text,
 )
-from mull.policy.compress_plan import CompressionPlan, NotCompressed, plan
+from mull.policy.compress.plan import CompressionPlan, NotCompressed, plan
 from mull.policy.tokens import CHARACTERS
 from mull.testing.rules import refusal
 

@@ -16,7 +16,7 @@ from mull.neutral.blocks import (
     ToolResultBlock,
 )
 from mull.neutral.messages import Message, assistant, user
-from mull.policy.compress_material import (
+from mull.policy.compress.material import (
     MOST_PARTS,
     condense_request,
     material,

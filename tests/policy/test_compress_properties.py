@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from compressing import TARGETS, body_of, conversations, prepared_for
 from mull.history.log import Log, Summary, Undone
 from mull.neutral.blocks import ToolCallBlock, ToolResultBlock
-from mull.policy.compress import left_out_text, summary_record, summary_text
-from mull.policy.compress_plan import CompressionPlan, NotCompressed, plan
+from mull.policy.compress.decide import left_out_text, summary_record, summary_text
+from mull.policy.compress.plan import CompressionPlan, NotCompressed, plan
 from mull.policy.prepare import Prepared
 from mull.policy.tokens import CHARACTERS
 from mull.testing.rules import refusal

@@ -5,8 +5,8 @@ import pytest
 from mull.catalog.load import load
 from mull.catalog.resolve import resolve
 from mull.neutral.thinking import write_thinking
-from mull.policy.budget import budget_for_level
-from mull.policy.thinking import feedback, plan_thinking
+from mull.policy.thinking.budget import budget_for_level
+from mull.policy.thinking.plan import feedback, plan_thinking
 from mull.settings.layers import Settings
 from mull.settings.presets import preset_values
 

@@ -17,8 +17,8 @@ from healing import (
 )
 from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolResultBlock
 from mull.neutral.messages import Message, assistant, user
-from mull.policy.heal import Refusal, heal
-from mull.policy.lessons import Lessons, apply_lessons
+from mull.policy.heal.healing import Refusal, heal
+from mull.policy.heal.lessons import Lessons, apply_lessons
 from mull.testing.rules import refusal as rule
 
 BUDGET = [{"type": "toggle"}, {"type": "budget_tokens", "min": 1024, "max": 32000}]

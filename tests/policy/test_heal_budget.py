@@ -18,8 +18,8 @@ from healing import (
     thoughts,
 )
 from mull.dialects.registry import encode_request
-from mull.policy.heal import Refusal, heal
-from mull.policy.lessons import Lessons, apply_lessons, lessons_from_json, lessons_to_json
+from mull.policy.heal.healing import Refusal, heal
+from mull.policy.heal.lessons import Lessons, apply_lessons, lessons_from_json, lessons_to_json
 
 TOGGLE = {"type": "toggle"}
 EFFORT = {"type": "effort", "values": ("low", "medium", "high")}

@@ -6,7 +6,7 @@ from conversations import target
 from healing import body, call, mended, open_turn, plain_turn, prepared, thinking
 from mull.neutral.blocks import TextBlock, ToolCallBlock, ToolResultBlock
 from mull.neutral.messages import Message, assistant, user
-from mull.policy.lessons import Lessons, apply_lessons
+from mull.policy.heal.lessons import Lessons, apply_lessons
 from mull.testing.rules import refusal as rule
 
 BUDGET = [{"type": "toggle"}, {"type": "budget_tokens", "min": 1024, "max": 32000}]

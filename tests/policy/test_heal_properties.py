@@ -15,9 +15,9 @@ from mull.history.log import Log
 from mull.neutral.messages import messages_to_json
 from mull.neutral.request import NamedTool, RequestOptions, Tool
 from mull.neutral.thinking import LADDER, WRITERS, write_thinking
-from mull.policy.heal import Refusal, explain, heal
-from mull.policy.heal_causes import CAUSES
-from mull.policy.lessons import Lessons, apply_lessons, lessons_from_json, lessons_to_json
+from mull.policy.heal.causes import CAUSES
+from mull.policy.heal.healing import Refusal, explain, heal
+from mull.policy.heal.lessons import Lessons, apply_lessons, lessons_from_json, lessons_to_json
 from mull.policy.prepare import prepare
 
 DIALECTS = {

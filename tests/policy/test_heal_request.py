@@ -10,9 +10,9 @@ from mull.dialects.registry import encode_request
 from mull.neutral.blocks import TextBlock, ThinkingBlock
 from mull.neutral.messages import assistant, user
 from mull.neutral.request import NamedTool
-from mull.policy.heal import Refusal, explain, heal
-from mull.policy.heal_causes import CAUSES
-from mull.policy.lessons import Lessons, apply_lessons
+from mull.policy.heal.causes import CAUSES
+from mull.policy.heal.healing import Refusal, explain, heal
+from mull.policy.heal.lessons import Lessons, apply_lessons
 from mull.testing.rules import refusal as rule
 
 TOGGLE = {"type": "toggle"}

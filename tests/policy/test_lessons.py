@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from conversations import blocks, target
 from mull.neutral.errors import ConfigError
-from mull.policy.lessons import (
+from mull.policy.heal.lessons import (
     KEPT_CARRIERS,
     Lesson,
     Lessons,

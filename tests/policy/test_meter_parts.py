@@ -95,7 +95,7 @@ def some_record(log):
 
 def test_a_round_of_an_open_turn_touches_only_what_is_new(monkeypatch):
     """A chain of many rounds is not looked through again with each of them."""
-    from mull.policy import logview
+    from mull.policy.view import log as logview
 
     chain = tool_turn("1", 40)
     log = Log(chain[:-5])

@@ -24,7 +24,7 @@ from mull.neutral.errors import BudgetError
 from mull.neutral.messages import user
 from mull.neutral.thinking import LADDER, WRITERS, as_level, write_thinking
 from mull.policy.prepare import prepare
-from mull.policy.thinking import level_table, plan_thinking
+from mull.policy.thinking.plan import level_table, plan_thinking
 from mull.settings.layers import Settings
 from mull.settings.presets import preset_values
 

@@ -9,7 +9,7 @@ from conversations import messages as any_message
 from conversations import thought, tool_turn
 from mull.neutral.blocks import TextBlock, ToolCallBlock, ToolResultBlock
 from mull.neutral.messages import Message, assistant, user
-from mull.policy.repair import NO_RESULT, repair_turn
+from mull.policy.view.repair import NO_RESULT, repair_turn
 
 
 def call(name):

@@ -6,7 +6,7 @@ import pytest
 from conversations import snapshot, target
 from mull.neutral.errors import BudgetError
 from mull.neutral.thinking import LADDER, write_thinking
-from mull.policy.thinking import feedback, level_table, plan_thinking
+from mull.policy.thinking.plan import feedback, level_table, plan_thinking
 
 BUDGET = [{"type": "budget_tokens", "min": 1024, "max": 64_000}]
 WORDS = [{"type": "effort", "values": ("low", "medium", "high")}]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mull.policy.wish import Wish, wish_of
+from mull.policy.thinking.wish import Wish, wish_of
 from mull.settings.environment import read_environment
 from mull.settings.layers import Settings
 

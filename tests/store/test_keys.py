@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mull.auth.secret import Secret
-from mull.auth.variables import Place
+from mull.auth.variables import KeyPlace
 from mull.neutral.errors import ConfigError
 from mull.store import vault as vaults
 from mull.store.keys import KEYS_FILE, Keys
@@ -73,9 +73,9 @@ def test_all_places_are_listed_the_one_in_use_first_and_none_twice(make):
     keys = make(A_API_KEY="a", MINE="m")
     keys.keep("acme", Secret("s"))
     assert keys.places("acme", ["A_API_KEY"], own=["MINE", "A_API_KEY"]) == [
-        Place("environment", "A_API_KEY"),
-        Place("file"),
-        Place("environment", "MINE"),
+        KeyPlace("environment", "A_API_KEY"),
+        KeyPlace("file"),
+        KeyPlace("environment", "MINE"),
     ]
 
 

@@ -12,7 +12,7 @@ from mull.history.log import Entry
 from mull.neutral.blocks import TextBlock, ThinkingBlock
 from mull.neutral.events import TextDelta, ThinkingDelta
 from mull.neutral.messages import Origin, assistant, user
-from mull.store.session_recorder import Recorder
+from mull.store.sessions.recorder import Recorder
 from session_samples import (
     Process,
     faults,

@@ -15,8 +15,8 @@ import pytest
 from mull.history.log import Entry
 from mull.neutral.errors import ConfigError, SessionError
 from mull.neutral.messages import user
-from mull.store import session_database
-from mull.store.session_schema import VERSION
+from mull.store.sessions import database as session_database
+from mull.store.sessions.schema import VERSION
 from session_samples import Process, faults, new_store, stored_bytes, turn, write_version_1
 
 
@@ -444,7 +444,7 @@ def test_opening_loads_sqlite_and_importing_does_not():
 
         for name in [name for name in sys.modules if name.partition(".")[0] in ("sqlite3", "mull")]:
             del sys.modules[name]
-        import mull.store.sessions  # noqa: F401
+        import mull.store.sessions.sqlite  # noqa: F401
 
         say("sqlite3" if "sqlite3" in sys.modules else "nothing")
 

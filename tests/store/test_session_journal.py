@@ -39,8 +39,8 @@ from mull.neutral.events import (
 from mull.neutral.messages import Message, Origin, assistant, user
 from mull.neutral.usage import Usage
 from mull.policy.prepare import prepare
-from mull.store.session_journal import decode_events, encode_events, join_deltas
-from mull.store.session_recorder import EVERY, Recorder
+from mull.store.sessions.journal import decode_events, encode_events, join_deltas
+from mull.store.sessions.recorder import EVERY, Recorder
 from session_samples import Clock, journaled, new_store, turn
 
 KIMI = Origin("moonshotai", "openai-chat", "kimi-k2-thinking", "https://api.moonshot.ai/v1")

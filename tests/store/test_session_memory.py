@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mull.neutral.errors import SessionError
-from mull.store.session_memory import MemorySessions
+from mull.store.sessions.memory import MemorySessions
 from session_samples import turn
 
 

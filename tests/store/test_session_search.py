@@ -13,7 +13,7 @@ from mull.history.log import Condensed, Entry, Summary
 from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 from mull.neutral.errors import SessionError
 from mull.neutral.messages import Message, assistant, user
-from mull.store import session_search
+from mull.store.sessions import search as session_search
 from session_samples import new_store, turn, write_version_1
 
 _folders = count()

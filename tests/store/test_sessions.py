@@ -15,8 +15,8 @@ from mull.history.log import Entry, Undone
 from mull.neutral.blocks import MediaBlock, TextBlock, ToolResultBlock
 from mull.neutral.errors import ConfigError, SessionError
 from mull.neutral.messages import Message, assistant, user
-from mull.store.session_names import checked_name, new_id, next_id, title_of
-from mull.store.sessions import open_sessions, sessions_path, this_folder
+from mull.store.sessions.names import checked_name, new_id, next_id, title_of
+from mull.store.sessions.sqlite import open_sessions, sessions_path, this_folder
 from session_samples import Clock, new_store, turn
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")

@@ -11,12 +11,12 @@ from mull.agent.engine import Engine
 from mull.agent.session import Session
 from mull.agent.setup import load_setup
 from mull.catalog.load import shipped
-from mull.store.sessions import SqliteSessions
+from mull.store.sessions.sqlite import SqliteSessions
 from mull.testing.server import Reply, ScriptedServer
-from mull.tui.commands import run_command
-from mull.tui.front import Item, Question
-from mull.tui.lines import Line, line_width, plain_text
-from mull.tui.theme import Theme, theme_for
+from mull.tui.commands.table import run_command
+from mull.tui.screen.front import Item, Question
+from mull.tui.screen.theme import Theme, theme_for
+from mull.tui.text.lines import Line, line_width, plain_text
 
 WIDTH = 60
 
@@ -85,8 +85,8 @@ class FakeTalk:
         self.lines += lines
 
     def tell(self, text: str, *, warning: bool = False) -> None:
-        from mull.tui.fixed import remarked
-        from mull.tui.sections import Look
+        from mull.tui.conversation.fixed import remarked
+        from mull.tui.conversation.sections import Look
 
         if warning:
             self.warnings.append(text)

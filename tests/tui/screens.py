@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mull.tui.colour import Rgb
-from mull.tui.lines import Line, Style
-from mull.tui.markdown import MarkdownStream
-from mull.tui.theme import Theme, theme_for
+from mull.tui.screen.colour import Rgb
+from mull.tui.screen.theme import Theme, theme_for
+from mull.tui.text.lines import Line, Style
+from mull.tui.text.markdown import MarkdownStream
 
 DARK = theme_for("auto", Rgb(30, 30, 46), "truecolor")
 BARE = Theme("bare")

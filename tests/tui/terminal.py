@@ -32,7 +32,7 @@ MULL = (sys.executable, "-m", "mull")
 _PATIENT = f"""
 import sys
 from mull.agent import discover
-from mull.tui import terminal
+from mull.tui.screen import terminal
 terminal.PATIENCE = discover._PATIENCE = {PATIENCE}
 from mull.cli.main import main
 sys.exit(main())

@@ -7,8 +7,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mull.tui.charts import Part, bar, columns, parted, shares
-from mull.tui.lines import PLAIN, line_width, plain_text
+from mull.tui.text.charts import Part, bar, columns, parted, shares
+from mull.tui.text.lines import PLAIN, line_width, plain_text
 
 amounts = st.lists(st.floats(0, 1e9, allow_nan=False), max_size=12)
 

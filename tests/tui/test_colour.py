@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mull.tui.colour import (
+from mull.tui.screen.colour import (
     BLACK,
     LEAST_CONTRAST,
     PALETTE,

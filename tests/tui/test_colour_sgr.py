@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mull.tui.colour import Rgb
-from mull.tui.lines import PLAIN, Span, Style
-from mull.tui.sgr import encode, encode_line
+from mull.tui.screen.colour import Rgb
+from mull.tui.text.lines import PLAIN, Span, Style
+from mull.tui.text.sgr import encode, encode_line
 
 byte = st.integers(0, 255)
 colour = st.one_of(st.none(), byte, st.builds(Rgb, byte, byte, byte))

@@ -8,8 +8,8 @@ from contextlib import suppress
 import pytest
 
 from mull.neutral.errors import LocalError
-from mull.tui.commands import COMMANDS, find_command, run_command
-from mull.tui.keys import KEYS
+from mull.tui.commands.table import COMMANDS, find_command, run_command
+from mull.tui.screen.keys import KEYS
 from tui.fronts import FakeFront, at_terminal, drive
 
 

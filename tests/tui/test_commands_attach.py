@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mull.neutral.blocks import MediaBlock, TextBlock
-from mull.tui.command_attach import LARGEST_IMAGE, LARGEST_TEXT, expand_mentions
+from mull.tui.commands.attach import LARGEST_IMAGE, LARGEST_TEXT, expand_mentions
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
 

@@ -8,10 +8,10 @@ import re
 import pytest
 
 from mull.neutral.errors import BudgetError, CatalogError, LocalError, SettingError
-from mull.policy.levels import next_level
+from mull.policy.thinking.levels import next_level
 from mull.settings.layers import Settings
 from mull.testing.server import Reply
-from mull.tui.command_thinking import cycle_level
+from mull.tui.commands.thinking import cycle_level
 from tui.fronts import answer, at_terminal, drive
 
 

@@ -10,9 +10,9 @@ from mull.neutral.blocks import TextBlock, ThinkingBlock
 from mull.neutral.errors import LocalError, SettingError
 from mull.neutral.messages import Origin, assistant, user
 from mull.neutral.usage import Usage
-from mull.tui.colour import Rgb
-from mull.tui.command_stats import by_model
-from mull.tui.theme import theme_for
+from mull.tui.commands.stats import by_model
+from mull.tui.screen.colour import Rgb
+from mull.tui.screen.theme import theme_for
 from tui.fronts import FakeFront, answer, at_terminal, drive
 
 COUNTS = {

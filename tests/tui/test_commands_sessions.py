@@ -9,11 +9,11 @@ from mull.agent.toolbox import Toolbox
 from mull.history.log import Entry
 from mull.neutral.errors import LocalError, SessionError
 from mull.transcripts.reading import read_transcript
-from mull.tui.command_attach import expand_mentions
-from mull.tui.command_look import _SHOWN
-from mull.tui.command_tools import MODES
-from mull.tui.theme import THEMES
-from mull.tui.thought import MODES as VIEWS
+from mull.tui.commands.attach import expand_mentions
+from mull.tui.commands.look import _SHOWN
+from mull.tui.commands.tools import MODES
+from mull.tui.conversation.thought import MODES as VIEWS
+from mull.tui.screen.theme import THEMES
 from tui.fronts import answer, at_terminal, drive
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(50)

@@ -10,7 +10,7 @@ from mull.neutral.blocks import TextBlock, ThinkingBlock
 from mull.neutral.messages import assistant, user
 from mull.neutral.usage import Usage
 from mull.policy.prepare import prepare
-from mull.tui.spend import LONG, cache_loss, change_of
+from mull.tui.conversation.spend import LONG, cache_loss, change_of
 from tui.fronts import answer, at_terminal, drive
 
 PRICES = {"input": 3.0, "output": 15.0, "cache_read": 0.3}

@@ -7,10 +7,10 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 from mull.settings.registry import REGISTRY
-from mull.tui.command_known import Known, ModelIndex
-from mull.tui.commands import COMMANDS
-from mull.tui.complete import SlashCompleter, offers
-from mull.tui.theme import THEMES
+from mull.tui.commands.complete import SlashCompleter, offers
+from mull.tui.commands.known import Known, ModelIndex
+from mull.tui.commands.table import COMMANDS
+from mull.tui.screen.theme import THEMES
 from tui.fronts import at_terminal, drive
 
 

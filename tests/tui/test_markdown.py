@@ -2,10 +2,10 @@
 
 import pytest
 
-from mull.tui.lines import Span, Style, plain_text
-from mull.tui.markdown import MarkdownStream, markdown_lines
-from mull.tui.markdown_code import CodeBlock
-from mull.tui.theme import theme_for
+from mull.tui.screen.theme import theme_for
+from mull.tui.text.lines import Span, Style, plain_text
+from mull.tui.text.markdown import MarkdownStream, markdown_lines
+from mull.tui.text.markdown_code import CodeBlock
 from tui.screens import BARE, DARK
 
 

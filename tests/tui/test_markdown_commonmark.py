@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mull.tui.lines import plain_text
-from mull.tui.markdown import markdown_lines
-from mull.tui.markdown_inline import InlineParser
-from mull.tui.markdown_marks import URL
+from mull.tui.text.lines import plain_text
+from mull.tui.text.markdown import markdown_lines
+from mull.tui.text.markdown_inline import InlineParser
+from mull.tui.text.markdown_marks import URL
 from tui.commonmark import reference_flags, reference_lines
 from tui.screens import BARE
 

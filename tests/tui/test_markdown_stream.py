@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mull.tui import markdown, markdown_inline, markdown_table
-from mull.tui.lines import line_width, plain_text
-from mull.tui.markdown import MarkdownStream, markdown_lines
+from mull.tui.text import markdown, markdown_inline, markdown_table
+from mull.tui.text.lines import line_width, plain_text
+from mull.tui.text.markdown import MarkdownStream, markdown_lines
 from tui.screens import BARE, DARK, cells, streamed
 
 TEXT = [

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mull.tui.front import Item
-from mull.tui.picker import ROWS, Picker, matching, score
-from mull.tui.theme import theme_for
-from mull.tui.width import cell_width
+from mull.tui.screen.front import Item
+from mull.tui.screen.picker import ROWS, Picker, matching, score
+from mull.tui.screen.theme import theme_for
+from mull.tui.text.width import cell_width
 
 PLAIN = theme_for("plain", None, "none")
 MODELS = [Item(n) for n in ("openai/gpt-5", "openai/gpt-5-mini", "anthropic/claude-opus", "x/mini")]

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from mull.catalog.load import load
 from mull.catalog.resolve import resolve
 from mull.policy.cost import CostSum
-from mull.policy.levels import level_rows, next_level
-from mull.policy.thinking import plan_thinking
+from mull.policy.thinking.levels import level_rows, next_level
+from mull.policy.thinking.plan import plan_thinking
 from mull.settings.layers import Settings
 from mull.settings.presets import preset_values
-from mull.tui.colour import Rgb
-from mull.tui.lines import line_width, plain_text
-from mull.tui.status import Status, Working, level_word, status_line
-from mull.tui.theme import theme_for
+from mull.tui.conversation.status import Status, Working, level_word, status_line
+from mull.tui.screen.colour import Rgb
+from mull.tui.screen.theme import theme_for
+from mull.tui.text.lines import line_width, plain_text
 
 PLAIN_THEME = theme_for("plain", None, "none")
 DARK = theme_for("dark", Rgb(20, 20, 24), "truecolor")

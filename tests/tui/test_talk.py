@@ -13,14 +13,14 @@ from mull.neutral.errors import LocalError
 from mull.neutral.events import BlockEnded, TextDelta, ThinkingDelta, UsageReported
 from mull.neutral.messages import Message, user
 from mull.neutral.usage import Usage
-from mull.tui.asking import Asking
-from mull.tui.attached import folded
-from mull.tui.command_attach import expand_mentions
-from mull.tui.front import Choice, Question
-from mull.tui.painter import Painter
-from mull.tui.plain_lines import LineReader
+from mull.tui.commands.attach import expand_mentions
+from mull.tui.conversation.attached import folded
+from mull.tui.screen.asking import Asking
+from mull.tui.screen.front import Choice, Question
+from mull.tui.screen.painter import Painter
+from mull.tui.screen.plain_lines import LineReader
+from mull.tui.screen.theme import theme_for
 from mull.tui.talk import Talk
-from mull.tui.theme import theme_for
 from tui.fronts import FakeFront
 
 PLAIN = theme_for("plain", None, "none")
@@ -84,7 +84,7 @@ def test_other_messages_are_drawn_whole():
 
 @pytest.fixture
 def _at_once(monkeypatch):
-    monkeypatch.setattr("mull.tui.asking.QUIET", 0.0)
+    monkeypatch.setattr("mull.tui.screen.asking.QUIET", 0.0)
 
 
 def test_letters_of_a_line_that_is_being_typed_answer_no_question():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mull.testing.server import ScriptedServer
-from mull.tui.commands import COMMANDS
+from mull.tui.commands.table import COMMANDS
 from tui.scripts import answer, say, think
 
 USAGE = {"prompt_tokens": 2000, "completion_tokens": 50, "total_tokens": 2050}

@@ -9,7 +9,7 @@ from threading import Timer
 import pytest
 
 from mull.testing.server import Gate, ScriptedServer
-from mull.tui.colour import Rgb, contrast
+from mull.tui.screen.colour import Rgb, contrast
 from tui.scripts import answer, say, think
 from tui.terminal import DARK, LIGHT
 

@@ -5,11 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mull.neutral.errors import ConfigError
-from mull.tui.colour import BLACK, PALETTE, QUIET, WHITE, Rgb, contrast, is_dark, luminance
-from mull.tui.lines import PLAIN, Style
-from mull.tui.look import Surroundings
-from mull.tui.theme import THEMES, theme_for
-from mull.tui.theme_text import ROLES, parse_style, theme_from
+from mull.tui.screen.colour import BLACK, PALETTE, QUIET, WHITE, Rgb, contrast, is_dark, luminance
+from mull.tui.screen.look import Surroundings
+from mull.tui.screen.theme import THEMES, theme_for
+from mull.tui.screen.theme_text import ROLES, parse_style, theme_from
+from mull.tui.text.lines import PLAIN, Style
 
 byte = st.integers(0, 255)
 backgrounds = st.one_of(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mull.tui.colour import BLACK, WHITE, Rgb
-from mull.tui.depth import (
+from mull.tui.screen.colour import BLACK, WHITE, Rgb
+from mull.tui.screen.depth import (
     BACKGROUND_QUERY,
     colour_depth,
     environment_background,

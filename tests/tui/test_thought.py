@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mull.neutral.blocks import ThinkingBlock
-from mull.tui.lines import line_width, plain_text
-from mull.tui.theme import theme_for
-from mull.tui.thought import MODES, ThoughtView, render_thought, thought_label
+from mull.tui.conversation.thought import MODES, ThoughtView, render_thought, thought_label
+from mull.tui.screen.theme import theme_for
+from mull.tui.text.lines import line_width, plain_text
 from tui.screens import DARK, cells
 
 PLAIN = theme_for("auto", None, "none")

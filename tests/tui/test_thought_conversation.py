@@ -36,12 +36,12 @@ from mull.neutral.events import (
 )
 from mull.neutral.messages import Message, assistant, user
 from mull.neutral.usage import Usage
-from mull.tui import sections
-from mull.tui.conversation import ConversationView, render_message
-from mull.tui.lines import line_width, plain_text
-from mull.tui.markdown import markdown_lines
-from mull.tui.theme import theme_for
-from mull.tui.thought import MODES
+from mull.tui.conversation import sections
+from mull.tui.conversation.thought import MODES
+from mull.tui.conversation.view import ConversationView, render_message
+from mull.tui.screen.theme import theme_for
+from mull.tui.text.lines import line_width, plain_text
+from mull.tui.text.markdown import markdown_lines
 from tui.screens import DARK, cells
 
 PLAIN = theme_for("auto", None, "none")

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mull.tui.colour import Rgb
-from mull.tui.sgr import encode
-from mull.tui.theme import theme_for
-from mull.tui.thought import ThoughtView
-from mull.tui.thought_flow import ThoughtFlow
-from mull.tui.width import cell_width
+from mull.tui.conversation.thought import ThoughtView
+from mull.tui.conversation.thought_flow import ThoughtFlow
+from mull.tui.screen.colour import Rgb
+from mull.tui.screen.theme import theme_for
+from mull.tui.text.sgr import encode
+from mull.tui.text.width import cell_width
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 LOOKS = [(Rgb(30, 30, 46), "truecolor"), (Rgb(255, 255, 255), "256"), (None, "16"), (None, "none")]

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from mull.tui.safe import Inbox, neutralise
-from mull.tui.width import cell_width, clusters, fitted, is_wide
+from mull.tui.text.safe import Inbox, neutralise
+from mull.tui.text.width import cell_width, clusters, fitted, is_wide
 
 FAMILY = "👩\u200d👩\u200d👧"
 texts = st.text(

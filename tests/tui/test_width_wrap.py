@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mull.tui.lines import PLAIN, Span, Style, line_width, padded, plain_text
-from mull.tui.width import clusters
-from mull.tui.wrap import Wrapper, chopped, wrapped
+from mull.tui.text.lines import PLAIN, Span, Style, line_width, padded, plain_text
+from mull.tui.text.width import clusters
+from mull.tui.text.wrap import Wrapper, chopped, wrapped
 
 BOLD = Style(bold=True)
 FAMILY = "👩\u200d👩\u200d👧"

@@ -17,15 +17,15 @@ from mull.neutral.errors import MullError
 from mull.neutral.events import Event, Progressed, Retrying, TextDelta
 from mull.neutral.messages import Message
 from mull.neutral.usage import add_usage
-from mull.policy.compress import (
+from mull.policy.compress.decide import (
     Rejected,
     left_out_text,
     summary_limit,
     summary_record,
     summary_text,
 )
-from mull.policy.compress_material import SUMMARISER, material, repeats_request, summary_request
-from mull.policy.compress_plan import (
+from mull.policy.compress.material import SUMMARISER, material, repeats_request, summary_request
+from mull.policy.compress.plan import (
     CompressionPlan,
     NotCompressed,
     Strategy,

@@ -15,8 +15,8 @@ from mull.history.log import Condensed, Entry, Log
 from mull.neutral.blocks import ThinkingBlock
 from mull.neutral.errors import MullError
 from mull.neutral.events import Event, Progressed, Warned
-from mull.policy.compress import Rejected
-from mull.policy.compress_material import CONDENSER, condense_request, shorten
+from mull.policy.compress.decide import Rejected
+from mull.policy.compress.material import CONDENSER, condense_request, shorten
 from mull.policy.prepare import LongThought
 from mull.policy.tokens import Counter
 

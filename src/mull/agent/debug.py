@@ -8,7 +8,7 @@ from __future__ import annotations
 from mull.neutral.events import Event, ThinkingCarrier, ThinkingDelta, Warned
 from mull.neutral.thinking import ThinkingPlan
 from mull.policy.prepare import Prepared
-from mull.policy.wish import wish_of
+from mull.policy.thinking.wish import wish_of
 from mull.settings.layers import Snapshot
 
 __all__ = ["CODE", "Spotter"]

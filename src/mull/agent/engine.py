@@ -19,7 +19,7 @@ from mull.neutral.events import Event, Finished
 from mull.neutral.messages import Dialect
 from mull.neutral.request import WireRequest
 from mull.neutral.target import Target
-from mull.policy.lessons import Lessons, apply_lessons
+from mull.policy.heal.lessons import Lessons, apply_lessons
 from mull.policy.prepare import Prepared
 from mull.store.keys import GivenKeys, Keys
 from mull.store.lessons import load_lessons, save_lessons
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from mull.client.auth_drive import Sessions
     from mull.client.exchange import ExchangeOptions
     from mull.client.http import Transport
-    from mull.policy.heal import Repaired
-    from mull.policy.heal_case import Refusal
+    from mull.policy.heal.case import Refusal
+    from mull.policy.heal.healing import Repaired
 
 __all__ = ["EMBEDDED", "Engine"]
 
@@ -155,7 +155,7 @@ class Engine:
         repairs: list[Repaired] = []
 
         def repair(refused: Prepared, refusal: Refusal) -> Repaired | None:
-            from mull.policy.heal import heal  # only what is refused needs it
+            from mull.policy.heal.healing import heal  # only what is refused needs it
 
             repaired = heal(refused, refusal)
             if repaired is not None:

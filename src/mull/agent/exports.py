@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mull.agent.setup import Setup
     from mull.history.log import Record
     from mull.neutral.messages import Message
-    from mull.store.session_values import SessionInfo
+    from mull.store.sessions.values import SessionInfo
     from mull.transcripts.transcript import Price, Transcript
 
 __all__ = ["FORMATS", "ONLY_SHOWN", "exported", "format_of", "pricing", "transcript_of"]

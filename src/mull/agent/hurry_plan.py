@@ -21,7 +21,7 @@ from mull.neutral.target import Target
 from mull.neutral.thinking import ThinkingPlan, write_thinking
 from mull.policy.prepare import Prepared
 from mull.policy.reasoning import thinking_to_reasoning_field
-from mull.policy.thinking import Planned
+from mull.policy.thinking.plan import Planned
 
 __all__ = [
     "ABOUT",

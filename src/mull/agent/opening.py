@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mull.agent.engine import Engine
     from mull.agent.library import ConversationOptions
     from mull.agent.toolbox import Toolbox
-    from mull.store.session_values import SessionInfo, SessionStore
+    from mull.store.sessions.values import SessionInfo, SessionStore
 
 __all__ = ["Opening", "begin_session", "find_session", "of_another_folder", "open_session"]
 
@@ -109,7 +109,7 @@ def open_session(
         LocalError: the model is unknown, or another process has the session open.
     """
     from mull.agent.library import shared_engine
-    from mull.store.sessions import open_sessions, this_folder
+    from mull.store.sessions.sqlite import open_sessions, this_folder
 
     kept = store or open_sessions()
     given: dict[str, Any] = {**more}

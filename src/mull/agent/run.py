@@ -40,7 +40,7 @@ from mull.neutral.messages import Message, Origin, user
 from mull.neutral.request import Note, RequestOptions, WireRequest
 from mull.neutral.target import Target
 from mull.policy.prepare import Prepared, prepare
-from mull.policy.thinking import OUTCOME, plan_least
+from mull.policy.thinking.plan import OUTCOME, plan_least
 from mull.policy.tokens import Counter
 from mull.settings.layers import Snapshot
 

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from mull.agent.engine import Engine
     from mull.agent.toolbox import Toolbox
     from mull.agent.tools.tool import RunnableTool
-    from mull.policy.compress_plan import Strategy
+    from mull.policy.compress.plan import Strategy
     from mull.settings.profile import Parameters
-    from mull.store.session_values import SessionInfo, SessionStore
+    from mull.store.sessions.values import SessionInfo, SessionStore
 
 __all__ = ["Session", "restore_settings"]
 
@@ -54,7 +54,7 @@ class Session(Conversation):
         super().__init__(
             info.model, engine=engine, system=info.system, base_url=info.base_url, **more
         )
-        from mull.store.session_recorder import Recorder
+        from mull.store.sessions.recorder import Recorder
 
         self.store = store
         self._hold = store.hold(info.id)

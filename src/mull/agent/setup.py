@@ -151,7 +151,7 @@ class Setup:
     def _no_level(self, target: Target, error: UnknownLevel) -> UnknownLevel:
         """The same with the levels that the model really has."""
         from mull.catalog.names import no_level
-        from mull.policy.levels import level_rows
+        from mull.policy.thinking.levels import level_rows
 
         levels = [row.level for row in level_rows(target, self.snapshot_for(target))]
         return no_level(error.model, error.word, levels, budget=target.facts.budget is not None)

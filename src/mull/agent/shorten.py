@@ -14,11 +14,11 @@ from mull.agent.run import Situation
 from mull.agent.side import Side
 from mull.history.log import Log, Record
 from mull.neutral.events import Compressed, Event, Warned
-from mull.policy.binding import binding_warning
-from mull.policy.compress import decide
-from mull.policy.compress_plan import NotCompressed, Strategy
+from mull.policy.compress.decide import decide
+from mull.policy.compress.plan import NotCompressed, Strategy
 from mull.policy.prepare import LongThought, Prepared, prepare, uncondensed
 from mull.policy.tokens import CHARACTERS
+from mull.policy.view.binding import binding_warning
 
 __all__ = ["Shortener"]
 

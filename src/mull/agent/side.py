@@ -23,11 +23,11 @@ from mull.neutral.messages import Message, Origin, user
 from mull.neutral.request import RequestOptions
 from mull.neutral.target import Target
 from mull.neutral.usage import Usage, add_usage
-from mull.policy.compress import Rejected, accept
-from mull.policy.compress_material import shorten
+from mull.policy.compress.decide import Rejected, accept
+from mull.policy.compress.material import shorten
 from mull.policy.prepare import Prepared, prepare
 from mull.policy.reasoning import starts_turn
-from mull.policy.thinking import plan_least, window_of
+from mull.policy.thinking.plan import plan_least, window_of
 from mull.policy.tokens import CHARACTERS
 from mull.settings.layers import Settings, Snapshot
 from mull.settings.presets import preset_values

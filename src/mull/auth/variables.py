@@ -9,12 +9,12 @@ from msgspec import Struct
 
 from mull.auth.secret import Secret
 
-__all__ = ["Found", "Place", "key_variables"]
+__all__ = ["Found", "KeyPlace", "key_variables"]
 
 _KEY_WORDS = frozenset(("KEY", "TOKEN", "PAT"))
 
 
-class Place(Struct, frozen=True):
+class KeyPlace(Struct, frozen=True):
     """Somewhere a key is; `variable` is the environment variable that holds it."""
 
     kind: Literal["argument", "environment", "keyring", "file"]
@@ -25,7 +25,7 @@ class Found(Struct, frozen=True):
     """A key and where it came from."""
 
     key: Secret
-    place: Place
+    place: KeyPlace
 
 
 def key_variables(names: Sequence[str]) -> tuple[str, ...]:

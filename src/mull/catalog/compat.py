@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import Struct
 
-from mull.catalog.match import Match, Place
+from mull.catalog.match import Match, Subject
 from mull.neutral.errors import ConfigError
 from mull.neutral.messages import Dialect
 from mull.neutral.target import Compat, ModelFacts
@@ -55,7 +55,7 @@ def read_rows(rows: Iterable[Any], place: str = "compat") -> tuple[Row, ...]:
     return tuple(read)
 
 
-def dialect_of(rows: Sequence[Row], place: Place) -> Dialect | None:
+def dialect_of(rows: Sequence[Row], place: Subject) -> Dialect | None:
     """The dialect that the heaviest fitting row names, if any does."""
     fitting = _fitting([row for row in rows if row.dialect is not None], place)
     return fitting[-1].dialect if fitting else None
@@ -63,7 +63,7 @@ def dialect_of(rows: Sequence[Row], place: Place) -> Dialect | None:
 
 def join(
     rows: Sequence[Row],
-    place: Place,
+    place: Subject,
     facts: ModelFacts,
     own: Sequence[Row] = (),
     once: Mapping[str, Any] | None = None,
@@ -86,7 +86,7 @@ def join(
     return msgspec.convert(values, Compat)
 
 
-def _fitting(rows: Iterable[Row], place: Place) -> list[Row]:
+def _fitting(rows: Iterable[Row], place: Subject) -> list[Row]:
     """The rows that fit, lightest first; rows of one weight keep their order."""
     return sorted((r for r in rows if r.match.fits(place)), key=lambda row: row.match.weight)
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from mull.catalog.entry import Entry, overlay
-from mull.catalog.match import Match, Place
+from mull.catalog.match import Match, Subject
 from mull.neutral.errors import CatalogError
 from mull.neutral.target import ModelFacts
 
@@ -41,7 +41,7 @@ def maker_of(families: Iterable[Family], model: str) -> str | None:
     return maker
 
 
-def complete(families: Sequence[Family], entry: Mapping[str, Any], place: Place) -> ModelFacts:
+def complete(families: Sequence[Family], entry: Mapping[str, Any], place: Subject) -> ModelFacts:
     """The entry with all that its families add, as facts.
 
     Raises:

@@ -18,7 +18,7 @@ from msgspec import Raw, Struct
 
 from mull.catalog import compat, families
 from mull.catalog.entry import Entry, Via, check, overlay, tidy
-from mull.catalog.match import Place
+from mull.catalog.match import Subject
 from mull.catalog.names import Names
 from mull.neutral.errors import CatalogError, UnknownModel
 from mull.neutral.messages import Dialect
@@ -183,14 +183,14 @@ class Catalog:
         entry = self.entry(provider, model)
         if dialect is None:
             dialect = self.dialect(provider, model)
-        return families.complete(self.families, entry, Place(provider, model, dialect))
+        return families.complete(self.families, entry, Subject(provider, model, dialect))
 
     def dialect(self, provider: str, model: str) -> Dialect:
         """The dialect a model is spoken to in, by its own entry and the shipped rows."""
         via = self.reached(provider, model)
         row = self.providers[provider]
         spoken = self.spoken(row, via)
-        place = Place(provider, model, spoken, via.api or row.api)
+        place = Subject(provider, model, spoken, via.api or row.api)
         return compat.dialect_of(self.compat_rows, place) or spoken
 
     def search(

@@ -13,13 +13,13 @@ from functools import cache, cached_property
 
 from msgspec import Struct
 
-__all__ = ["Match", "Place", "glob"]
+__all__ = ["Match", "Subject", "glob"]
 
 Patterns = str | tuple[str, ...]
 _special = re.compile(r"[*?]|\[[^\]]*\]?")
 
 
-class Place(Struct, frozen=True):
+class Subject(Struct, frozen=True):
     """What rows are matched against: one model at one endpoint."""
 
     provider: str
@@ -46,7 +46,7 @@ class Match(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
             + 8 * (self.endpoint is not None)
         )
 
-    def fits(self, place: Place) -> bool:
+    def fits(self, place: Subject) -> bool:
         """Whether every key that is given fits."""
         return (
             (self.provider is None or _any(self.provider, place.provider))

@@ -19,7 +19,7 @@ from mull.catalog import compat as rows
 from mull.catalog import families
 from mull.catalog.entry import Via
 from mull.catalog.load import Catalog, Provider, shipped
-from mull.catalog.match import Place
+from mull.catalog.match import Subject
 from mull.catalog.names import Found, close, either, listed, no_level, resembles_level
 from mull.neutral.errors import AmbiguousModel, ConfigError, UnknownModel
 from mull.neutral.messages import Dialect
@@ -209,7 +209,7 @@ def _target(asked: _Asked, found: Found) -> Target:
     endpoint = asked.base_url or via.api or (provider.api if provider else None)
     endpoint = endpoint.rstrip("/") if endpoint else None
     spoken = catalog.spoken(provider, via)
-    place = Place(found.provider, found.model, spoken, endpoint)
+    place = Subject(found.provider, found.model, spoken, endpoint)
     dialect = (
         asked.dialect
         or rows.dialect_of(asked.rows, place)

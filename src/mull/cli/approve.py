@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TextIO
 
 from mull.agent.tools.approve import LETTERS, Answer, ApprovalRequest
-from mull.tui.safe import neutralise
+from mull.tui.text.safe import neutralise
 
 __all__ = ["LineApprover", "find_terminal"]
 

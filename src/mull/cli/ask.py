@@ -20,14 +20,14 @@ from mull.cli.draw import JsonLines, JsonObject, Plain, Show
 from mull.neutral.errors import ConfigError, LocalError, MullError, NetworkError, RefusedError
 from mull.neutral.messages import Status
 from mull.settings.layers import Snapshot
-from mull.store.sessions import this_folder
+from mull.store.sessions.sqlite import this_folder
 
 if TYPE_CHECKING:
     from mull.agent.results import Result
     from mull.agent.session import Session
     from mull.agent.toolbox import Toolbox
     from mull.agent.tools.approve import Approver
-    from mull.store.session_values import SessionStore
+    from mull.store.sessions.values import SessionStore
 
 __all__ = ["EXIT", "arguments", "exit_status", "no_model", "run"]
 
@@ -185,12 +185,12 @@ def _say(text: str) -> None:
 def _store(options: Namespace) -> SessionStore:
     """Where the session is kept; for one that is not, the memory of this process."""
     if not options.no_save:
-        from mull.store.sessions import open_sessions
+        from mull.store.sessions.sqlite import open_sessions
 
         return open_sessions(_say)
     if options.go_on or options.session:
         raise ConfigError("a session that is gone on with is kept: leave --no-save out")
-    from mull.store.session_memory import MemorySessions
+    from mull.store.sessions.memory import MemorySessions
 
     return MemorySessions()
 

@@ -61,7 +61,7 @@ def run(options: Namespace) -> int:
             'a conversation needs a terminal: write `mull ask "your question"` in scripts and'
             " pipes, or `mull --plain` to talk line by line"
         )
-    from mull.store.sessions import open_sessions
+    from mull.store.sessions.sqlite import open_sessions
     from mull.tui.main import Wishes, run_terminal
 
     engine = Engine(setup.load(options))

@@ -25,8 +25,8 @@ from mull.neutral.events import (
 )
 from mull.neutral.messages import Status
 from mull.neutral.target import Target
-from mull.tui.safe import Inbox, neutralise
-from mull.tui.words import ENDINGS
+from mull.tui.conversation.words import ENDINGS
+from mull.tui.text.safe import Inbox, neutralise
 
 __all__ = ["JsonLines", "JsonObject", "Plain", "Show", "result_json"]
 

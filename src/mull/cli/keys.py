@@ -13,7 +13,7 @@ from argparse import SUPPRESS, ArgumentParser, Namespace, _SubParsersAction
 from mull.auth.flow import Show
 from mull.auth.logins import LOGINS
 from mull.auth.secret import Secret, parse_secret
-from mull.auth.variables import Place
+from mull.auth.variables import KeyPlace
 from mull.catalog.resolve import GENERIC
 from mull.cli.setup import Setup, load
 from mull.neutral.errors import ConfigError, NetworkError, RefusedError, RemoteError
@@ -138,7 +138,7 @@ def _list(options: Namespace) -> int:
     return 0
 
 
-def _json(rows: list[tuple[str, Place, bool]]) -> str:
+def _json(rows: list[tuple[str, KeyPlace, bool]]) -> str:
     import json
 
     shown = [
@@ -201,7 +201,7 @@ def _provider(setup: Setup, typed: str) -> str:
     raise ConfigError(f"no provider is called {quote(typed)}: {hint}")
 
 
-def _places(setup: Setup, keys: Keys, provider: str) -> list[Place]:
+def _places(setup: Setup, keys: Keys, provider: str) -> list[KeyPlace]:
     entry = setup.catalog().provider(provider)
     own = setup.config.providers.get(provider.lower(), ProviderConfig())
     return keys.places(provider, entry.env if entry else (), own=own.key_env)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from mull.policy.thinking import LevelRow, level_table
+from mull.policy.thinking.plan import LevelRow, level_table
 
 if TYPE_CHECKING:
     from mull.catalog.load import Header

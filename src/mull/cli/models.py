@@ -17,7 +17,7 @@ import msgspec
 from mull.cli import setup
 from mull.cli.model_page import page, page_json, price, steering
 from mull.neutral.errors import ConfigError, RemoteError
-from mull.policy.lessons import apply_lessons
+from mull.policy.heal.lessons import apply_lessons
 from mull.store.lessons import load_lessons
 from mull.store.paths import data_dir
 

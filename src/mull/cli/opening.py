@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 from mull.agent.engine import Engine
 from mull.agent.opening import Opening, begin_session, find_session, of_another_folder
 from mull.neutral.errors import ConfigError
-from mull.store.sessions import this_folder
+from mull.store.sessions.sqlite import this_folder
 
 if TYPE_CHECKING:
     from mull.agent.session import Session
     from mull.agent.toolbox import Toolbox
     from mull.agent.tools.approve import Approver
     from mull.policy.approval import Mode
-    from mull.store.session_values import SessionStore
+    from mull.store.sessions.values import SessionStore
 
 __all__ = [
     "add_session_arguments",

@@ -17,8 +17,8 @@ from mull.settings.registry import REGISTRY
 if TYPE_CHECKING:
     from mull.agent.session import Session
     from mull.neutral.events import Compressed, Event
-    from mull.policy.compress_plan import Strategy
-    from mull.store.session_values import SessionInfo, SessionStore
+    from mull.policy.compress.plan import Strategy
+    from mull.store.sessions.values import SessionInfo, SessionStore
 
 __all__ = ["add_compress", "add_name_arguments", "name_for"]
 
@@ -56,7 +56,7 @@ def name_for(options: Namespace, store: SessionStore, info: SessionInfo) -> str:
     from mull.agent.side import Side, make_title
     from mull.cli import interrupt
     from mull.history.log import Log
-    from mull.store.session_names import LONGEST_NAME
+    from mull.store.sessions.names import LONGEST_NAME
 
     engine = engine_for(options, info)
     side = Side.to(engine, info.model, info.base_url)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mull.policy.meter import Meter
     from mull.policy.prepare import Prepared
     from mull.settings.layers import Snapshot
-    from mull.store.session_values import SessionInfo, SessionStore
+    from mull.store.sessions.values import SessionInfo, SessionStore
 
 __all__ = ["add_context", "add_session_command", "engine_for", "stored_session", "tell"]
 
@@ -59,7 +59,7 @@ def stored_session(reference: str | None) -> tuple[SessionStore, SessionInfo]:
     Raises:
         SessionError: it is not there.
     """
-    from mull.store.sessions import open_sessions, this_folder
+    from mull.store.sessions.sqlite import open_sessions, this_folder
 
     store, folder = open_sessions(tell), this_folder()
     found = store.last(folder) if reference is None else store.find(reference, folder)

@@ -17,8 +17,8 @@ from mull.neutral.blocks import (
     ToolCallBlock,
     ToolResultBlock,
 )
-from mull.store.session_values import Hit, SessionInfo
-from mull.tui.safe import neutralise
+from mull.store.sessions.values import Hit, SessionInfo
+from mull.tui.text.safe import neutralise
 
 __all__ = ["end_of_turn", "hit_lines", "page", "session_lines", "turns_of"]
 

@@ -9,10 +9,10 @@ from typing import TextIO
 from mull.history.log import Entry, Record
 from mull.neutral.blocks import TextBlock, ThinkingBlock
 from mull.neutral.messages import Message
-from mull.store.session_journal import fold
-from mull.store.session_records import ends_answer
-from mull.store.session_values import JournalBatch, SessionStore
-from mull.tui.safe import neutralise
+from mull.store.sessions.journal import fold
+from mull.store.sessions.records import ends_answer
+from mull.store.sessions.values import JournalBatch, SessionStore
+from mull.tui.text.safe import neutralise
 
 __all__ = ["Tail", "follow"]
 

@@ -16,10 +16,10 @@ from mull.cli.session_compress import add_compress, add_name_arguments, name_for
 from mull.cli.session_context import add_context, tell
 from mull.cli.transcripts import add_export, add_import
 from mull.neutral.errors import LocalError, SessionError
-from mull.store.session_values import SearchKind
+from mull.store.sessions.values import SearchKind
 
 if TYPE_CHECKING:
-    from mull.store.session_values import Hit, SessionInfo, SessionStore
+    from mull.store.sessions.values import Hit, SessionInfo, SessionStore
 
 __all__ = ["arguments", "run"]
 
@@ -106,13 +106,13 @@ def _add_json(parser: ArgumentParser) -> None:
 
 
 def _store() -> SessionStore:
-    from mull.store.sessions import open_sessions
+    from mull.store.sessions.sqlite import open_sessions
 
     return open_sessions(tell)
 
 
 def _here() -> str:
-    from mull.store.sessions import this_folder
+    from mull.store.sessions.sqlite import this_folder
 
     return this_folder()
 
@@ -143,7 +143,7 @@ def _list(options: Namespace) -> int:
 
 def _show(options: Namespace) -> int:
     from mull.cli.session_page import page
-    from mull.store.session_journal import fold
+    from mull.store.sessions.journal import fold
 
     store = _store()
     info, records = store.load(store.find(options.session, _here()).id)
@@ -260,7 +260,7 @@ def _tail(options: Namespace) -> int:
 
 
 def _path(options: Namespace) -> int:
-    from mull.store.sessions import sessions_path
+    from mull.store.sessions.sqlite import sessions_path
 
     print(sessions_path())
     return 0

@@ -13,8 +13,8 @@ from mull.neutral.events import ThinkingDelta
 
 if TYPE_CHECKING:
     from mull.neutral.blocks import ThinkingKind
-    from mull.tui.glance import Glance
-    from mull.tui.thought_flow import ThoughtFlow
+    from mull.tui.conversation.thought_flow import ThoughtFlow
+    from mull.tui.screen.glance import Glance
 
 __all__ = ["DrawnThoughts", "PlainThoughts", "thoughts_on"]
 
@@ -73,8 +73,8 @@ class DrawnThoughts:
             self._glance.close()
 
     def _begin(self, kind: ThinkingKind) -> ThoughtFlow:
-        from mull.tui.glance import Glance
-        from mull.tui.thought_flow import ThoughtFlow
+        from mull.tui.conversation.thought_flow import ThoughtFlow
+        from mull.tui.screen.glance import Glance
 
         if self._glance is None:
             self._glance = Glance(_descriptor(self._stream))

@@ -25,7 +25,7 @@ from mull.neutral.errors import CatalogError, ConfigError
 if TYPE_CHECKING:
     from mull.agent.setup import Setup
     from mull.neutral.target import Target
-    from mull.store.session_values import SessionInfo, SessionStore
+    from mull.store.sessions.values import SessionInfo, SessionStore
     from mull.transcripts.transcript import Transcript
 
 __all__ = ["add_export", "add_import"]
@@ -118,7 +118,7 @@ def _export(options: Namespace) -> int:
 
 def _load(reference: str | None) -> Transcript:
     """The session with all that is on disk of it, also of an answer that is still coming."""
-    from mull.store.session_journal import fold
+    from mull.store.sessions.journal import fold
 
     store, found = stored_session(reference)
     info, records = store.load(found.id)
@@ -145,7 +145,7 @@ def _import(options: Namespace) -> int:
 def _stored(
     store: SessionStore, transcript: Transcript, ready: Setup, name: str | None
 ) -> SessionInfo:
-    from mull.store.sessions import this_folder
+    from mull.store.sessions.sqlite import this_folder
 
     model = transcript.model
     info = store.create(
@@ -178,7 +178,7 @@ def _setup() -> Setup:
 
 
 def _store() -> SessionStore:
-    from mull.store.sessions import open_sessions
+    from mull.store.sessions.sqlite import open_sessions
 
     return open_sessions(tell)
 

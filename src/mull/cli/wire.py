@@ -24,7 +24,7 @@ from mull.neutral.events import Failed
 from mull.neutral.messages import Message
 from mull.neutral.request import RequestOptions, Tool, ToolChoice
 from mull.neutral.target import Target
-from mull.policy.lessons import apply_lessons
+from mull.policy.heal.lessons import apply_lessons
 from mull.policy.prepare import prepare
 from mull.store.lessons import load_lessons
 from mull.store.paths import data_dir

@@ -24,7 +24,7 @@ from mull.client.http1 import AnswerReader, ProtocolError, encode_head
 from mull.client.proxy import Proxy
 from mull.neutral.errors import ConfigError, LocalError, NetworkError, SilenceError
 
-__all__ = ["Connection", "Place", "connect", "running_loop", "say_error"]
+__all__ = ["Address", "Connection", "connect", "running_loop", "say_error"]
 
 BUFFERED = 1024 * 1024
 """How much may wait to be read before the other side is told to pause."""
@@ -34,7 +34,7 @@ NEXT_ADDRESS_SECONDS = 0.25
 _ERRNO = re.compile(r"\[Errno (\d+)\]")
 
 
-class Place(NamedTuple):
+class Address(NamedTuple):
     """Where a connection leads. Connections are shared between requests to equal places."""
 
     scheme: str
@@ -71,7 +71,7 @@ class Connection(asyncio.Protocol):
 
     _transport: asyncio.Transport
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Address) -> None:
         self.loop = asyncio.get_running_loop()
         self.place = place
         self._process = os.getpid()
@@ -204,7 +204,7 @@ class Connection(asyncio.Protocol):
         return NetworkError(f"{name} was not done after {span}, the limit that was set")
 
 
-async def connect(place: Place, seconds: float) -> Connection:
+async def connect(place: Address, seconds: float) -> Connection:
     """A new connection, within so many seconds.
 
     Raises:
@@ -233,7 +233,7 @@ async def connect(place: Place, seconds: float) -> Connection:
         raise NetworkError(f"cannot connect to {near}: {say_error(error)}{hint}") from None
 
 
-async def _connect(place: Place) -> Connection:
+async def _connect(place: Address) -> Connection:
     proxy = place.proxy
     host, port = (proxy.host, proxy.port) if proxy else (place.host, place.port)
     context = _trust() if place.scheme == "https" else None
@@ -270,7 +270,7 @@ def _address(found: tuple[Any, ...]) -> tuple[str, int]:
     return (f"{host}%{scope}" if scope and "%" not in host else host), port
 
 
-async def _dial(place: Place, addresses: list[tuple[str, int]]) -> Connection:
+async def _dial(place: Address, addresses: list[tuple[str, int]]) -> Connection:
     """A connection to the first address that answers. While one is silent the next is tried beside
     it, so that a dead way costs a moment (RFC 8305); asyncio can do so itself, uvloop cannot."""
     loop = asyncio.get_running_loop()
@@ -300,7 +300,7 @@ def _stands(trying: asyncio.Future[Any]) -> bool:
     return trying.done() and not trying.cancelled() and trying.exception() is None
 
 
-async def _tunnel(connection: Connection, place: Place, proxy: Proxy) -> None:
+async def _tunnel(connection: Connection, place: Address, proxy: Proxy) -> None:
     """Have the proxy connect to the place itself."""
     authority = (
         f"[{place.host}]:{place.port}" if ":" in place.host else f"{place.host}:{place.port}"

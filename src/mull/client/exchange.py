@@ -49,11 +49,11 @@ from mull.neutral.events import (
     Warned,
 )
 from mull.neutral.request import WireRequest
-from mull.policy.heal_case import Refusal
+from mull.policy.heal.case import Refusal
 from mull.policy.prepare import Prepared
 
 if TYPE_CHECKING:
-    from mull.policy.heal import Repaired
+    from mull.policy.heal.healing import Repaired
 
 __all__ = ["ExchangeOptions", "Heal", "exchange"]
 
@@ -62,7 +62,7 @@ _UNSEEN = frozenset({Started, UsageReported, Warned, BlockEnded})
 
 
 Heal: TypeAlias = "Callable[[Prepared, Refusal], Repaired | None]"
-"""`mull.policy.heal.heal`, or a function around it that also learns."""
+"""`mull.policy.heal.healing.heal`, or a function around it that also learns."""
 
 
 def _ignore(prepared: Prepared, wire: WireRequest) -> None:

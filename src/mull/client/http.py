@@ -20,7 +20,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from mull._version import __version__
 from mull.client.clock import upload_seconds
-from mull.client.connection import Connection, Place, connect, running_loop
+from mull.client.connection import Address, Connection, connect, running_loop
 from mull.client.http1 import AnswerReader, ProtocolError, encode_head
 from mull.client.pool import Pool
 from mull.client.proxy import find_proxy
@@ -225,12 +225,12 @@ class Answer:
             raise NetworkError(f"{self._name} packed its answer wrongly: {error}") from None
 
 
-def _address(request: HttpRequest) -> tuple[Place, bytes]:
+def _address(request: HttpRequest) -> tuple[Address, bytes]:
     """Where a request goes, and its head."""
     parts, port = _split(request.url)
     host = parts.hostname or ""
     proxy = find_proxy(parts.scheme, host, port, os.environ)
-    place = Place(parts.scheme, host, port, proxy)
+    place = Address(parts.scheme, host, port, proxy)
     headers = {
         "host": place.name,
         "user-agent": f"mull/{__version__}",

@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator
 from contextlib import suppress
 from typing import NamedTuple
 
-from mull.client.connection import Connection, Place, running_loop
+from mull.client.connection import Address, Connection, running_loop
 
 __all__ = ["Pool"]
 
@@ -55,7 +55,7 @@ class Pool:
         self._shelves[loop] = _Shelf(idle, watch)
         await anext(watch)
 
-    def take(self, place: Place) -> Connection | None:
+    def take(self, place: Address) -> Connection | None:
         """The connection to a place that was used last, if one is open still."""
         idle = self._idle()
         for connection in reversed(idle):
@@ -75,7 +75,7 @@ class Pool:
         if len(shelf.idle) > KEPT_MOST:
             shelf.idle.pop(0).close()
 
-    def drop(self, place: Place) -> None:
+    def drop(self, place: Address) -> None:
         """Close all that lead to a place: what ended one has probably ended the others."""
         for connection in self._idle():
             if connection.place == place:

@@ -20,7 +20,7 @@ from mull.dialects.registry import decode_response
 from mull.neutral.errors import NetworkError, RefusedError
 from mull.neutral.events import Failed
 from mull.neutral.target import Target
-from mull.policy.heal_case import Refusal
+from mull.policy.heal.case import Refusal
 
 __all__ = [
     "failure_in_stream",
@@ -135,7 +135,7 @@ def refused_error(
     failure: Failure, target: Target, url: str, advice: str, now: float
 ) -> RefusedError:
     """The error for a person: who refused, in its own words, and what to do."""
-    from mull.policy.heal import explain  # its many patterns are only needed for this
+    from mull.policy.heal.healing import explain  # its many patterns are only needed for this
 
     status = failure.status or 0
     where = failure.headers.get("location")

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import NoReturn, Protocol
 
-from mull.local.place import Place, Running
+from mull.local.place import Running, ServerFolder
 from mull.store.locks import FileLock
 
 __all__ = ["READY", "Served", "Watch", "live"]
@@ -39,7 +39,7 @@ class Watch:
 
     def __init__(
         self,
-        place: Place,
+        place: ServerFolder,
         work: Callable[[], tuple[int, bool]],
         idle: float,
         clock: Callable[[], float] = time.time,
@@ -86,7 +86,7 @@ class Watch:
 
 
 def live(
-    place: Place,
+    place: ServerFolder,
     launch: Callable[[str], Served],
     ready: int,
     *,

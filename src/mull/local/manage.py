@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from mull.local.life import READY
 from mull.local.metrics import Metrics, read_metrics
-from mull.local.place import Place, Running
+from mull.local.place import Running, ServerFolder
 from mull.local.spawn import PIPE, last_line, spawn
 from mull.local.weights import require
 from mull.neutral.errors import LocalError
@@ -85,7 +85,7 @@ class Embedded:
         command: Callable[[Path, Options], Sequence[str]] = server_command,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._place = Place(directory)
+        self._place = ServerFolder(directory)
         self._command = command
         self._clock = clock
         self._mutex = threading.Lock()

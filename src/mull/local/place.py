@@ -23,7 +23,7 @@ from mull.neutral.errors import LocalError
 from mull.store.files import read_bytes, remove, write_atomic
 from mull.store.locks import FileLock
 
-__all__ = ["Place", "Running"]
+__all__ = ["Running", "ServerFolder"]
 
 
 class Running(Struct, frozen=True):
@@ -42,7 +42,7 @@ class Running(Struct, frozen=True):
         return f"Running(pid={self.pid}, base_url={self.base_url!r}, model={self.model!r})"
 
 
-class Place:
+class ServerFolder:
     """The directory of one embedded server."""
 
     def __init__(self, directory: Path) -> None:

@@ -17,11 +17,11 @@ from mull.catalog.resolve import resolve
 from mull.local import template
 from mull.local.life import live
 from mull.local.metrics import read_metrics
-from mull.local.place import Place
+from mull.local.place import ServerFolder
 from mull.local.weights import LIBRARY_MODULE, require
 from mull.neutral.target import ModelFacts, Target
 from mull.neutral.thinking import as_level
-from mull.policy.budget import budget_for_level
+from mull.policy.thinking.budget import budget_for_level
 
 __all__ = ["MODEL", "default_budget", "main"]
 
@@ -95,7 +95,7 @@ def main(argv: list[str]) -> None:
         target = resolve(MODEL)
         return LlamaServer(parameters(target, require(), key, options.threads))
 
-    place = Place(options.directory)
+    place = ServerFolder(options.directory)
     live(place, launch, options.ready, model=MODEL, idle=options.idle, kept=options.kept)
 
 

@@ -17,14 +17,15 @@ from mull.neutral.messages import Dialect, Message, Origin
 from mull.neutral.request import Note, Request, RequestOptions
 from mull.neutral.target import Target
 from mull.neutral.thinking import WriterName
-from mull.policy.binding import hash_opening
-from mull.policy.budget import ANSWER_ROOM
-from mull.policy.intake import intake_of
-from mull.policy.logview import LogView, Memory
-from mull.policy.parameters import Parameters, forced_tools_stop_thinking, settle_parameters
 from mull.policy.parts import Parts
 from mull.policy.reported import corrected, last_report
-from mull.policy.thinking import (
+from mull.policy.thinking.budget import ANSWER_ROOM
+from mull.policy.thinking.parameters import (
+    Parameters,
+    forced_tools_stop_thinking,
+    settle_parameters,
+)
+from mull.policy.thinking.plan import (
     DEFAULT_BUDGET,
     Planned,
     plan_least,
@@ -34,8 +35,11 @@ from mull.policy.thinking import (
     wish_of,
 )
 from mull.policy.tokens import CHARACTERS, MESSAGE_OVERHEAD, Counter, SafeCounter, count_tools
-from mull.policy.view import Rules, chain_lacks_thought, is_open_chain
-from mull.policy.view_notes import view_notes
+from mull.policy.view.binding import hash_opening
+from mull.policy.view.intake import intake_of
+from mull.policy.view.log import LogView, Memory
+from mull.policy.view.notes import view_notes
+from mull.policy.view.turn import Rules, chain_lacks_thought, is_open_chain
 from mull.settings.layers import Snapshot
 from mull.settings.presets import preset_values
 

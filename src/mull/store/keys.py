@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from mull.auth.logins import LOGINS
 from mull.auth.secret import Secret, parse_secret
-from mull.auth.variables import Found, Place, key_variables
+from mull.auth.variables import Found, KeyPlace, key_variables
 from mull.neutral.errors import ConfigError
 from mull.store.files import read_bytes, write_atomic
 from mull.store.vault import SystemVault, Vault
@@ -63,7 +63,7 @@ class Keys:
                 put it right.
         """
         if given is not None:
-            return Found(parse_secret(given, "the key that was given"), Place("argument"))
+            return Found(parse_secret(given, "the key that was given"), KeyPlace("argument"))
         for place in self._places(provider, variables, own):
             key = self._open(place, provider)
             if key is not None:
@@ -72,7 +72,7 @@ class Keys:
 
     def places(
         self, provider: str, variables: Sequence[str] = (), *, own: Sequence[str] = ()
-    ) -> list[Place]:
+    ) -> list[KeyPlace]:
         """Everywhere a key for the provider is, the one in use first. No key is opened."""
         return list(self._places(provider, variables, own))
 
@@ -117,7 +117,7 @@ class Keys:
 
     def _places(
         self, provider: str, variables: Sequence[str], own: Sequence[str]
-    ) -> Iterator[Place]:
+    ) -> Iterator[KeyPlace]:
         login = provider.lower() in LOGINS
         if login:
             yield from self._stored(provider)
@@ -127,15 +127,15 @@ class Keys:
             yield from self._stored(provider)
         yield from self._set([name for name in own if name not in senders])
 
-    def _set(self, names: Sequence[str]) -> Iterator[Place]:
-        return (Place("environment", name) for name in names if self.environ.get(name))
+    def _set(self, names: Sequence[str]) -> Iterator[KeyPlace]:
+        return (KeyPlace("environment", name) for name in names if self.environ.get(name))
 
-    def _stored(self, provider: str) -> Iterator[Place]:
+    def _stored(self, provider: str) -> Iterator[KeyPlace]:
         where = self.stored().get(provider.lower())
         if where is not None:
-            yield Place(where)
+            yield KeyPlace(where)
 
-    def _open(self, place: Place, provider: str) -> Secret | None:
+    def _open(self, place: KeyPlace, provider: str) -> Secret | None:
         if place.variable is not None:
             return parse_secret(self.environ[place.variable], place.variable)
         if place.kind == "keyring":

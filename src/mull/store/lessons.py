@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mull.neutral.errors import ConfigError
-from mull.policy.lessons import Lessons, lessons_from_json, lessons_to_json
+from mull.policy.heal.lessons import Lessons, lessons_from_json, lessons_to_json
 from mull.store.files import read_bytes, write_atomic
 
 __all__ = ["LESSONS_FILE", "load_lessons", "save_lessons"]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from mull.neutral.blocks import Value
 
-__all__ = ["Issued", "Ledger", "Place"]
+__all__ = ["Issued", "Ledger", "Trace"]
 
 Piece = Mapping[str, Any]
 
@@ -33,7 +33,7 @@ class Issued(Value, frozen=True):
     prefix: str | None = None
 
 
-class Place(NamedTuple):
+class Trace(NamedTuple):
     """A piece of an issued answer."""
 
     issued: Issued
@@ -51,7 +51,7 @@ class Ledger:
     def __init__(self, key: bytes) -> None:
         self._key = key
         self._sealed = 0
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, Trace] = {}
         self.answers: list[Issued] = []
 
     def seal(self, model: str, text: str) -> str:
@@ -70,9 +70,9 @@ class Ledger:
         """Add an answer that goes out now."""
         self.answers.append(issued)
         for mark, at in issued.marks.items():
-            self._places[mark] = Place(issued, at)
+            self._places[mark] = Trace(issued, at)
 
-    def find(self, mark: object) -> Place | None:
+    def find(self, mark: object) -> Trace | None:
         """Where an id or carrier was issued; None for what is not this provider's."""
         return self._places.get(mark) if isinstance(mark, str) else None
 

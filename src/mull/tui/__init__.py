@@ -1,1 +1,1 @@
-"""The terminal interface. Drawing is pure: text in, lines of styled text out (`mull.tui.lines`)."""
+"""The terminal interface. Drawing is pure: text in, styled lines (`mull.tui.text.lines`) out."""

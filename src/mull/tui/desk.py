@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mull.agent.engine import Engine
     from mull.agent.session import Session
     from mull.agent.toolbox import Toolbox
-    from mull.store.session_values import SessionStore
+    from mull.store.sessions.values import SessionStore
 
 __all__ = ["SessionDesk"]
 

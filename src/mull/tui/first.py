@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mull.neutral.errors import ConfigError
-from mull.tui.command_known import keyed_providers
-from mull.tui.front import Item
+from mull.tui.commands.known import keyed_providers
+from mull.tui.screen.front import Item
 
 if TYPE_CHECKING:
     from mull.agent.discover import Found

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from mull.neutral.blocks import Value
 from mull.policy.approval import Mode as Approval
-from mull.policy.thinking import feedback, plan_thinking
+from mull.policy.thinking.plan import feedback, plan_thinking
+from mull.tui.conversation.thought import SHOWN, Mode
 from mull.tui.desk import SessionDesk
 from mull.tui.first import choose_model
-from mull.tui.look import Surroundings, look_around
-from mull.tui.painter import Painter
+from mull.tui.screen.look import Surroundings, look_around
+from mull.tui.screen.painter import Painter
 from mull.tui.talk import Talk
-from mull.tui.thought import SHOWN, Mode
 
 if TYPE_CHECKING:
     from prompt_toolkit.completion import Completer
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from mull.agent.engine import Engine
     from mull.agent.opening import Opening
     from mull.agent.toolbox import Toolbox
-    from mull.store.session_values import SessionStore
-    from mull.tui.app import TerminalFront
-    from mull.tui.command_host import Host
-    from mull.tui.plain import PlainFront
-    from mull.tui.theme import Theme
+    from mull.store.sessions.values import SessionStore
+    from mull.tui.commands.host import Host
+    from mull.tui.screen.app import TerminalFront
+    from mull.tui.screen.plain import PlainFront
+    from mull.tui.screen.theme import Theme
 
 __all__ = ["Wishes", "run_terminal"]
 
@@ -95,7 +95,7 @@ async def run_terminal(
 
 
 def _run_command(host: Host, text: str) -> Coroutine[Any, Any, None]:
-    from mull.tui.commands import run_command
+    from mull.tui.commands.table import run_command
 
     return run_command(host, text)
 
@@ -111,7 +111,7 @@ class _Parts:
     def completer(self) -> Completer | None:
         """What offers completions, once there is a session to ask."""
         if self._completer is None and self.talk is not None and self.talk.is_open:
-            from mull.tui.complete import SlashCompleter
+            from mull.tui.commands.complete import SlashCompleter
 
             self._completer = SlashCompleter(lambda: self.talk)
         return self._completer
@@ -137,7 +137,7 @@ def _toolbox(engine: Engine, wishes: Wishes, parts: _Parts) -> Toolbox | None:
     if wishes.tools == "none":
         return None
     from mull.agent.toolbox import Toolbox
-    from mull.tui.approving import FrontApprover
+    from mull.tui.conversation.approving import FrontApprover
 
     return Toolbox(
         engine.setup,
@@ -152,7 +152,7 @@ def _toolbox(engine: Engine, wishes: Wishes, parts: _Parts) -> Toolbox | None:
 def _front(parts: _Parts, around: Surroundings, theme: Theme) -> TerminalFront:
     from prompt_toolkit.completion import DynamicCompleter
 
-    from mull.tui.app import TerminalFront
+    from mull.tui.screen.app import TerminalFront
 
     return TerminalFront(
         around,
@@ -181,6 +181,6 @@ def _history() -> History:
 
 
 def _plain_front(parts: _Parts) -> PlainFront:
-    from mull.tui.plain import PlainFront
+    from mull.tui.screen.plain import PlainFront
 
     return PlainFront(lambda: parts.painter.frame())

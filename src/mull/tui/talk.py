@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from mull.neutral.errors import LocalError, MullError
 from mull.neutral.messages import user
-from mull.tui.lines import Line
-from mull.tui.standing import Standing
-from mull.tui.thought import MODES, SHOWN, Mode
+from mull.tui.conversation.standing import Standing
+from mull.tui.conversation.thought import MODES, SHOWN, Mode
+from mull.tui.text.lines import Line
 
 if TYPE_CHECKING:
     from mull.agent.results import Result
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from mull.neutral.blocks import MediaBlock
     from mull.neutral.messages import Message
     from mull.policy.prepare import Prepared
-    from mull.tui.command_host import Host
-    from mull.tui.front import Front
-    from mull.tui.painter import Painter
+    from mull.tui.commands.host import Host
+    from mull.tui.screen.front import Front
+    from mull.tui.screen.painter import Painter
 
 __all__ = ["Desk", "Talk"]
 
@@ -176,7 +176,7 @@ class Talk:
         """What is sent for what was typed: with the files it mentions and what is attached."""
         if "@" not in text and not self.attached:
             return user(text)
-        from mull.tui.command_attach import expand_mentions
+        from mull.tui.commands.attach import expand_mentions
 
         pictures = "image" in self.session.target.facts.input
         said, notes = expand_mentions(
@@ -210,7 +210,7 @@ class Talk:
 
     def next_level(self) -> None:
         """Think at the next level that the model has; what a key does."""
-        from mull.tui.command_thinking import cycle_level
+        from mull.tui.commands.thinking import cycle_level
 
         self._change(lambda: cycle_level(self))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mull.testing.ledger import Ledger, Place
+from mull.testing.ledger import Ledger, Trace
 from mull.testing.rules.anthropic import expected_thought
 
 __all__ = [
@@ -99,7 +99,7 @@ def check_field_replay(body: Body, ledger: Ledger) -> str | None:
     return None
 
 
-def _issued(message: Body, ledger: Ledger) -> Place | None:
+def _issued(message: Body, ledger: Ledger) -> Trace | None:
     """The issued message whose calls a message holds."""
     found = (ledger.find(call["id"]) for call in message.get("tool_calls") or ())
     return next((place for place in found if place), None)

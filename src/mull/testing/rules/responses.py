@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mull.testing.ledger import Ledger, Place
+from mull.testing.ledger import Ledger, Trace
 
 __all__ = ["check_responses", "check_responses_replay"]
 
@@ -140,6 +140,6 @@ def _bereft(index: int, items: Sequence[Body], ledger: Ledger) -> str | None:
     )
 
 
-def _reasoning_of(place: Place) -> Body | None:
+def _reasoning_of(place: Trace) -> Body | None:
     before = place.issued.pieces[: place.at]
     return next((piece for piece in reversed(before) if piece["type"] == "reasoning"), None)

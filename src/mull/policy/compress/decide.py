@@ -1,0 +1,95 @@
+"""When a conversation is compressed, what of a summary is accepted, and the record it becomes.
+
+Compression begins when the effective count passes its share of the usable window. A summary that
+is empty, cut, or no summary at all is refused with the reason, and nothing changes (G02). What it
+stands for is chosen in `mull.policy.compress.plan`.
+"""
+
+from __future__ import annotations
+
+from mull.history.log import Summary
+from mull.neutral.blocks import Value
+from mull.neutral.messages import Message, Origin
+from mull.neutral.usage import Usage
+from mull.policy.compress.plan import CompressionPlan
+from mull.policy.prepare import Prepared
+from mull.settings.layers import Snapshot
+
+__all__ = [
+    "Rejected",
+    "accept",
+    "decide",
+    "left_out_text",
+    "summary_limit",
+    "summary_record",
+    "summary_text",
+]
+
+LEAST_SUMMARY, MOST_SUMMARY = 512, 8192
+"""Tokens that a summary may have; between them it is a sixteenth of the usable window."""
+UNKNOWN_SUMMARY = 4096
+"""The same where the window is not known."""
+
+
+class Rejected(Value, frozen=True):
+    """Why a message is not the text that was asked for; `again`: more room may help."""
+
+    reason: str
+    again: bool = False
+
+
+def decide(prepared: Prepared, snapshot: Snapshot) -> str | None:
+    """Why this request should be compressed before it goes out, or None."""
+    usable, share = prepared.usable, snapshot["compression.threshold"]
+    if usable is None or prepared.estimate <= share * usable:
+        return None
+    return f"the request holds {prepared.estimate:,} of {usable:,} usable tokens, over {share:.0%}"
+
+
+def summary_limit(usable: int | None) -> int:
+    """The tokens a summary may have in a window of this size."""
+    if usable is None:
+        return UNKNOWN_SUMMARY
+    return min(max(usable // 16, LEAST_SUMMARY), MOST_SUMMARY)
+
+
+def accept(message: Message) -> str | Rejected:
+    """The visible text of an answer, if that is all it is and it is whole."""
+    text = message.text.strip()
+    thought = ", only thoughts" if message.thinking else ""
+    if message.tool_calls:
+        return Rejected("it called a tool instead of answering")
+    match message.status:
+        case "interrupted" | "error":
+            return Rejected("the answer broke off")
+        case "truncated" if text:
+            return Rejected("it was cut off at its length limit", again=True)
+        case "truncated" | "truncated_in_reasoning":
+            return Rejected(f"it reached its length limit without any text{thought}", again=True)
+    return text or Rejected(f"it was empty{thought}", again=True)
+
+
+def summary_text(plan: CompressionPlan, body: str) -> str:
+    """What stands in the place of the messages: the summary, and what is quoted word for word."""
+    are = "message is" if plan.messages == 1 else "messages are"
+    head = f"[{plan.messages:,} earlier {are} summarised here.]"
+    return "\n\n".join((head, body, *plan.quotes))
+
+
+def left_out_text(plan: CompressionPlan) -> str:
+    """The same without a summary; one that a model made before stays."""
+    were = "message was" if plan.messages == 1 else "messages were"
+    head = f"[{plan.messages:,} earlier {were} left out here to save room.]"
+    return "\n\n".join((head, *plan.summaries, *plan.quotes))
+
+
+def summary_record(
+    plan: CompressionPlan,
+    text: str,
+    *,
+    by: Origin | None = None,
+    usage: Usage | None = None,
+    at: float | None = None,
+) -> Summary:
+    """The record that puts the text in the place of what the plan covers."""
+    return Summary(plan.start, plan.end, text, plan.role, plan.strategy, by, usage, at)

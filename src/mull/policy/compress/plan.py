@@ -1,0 +1,178 @@
+"""What a summary will stand for.
+
+The task (the first thing the user said) and the newest turns are kept; what lies between is one
+range of records. A user's words that the range takes along and that still hold, a task too long to
+be kept or the question of a turn that is cut, are quoted in the summary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+from mull.history.log import Log
+from mull.neutral.blocks import Block, MediaBlock, ThinkingBlock, Value
+from mull.policy.compress.cut import Unit, cut_late, cut_to_fit, is_closed, units_of
+from mull.policy.compress.material import shorten
+from mull.policy.prepare import Prepared
+from mull.policy.tokens import MESSAGE_OVERHEAD, Counter, count_block
+
+__all__ = ["CompressionPlan", "NotCompressed", "Strategy", "plan"]
+
+Strategy: TypeAlias = Literal["middle-out", "truncate", "one-shot"]
+
+KEPT_SHARE: dict[str, float] = {"middle-out": 0.3, "truncate": 0.5}
+"""How much of the window, or of what is there, the newest turns keep; what is left out without a
+summary is lost to the model, so more is kept then."""
+MOST_KEPT = 0.6
+"""The same, where the last turn is longer and nothing divides it."""
+LONG_QUOTE, QUOTED = 5, 10
+"""A user's words longer than a fifth of the window are kept to a tenth of it."""
+LEAST_RANGE = 200
+"""Tokens under which a range is not worth a summary."""
+
+
+class NotCompressed(Value, frozen=True):
+    """Nothing was changed, and why."""
+
+    reason: str
+
+
+class CompressionPlan(Value, frozen=True):
+    """The records from `start` up to `end`, and what of them is carried over as it stands.
+
+    `messages` and `tokens` say how many messages these are and what they cost in a request.
+    `summaries` are earlier ones among them.
+    """
+
+    start: int
+    end: int
+    role: Literal["user", "assistant"]
+    strategy: Strategy
+    messages: int
+    tokens: int
+    quotes: tuple[str, ...] = ()
+    summaries: tuple[str, ...] = ()
+
+
+def plan(
+    log: Log, prepared: Prepared, counter: Counter, strategy: Strategy
+) -> CompressionPlan | NotCompressed:
+    """What to summarise so that the request becomes smaller; `prepared` is that request."""
+    units = units_of(log)
+    if not units:
+        return NotCompressed("there is nothing to compress")
+    return _Planner(log, units, prepared, counter).plan(strategy)
+
+
+class _Planner:
+    def __init__(
+        self, log: Log, units: Sequence[Unit], prepared: Prepared, counter: Counter
+    ) -> None:
+        self._units = units
+        self._counter = counter
+        self._usable = _in_our_count(prepared.usable, prepared)
+        self._tokens = prepared.tokens
+        self._costs = _costs(log, units, prepared, counter)
+        self._said = list(log.entries())
+        self._asked = [(at, entry.message) for at, entry in self._said if entry.starts_turn]
+
+    def plan(self, strategy: Strategy) -> CompressionPlan | NotCompressed:
+        units, first = self._units, self._first()
+        cut = self._cut(strategy, first)
+        if cut is None or cut <= first:
+            return NotCompressed("there is nothing before the last turn that could be left out")
+        goes_on = not (units[cut].begins_turn if cut < len(units) else is_closed(units))
+        if goes_on:
+            first = self._behind_media(first, cut)
+        covered = units[first:cut]
+        if all(unit.summary for unit in covered):
+            return NotCompressed("what could be summarised is a summary already")
+        start, end = covered[0].start, covered[-1].end
+        quotes = self._quotes(start, end, goes_on=goes_on)
+        summaries = _summaries(covered)
+        tokens, kept = sum(self._costs[first:cut]), sum(map(self._counter.count, quotes))
+        if strategy == "truncate":
+            kept += sum(map(self._counter.count, summaries))
+        if tokens - kept < LEAST_RANGE:
+            return NotCompressed("what could be left out is too short to gain anything")
+        leads = all(unit.message.role == "system" for unit in units[:first])
+        return CompressionPlan(
+            start=start,
+            end=end,
+            role="user" if goes_on or leads else "assistant",
+            strategy=strategy,
+            messages=sum(start <= at < end for at, _ in self._said),
+            tokens=tokens,
+            quotes=quotes,
+            summaries=summaries,
+        )
+
+    def _first(self) -> int:
+        """The first unit that may be left out: the one after the task, unless that is too long."""
+        units = self._units
+        for at, unit in enumerate(units):
+            if unit.summary is not None or unit.begins_turn:
+                kept = unit.begins_turn and not self._is_long(self._costs[at])
+                return at + 1 if kept else at
+        return sum(unit.message.role == "system" for unit in units)
+
+    def _cut(self, strategy: Strategy, first: int) -> int | None:
+        if strategy == "one-shot":
+            return cut_late(self._units)
+        size = min(self._usable or self._tokens, self._tokens)
+        room, most = KEPT_SHARE[strategy] * size, MOST_KEPT * size
+        return cut_to_fit(self._units, self._costs, first, room, most)
+
+    def _behind_media(self, first: int, cut: int) -> int:
+        """A question with pictures cannot be quoted: it stays, and what lies before it too."""
+        for at in range(cut - 1, first - 1, -1):
+            if self._units[at].begins_turn:
+                media = any(isinstance(b, MediaBlock) for b in self._units[at].message.blocks)
+                return at + 1 if media and at + 1 < cut else first
+        return first
+
+    def _quotes(self, start: int, end: int, *, goes_on: bool) -> tuple[str, ...]:
+        """The user's own words that would be lost: the task, and the question in work."""
+        before = [one for one in self._asked if one[0] < end]
+        labelled = {at: ("The user's latest message", m) for at, m in before[-1:] if goes_on}
+        labelled |= {at: ("The task, in the user's words", m) for at, m in before[:1]}
+        return tuple(
+            f"[{label}]\n{self._quotable(message.text)}"
+            for at, (label, message) in sorted(labelled.items())
+            if start <= at and message.text.strip()
+        )
+
+    def _quotable(self, text: str) -> str:
+        if self._usable is None or not self._is_long(self._counter.count(text)):
+            return text
+        return shorten(text, self._usable // QUOTED, self._counter)
+
+    def _is_long(self, tokens: int) -> bool:
+        return self._usable is not None and tokens > self._usable // LONG_QUOTE
+
+
+def _in_our_count(usable: int | None, prepared: Prepared) -> int | None:
+    """The usable window by the count that the messages are measured with."""
+    if usable is None or prepared.estimate <= prepared.tokens:
+        return usable
+    return usable * prepared.tokens // prepared.estimate
+
+
+def _summaries(covered: Sequence[Unit]) -> tuple[str, ...]:
+    """The texts of earlier summaries that say more than how much was left out."""
+    found = (unit.summary for unit in covered if unit.summary is not None)
+    return tuple(summary.text for summary in found if summary.strategy != "truncate")
+
+
+def _costs(log: Log, units: Sequence[Unit], prepared: Prepared, counter: Counter) -> list[int]:
+    """What each unit costs in this request: thoughts only where they are sent."""
+    sent = {id(block) for message in prepared.request.messages for block in message.blocks}
+
+    def cost(block: Block) -> int:
+        if isinstance(block, ThinkingBlock) and id(block) not in sent:
+            short = log.condensed.get(id(block))
+            return count_block(short, counter) if short and id(short) in sent else 0
+        return count_block(block, counter)
+
+    return [MESSAGE_OVERHEAD + sum(map(cost, unit.message.blocks)) for unit in units]

@@ -1,0 +1,294 @@
+"""The refusals that mull knows: what the endpoint says, why it says so, and what mends it.
+
+One row per known text, with the place where it was seen. A pattern is matched against the text
+without its quotation marks and backticks, in any case; the first cause whose repair changes
+something is taken, so the special ones stand before the general ones. No row knows a model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from mull.policy.heal import plan
+from mull.policy.heal import request as rest
+from mull.policy.heal.case import Cause, Refusal, known, plain
+from mull.policy.heal.causes_history import HISTORY
+
+__all__ = ["CAUSES", "causes_of", "has_other_subject"]
+
+_OTHER_STATUS = frozenset({401, 402, 403, 407, 408, 413, 429, 502, 503, 504, 529})
+_OTHER_CODES = re.compile(
+    r"context_length_exceeded|insufficient_quota|rate_limit|authentication|permission|billing"
+    r"|overloaded|content_policy|content_filter|model_not_found|invalid_api_key",
+    re.IGNORECASE,
+)
+
+
+_OFF = "set reasoning.enabled=false for this request"
+_ROW = "say so in the compat rows of the config file"
+_SAMPLING = r"(?P<name>temperature|top_p|top_k)"
+
+_PLAN = (
+    known(
+        plan.to_adaptive,
+        "the model decides itself how long it thinks and takes no budget",
+        _ROW,
+        (r"thinking\.type\.enabled is not supported", "anomalyco/opencode#22863"),
+    ),
+    known(
+        plan.to_budget,
+        "the model is steered by a thinking budget",
+        _ROW,
+        (r"thinking\.type\.adaptive is not supported", "mirror of anomalyco/opencode#22863"),
+        (r"adaptive thinking is not supported", "docker/docker-agent#3362"),
+    ),
+    known(
+        plan.to_gemini_budget,
+        "the model is steered by a thinking budget",
+        _ROW,
+        (r"thinking[_ ]?level is not supported", "RooCodeInc/Roo-Code#10700; gemini-cli#14025"),
+    ),
+    known(
+        plan.to_gemini_level,
+        "the model is steered by levels",
+        _ROW,
+        (r"thinking[_ ]?budget is not supported", "mirror of RooCodeInc/Roo-Code#10700"),
+    ),
+    known(
+        plan.must_think,
+        "the model cannot stop thinking",
+        "set reasoning.enabled=true, with a low reasoning.effort",
+        (r"thinking\.type\.disabled is not supported", "dev.to/persimmoq"),
+        (r"reasoning is mandatory for this (endpoint|model)", "openrouter.ai; zed#58980"),
+        (r"enable_thinking parameter is restricted to true", "help.aliyun.com error-code"),
+        (r"does not support reasoning effort none", "sgl-project/sglang @cce0a12"),
+        (r"invalid reasoning effort: none\b", "PyPI fireworks-ai 1.2.30, gpt-oss"),
+        (r"budget 0 is invalid|only works in thinking mode", "ChatLunaLab/chatluna#519"),
+    ),
+    known(
+        plan.nearest_effort,
+        "the model does not have this level",
+        "set reasoning.effort to a level that it has",
+        (
+            r"unsupported value: .{0,120}supported values are:? (?P<values>.{0,120})",
+            "egoist/chatwise-releases#1257; anomalyco/opencode#4451",
+        ),
+        (
+            r"invalid reasoning_?effort: .{0,40}valid values are:? (?P<values>.{0,120})",
+            "discuss.ai.google.dev/t/118724",
+        ),
+        (
+            r"invalid think value: .{0,40}must be (?P<values>.{0,120})",
+            "ollama/ollama @fb30760 api/types.go",
+        ),
+        (
+            r"effort .{0,100}supported values:? (?P<values>.{0,120})",
+            "microsoft/vscode#312711 (Copilot)",
+        ),
+        (r"effort level .{0,40}supported levels:? (?P<values>.{0,120})", "askalf/dario#491"),
+        (
+            r"reasoning_?effort.{0,60}input should be (?P<values>[\w, ]{0,120}?),? input: ",
+            "router-for-me/CLIProxyAPI#1572 (SGLang; vLLM's is the same)",
+        ),
+        (
+            r"reasoning_?effort.{0,40}expected one of (?P<values>[\w,| ]{0,120}?),? received",
+            "router-for-me/CLIProxyAPI#1307",
+        ),
+        (r"level \w+ not supported, valid levels: (?P<values>.{0,120})", "quotio#287"),
+        (
+            r"reasoning_?effort.{0,80}(must be|expected|should be) one of:? (?P<values>.{0,120})",
+            "servers of OpenAI's shape; serde's words: unknown variant, expected one of",
+        ),
+    ),
+    known(
+        plan.other_level,
+        "the model does not have this level",
+        "set reasoning.effort to another level",
+        (r"thinking[_ ]?level \w+ is not supported", "theJayTea/WritingTools#282"),
+        (r"think value \w+ is not supported", "ollama/ollama#12561"),
+    ),
+    known(
+        plan.drop_effort,
+        "the model takes no effort",
+        "unset reasoning.effort",
+        (r"does not support the effort parameter", "anthropics/claude-code#30795"),
+        (r"effort .{0,60}does not support reasoning effort", "caozhiyuan/copilot-api#296"),
+    ),
+    known(
+        plan.drop_summary,
+        "summaries of its reasoning are not for everyone",
+        "set reasoning.summary=none",
+        (r"must be verified to generate reasoning summaries", "openai/codex, issue threads"),
+    ),
+    known(
+        plan.lower_budget,
+        "the thinking budget leaves no room for the answer",
+        "raise max_tokens or lower reasoning.maxTokens",
+        (r"max_tokens must be greater than thinking\.budget_tokens", "BerriAI/litellm#9001"),
+        (
+            r"max_(completion_)?tokens \[(?P<limit>\d{1,9})\] must be greater than thinking_budget",
+            "BerriAI/litellm#39627",
+        ),
+    ),
+    known(
+        plan.clamp_budget,
+        "the thinking budget is outside the model's range",
+        "set reasoning.maxTokens to a number in its range",
+        (
+            r"thinking_budget parameter must be .{0,40}not greater than (?P<high>[\d,]{1,11})",
+            "help.aliyun.com error-code",
+        ),
+        (
+            r"budget_tokens: input should be greater than or equal to (?P<low>[\d,]{1,11})",
+            "Messages API",
+        ),
+        (
+            r"thinking ?budget .{0,60}between (?P<low>\d{1,9}) and (?P<high>\d{1,9})",
+            "generateContent, the range of a model",
+        ),
+        (r"the thinking budget \(?\d+\)? is invalid", "RooCodeInc/Roo-Code#4399"),
+    ),
+    known(
+        plan.lower_limit,
+        "an answer cannot be that long there",
+        "set a smaller max_tokens, or compress the conversation",
+        (
+            r"max_tokens: \d{1,9} > (?P<limit>\d{1,9}), which is the maximum allowed",
+            "Messages API, the output limit of a model",
+        ),
+        (
+            r"exceed context limit: (?P<used>\d{1,9}) \+ \d{1,9} > (?P<window>\d{1,9})",
+            "docker/docker-agent#569; continuedev/continue#6080",
+        ),
+    ),
+    known(
+        plan.drop_budget,
+        "the server is not set up for thinking budgets",
+        "unset reasoning.maxTokens",
+        (r"thinking_token_budget is set but reasoning_config is not", "vllm-project/vllm @a014e35"),
+    ),
+)
+
+_REST = (
+    known(
+        rest.to_responses,
+        "the model takes tools with reasoning on the Responses API only",
+        "choose the dialect openai-responses",
+        (
+            r"function tools with reasoning_effort are not supported",
+            "pipecat-ai/pipecat#4043; BerriAI/litellm#34569",
+        ),
+        (r"only supported in /?v1/responses", "OpenAI, models of the Responses API alone"),
+    ),
+    known(
+        rest.to_stream,
+        "the endpoint thinks in streams only",
+        "leave streaming on",
+        (
+            r"enable_thinking (must be set to false for non-streaming|only supports? stream)",
+            "vybestack/llxprt-code#229; langchain4j#3974",
+        ),
+        (r"only supports? stream (call|mode)", "help.aliyun.com error-code"),
+    ),
+    known(
+        rest.free_tools,
+        "a forced tool and thinking exclude each other",
+        "set reasoning.enabled=false, or leave the tool to the model",
+        (r"thinking may not be enabled when tool_choice forces", "can1357/oh-my-pi#341"),
+        (r"tool_choice parameter does not support being set to", "BerriAI/litellm#17129"),
+        (r"tool_choice \w+ is incompatible with thinking", "can1357/oh-my-pi#827"),
+    ),
+    known(
+        plan.stop_thinking,
+        "thinking and JSON mode exclude each other",
+        _OFF,
+        (r"json mode response is not supported when enable_thinking", "help.aliyun.com error-code"),
+    ),
+    known(
+        rest.end_with_user,
+        "the model does not go on with an answer that is put into its mouth",
+        "end the conversation with a message of yours",
+        (r"prefill is incompatible with enable_thinking", "ggml-org/llama.cpp#20861"),
+        (r"does not support assistant message prefill", "anomalyco/opencode#13768"),
+        (r"conversation must end with a user message", "langchain-ai/deepagents#1585"),
+    ),
+    known(
+        rest.rename_limit,
+        "the limit of the answer has another name there",
+        _ROW,
+        (
+            r"max_tokens is not supported .{0,40}use (?P<name>max_\w*tokens)",
+            "OpenAI, o-series: max_tokens is not supported with this model",
+        ),
+    ),
+    known(
+        rest.drop_parameter,
+        "the model does not take this value, or not while it thinks",
+        "leave the parameter out",
+        (rf"{_SAMPLING} may only be set to", "MartialBE/one-hub#529"),
+        (rf"unsupported value: {_SAMPLING}\b", "OpenAI, reasoning models"),
+        (rf"invalid {_SAMPLING}: only", "anomalyco/opencode#10811 (Kimi)"),
+        (rf"{_SAMPLING} is deprecated for this model", "Messages API, newer models"),
+        (rf"{_SAMPLING}\b.{{0,40}}not supported", "aaif-goose/goose#9281"),
+    ),
+    known(
+        plan.no_thinking_parameter,
+        "the model does not think, or not on request",
+        "set reasoning.enabled=false",
+        (
+            r"does not support (thinking|reasoning)\b",
+            "ollama/ollama @fb30760; taketwo/llm-ollama#54",
+        ),
+        (r"thinking is not (configurable|supported)", "CherryHQ/cherry-studio#6319"),
+        (r"thinking_?config is not supported", "immersive-translate#2976"),
+    ),
+    known(
+        rest.drop_parameter,
+        "the endpoint does not take this parameter",
+        _ROW,
+        (r"unsupported parameter:? (?P<name>[\w.]{1,80})", "OpenAI, code unsupported_parameter"),
+        (r"does not support parameters: \[?(?P<name>[\w.]{1,80})", "BerriAI/litellm#10108"),
+        (
+            r"un(known|recognized|expected) (parameter|field|key|argument|property):?"
+            r" (?P<name>[\w.]{1,80})",
+            "servers of OpenAI's shape; BerriAI/litellm#14225",
+        ),
+        (r"unrecognized request argument supplied: (?P<name>[\w.]{1,80})", "OpenAI"),
+        (r"argument not supported on this model: (?P<name>[\w.]{1,80})", "xAI; hermes-agent#23435"),
+        (
+            r"property (?P<name>[\w.]{1,80}) is unsupported",
+            "musistudio/claude-code-router#1204 (Groq)",
+        ),
+        (
+            r"(?<![\w.])(?P<name>[\w.]{1,80}): extra inputs are not permitted",
+            "Wei-Shaw/claude-relay-service#660",
+        ),
+        (r"extra_forbidden.{0,20}loc: ?[\[(]body, ?(?P<name>\w+)", "partITech/php-mistral#76"),
+        (
+            r"(?P<name>reasoning[_.]effort|enable_thinking|thinking|reasoning|chat_template_kwargs)"
+            r" (is|are) (not supported|unsupported|not allowed)",
+            "servers of OpenAI's shape",
+        ),
+    ),
+)
+
+CAUSES: tuple[Cause, ...] = (*HISTORY, *_PLAN, *_REST)
+
+
+def has_other_subject(refusal: Refusal) -> bool:
+    """Whether its status or code says that it is not about what the request asks for."""
+    if refusal.status in _OTHER_STATUS:
+        return True
+    return any(_OTHER_CODES.search(word) for word in (refusal.code, refusal.kind) if word)
+
+
+def causes_of(refusal: Refusal) -> Iterator[tuple[Cause, re.Match[str]]]:
+    """The causes that the refusal may have, the likeliest first; none if it has another subject."""
+    if has_other_subject(refusal):
+        return
+    said = plain(refusal)
+    for cause in CAUSES:
+        found = next((hit for text in cause.texts if (hit := text.pattern.search(said))), None)
+        if found is not None:
+            yield cause, found

@@ -1,0 +1,271 @@
+"""From what the user wants of thinking to what the request asks for, with the reasons.
+
+One ladder of levels for all models. What a model takes comes from its facts (words, a token
+budget, a switch), what the endpoint takes from its compat row (the writer); this file joins the
+two and says what became of the wish. Nothing here knows a model's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from mull.neutral.blocks import Value
+from mull.neutral.errors import BudgetError
+from mull.neutral.messages import Dialect
+from mull.neutral.request import Note
+from mull.neutral.target import Target
+from mull.neutral.thinking import LADDER, ThinkingPlan, WriterName, sayable, write_thinking
+from mull.policy.thinking.budget import ANY_BUDGET, Window, fit_budget, least, shrink_for_context
+from mull.policy.thinking.steering import (
+    BY_ITSELF,
+    DEFAULT_BUDGET,
+    LEFT,
+    MAY_GO_ON,
+    Choice,
+    choose,
+    choose_off,
+)
+from mull.policy.thinking.wish import Wish, wish_of
+
+if TYPE_CHECKING:
+    from mull.settings.layers import Snapshot
+
+__all__ = [
+    "DEFAULT_BUDGET",
+    "NOTHING",
+    "OUTCOME",
+    "LevelRow",
+    "Planned",
+    "Wish",
+    "feedback",
+    "healed_notes",
+    "level_table",
+    "plan_least",
+    "plan_thinking",
+    "plan_without_thinking",
+    "window_of",
+    "wish_of",
+]
+
+MAX_TOKENS_REQUIRED: frozenset[Dialect] = frozenset({"anthropic"})
+"""Dialects whose requests are refused without max_tokens."""
+
+_SHARE_OF_OUTPUT = {"minimal": 10, "low": 20, "medium": 50, "high": 80, "xhigh": 95}
+_RESPONSES_BUFFER = 25_000
+OUTCOME = "outcome"
+"""The kind of the note that says what became of a wish."""
+NOTHING = "nothing"
+"""How a table says that a request says nothing of thinking."""
+
+
+class Planned(Value, frozen=True):
+    """The plan, the max_tokens it needs, what to tell the user, and the one-line summary.
+
+    `thinks` is whether the model may think in answer to this request.
+    """
+
+    plan: ThinkingPlan
+    summary: str
+    thinks: bool = True
+    max_tokens: int | None = None
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def sent_as(self) -> str | None:
+        """The part of the body that asks for it, as JSON."""
+        fragment = write_thinking(self.plan)
+        return msgspec.json.encode(fragment).decode() if fragment else None
+
+
+class LevelRow(Value, frozen=True):
+    """What one level becomes on one model."""
+
+    level: str
+    text: str
+    sent_as: str
+    warning: str | None = None
+
+
+def window_of(target: Target, snapshot: Snapshot) -> int | None:
+    """The tokens a request to this target may hold; the user's own number goes before any."""
+    limit = target.facts.limit
+    window: int | None = snapshot["context.limit"] or limit.input or limit.context or None
+    return window
+
+
+def plan_thinking(
+    target: Target, snapshot: Snapshot, *, max_tokens: int | None = None, used: int = 0
+) -> Planned:
+    """Decide what this request asks of the model's thinking.
+
+    `max_tokens` is the user's own limit on the answer, `used` the tokens already in the context.
+
+    Raises:
+        BudgetError: numbers that the user gave cannot hold.
+    """
+    return _plan(target, snapshot, wish_of(snapshot), max_tokens, used)
+
+
+def plan_least(
+    target: Target, snapshot: Snapshot, *, max_tokens: int | None = None, used: int = 0
+) -> Planned:
+    """The plan for a request that is to think as little as it can, whatever was wished.
+
+    Raises:
+        BudgetError: the user's own limit on the answer is over the model's.
+    """
+    wish = wish_of(snapshot)  # where the user's own was said in a way of guesses, so is this
+    explicit = wish.says_how_much and wish.explicit
+    return _plan(target, snapshot, Wish(level="none", explicit=explicit), max_tokens, used)
+
+
+def plan_without_thinking(
+    target: Target, snapshot: Snapshot, reason: str, *, max_tokens: int | None = None, used: int = 0
+) -> Planned:
+    """The plan for a request that must not think, whatever was wished."""
+    planned = plan_least(target, snapshot, max_tokens=max_tokens, used=used)
+    note = Note(about="reasoning.enabled", text=reason, warning=True, effective=planned.summary)
+    return msgspec.structs.replace(planned, notes=(note, *planned.notes))
+
+
+def level_table(target: Target, snapshot: Snapshot) -> tuple[LevelRow, ...]:
+    """What every level of the ladder, and no level at all, becomes on this target."""
+    rows = []
+    for level in (None, *LADDER):
+        planned = _plan(target, snapshot, Wish(level=level), None, 0)
+        warnings = [note.text for note in planned.notes if note.warning]
+        told = "; ".join(warnings) or None
+        rows.append(LevelRow(level or "unset", planned.summary, planned.sent_as or NOTHING, told))
+    return tuple(rows)
+
+
+def healed_notes(notes: Sequence[Note], plan: ThinkingPlan) -> tuple[Note, ...]:
+    """The notes on a request that a repair may have changed: the outcome is that of this plan, and
+    warnings of another plan are left out."""
+    silent = "off" if not plan.thinks else BY_ITSELF if plan.state == "default" else LEFT
+    now = Planned(plan, _words(Choice(plan.state, silent), plan))
+    told = {"text": now.summary, "effective": now.summary, "sent_as": now.sent_as}
+    old = next((note for note in notes if note.kind == OUTCOME), None)
+    if old is None or old.sent_as == now.sent_as:
+        return tuple(notes)
+    stale = {old.about, "reasoning.maxTokens"}
+    kept = (note for note in notes if not (note.warning and note.about in stale))
+    return tuple(msgspec.structs.replace(note, **told) if note is old else note for note in kept)
+
+
+def feedback(target: Target, planned: Planned) -> tuple[str, ...]:
+    """The lines a user sees after choosing a model (document 004)."""
+    responses = target.dialect == "openai-responses"
+    api = " (Responses API)" if responses else ""
+    lines = [f"✓ Switched to {target.provider_name} {target.model}{api}"]
+    lines += [f"  ⚠ {note.text}" for note in planned.notes if note.warning]
+    lines.append(f"  Thinking: {planned.summary}")
+    if responses and planned.plan.effort not in (None, "none"):
+        lines.append(f"  Recommended output buffer: {_RESPONSES_BUFFER:,} tokens")
+    return tuple(lines)
+
+
+def _plan(
+    target: Target, snapshot: Snapshot, wish: Wish, max_tokens: int | None, used: int
+) -> Planned:
+    choice = choose(target, wish)
+    notes = [Note(about=wish.about, text=text, warning=True) for text in choice.warnings]
+    window = Window(
+        max_tokens=max_tokens,
+        output=target.facts.limit.output,
+        context=window_of(target, snapshot),
+        used=used,
+    )
+    if window.is_full:
+        text = f"the request holds about {used:,} tokens of a window of {window.context:,}"
+        notes.append(Note(about="context.limit", text=text, warning=True, kind="full"))
+    _check_limit(target, max_tokens)
+    if choice.budget:
+        choice, more = _fit(target, snapshot, choice, window)
+        notes += more
+    if max_tokens is None and target.dialect in MAX_TOKENS_REQUIRED:
+        max_tokens = window.answer(choice.budget or 0)
+    plan = sayable(_plan_of(target, snapshot, choice))
+    planned = Planned(plan, _words(choice, plan), choice.thinks, max_tokens)
+    outcome = Note(
+        about=wish.about,
+        text=planned.summary,
+        requested=wish.words,
+        effective=planned.summary,
+        sent_as=planned.sent_as,
+        kind=OUTCOME,
+    )
+    return msgspec.structs.replace(planned, notes=(*notes, outcome))
+
+
+def _plan_of(target: Target, snapshot: Snapshot, choice: Choice) -> ThinkingPlan:
+    summary = snapshot["reasoning.summary"]
+    return ThinkingPlan(
+        state=choice.state,
+        writer=choice.writer or target.compat.thinking_writer,
+        effort=choice.effort,
+        budget=choice.budget,
+        summary=None if summary == "none" else summary,
+        budget_field=target.compat.budget_field,
+        off_type=target.facts.off_type,
+        template_key=target.compat.template_key,
+        thinks=choice.thinks,
+    )
+
+
+def _words(choice: Choice, plan: ThinkingPlan) -> str:
+    """What becomes of the wish, read off the plan that is sent."""
+    if plan.state == "off" and write_thinking(plan):
+        if plan.off_type != "disabled":
+            return f"off ({plan.off_type})"
+        return f"off ({MAY_GO_ON})" if choice.guessed and choice.thinks else "off"
+    if plan.state != "on":
+        return choice.silent
+    if plan.budget is not None:
+        tokens = f"{plan.budget:,} tokens"
+        return f"{choice.name} ({tokens})" if choice.name else tokens
+    if plan.effort is None:
+        return "on"
+    words = _effort_words(plan.writer, plan.effort, share=choice.name is None)
+    return f"{words} ({choice.name})" if choice.name else words
+
+
+def _check_limit(target: Target, max_tokens: int | None) -> None:
+    limit = target.facts.limit.output
+    if max_tokens is not None and limit and max_tokens > limit:
+        raise BudgetError(
+            f"max_tokens {max_tokens:,} is over {limit:,}, the most {target.model} can answer"
+        )
+
+
+def _fit(
+    target: Target, snapshot: Snapshot, choice: Choice, window: Window
+) -> tuple[Choice, list[Note]]:
+    budget, notes = choice.budget, list[Note]()
+    assert budget is not None
+    if target.facts.budget is None and choice.explicit and window.max_tokens is not None:
+        return choice, notes  # both numbers are the user's, and nobody knows the model's
+    option = target.facts.budget or ANY_BUDGET
+    if snapshot["reasoning.dynamicBudget"]:
+        over, cap = snapshot["reasoning.dynamicBudgetOver"], snapshot["reasoning.dynamicBudgetCap"]
+        budget, note = shrink_for_context(budget, window.used, over, max(cap, least(option)))
+        notes += [note] if note else []
+    users_own = choice.explicit and not choice.warnings and not notes
+    fit = fit_budget(budget, explicit=users_own, option=option, window=window)
+    notes += fit.notes
+    if fit.budget is not None:
+        return msgspec.structs.replace(choice, budget=fit.budget), notes
+    if target.facts.can_stop_thinking or not target.facts.reasoning_options:
+        return choose_off(target), notes
+    return msgspec.structs.replace(choice, budget=least(option)), notes
+
+
+def _effort_words(writer: WriterName, effort: str, *, share: bool = True) -> str:
+    if writer == "gemini-level":
+        return f"{effort.upper()} level"
+    if writer == "responses" and share and effort in _SHARE_OF_OUTPUT:
+        return f"{effort} effort (~{_SHARE_OF_OUTPUT[effort]}% of output budget)"
+    return f"{effort} effort"

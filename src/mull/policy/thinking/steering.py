@@ -1,0 +1,401 @@
+"""What a target is asked for, given a wish: the choice, before a number is fitted into a window.
+
+What a model takes comes from its facts (words, a token budget, a switch), what the endpoint takes
+from its compat row (the writer). Where nobody knows the model, the wish goes out as it is; where
+nobody knows the endpoint, it goes out in its dialect's usual shape, and the user is told that this
+is a guess. Nothing is claimed of a model that nobody knows, and nothing here knows a model's name.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from mull.neutral.blocks import Value
+from mull.neutral.messages import Dialect
+from mull.neutral.target import ModelFacts, ReasoningOption, Target
+from mull.neutral.thinking import LADDER, Level, ThinkingPlan, WriterName, write_thinking
+from mull.policy.thinking.budget import (
+    ANY_BUDGET,
+    budget_for_level,
+    check_range,
+    least,
+    level_for_budget,
+    most,
+)
+from mull.policy.thinking.wish import Wish
+
+__all__ = [
+    "BY_ITSELF",
+    "CANNOT_STOP",
+    "DEFAULT_BUDGET",
+    "LEFT",
+    "MAY_GO_ON",
+    "Choice",
+    "choose",
+    "choose_off",
+]
+
+SMALL_BUDGET = 512
+"""For a model that turned out to be unable to stop, although its range begins at 0."""
+DEFAULT_BUDGET = 10_000
+"""What a budget model gets when nobody said how much (document 002)."""
+DEFAULT_LEVEL: Level = "medium"
+"""What a model gets that is steered by words, does not think by itself, and is to."""
+
+CANNOT_STOP = "This model does not support disabling thinking"
+MAY_GO_ON = "thinking may go on"
+_ALWAYS = "always on"
+LEFT, BY_ITSELF = "left to the endpoint", "the model's default"
+"""What it comes to where a request says nothing: of the endpoint, or of a model that is known."""
+_SETTLE = "thinkingWriter in a [[compat]] row settles it"
+
+_USUAL: dict[Dialect, WriterName] = {
+    "openai-chat": "openai-effort",
+    "openai-responses": "responses",
+    "anthropic": "anthropic-budget",
+    "gemini": "gemini-budget",
+}
+"""The shape that most servers of a dialect take."""
+_TAKES_WORDS: frozenset[WriterName] = frozenset(
+    {
+        "openai-effort",
+        "responses",
+        "anthropic-adaptive",
+        "gemini-level",
+        "openrouter",
+        "thinking-type",
+        "enable-thinking",
+        "template-kwargs",
+        "ollama-think",
+    }
+)
+_BUDGET_WRITER: dict[WriterName, WriterName] = {
+    "anthropic-budget": "anthropic-budget",
+    "anthropic-adaptive": "anthropic-budget",
+    "gemini-budget": "gemini-budget",
+    "openrouter": "openrouter",
+    "enable-thinking": "enable-thinking",
+    "template-kwargs": "template-kwargs",
+}
+_NEEDS_FIELD: frozenset[WriterName] = frozenset({"template-kwargs"})
+"""Writers that send a budget only where the row names its field."""
+_WORDS_OF_UNKNOWN: dict[WriterName, WriterName] = {"gemini-budget": "gemini-level"}
+"""How a level is said to a model nobody knows: it is newer than the ones that take budgets."""
+_VOCABULARY: dict[WriterName, tuple[Level, ...]] = {
+    "anthropic-adaptive": ("low", "medium", "high", "xhigh", "max"),
+    "gemini-level": ("minimal", "low", "medium", "high"),
+    "ollama-think": ("low", "medium", "high", "max"),
+}
+"""The words of an API that takes no others, whatever the model."""
+_SWITCHES: frozenset[WriterName] = frozenset(
+    {"openrouter", "thinking-type", "enable-thinking", "template-kwargs", "ollama-think"}
+)
+"""Writers that say on without saying how much."""
+_SWITCHES_BY_WORD: frozenset[WriterName] = frozenset({"openai-effort", "responses"})
+"""Writers that say on by any level, and off by the word `none`; a server may pass over it."""
+
+
+class Choice(Value, frozen=True):
+    """What to ask for. `silent` is what it comes to where the request says nothing of it, `name`
+    what a number or word stands for, `explicit` that the number is the user's own."""
+
+    state: Literal["absent", "default", "on", "off"]
+    silent: str = LEFT
+    name: str | None = None
+    writer: WriterName | None = None
+    effort: str | None = None
+    budget: int | None = None
+    explicit: bool = False
+    guessed: bool = False
+    thinks: bool = True
+    warnings: tuple[str, ...] = ()
+
+
+class _Means(Value, frozen=True):
+    """How the endpoint is told of thinking: by which words, which number, which switch.
+
+    `guessed` says that its row does not tell, and that the usual shape is tried.
+    """
+
+    writer: WriterName
+    guessed: bool = False
+    words: WriterName | None = None
+    budget: WriterName | None = None
+    switch: bool = False
+
+    @property
+    def unsure(self) -> bool:
+        """Whether nothing is known to be understood."""
+        return self.guessed or self.writer == "none"
+
+
+def _means_of(target: Target) -> _Means:
+    row = target.compat.thinking_writer
+    writer = _USUAL[target.dialect] if row == "usual" else row
+    words = writer if writer in _TAKES_WORDS else None
+    if words is None and target.facts.budget is None:
+        words = _WORDS_OF_UNKNOWN.get(writer)
+    budget = _BUDGET_WRITER.get(writer)
+    if budget in _NEEDS_FIELD and not target.compat.budget_field:
+        budget = None
+    return _Means(writer, row == "usual", words, budget, writer in _SWITCHES)
+
+
+def choose(target: Target, wish: Wish) -> Choice:
+    """What to ask this target for.
+
+    Raises:
+        BudgetError: the user's budget is outside the model's range.
+    """
+    facts, means = target.facts, _means_of(target)
+    if target.known and not facts.reasoning:
+        wants = wish.is_said and not wish.is_off
+        warnings = (f"{target.model} does not reason",) if wants else ()
+        words = "none (this model does not reason)"
+        return Choice("absent", words, thinks=False, warnings=warnings)
+    if not wish.is_said and target.wants_thinking:
+        wish = Wish(on=True)
+    if facts.always_thinks and (target.known or wish.is_off or not wish.says_how_much):
+        return _always(target, means, wish)
+    if not wish.is_said:
+        return _by_default(target, means)
+    if means.writer == "none" or (means.guessed and not wish.explicit):
+        return _unsayable(target, wish)
+    choice = _choose(target, means, wish)
+    choice = msgspec.structs.replace(choice, writer=choice.writer or means.writer)
+    return _as_guess(choice, wish) if means.guessed else choice
+
+
+def choose_off(target: Target) -> Choice:
+    """What to ask for where a request must not think, whatever was wished."""
+    return choose(target, Wish(level="none", explicit=False))
+
+
+def _choose(target: Target, means: _Means, wish: Wish) -> Choice:
+    if wish.level == "none":
+        return _off(target, means)
+    if wish.budget is not None:
+        return _budget(target, means, wish.budget)
+    if wish.level is not None:
+        return _level(target, means, wish.level)
+    return _on(target, means)
+
+
+def _as_guess(choice: Choice, wish: Wish) -> Choice:
+    """The same choice, with the word that it is one: where it says anything at all."""
+    if choice.state not in ("on", "off"):
+        return choice
+    is_off, ignorable = choice.state == "off", choice.writer in _SWITCHES_BY_WORD
+    what = "off" if is_off else choice.effort or wish.words
+    told = (
+        f"how this endpoint steers thinking is not known: {what} is sent as most servers take it"
+        f"{f', and {MAY_GO_ON}' if is_off and ignorable else ''}; {_SETTLE}"
+    )
+    thinks, warnings = choice.thinks or ignorable, (*choice.warnings, told)
+    return msgspec.structs.replace(choice, guessed=True, thinks=thinks, warnings=warnings)
+
+
+def _unsayable(target: Target, wish: Wish) -> Choice:
+    """No parameter is taken here, or nobody but mull wants to send one."""
+    facts, explicit = target.facts, wish.explicit
+    if wish.on and facts.thinks_by_default:
+        return Choice("absent", BY_ITSELF)
+    if not wish.is_off:
+        told = f"{target.model} takes no thinking parameter here: {wish.words} not sent"
+        return Choice("absent", warnings=(told,) if explicit else ())
+    if _silence_is_off(facts):
+        return Choice("absent", "off", thinks=False)
+    if _cannot_stop(facts):
+        return Choice("absent", _ALWAYS, warnings=(CANNOT_STOP,))
+    if not explicit:
+        return Choice("absent")
+    told = f"no way to switch thinking off is known for {target.model} here: {MAY_GO_ON}"
+    return Choice("off", f"{LEFT}: {MAY_GO_ON}", warnings=(told,))
+
+
+def _always(target: Target, means: _Means, wish: Wish) -> Choice:
+    """A model that is known to think always: nothing of it can be asked but to see it."""
+    warnings: tuple[str, ...] = ()
+    if wish.is_off:
+        warnings = (CANNOT_STOP,)
+    elif wish.budget is not None:
+        warnings = (_no_budget(target, wish.budget),)
+    elif wish.level is not None:
+        warnings = ("This model's thinking cannot be steered",)
+    return Choice("absent" if means.unsure else "default", _ALWAYS, warnings=warnings)
+
+
+def _silence_is_off(facts: ModelFacts) -> bool:
+    return facts.reasoning and facts.thinks_by_default is False and "none" not in facts.efforts
+
+
+def _cannot_stop(facts: ModelFacts) -> bool:
+    """Whether it is known that thinking cannot be off; of an unknown model it is not."""
+    if facts.can_be_off is not None:
+        return not facts.can_be_off
+    return bool(facts.reasoning_options) and not facts.can_stop_thinking
+
+
+def _off(target: Target, means: _Means) -> Choice:
+    facts = target.facts
+    if _cannot_stop(facts):
+        return _least(target, means)
+    if _silence_is_off(facts) and (target.known or means.guessed):
+        return Choice("absent", "off", thinks=False)
+    says_none = means.writer in _SWITCHES_BY_WORD or "none" in facts.efforts
+    effort = "none" if means.words == means.writer and says_none else None
+    budget = 0 if means.writer == "gemini-budget" else None
+    if not write_thinking(ThinkingPlan("off", means.writer, effort, budget)):
+        return _unsayable(target, Wish(level="none"))
+    thinks = facts.off_type != "disabled"
+    return Choice("off", effort=effort, budget=budget, thinks=thinks)
+
+
+def _least(target: Target, means: _Means) -> Choice:
+    """As little thinking as a model takes that cannot stop."""
+    facts, warnings = target.facts, (CANNOT_STOP,)
+    efforts = _thinking_words(facts)
+    if means.words and (efforts or means.guessed):
+        lowest = efforts[0] if efforts else "low"
+        return Choice("on", _ALWAYS, "minimum", means.words, effort=lowest, warnings=warnings)
+    if facts.budget and means.budget:
+        low = least(facts.budget) or SMALL_BUDGET
+        return Choice("on", _ALWAYS, "minimum", means.budget, budget=low, warnings=warnings)
+    return Choice("default", _ALWAYS, warnings=warnings)
+
+
+def _budget(target: Target, means: _Means, budget: int) -> Choice:
+    facts, through = target.facts, means.budget
+    if facts.budget and through:
+        fits = check_range(facts.budget, budget, target.model)
+        changed = f"budget {budget:,} → {fits:,}, as {target.model} takes it by what it refused"
+        warnings = () if fits == budget else (changed,)
+        return Choice("on", writer=through, budget=fits, explicit=True, warnings=warnings)
+    unknown = not facts.reasoning_options
+    if through and (unknown or not target.known):  # a server holds any of its models to it
+        return Choice("on", writer=through, budget=budget, explicit=True)
+    if means.words and (unknown or means.guessed):
+        level = level_for_budget(facts.budget or ANY_BUDGET, budget)
+        told = f"{target.model} can be told no budget here: {budget:,} tokens go out as {level}"
+        return msgspec.structs.replace(_level(target, means, level), warnings=(told,))
+    choice = _by_default(target, means)
+    return msgspec.structs.replace(choice, warnings=(_no_budget(target, budget),))
+
+
+def _no_budget(target: Target, budget: int) -> str:
+    return f"{target.model} takes no token budget: {budget:,} tokens not sent"
+
+
+def _level(target: Target, means: _Means, level: Level) -> Choice:
+    facts, efforts = target.facts, _thinking_words(target.facts)
+    if efforts and means.words:
+        nearest = _nearest(level, efforts)
+        told = f"This model has no {level} level: using {nearest}"
+        warnings = () if nearest == level else (told,)
+        return Choice("on", writer=means.words, effort=nearest, warnings=warnings)
+    option = _range(facts, means)
+    if option and means.budget:
+        budget = budget_for_level(option, level)
+        if budget == 0:
+            warnings = (f"{level} is off on this model",)
+            return msgspec.structs.replace(_off(target, means), warnings=warnings)
+        warnings = () if facts.budget or means.guessed else (_as_asked(target, level),)
+        return Choice("on", name=level, writer=means.budget, budget=budget, warnings=warnings)
+    if means.words and (not facts.reasoning_options or not target.known or means.guessed):
+        effort = _nearest(level, _VOCABULARY.get(means.words, LADDER))
+        warnings = () if means.guessed else (_as_asked(target, level, effort),)
+        return Choice("on", writer=means.words, effort=effort, warnings=warnings)
+    return _switched(target, means, level)
+
+
+def _range(facts: ModelFacts, means: _Means) -> ReasoningOption | None:
+    """The range of the model's budgets; any, where the endpoint understands nothing but numbers."""
+    return facts.budget or (ANY_BUDGET if means.words is None else None)
+
+
+def _as_asked(target: Target, level: Level, effort: Level | None = None) -> str:
+    who = f"{target.model} is not in the catalog"
+    if target.known:
+        who = f"the catalog has no levels of {target.model}"
+    return f"{who}: {level} is sent as {'asked' if effort in (None, level) else effort}"
+
+
+def _switched(target: Target, means: _Means, level: Level) -> Choice:
+    """A level for a model that is on or off, or that can only be told so here."""
+    facts = target.facts
+    warnings = (f"This model's thinking is on or off: {level} means on",)
+    if means.switch:
+        return Choice("on", warnings=warnings)
+    if means.writer == "anthropic-adaptive":
+        return msgspec.structs.replace(_default(target, means), warnings=warnings)
+    if not facts.has_toggle and not facts.efforts:
+        told = f"no way to say {level} to {target.model} here is known: not sent"
+        return Choice("default", BY_ITSELF, warnings=(told,))
+    if _is_switched_by_words(facts, means):
+        return Choice("on", effort=level, warnings=warnings)
+    silent = f"on ({BY_ITSELF})" if facts.thinks_by_default else BY_ITSELF
+    return Choice("default", silent, warnings=warnings)
+
+
+def _is_switched_by_words(facts: ModelFacts, means: _Means) -> bool:
+    """Whether a word must be said so that a model thinks which knows only on and off."""
+    by_word = means.writer in _SWITCHES_BY_WORD and facts.has_toggle
+    return by_word and facts.thinks_by_default is not True
+
+
+def _on(target: Target, means: _Means) -> Choice:
+    """Make it think, as much as is usual for it."""
+    facts, efforts = target.facts, _thinking_words(target.facts)
+    unknown = not facts.reasoning_options
+    budgeted = means.writer == "anthropic-budget" and facts.budget
+    switched = means.switch and (unknown or facts.has_toggle)
+    by_itself = facts.thinks_by_default and not budgeted and not switched
+    if means.writer == "anthropic-adaptive" or by_itself:
+        return _default(target, means)
+    if switched:
+        return Choice("on")
+    if means.words and (unknown or efforts):
+        effort = _nearest(DEFAULT_LEVEL, efforts or LADDER)
+        return Choice("on", writer=means.words, effort=effort)
+    option = _range(facts, means)
+    if option and means.budget:
+        budget = min(max(DEFAULT_BUDGET, least(option)), most(option))
+        return Choice("on", name="default", writer=means.budget, budget=budget)
+    if _is_switched_by_words(facts, means):
+        return Choice("on", effort=DEFAULT_LEVEL)
+    return _default(target, means)
+
+
+def _by_default(target: Target, means: _Means) -> Choice:
+    """Nobody said anything: a model that can think thinks, where it is known how to say so."""
+    facts = target.facts
+    if not facts.reasoning or means.unsure:
+        return Choice("absent")
+    budgeted = means.writer == "anthropic-budget" and facts.budget is not None
+    off_by_itself = facts.thinks_by_default is False and facts.reasoning_options
+    return _on(target, means) if budgeted or off_by_itself else _default(target, means)
+
+
+def _default(target: Target, means: _Means) -> Choice:
+    """What the model does by itself; it is only asked to show it."""
+    facts = target.facts
+    if means.unsure:
+        return Choice("absent")
+    if means.writer == "anthropic-adaptive":
+        return Choice("default", "adaptive")
+    usual = facts.default_effort if facts.default_effort != "none" else None
+    return Choice("default", f"default ({usual})" if usual else BY_ITSELF)
+
+
+def _thinking_words(facts: ModelFacts) -> tuple[Level, ...]:
+    """The levels that think, lowest first."""
+    return tuple(word for word in facts.efforts if word != "none")
+
+
+def _nearest(level: Level, available: tuple[Level, ...]) -> Level:
+    """The nearest level the model has: upward first, then downward."""
+    rank = LADDER.index(level)
+    above = [one for one in available if LADDER.index(one) >= rank]
+    return above[0] if above else available[-1]

@@ -1,0 +1,1 @@
+"""What of a log a request shows, and in which form."""

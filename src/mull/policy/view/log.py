@@ -1,0 +1,278 @@
+"""Keeps the view of a growing log up to date, turn by turn and round by round.
+
+The log only grows, so the view of each round (a message with the results that follow it) is kept.
+Made again are the rounds that are new, and all rounds of a turn whose place changed what becomes
+of its thinking: a new round costs what is new, not what is old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import overload
+
+from mull.history.log import Log
+from mull.neutral.blocks import Block, ThinkingBlock
+from mull.neutral.messages import Message
+from mull.policy.parts import Parts, count_parts
+from mull.policy.reasoning import has_thinking
+from mull.policy.tokens import Counter, count_block
+from mull.policy.view.binding import Bound
+from mull.policy.view.repair import Repair, repair_turn
+from mull.policy.view.turn import (
+    Condensing,
+    Keep,
+    Rules,
+    Standing,
+    Tally,
+    View,
+    is_open_chain,
+    keep_for,
+    view_repaired,
+)
+
+__all__ = ["LogView", "Memory"]
+
+KEPT_VIEWS = 4
+"""One request may look twice, when its own history keeps it from thinking, by two counters."""
+_NOTHING = View((), Tally())
+
+
+class _Round:
+    """A message with the results that directly follow it: as stored, in order, and as sent."""
+
+    __slots__ = ("messages", "parts", "repaired", "view")
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.repaired = Repair(())
+        self.view = _NOTHING
+        self.parts = Parts()
+
+
+class _Turn:
+    """One turn of the log, and where it stands among all sent messages.
+
+    The rounds up to `fresh` are as they should be under `keep`.
+    """
+
+    __slots__ = ("at", "fresh", "keep", "length", "rounds")
+
+    def __init__(self) -> None:
+        self.rounds: list[_Round] = []
+        self.fresh = 0
+        self.keep: Keep | None = None
+        self.at = 0
+        self.length = 0
+
+    def take(self, message: Message) -> None:
+        """Add a message of the log."""
+        if not self.rounds or not message.carries_results:
+            self.rounds.append(_Round())
+        self.rounds[-1].messages.append(message)
+        self.fresh = min(self.fresh, len(self.rounds) - 1)
+
+    def repair(self) -> bool:
+        """Put the new rounds in order; whether the turn waits for the model after its calls."""
+        for one in self.rounds[self.fresh :]:
+            one.repaired = repair_turn(one.messages)
+        left = (one.repaired.messages for one in reversed(self.rounds))
+        return is_open_chain(next(filter(None, left), ()))
+
+
+class _Counts:
+    """The tokens of the log's blocks, each counted once; the log keeps them, and so their ids."""
+
+    def __init__(self, counter: Counter) -> None:
+        self._counter = counter
+        self._known: dict[int, int] = {}
+
+    def stored(self, block: Block) -> int:
+        """The tokens of a block of the log."""
+        known = self._known.get(id(block))
+        if known is None:
+            known = self._known[id(block)] = count_block(block, self._counter)
+        return known
+
+    def sent(self, block: Block) -> int:
+        """The tokens of a block that may be the log's."""
+        known = self._known.get(id(block))
+        return count_block(block, self._counter) if known is None else known
+
+
+class Sent(Sequence[Message]):
+    """The first messages of a list that only grows behind them: as good as a copy, and free."""
+
+    __slots__ = ("_length", "_messages")
+
+    def __init__(self, messages: list[Message]) -> None:
+        self._messages = messages
+        self._length = len(messages)
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, at: int) -> Message: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Message, ...]: ...
+    def __getitem__(self, at: int | slice) -> Message | tuple[Message, ...]:
+        places = range(self._length)[at]
+        if isinstance(places, int):
+            return self._messages[places]
+        return tuple(self._messages[place] for place in places)
+
+    def __iter__(self) -> Iterator[Message]:
+        return islice(self._messages, self._length)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or len(self) != len(other):
+            return False
+        return all(one == another for one, another in zip(self, other, strict=True))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+class LogView:
+    """The messages a request would hold under one set of rules, with what they cost."""
+
+    def __init__(self, rules: Rules, counts: _Counts, short: Mapping[int, ThinkingBlock]) -> None:
+        self._rules = rules
+        self._counts = counts
+        over = rules.condense_over
+        self._condensing = None if over is None else Condensing(over, short, counts.sent)
+        self._turns: list[_Turn] = []
+        self._seen = 0
+        self._placed = 0
+        self._last_thinking = -1
+        self._messages: list[Message] = []
+        self._given = 0
+        self.tally = Tally()
+        self.parts = Parts()
+        self.stored = Parts()
+
+    @property
+    def last_turn(self) -> Sequence[Message]:
+        """The last turn as it is sent."""
+        return self._messages[self._turns[-1].at :] if self._turns else ()
+
+    @property
+    def lost_in_last_turn(self) -> int:
+        """Thoughts of the last turn that the endpoint refused before."""
+        return sum(one.view.tally.refused for one in self._turns[-1].rounds) if self._turns else 0
+
+    @property
+    def news(self) -> Tally:
+        """The repairs of the last turn and of the one before: what older ones lack was told."""
+        if not self.tally.closed_calls and not self.tally.orphans:
+            return Tally()
+        recent = (one.view.tally for turn in self._turns[-2:] for one in turn.rounds)
+        return sum(recent, Tally())
+
+    def sent(self) -> Sent:
+        """All messages as they are sent; later changes do not reach what was given out."""
+        self._given = len(self._messages)
+        return Sent(self._messages)
+
+    def count(self, block: Block) -> int:
+        """The tokens of a block, as they are counted here."""
+        return self._counts.sent(block)
+
+    def long_thoughts(self) -> Iterator[ThinkingBlock]:
+        """The thoughts that are over the limit and have no shorter form yet."""
+        for turn in self._turns:
+            for one in turn.rounds:
+                yield from one.view.long
+
+    def catch_up(self, log: Log) -> None:
+        """Take in what the log gained since the last time."""
+        changed = {len(self._turns) - 1, self._last_thinking}
+        new = log.active[self._seen :]
+        for at, message in enumerate(new, self._seen):
+            if not self._turns or log.starts_turn(at):
+                self._turns.append(_Turn())
+            self._turns[-1].take(message)
+            current = len(self._turns) - 1
+            if has_thinking(message):
+                self._last_thinking = current
+            changed.add(current)
+        self._seen += len(new)
+        self.stored += count_parts(new, self._counts.stored)
+        for index in sorted(changed - {-1}):
+            self._renew(index)
+
+    def _renew(self, index: int) -> None:
+        turn = self._turns[index]
+        place = Standing(index == len(self._turns) - 1, index == self._last_thinking)
+        keep = keep_for(place, self._rules, open_chain=turn.repair())
+        start = turn.fresh if keep == turn.keep else 0
+        if index >= self._placed:  # turns are placed in order, so a new one goes at the end
+            turn.at, self._placed = len(self._messages), index + 1
+        rounds = turn.rounds[start:]
+        old = _sent_of(rounds)
+        for one in rounds:
+            self._view(one, keep)
+        turn.keep, turn.fresh = keep, len(turn.rounds)
+        new = _sent_of(rounds)
+        self._put(turn.at + turn.length - len(old), old, new)
+        shift = len(new) - len(old)
+        turn.length += shift
+        if shift:
+            for later in self._turns[index + 1 : self._placed]:
+                later.at += shift
+
+    def _view(self, one: _Round, keep: Keep) -> None:
+        view = view_repaired(one.repaired, keep, self._rules, self._condensing)
+        parts = count_parts(view.messages, self._counts.sent)
+        if view.tally != one.view.tally:
+            self.tally += view.tally - one.view.tally
+        self.parts += parts - one.parts
+        one.view, one.parts = view, parts
+
+    def _put(self, at: int, old: Sequence[Message], new: Sequence[Message]) -> None:
+        if len(old) == len(new) and all(a is b for a, b in zip(old, new, strict=True)):
+            return
+        if at < self._given:  # what was given out must not change
+            self._messages, self._given = self._messages.copy(), 0
+        self._messages[at : at + len(old)] = new
+
+
+def _sent_of(rounds: Iterable[_Round]) -> list[Message]:
+    return [message for one in rounds for message in one.view.messages]
+
+
+class Memory:
+    """What is remembered of one log: block counts by counter, and the latest views."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, _Counts] = {}
+        self._views: dict[tuple[Rules, str], LogView] = {}
+        self._bound: Bound | None = None
+        self._version = 0
+
+    def view(self, log: Log, rules: Rules, counter: Counter) -> LogView:
+        """The view under these rules, up to date."""
+        if log.version != self._version:
+            self._views.clear()
+            self._version = log.version
+        key = rules, counter.name
+        view = self._views.pop(key, None)
+        if view is None:
+            counts = self._counts.setdefault(counter.name, _Counts(counter))
+            view = LogView(rules, counts, log.condensed)
+            while len(self._views) >= KEPT_VIEWS:
+                self._views.pop(next(iter(self._views)))
+        view.catch_up(log)
+        self._views[key] = view  # only now: nobody else may see a view that is half made
+        return view
+
+    def bound(self, log: Log, view: LogView, opening: str) -> Bound:
+        """The view's messages for a model that binds its thoughts to what stands before them."""
+        bound = self._bound
+        if bound is None or bound.opening != opening:
+            bound = Bound(opening, log.prefixes)
+        self._bound = None  # nobody else may see one that is half made
+        bound.follow(view.sent())
+        self._bound = bound
+        return bound

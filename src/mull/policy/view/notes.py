@@ -1,0 +1,73 @@
+"""What is said of a view that differs from the log: how much of what, and by which setting."""
+
+from __future__ import annotations
+
+from mull.neutral.request import Note
+from mull.policy.view.turn import Tally
+
+__all__ = ["view_notes"]
+
+_SAID_OF = (
+    ("off", "reasoning.enabled", "{n} stored {thoughts} not sent: thinking is off", False),
+    ("stripped", "reasoning.stripFromContext", "{n} stored {thoughts} not sent, as set", False),
+    ("excluded", "reasoning.includeInContext", "{n} stored {thoughts} not sent, as set", False),
+    (
+        "required",
+        "reasoning.includeInContext",
+        "{n} {thoughts} of the open tool chain sent all the same: the endpoint needs them;"
+        " once the chain is closed they go, and the prompt cache with them",
+        False,
+    ),
+    (
+        "returned",
+        "reasoning.includeInContext",
+        "{n} {thoughts} of the open tool chain sent back to the server that sent them;"
+        " once the chain is closed they go, and the prompt cache with them",
+        False,
+    ),
+    ("untaken", "reasoning", "{n} {thoughts} not sent: the endpoint takes none back", False),
+    ("unsigned", "reasoning", "{n} {thoughts} not sent: no signature to verify", False),
+    (
+        "unreadable",
+        "reasoning",
+        "{n} {thoughts} not sent: without anything that the endpoint could read",
+        False,
+    ),
+    (
+        "unfollowed",
+        "reasoning",
+        "{n} {thoughts} at the end of an answer not sent: the API takes none",
+        False,
+    ),
+    ("refused", "reasoning", "{n} {thoughts} left out: the endpoint refused them before", False),
+    ("foreign", "reasoning.handoff", "{n} {thoughts} of another model left out", False),
+    ("opaque", "history", "{n} {pieces} that only another model understands left out", False),
+    ("handed_over", "reasoning.handoff", "{n} {thoughts} of another model sent as text", False),
+    ("condensed", "reasoning.condenseOver", "{n} long {thoughts} sent as a stored summary", False),
+    (
+        "forbidden",
+        "reasoning.enabled",
+        "{n} {thoughts} left out: the endpoint takes none while thinking is off",
+        False,
+    ),
+    ("unfinished", "history", "{n} unfinished {answers} not sent", False),
+    ("empty", "history", "{n} {answers} of thinking alone not sent", False),
+    ("closed_calls", "history", "{n} tool {calls} without a result closed", True),
+    ("orphans", "history", "{n} tool {results} without a call not sent", True),
+)
+
+
+_NOUNS = ("thoughts", "pieces", "answers", "calls", "results")
+_MANY = {noun: noun for noun in _NOUNS}
+_ONE = {noun: noun.removesuffix("s") for noun in _NOUNS}
+
+
+def view_notes(tally: Tally, news: Tally) -> list[Note]:
+    """A note for each kind of difference, with its number; `news` is what may be warned of."""
+    notes = []
+    for field, about, text, warning in _SAID_OF:
+        if n := getattr(tally, field):
+            said = text.format(n=n, **(_ONE if n == 1 else _MANY))
+            warns = warning and bool(getattr(news, field))
+            notes.append(Note(about=about, text=said, warning=warns, kind=field))
+    return notes

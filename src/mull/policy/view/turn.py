@@ -1,0 +1,315 @@
+"""What one turn of the log looks like in a request.
+
+Thinking is kept by preference (strip, then include) or because the protocol needs it in an open
+tool chain. Carriers go only to the origin that made them; thinking of another model is dropped
+or handed over as plain text, never in tags. A long thought that nobody signed goes in its shorter
+form where the log has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from operator import add, sub
+from typing import Literal, NamedTuple, TypeAlias, assert_never
+
+import msgspec
+
+from mull.neutral.blocks import (
+    Block,
+    MediaBlock,
+    OpaqueBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    Value,
+)
+from mull.neutral.messages import Message, Origin
+from mull.policy.reasoning import StripPolicy, starts_turn
+from mull.policy.view.intake import Intake, taken
+from mull.policy.view.repair import Repair, repair_turn
+
+__all__ = [
+    "Condensing",
+    "Keep",
+    "Rules",
+    "Standing",
+    "Tally",
+    "Unwanted",
+    "View",
+    "chain_lacks_thought",
+    "is_open_chain",
+    "keep_for",
+    "view_repaired",
+    "view_turn",
+]
+
+
+class Rules(Value, frozen=True):
+    """Everything that decides a view: the user's preferences and the endpoint's demands.
+
+    `off` is the wish for no thinking: old thoughts are not paid for either. In an open chain the
+    thoughts of it are `required`, or at least `returned` to the server that sent them. With
+    `carried_only` that means carriers, not readable thoughts. `condense_over` is the size in
+    tokens from which an unsigned thought goes in a shorter form. `home` is where messages come
+    from that do not say it.
+    """
+
+    origin: Origin
+    home: Origin
+    intake: Intake
+    include: bool = False
+    strip: StripPolicy = "none"
+    handoff: Literal["drop", "text"] = "drop"
+    off: bool = False
+    required: bool = False
+    returned: bool = False
+    forbidden: bool = False
+    carried_only: bool = False
+    condense_over: int | None = None
+
+
+class Standing(Value, frozen=True):
+    """Where a turn stands: is it the last, and is it the last that has thinking."""
+
+    last: bool = False
+    last_thinking: bool = False
+
+
+Unwanted: TypeAlias = Literal["off", "stripped", "excluded"]
+"""Which wish of the user leaves a turn's thinking out: for no thinking, the strip policy, or
+`reasoning.includeInContext`. The first of them is to blame (BR-005)."""
+
+
+class Keep(Value, frozen=True):
+    """What becomes of a turn's thinking: is it unwanted, and is it still part of an open chain."""
+
+    unwanted: Unwanted | None
+    in_chain: bool
+
+
+class Condensing(NamedTuple):
+    """What is needed to send long thoughts in a shorter form: the limit, the forms by the `id`
+    of their block, and a count."""
+
+    over: int
+    short: Mapping[int, ThinkingBlock]
+    count: Callable[[Block], int]
+
+
+class Tally(Value, frozen=True):
+    """How much of a view differs from the log; turns add up."""
+
+    off: int = 0
+    stripped: int = 0
+    excluded: int = 0
+    required: int = 0
+    returned: int = 0
+    untaken: int = 0
+    unsigned: int = 0
+    unreadable: int = 0
+    unfollowed: int = 0
+    refused: int = 0
+    foreign: int = 0
+    opaque: int = 0
+    handed_over: int = 0
+    condensed: int = 0
+    forbidden: int = 0
+    unfinished: int = 0
+    empty: int = 0
+    closed_calls: int = 0
+    orphans: int = 0
+
+    def __add__(self, more: Tally) -> Tally:
+        return Tally(*map(add, msgspec.structs.astuple(self), msgspec.structs.astuple(more)))
+
+    def __sub__(self, less: Tally) -> Tally:
+        return Tally(*map(sub, msgspec.structs.astuple(self), msgspec.structs.astuple(less)))
+
+
+class View(Value, frozen=True):
+    """Messages as they are sent. `long` are thoughts over the limit without a shorter form."""
+
+    messages: tuple[Message, ...]
+    tally: Tally
+    long: tuple[ThinkingBlock, ...] = ()
+
+
+def is_open_chain(messages: Sequence[Message]) -> bool:
+    """Whether the turn waits for the model to go on after its own tool calls."""
+    return bool(messages) and messages[-1].carries_results
+
+
+def chain_lacks_thought(turn: Sequence[Message], origin: Origin) -> bool:
+    """Whether the turn is an open tool chain that the origin did not begin with a thought, or did
+    not make alone: to an endpoint a chain is one answer, whose later calls need no new thought."""
+    if not is_open_chain(turn):
+        return False
+    spoken = (at for at in range(len(turn) - 1, -1, -1) if starts_turn(turn[at]))
+    answers = [message for message in turn[next(spoken, 0) :] if message.role == "assistant"]
+    if not answers:
+        return False
+    first = answers[0].blocks[0] if answers[0].blocks else None
+    if not isinstance(first, ThinkingBlock) or (first.signature is None and first.redacted is None):
+        return True
+    return any(answer.origin not in (None, origin) for answer in answers)
+
+
+def keep_for(place: Standing, rules: Rules, *, open_chain: bool) -> Keep:
+    """What becomes of the thinking of a turn in this place."""
+    left = rules.strip == "none" or (rules.strip == "allButLast" and place.last_thinking)
+    unwanted: Unwanted | None = None
+    if rules.off:
+        unwanted = "off"
+    elif not left:
+        unwanted = "stripped"
+    elif not rules.include:
+        unwanted = "excluded"
+    return Keep(unwanted, place.last and open_chain)
+
+
+def view_turn(messages: Sequence[Message], place: Standing, rules: Rules) -> View:
+    """The view of one turn, with every thought in its full length."""
+    repaired = repair_turn(messages)
+    keep = keep_for(place, rules, open_chain=is_open_chain(repaired.messages))
+    return view_repaired(repaired, keep, rules)
+
+
+def view_repaired(
+    repaired: Repair, keep: Keep, rules: Rules, condensing: Condensing | None = None
+) -> View:
+    """The view of a turn, or of one round of it, that is in order already."""
+    out: list[Message] = []
+    shorter = _Shorter(condensing)
+    tally = Tally(
+        unfinished=repaired.unfinished,
+        empty=repaired.empty,
+        closed_calls=repaired.closed_calls,
+        orphans=repaired.orphans,
+    )
+    for message in repaired.messages:
+        if message.role != "assistant":
+            out.append(message)
+            continue
+        seen, more = _view_message(message, keep, rules, shorter)
+        tally += more
+        if seen.blocks:
+            out.append(seen)
+    if shorter.used:
+        tally += Tally(condensed=shorter.used)
+    return View(tuple(out), tally, tuple(shorter.missing))
+
+
+class _Shorter:
+    """Gives thoughts in the form they are sent in, and remembers what it met."""
+
+    def __init__(self, condensing: Condensing | None) -> None:
+        self._condensing = condensing
+        self.used = 0
+        self.missing: list[ThinkingBlock] = []
+
+    def form(self, block: ThinkingBlock) -> ThinkingBlock:
+        """The block, or its shorter form; what is signed stays as it is."""
+        with_ = self._condensing
+        if with_ is None or block.has_carrier or with_.count(block) <= with_.over:
+            return block
+        short = with_.short.get(id(block))
+        if short is None:
+            self.missing.append(block)
+            return block
+        self.used += 1
+        return short
+
+
+def _view_message(
+    message: Message, keep: Keep, rules: Rules, shorter: _Shorter
+) -> tuple[Message, Tally]:
+    own = (message.origin or rules.home) == rules.origin
+    view = _own_blocks if own else _foreign_blocks
+    blocks, tally = view(message, keep, rules, shorter)
+    if len(blocks) == len(message.blocks) and all(map(_same, blocks, message.blocks)):
+        return message, tally
+    return msgspec.structs.replace(message, blocks=tuple(blocks)), tally
+
+
+def _same(one: Block, other: Block) -> bool:
+    return one is other
+
+
+def _own_blocks(
+    message: Message, keep: Keep, rules: Rules, shorter: _Shorter
+) -> tuple[Sequence[Block], Tally]:
+    """What is wanted or needed, in the form that the endpoint takes it in."""
+    kept, tally = _kept(message, keep, rules)
+    if not rules.intake.refused and not any(isinstance(b, ThinkingBlock) for b in kept):
+        return kept, tally
+    out: list[Block] = []
+    sent = 0
+    for block, form in taken(kept, rules.intake, paused=message.stop_reason == "pause_turn"):
+        if isinstance(form, str):
+            tally += Tally(**{form: 1})
+            continue
+        if isinstance(form, ThinkingBlock):
+            sent += not form.is_blank
+            if isinstance(block, ThinkingBlock) and form.thought != block.thought:
+                tally += Tally(unsigned=1)  # a part of it
+            form = shorter.form(form) if form is block else form
+        out.append(form)
+    if keep.unwanted is not None and sent:
+        tally += Tally(required=sent) if rules.required else Tally(returned=sent)
+    return out, tally
+
+
+def _kept(message: Message, keep: Keep, rules: Rules) -> tuple[Sequence[Block], Tally]:
+    thoughts = len(message.thinking)
+    if not thoughts:
+        return message.blocks, Tally()
+    if rules.forbidden:
+        return _others(message), Tally(forbidden=thoughts)
+    if keep.unwanted is None:
+        return message.blocks, Tally()
+    if not keep.in_chain or not (rules.required or rules.returned):
+        return _others(message), Tally(**{keep.unwanted: thoughts})
+    kept = [block for block in message.blocks if _goes_along(block, rules)]
+    return kept, Tally(**{keep.unwanted: len(message.blocks) - len(kept)})
+
+
+def _goes_along(block: Block, rules: Rules) -> bool:
+    if not rules.carried_only or not isinstance(block, ThinkingBlock):
+        return True
+    return block.has_carrier
+
+
+def _others(message: Message) -> list[Block]:
+    return [block for block in message.blocks if not isinstance(block, ThinkingBlock)]
+
+
+def _foreign_blocks(
+    message: Message, keep: Keep, rules: Rules, shorter: _Shorter
+) -> tuple[list[Block], Tally]:
+    """Text and calls without what only their origin understands."""
+    out: list[Block] = []
+    dropped = handed = opaque = 0
+    for block in message.blocks:
+        match block:
+            case ThinkingBlock():
+                if keep.unwanted is None and rules.handoff == "text" and block.thought.strip():
+                    handed += 1
+                    thought = shorter.form(block).thought
+                    out.append(TextBlock(f"(Earlier reasoning) {thought}\n\n"))
+                else:
+                    dropped += 1
+            case OpaqueBlock():
+                opaque += 1
+            case TextBlock():
+                own = block.signature or block.extra
+                out.append(TextBlock(block.text) if own else block)
+            case ToolCallBlock():
+                own = block.signature or block.extra
+                plain = msgspec.structs.replace(block, signature=None, extra=None)
+                out.append(plain if own else block)
+            case ToolResultBlock() | MediaBlock():
+                out.append(block)
+            case _:
+                assert_never(block)
+    return out, Tally(foreign=dropped, opaque=opaque, handed_over=handed)

@@ -1,0 +1,133 @@
+"""The journal of an answer while it comes: its events on disk, so that a crash loses a second.
+
+Deltas that continue one another are joined before they are written. What is folded back out of a
+journal is the message that the process would have stored, had it been stopped there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+import msgspec
+
+from mull.history.log import Entry
+from mull.neutral.assemble import Assembler
+from mull.neutral.blocks import ToolResultBlock
+from mull.neutral.events import (
+    BlockEnded,
+    Event,
+    Failed,
+    Finished,
+    Healed,
+    OpaqueReceived,
+    Reclassified,
+    TextDelta,
+    ThinkingCarrier,
+    ThinkingDelta,
+    ToolCallDelta,
+    ToolRan,
+    UsageReported,
+)
+from mull.neutral.messages import Message, Origin
+from mull.store.sessions.values import JournalBatch
+
+__all__ = ["decode_events", "encode_events", "fold", "is_journaled", "join_deltas"]
+
+_JOURNALED = (
+    *(TextDelta, ThinkingDelta, ThinkingCarrier, ToolCallDelta, OpaqueReceived),
+    *(BlockEnded, Reclassified, UsageReported, ToolRan, Healed, Finished, Failed),
+)
+
+_encode = msgspec.json.Encoder().encode
+_decoder: msgspec.json.Decoder[tuple[Event, ...]] = msgspec.json.Decoder(tuple[Event, ...])
+
+
+def is_journaled(event: Event) -> bool:
+    """Whether an event says something about the answer, not about the work on it."""
+    return isinstance(event, _JOURNALED)
+
+
+def encode_events(events: Iterable[Event]) -> bytes:
+    """The events as JSON, neighbours joined."""
+    return _encode(join_deltas(events))
+
+
+def decode_events(data: bytes) -> tuple[Event, ...]:
+    """What `encode_events` was given, as far as it goes: nothing, if it is something else."""
+    try:
+        return _decoder.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ()
+
+
+def join_deltas(events: Iterable[Event]) -> list[Event]:
+    """The same events with neighbouring deltas of one block as one."""
+    joined: list[Event] = []
+    pieces: list[str] = []
+    for event in events:
+        if joined and _continues(joined[-1], event):
+            pieces.append(_text(event))
+            continue
+        _close(joined, pieces)
+        joined.append(event)
+    _close(joined, pieces)
+    return joined
+
+
+def _continues(last: Event, event: Event) -> bool:
+    """Whether `event` only adds text to what `last` added to; a block is opened by the first."""
+    match last, event:
+        case TextDelta(), TextDelta(signature=None, extra=None):
+            return last.key == event.key
+        case ThinkingDelta(), ThinkingDelta():
+            same = (last.key, last.source_field, last.kind)
+            return same == (event.key, event.source_field, event.kind)
+        case ToolCallDelta(), ToolCallDelta(name=None, signature=None, extra=None):
+            same_call = (last.key, last.id, last.structured)
+            return same_call == (event.key, event.id, event.structured)
+    return False
+
+
+def _text(event: Event) -> str:
+    assert isinstance(event, TextDelta | ThinkingDelta | ToolCallDelta)
+    return event.arguments if isinstance(event, ToolCallDelta) else event.text
+
+
+def _close(joined: list[Event], pieces: list[str]) -> None:
+    """Give the last event the text of all that continued it."""
+    if not pieces:
+        return
+    last = joined[-1]
+    text = "".join((_text(last), *pieces))
+    pieces.clear()
+    field = "arguments" if isinstance(last, ToolCallDelta) else "text"
+    joined[-1] = msgspec.structs.replace(last, **{field: text})
+
+
+def fold(batches: Sequence[JournalBatch]) -> list[Entry]:
+    """What the journal comes to: an answer, the results of tools that had run, both, or nothing.
+
+    An answer whose end is not in the journal is `interrupted`. Where the model was switched, what
+    each one sent stands apart: nothing of one may go for the other's.
+    """
+    parts = groupby(batches, key=lambda batch: batch.origin)
+    return [entry for origin, part in parts for entry in _fold_answer(origin, tuple(part))]
+
+
+def _fold_answer(origin: Origin | None, batches: Sequence[JournalBatch]) -> list[Entry]:
+    assembler = Assembler(origin)
+    results: list[ToolResultBlock] = []
+    for batch in batches:
+        for event in batch.events:
+            if isinstance(event, Healed):  # what came before it was refused
+                assembler = Assembler(origin)
+            elif isinstance(event, ToolRan):
+                results.append(ToolResultBlock(event.call_id, event.output, event.is_error))
+            else:
+                assembler.add(event)
+    said = assembler.message()
+    entries = [said] if said.blocks else []
+    if results:
+        entries.append(Message(role="tool", blocks=tuple(results)))
+    return [Entry(message, batches[-1].at) for message in entries]

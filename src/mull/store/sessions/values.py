@@ -1,0 +1,186 @@
+"""What a session is, and what any store of sessions can do.
+
+The embedded store is `mull.store.sessions.sqlite.SqliteSessions`; a database on a server would be
+another class with these methods.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, Protocol, Self, TypeAlias
+
+from msgspec import UNSET, UnsetType
+
+from mull.history.log import Record
+from mull.neutral.blocks import Value
+from mull.neutral.events import Event
+from mull.neutral.messages import Origin
+
+__all__ = ["Hit", "Hold", "JournalBatch", "SearchKind", "SessionInfo", "SessionStore"]
+
+SearchKind: TypeAlias = Literal["thinking", "answer", "question", "tool"]
+
+
+class SessionInfo(Value, frozen=True):
+    """A session without what was said in it.
+
+    `settings` are those of the session's own layer. A fork knows its `parent`, and how many of the
+    parent's records it began with (`parent_at`). `turns` counts every turn ever begun: one that
+    was taken back keeps its number.
+    """
+
+    id: str
+    folder: str
+    created: float
+    updated: float
+    name: str | None = None
+    title: str = ""
+    model: str | None = None
+    base_url: str | None = None
+    system: str = ""
+    settings: dict[str, Any] = {}
+    parent: str | None = None
+    parent_at: int | None = None
+    records: int = 0
+    turns: int = 0
+
+    @property
+    def label(self) -> str:
+        """What a person knows it by: its name, or how it began."""
+        return self.name or self.title
+
+
+class Hit(Value, frozen=True):
+    """A place where the searched words stand.
+
+    `parts` is the text around them: every second part, from the second on, is a match.
+    """
+
+    session: SessionInfo
+    position: int
+    turn: int
+    kind: SearchKind
+    parts: tuple[str, ...]
+
+
+class JournalBatch(Value, frozen=True):
+    """Some events of an answer that is still coming; `number` grows from batch to batch."""
+
+    number: int
+    at: float
+    origin: Origin | None
+    events: tuple[Event, ...]
+
+
+class Hold(Protocol):
+    """The right to write a session, until it is released or the process ends."""
+
+    @property
+    def is_held(self) -> bool: ...
+    def release(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_: object) -> None: ...
+
+
+class SessionStore(Protocol):
+    """Sessions, each a row of records that only grows.
+
+    Every method raises SessionError for a session that is not there and for what cannot be done
+    with it, and ConfigError where the storage itself cannot be read or written. Whatever it
+    raises, nothing was changed.
+    """
+
+    def create(
+        self,
+        *,
+        folder: str,
+        name: str | None = None,
+        model: str | None = None,
+        base_url: str | None = None,
+        system: str = "",
+        settings: Mapping[str, Any] | None = None,
+    ) -> SessionInfo:
+        """Begin an empty session."""
+
+    def find(self, reference: str, folder: str | None = None) -> SessionInfo:
+        """The session that a person means by an id, its beginning, or a name.
+
+        A name counts in `folder` first, then anywhere.
+        """
+
+    def info(self, session: str) -> SessionInfo:
+        """The session of exactly this id, as it is now."""
+
+    def last(self, folder: str) -> SessionInfo | None:
+        """The session that was last written in a folder."""
+
+    def list(
+        self, folder: str | None = None, limit: int | None = None
+    ) -> builtins.list[SessionInfo]:
+        """The sessions of a folder or of all, the last written first."""
+
+    def load(self, session: str) -> tuple[SessionInfo, builtins.list[Record]]:
+        """A session and all its records."""
+
+    def append(self, session: str, position: int, *records: Record) -> None:
+        """Add records at the end, which must be at `position`; on disk when this returns.
+
+        With an answer, or the results of tools, the journal of the session ends.
+        """
+
+    def update(
+        self,
+        session: str,
+        *,
+        name: str | UnsetType | None = UNSET,
+        model: str | UnsetType | None = UNSET,
+        base_url: str | UnsetType | None = UNSET,
+        system: str | UnsetType = UNSET,
+        settings: Mapping[str, Any] | UnsetType = UNSET,
+    ) -> SessionInfo:
+        """Change what is given and leave the rest."""
+
+    def fork(self, session: str, at: int | None = None, name: str | None = None) -> SessionInfo:
+        """A new session with the first `at` records of this one, or all of them."""
+
+    def delete(self, session: str) -> None:
+        """Delete a session for good; not while somebody writes it."""
+
+    def search(
+        self,
+        words: Sequence[str],
+        kind: SearchKind | None = None,
+        folder: str | None = None,
+        limit: int = 50,
+    ) -> builtins.list[Hit]:
+        """Where all of these words or phrases stand together, the newest first."""
+
+    def journal(self, session: str, events: Iterable[Event], origin: Origin | None = None) -> None:
+        """Put events of the answer that is coming on disk."""
+
+    def news(
+        self, session: str, position: int, after: int = 0
+    ) -> tuple[builtins.list[Record], builtins.list[JournalBatch]]:
+        """What came since: the records from `position` on, and the journal's batches with higher
+        numbers than `after`. The journal begins where the records end."""
+
+    def recover(self, session: str, hold: Hold | None = None) -> builtins.list[Record]:
+        """Append what a process that is gone had journaled; returns it.
+
+        Whoever holds the session says so with `hold`. Without one, a session that somebody
+        writes is left alone.
+        """
+
+    def hold(self, session: str) -> Hold:
+        """Become the one writer of a session.
+
+        Raises:
+            SessionBusy: somebody else is.
+        """
+
+    def holder(self, session: str) -> int | None:
+        """The number of the process that writes the session, 0 if unknown, None if nobody does."""
+
+    def close(self) -> None:
+        """Let go of what is open; it is opened again when needed."""

@@ -1,0 +1,152 @@
+"""What there is to choose from, as the session stands: models, levels, profiles, sessions, files.
+
+Everything comes from the registries that the rest of mull reads. The models are indexed once: the
+catalog has thousands of them, and they are searched at every key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from mull.neutral.errors import MullError
+from mull.tui.screen.front import Item
+
+if TYPE_CHECKING:
+    from mull.agent.engine import Engine
+    from mull.agent.session import Session
+    from mull.agent.tools.tool import RunnableTool
+    from mull.settings.layers import Snapshot
+    from mull.store.sessions.values import SessionInfo
+    from mull.tui.commands.host import Host
+
+__all__ = ["Known", "ModelIndex", "keyed_providers"]
+
+MOST_MODELS = 60
+MOST_SESSIONS = 100
+_SHORTEST_SPREAD = 3
+"""Letters from which a word is also looked for with other letters between its own."""
+
+
+class ModelIndex:
+    """Names of models, `provider/model`, found by a part of them or by some of their letters."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = tuple(dict.fromkeys(names))
+        self._lower = tuple(name.lower() for name in self.names)
+        self._ids = {name.partition("/")[2] for name in self._lower} | set(self._lower)
+
+    def __contains__(self, name: str) -> bool:
+        """Whether a model is called so, with its provider or without."""
+        return name.lower() in self._ids
+
+    def find(self, word: str, most: int = MOST_MODELS) -> list[str]:
+        """What fits, the best first: the beginning of a name, of an id, a part, some letters."""
+        wanted = word.lower()
+        if not wanted:
+            return list(self.names[:most])
+        found = [(_rank(name, wanted), at) for at, name in enumerate(self._lower) if wanted in name]
+        if len(found) < most and len(wanted) >= _SHORTEST_SPREAD:
+            taken = {at for _, at in found}
+            spread = re.compile("".join(f"[^{c}]*{c}" for c in map(re.escape, wanted))).match
+            found += [
+                (9, at) for at, name in enumerate(self._lower) if at not in taken and spread(name)
+            ]
+        return [self.names[at] for _, at in sorted(found)[:most]]
+
+
+def _rank(name: str, wanted: str) -> int:
+    if name.startswith(wanted):
+        return 0
+    return 1 if f"/{wanted}" in name else 2
+
+
+def keyed_providers(engine: Engine) -> set[str]:
+    """The providers that a key is known for."""
+    config = engine.setup.config.providers
+    found = set()
+    for provider in engine.setup.catalog().providers.values():
+        own = config[provider.id].key_env if provider.id in config else ()
+        if engine.keys.places(provider.id, provider.env, own=own):
+            found.add(provider.id)
+    return found
+
+
+class Known:
+    """Where offers come from. Follows the conversation from session to session."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    @property
+    def session(self) -> Session:
+        """The session that is open now."""
+        return self._host.session
+
+    @property
+    def folder(self) -> str:
+        """The folder that paths begin in."""
+        return self.session.info.folder
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The settings that hold now."""
+        return self.session.snapshot()
+
+    @cached_property
+    def models(self) -> ModelIndex:
+        """Every model of the catalog, those of providers with a key first."""
+        engine = self.session.engine
+        try:
+            keyed = keyed_providers(engine)
+        except MullError:  # a damaged list of keys is told where a key is needed
+            keyed = set()
+        pairs = sorted(engine.setup.catalog().pairs(), key=lambda pair: pair[0] not in keyed)
+        return ModelIndex(f"{provider}/{model}" for provider, model in pairs)
+
+    def levels(self, model: str | None = None) -> list[Item]:
+        """The levels that a model really has, by default the one in use."""
+        from mull.policy.thinking.levels import level_rows
+
+        setup = self.session.engine.setup
+        if model is None:
+            target = self.session.engine.learnt(self.session.target)
+            snapshot = self.snapshot
+        else:
+            try:
+                target = setup.resolve(model)
+            except MullError:
+                return []
+            snapshot = setup.snapshot_for(target, model=model)
+        return [Item(row.level, row.text) for row in level_rows(target, snapshot)]
+
+    def profiles(self) -> list[Item]:
+        """The saved profiles."""
+        from mull.agent.setup import profiles
+
+        return [Item(name, "profile") for name in profiles().list()]
+
+    def sessions(self) -> list[SessionInfo]:
+        """The sessions of this folder, without the one that is open and those that are empty."""
+        session = self.session
+        found = session.store.list(self.folder, MOST_SESSIONS)
+        return [info for info in found if info.id != session.info.id and info.records]
+
+    def tools(self) -> Mapping[str, RunnableTool]:
+        """Every tool there is."""
+        toolbox = self.session.toolbox
+        return toolbox.all if toolbox else {}
+
+    def servers(self) -> list[str]:
+        """The MCP servers of this session."""
+        toolbox = self.session.toolbox
+        running = toolbox.mcp if toolbox else None
+        return [status.name for status in running.statuses] if running else []
+
+    def files(self, typed: str) -> Iterator[Item]:
+        """Files and folders whose path begins as typed."""
+        from mull.tui.commands.complete_files import file_offers
+
+        return file_offers(self.folder, typed)

@@ -1,0 +1,65 @@
+"""`/view` and `/theme`: how things are drawn. Nothing that is stored or sent depends on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, cast
+
+from mull.tui.commands.host import Host
+from mull.tui.commands.known import Known
+from mull.tui.commands.words import choice, single, split_words
+from mull.tui.conversation.thought import MODES, Mode
+from mull.tui.screen.front import Item
+from mull.tui.screen.theme import THEMES
+
+if TYPE_CHECKING:
+    from mull.agent.session import Session
+
+__all__ = ["choose_theme", "choose_view", "theme_offers", "view_offers"]
+
+_SHOWN: dict[Mode, str] = {
+    "full": "shown in full",
+    "preview": "shown as a preview",
+    "hidden": "hidden, and stored and sent as before",
+}
+
+
+async def choose_view(host: Host, text: str) -> None:
+    """Show thoughts in the way that is named, or in the next one."""
+    word = single(split_words(text), f"/view [{'|'.join(MODES)}]")
+    if word is None:
+        view = host.cycle_view()
+    else:
+        view = cast(Mode, choice(word, MODES, "view"))
+        host.show_thoughts(view)
+    host.tell(f"Thoughts are {_SHOWN[view]}.")
+
+
+async def choose_theme(host: Host, text: str) -> None:
+    """Draw in another theme, picked if none is named.
+
+    Raises:
+        LocalError: there is none of this name.
+    """
+    name = single(split_words(text), "/theme [NAME]")
+    if name is None:
+        name = await host.front.pick("Which theme?", _themes(host.session))
+    if name is not None:
+        host.set_theme(name)
+        host.tell(f"The theme is {name} now.")
+
+
+def view_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
+    """The ways to show thoughts."""
+    return [Item(view, _SHOWN[view]) for view in MODES] if len(words) == 1 else ()
+
+
+def theme_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
+    """The themes."""
+    return _themes(known.session) if len(words) == 1 else ()
+
+
+def _themes(session: Session) -> list[Item]:
+    own = session.engine.setup.config.themes
+    built_in = [Item(theme) for theme in THEMES if theme not in own]
+    return [*(Item(theme, "your own") for theme in own), *built_in]

@@ -1,0 +1,122 @@
+"""`/tools` and `/mcp`: what the model may use, what is asked about first, the servers' state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, get_args
+
+from mull.neutral.errors import LocalError
+from mull.policy.approval import Mode
+from mull.tui.commands.change import telling_cost
+from mull.tui.commands.host import Host, page
+from mull.tui.commands.known import Known
+from mull.tui.commands.page import Page
+from mull.tui.commands.words import split_words
+from mull.tui.screen.front import Item
+
+if TYPE_CHECKING:
+    from mull.agent.mcp.servers import ServerStatus
+    from mull.agent.toolbox import Toolbox
+
+__all__ = ["mcp_offers", "show_servers", "tool_offers", "use_tools"]
+
+MODES: dict[Mode, str] = {
+    "ask": "what changes something is asked about first",
+    "yes": "every call runs without a question",
+    "read-only": "nothing that changes anything is offered",
+}
+_NO_TOOLS = "this session has no tools: mull was started without them"
+_NO_SERVERS = "No server is configured; `mull mcp add NAME -- COMMAND` adds one."
+
+
+async def use_tools(host: Host, text: str) -> None:
+    """Show the tools, choose among them, or say what is to be asked about.
+
+    Raises:
+        LocalError: a word fits no tool and no mode; nothing has changed.
+    """
+    toolbox, words = host.session.toolbox, split_words(text)
+    if toolbox is None:
+        raise LocalError(_NO_TOOLS)
+    wanted = ",".join(words)
+    mode = next((mode for mode in get_args(Mode) if mode == wanted.lower()), None)
+    if wanted:
+        with telling_cost(host, "tools"):
+            if mode is None:
+                toolbox.choose(wanted)
+            else:
+                toolbox.gate.mode = mode
+    _show_tools(host, toolbox)
+
+
+def _show_tools(host: Host, toolbox: Toolbox) -> None:
+    shown, gate = page(host), toolbox.gate
+    theme, offered = shown.theme, toolbox.offered()
+    shown.text(f"Approval: {gate.mode}, {MODES[gate.mode]}.")
+    shown.text(f"Offered: {len(offered)} of {len(toolbox.all)} tools ({toolbox.wanted}).")
+    rows = [
+        (
+            "✓" if name in offered else "–",
+            name,
+            "changes things" if tool.changes else "only reads",
+            tool.source,
+        )
+        for name, tool in toolbox.all.items()
+    ]
+    shown.table(rows, (theme.accent, theme.text, theme.note, theme.note))
+    for rule in gate.rules:
+        shown.note(f"{rule.effect} {rule.text}" + (f" ({rule.where})" if rule.where else ""))
+    host.show(shown.lines)
+
+
+async def show_servers(host: Host, text: str) -> None:
+    """How the MCP servers are; `restart NAME` starts one afresh.
+
+    Raises:
+        LocalError: there is none of this name.
+    """
+    toolbox, words = host.session.toolbox, split_words(text)
+    servers = toolbox.mcp if toolbox else None
+    if words and (len(words) != 2 or words[0] != "restart"):
+        raise LocalError("/mcp shows the servers, /mcp restart NAME starts one afresh")
+    shown = page(host)
+    if servers is None:
+        shown.text(_NO_SERVERS, shown.theme.note)
+    else:
+        if words:
+            await servers.restart(words[1])
+        for status in servers.statuses:
+            _show_server(shown, status)
+    host.show(shown.lines)
+
+
+def _show_server(shown: Page, status: ServerStatus) -> None:
+    theme = shown.theme
+    if status.state == "ready":
+        count = len(status.tools)
+        took = f" in {status.seconds:.1f} s" if status.seconds is not None else ""
+        shown.text(f"{status.name}: {count} tool{'' if count == 1 else 's'}{took}", mark="✓ ")
+        shown.text(", ".join(status.tools), theme.note, indent=4)
+    else:
+        bad = status.state == "failed"
+        reason = f": {status.reason}" if status.reason else ""
+        style = theme.error if bad else theme.note
+        shown.text(f"{status.name} is {status.state}{reason}", style, mark="✗ " if bad else "– ")
+    for note in status.notes:
+        shown.note(note, warning=True, indent=4)
+
+
+def tool_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
+    """Modes, groups and the names of tools."""
+    from mull.agent.tools.table import GROUPS
+
+    modes = [Item(mode, about) for mode, about in MODES.items()] if len(words) == 1 else []
+    groups = [Item(group, "tools") for group in GROUPS]
+    return [*modes, *groups, *(Item(name, tool.source) for name, tool in known.tools().items())]
+
+
+def mcp_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
+    """`restart`, then the servers."""
+    if len(words) == 1:
+        return [Item("restart", "start a server afresh")]
+    return [Item(name) for name in known.servers()]

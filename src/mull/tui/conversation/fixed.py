@@ -1,0 +1,68 @@
+"""Parts of a conversation that are there at once: what the user said, calls, results, remarks."""
+
+from __future__ import annotations
+
+from mull.neutral.blocks import MediaBlock, OpaqueBlock, TextBlock, ToolCallBlock
+from mull.neutral.messages import Message
+from mull.tui.conversation.sections import Fixed, Look
+from mull.tui.conversation.tool_lines import call_line, result_line
+from mull.tui.text.lines import Line, Span
+from mull.tui.text.safe import neutralise
+from mull.tui.text.wrap import wrapped
+
+__all__ = ["called", "media", "opaque", "remarked", "resulted", "user_said"]
+
+_PROMPT = "❯ "
+
+
+def user_said(message: Message) -> Fixed:
+    """A message of the user, behind the mark of the prompt."""
+    parts = [
+        block.text if isinstance(block, TextBlock) else _named(block)
+        for block in message.blocks
+        if isinstance(block, TextBlock | MediaBlock)
+    ]
+    text = neutralise("\n".join(parts)).strip("\n")
+
+    def draw(look: Look) -> list[Line]:
+        theme = look.theme
+        rows = wrapped(text, theme.user, look.width - len(_PROMPT))
+        marks = [_PROMPT, *[" " * len(_PROMPT)] * len(rows)]
+        return [
+            (Span(mark, theme.user_mark), *row) if row else ()
+            for mark, row in zip(marks, rows, strict=False)
+        ]
+
+    return Fixed("user", draw)
+
+
+def called(call: ToolCallBlock, title: str) -> Fixed:
+    """A call of a tool."""
+    return Fixed("tool", lambda look: [call_line(call.name, title, look.theme, look.width)])
+
+
+def resulted(output: str, name: str, failed: bool) -> Fixed:
+    """A tool's result; the name only where the call does not stand right above."""
+    return Fixed("tool", lambda look: [result_line(output, look, name=name, failed=failed)])
+
+
+def opaque(block: OpaqueBlock) -> Fixed:
+    """A block of a kind that mull does not know."""
+    kind = block.data.get("type")
+    named = f" ({kind})" if isinstance(kind, str) else ""
+    return remarked("note", f"Something that mull does not show{named}; it is kept.")
+
+
+def media(block: MediaBlock) -> Fixed:
+    """An image or another file."""
+    return remarked("note", _named(block))
+
+
+def remarked(role: str, text: str) -> Fixed:
+    """A remark in the style of a role."""
+    safe = neutralise(text)
+    return Fixed("remark", lambda look: wrapped(safe, getattr(look.theme, role), look.width))
+
+
+def _named(block: MediaBlock) -> str:
+    return f"[{block.name or block.url or block.media_type}]"

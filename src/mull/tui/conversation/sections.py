@@ -1,0 +1,145 @@
+"""The parts of a conversation on the screen.
+
+A part draws itself as it arrives (`commit`, `open_lines`, `close`) and any number of times
+afterwards (`draw`), at any width and in any mode, from what it keeps. The lines are the same,
+because the same code makes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+from msgspec.structs import replace
+
+from mull.neutral.blocks import ThinkingBlock
+from mull.neutral.events import Key
+from mull.tui.conversation.thought import Mode, ThoughtView, render_thought
+from mull.tui.screen.theme import Theme
+from mull.tui.text.lines import Line
+from mull.tui.text.markdown import MarkdownStream, markdown_lines
+
+__all__ = ["Answer", "Fixed", "Look", "Section", "Thought"]
+
+
+class Look(NamedTuple):
+    """How everything is drawn."""
+
+    theme: Theme
+    width: int
+    mode: Mode
+
+
+class Answer:
+    """Text of the model, which is Markdown."""
+
+    family = "answer"
+
+    def __init__(self, look: Look, key: Key = None) -> None:
+        self.key = key
+        self._pieces: list[str] = []
+        self._stream = MarkdownStream(look.theme, look.width)
+
+    @property
+    def text(self) -> str:
+        """All that came."""
+        return "".join(self._pieces)
+
+    def feed(self, text: str) -> None:
+        """The next piece."""
+        self._pieces.append(text)
+        self._stream.feed(text)
+
+    def commit(self) -> list[Line]:
+        """The lines that became final since the last time."""
+        return self._stream.commit()
+
+    def open_lines(self, now: float | None) -> list[Line]:
+        """The rest as it looks now."""
+        return self._stream.open_lines()
+
+    def close(self, now: float | None) -> list[Line]:
+        """It is over: the lines that are left."""
+        self._pieces = [self.text]
+        return self._stream.close()
+
+    def draw(self, look: Look) -> list[Line]:
+        """All its lines, when it is over."""
+        return markdown_lines(self.text, look.theme, look.width)
+
+    def restart(self, look: Look) -> None:
+        """Draw it from its beginning, and go on so."""
+        self._stream = MarkdownStream(look.theme, look.width)
+        self._stream.feed(self.text)
+
+
+class Thought:
+    """A thought: its block without the text while it arrives, and how long it took."""
+
+    family = "thought"
+
+    def __init__(
+        self, look: Look, block: ThinkingBlock, key: Key = None, began: float | None = None
+    ) -> None:
+        self.key = key
+        self.block = block
+        self.seconds: float | None = None
+        self.tokens: int | None = None
+        self._began = began
+        self._look = look
+        self._pieces: list[str] = []
+        self._view = ThoughtView(look.theme, look.width, look.mode, block.kind)
+
+    def feed(self, text: str) -> None:
+        """The next piece."""
+        self._pieces.append(text)
+        self._view.feed(text)
+
+    def carry(self, **carriers: Any) -> None:
+        """What came with it that cannot be read."""
+        self.block = replace(self.block, **carriers)
+
+    def label(self, now: float | None) -> str:
+        """What is said while it runs."""
+        return self._view.label(self._elapsed(now))
+
+    def commit(self) -> list[Line]:
+        """The lines that became final since the last time."""
+        return self._view.commit()
+
+    def open_lines(self, now: float | None) -> list[Line]:
+        """The rest as it looks now."""
+        return self._view.open_lines(self._elapsed(now))
+
+    def close(self, now: float | None) -> list[Line]:
+        """It is over: the lines that are left."""
+        self.seconds = self._elapsed(now)
+        self.block = replace(self.block, thought=self.block.thought + "".join(self._pieces))
+        self._pieces = []
+        if not self.block.thought.strip():
+            return self.draw(self._look)
+        return self._view.close(self.seconds, self.tokens)
+
+    def draw(self, look: Look) -> list[Line]:
+        """All its lines, when it is over."""
+        theme, width, mode = look
+        return render_thought(self.block, self.seconds, self.tokens, mode, theme, width)
+
+    def restart(self, look: Look) -> None:
+        """Draw it from its beginning, and go on so."""
+        self._look = look
+        self._view = ThoughtView(look.theme, look.width, look.mode, self.block.kind)
+        self._view.feed("".join(self._pieces))
+
+    def _elapsed(self, now: float | None) -> float | None:
+        return None if now is None or self._began is None else now - self._began
+
+
+class Fixed(NamedTuple):
+    """Lines that are there at once. Two of one family stand together, without a blank line."""
+
+    family: str
+    draw: Callable[[Look], list[Line]]
+
+
+Section: TypeAlias = Answer | Thought | Fixed

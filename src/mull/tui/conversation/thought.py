@@ -1,0 +1,201 @@
+"""A thought on the screen: while it comes, when it is over, and when it is read again later.
+
+`full` shows the text on its shade, and the time it took below it: what is in the scrollback cannot
+be changed, so nothing that still counts stands above it. `preview` shows the last lines while the
+model thinks and folds to one line. `hidden` shows nothing at all. A thought drawn from storage
+looks as it did when it came. Blank thoughts are not drawn; those without readable text are
+explained.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, TypeAlias
+
+from mull.neutral.blocks import ThinkingBlock, ThinkingKind
+from mull.tui.conversation.thought_text import ThoughtText
+from mull.tui.screen.theme import Theme
+from mull.tui.text.lines import Line, Span, Style, padded
+from mull.tui.text.safe import Inbox
+from mull.tui.text.width import cell_width, fitted
+from mull.tui.text.wrap import wrapped
+
+__all__ = [
+    "MODES",
+    "SHOWN",
+    "Mode",
+    "ThoughtView",
+    "boxed",
+    "render_thought",
+    "room_in",
+    "thought_label",
+    "unreadable",
+]
+
+Mode: TypeAlias = Literal["full", "preview", "hidden"]
+MODES: tuple[Mode, ...] = ("full", "preview", "hidden")
+SHOWN = "reasoning.includeInResponse"
+"""The setting that shows thoughts or hides them; full or preview is the terminal's own affair."""
+
+_PREVIEW_ROWS = 3
+_TITLE = re.compile(r"^\*\*(.+?)\*\*[ ]*$", re.MULTILINE)
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
+_MARKS = re.compile(r"^[#>\s*-]+|\*\*|`")
+_UNREADABLE = {
+    "redacted": "the provider sent it encrypted",
+    "encrypted": "the provider sent it encrypted",
+    "signature": "the provider sent only its signature",
+    "details": "the provider sent only data of its own",
+}
+
+
+def _duration(seconds: float) -> str:
+    whole = max(1, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def thought_label(
+    seconds: float | None, tokens: int | None, *, exact: bool = True, running: bool = False
+) -> str:
+    """`Thinking… 12 s · ~340 tokens` or `Thought for 12 s · 1,240 tokens`; unknown is left out."""
+    told = "Thinking…" if running else "Thought" if seconds is None else "Thought for"
+    if seconds is not None:
+        told += f" {_duration(seconds)}"
+    if not tokens:
+        return told
+    return f"{told} · {'' if exact else '~'}{tokens:,} {'token' if tokens == 1 else 'tokens'}"
+
+
+class ThoughtView:
+    """One thought as it arrives."""
+
+    def __init__(self, theme: Theme, width: int, mode: Mode, kind: ThinkingKind = "raw") -> None:
+        self._theme = theme
+        self._width = width
+        self._mode = mode
+        self._kind = kind
+        self._inbox = Inbox()
+        self._pieces: list[str] = []
+        self._bytes = 0
+        self._recent: list[Line] = []
+        self._text = ThoughtText(theme, self._room, marked=kind == "summary")
+
+    def feed(self, text: str) -> None:
+        """The next piece of the thought."""
+        self._inbox.add(text)
+
+    def commit(self) -> list[Line]:
+        """The lines that became final since the last time; none unless all text is shown."""
+        self._read(self._inbox.take())
+        rows = self._text.take()
+        self._recent = [*self._recent, *rows][-_PREVIEW_ROWS:]
+        return self._boxed(rows) if self._mode == "full" else []
+
+    def open_lines(self, seconds: float | None = None) -> list[Line]:
+        """The rest as it looks now, and how long the model has been thinking."""
+        self._read(self._inbox.take())
+        if self._mode == "hidden":
+            return []
+        label = self.label(seconds)
+        if self._mode == "full":
+            return [*self._boxed(self._text.sketch()), self._labelled(label)]
+        rows = [*self._recent, *self._text.sketch()][-_PREVIEW_ROWS:]
+        return [self._labelled(label), *self._boxed(rows)]
+
+    def label(self, seconds: float | None) -> str:
+        """What is said while it runs, for a status line too."""
+        return thought_label(seconds, self._estimate(), exact=False, running=True)
+
+    def close(self, seconds: float | None = None, tokens: int | None = None) -> list[Line]:
+        """The thought is over: the lines that are left. `tokens` is the provider's own count."""
+        self._read(self._inbox.take(final=True))
+        whole = "".join(self._pieces)
+        if self._mode == "hidden" or not whole.strip():
+            return []
+        told = thought_label(seconds, tokens or self._estimate(), exact=bool(tokens))
+        if self._mode == "full":
+            return [*self._boxed(self._text.finish()), self._labelled(told)]
+        return [self._labelled(told, _gist(whole))]
+
+    def _read(self, text: str) -> None:
+        if not text:
+            return
+        self._pieces.append(text)
+        self._bytes += len(text) if text.isascii() else len(text.encode())
+        if self._mode != "hidden":
+            self._text.add(text)
+
+    def _estimate(self) -> int | None:
+        """A quarter of the text's bytes; the length of a summary says nothing of the thought's."""
+        return None if self._kind == "summary" else -(-self._bytes // 4)
+
+    @property
+    def _room(self) -> int:
+        return room_in(self._theme, self._width)
+
+    def _boxed(self, lines: list[Line]) -> list[Line]:
+        return [boxed(line, self._theme.thinking, self._theme, self._width) for line in lines]
+
+    def _labelled(self, label: str, gist: str = "") -> Line:
+        """The label, with what was thought if there is room for it."""
+        style = self._theme.thinking_label
+        spans = [Span(fitted(label, self._room), style)]
+        room = self._room - cell_width(label) - 3
+        if gist and room >= 12:
+            spans += [Span(" · ", style), Span(fitted(gist, room), self._theme.thinking)]
+        return boxed(tuple(spans), style, self._theme, self._width)
+
+
+def room_in(theme: Theme, width: int) -> int:
+    """The cells of a line that the text of a thought may take."""
+    return max(width - 2 * cell_width(theme.bar), 8)
+
+
+def boxed(line: Line, style: Style, theme: Theme, width: int) -> Line:
+    """A line of a thought behind its bar, and on its shade up to the edge."""
+    bar = theme.bar if line or style.bg is not None else theme.bar.rstrip()
+    whole = (Span(bar, theme.thinking_label), *line)
+    return padded(whole, width, style) if style.bg is not None else whole
+
+
+def render_thought(
+    block: ThinkingBlock,
+    seconds: float | None,
+    tokens: int | None,
+    mode: Mode,
+    theme: Theme,
+    width: int,
+) -> list[Line]:
+    """A stored thought, as it looked when it came."""
+    if mode == "hidden" or block.is_hidden:
+        return []
+    if not block.thought.strip():
+        why = unreadable(block)
+        return wrapped(why, theme.note, width) if why else []
+    view = ThoughtView(theme, width, mode, block.kind)
+    view.feed(block.thought)
+    return [*view.commit(), *view.close(seconds, tokens)]
+
+
+def unreadable(block: ThinkingBlock) -> str:
+    """Why a thought has no text; empty where there is nothing to explain."""
+    for carrier, why in _UNREADABLE.items():
+        if getattr(block, carrier):
+            return f"A thought without readable text: {why}."
+    return ""
+
+
+def _gist(text: str) -> str:
+    """A thought in few words: its titles if it has any, else its last sentence."""
+    if titles := _TITLE.findall(text):
+        return " · ".join(titles)
+    last = text.rstrip()[-1000:].rpartition("\n")[2]
+    *before, sentence = [part for part in _SENTENCE.split(_MARKS.sub("", last)) if part] or [""]
+    if before and len(sentence) < 12:
+        sentence = f"{before[-1]} {sentence}"
+    return " ".join(sentence.split())

@@ -1,0 +1,67 @@
+"""A thought on a terminal that is only ever written to at its end: word by word, on its shade.
+
+The lines are those of `thought`, in full. Here a line is never drawn twice, so a word is written
+when no word to come can move it, and the shade reaches the edge when its line is done.
+"""
+
+from __future__ import annotations
+
+from mull.neutral.blocks import ThinkingKind
+from mull.tui.conversation.thought import boxed, room_in
+from mull.tui.conversation.thought_text import ThoughtText
+from mull.tui.screen.depth import Depth
+from mull.tui.screen.theme import Theme
+from mull.tui.text.lines import Line, Span
+from mull.tui.text.safe import Inbox
+from mull.tui.text.sgr import encode_line
+
+__all__ = ["ThoughtFlow"]
+
+
+class ThoughtFlow:
+    """Pieces of one thought in, what the terminal is to get out."""
+
+    def __init__(self, theme: Theme, depth: Depth, width: int, kind: ThinkingKind = "raw") -> None:
+        self._theme = theme
+        self._depth: Depth = depth
+        self._width = width
+        self._inbox = Inbox()
+        self._text = ThoughtText(theme, room_in(theme, width), marked=kind == "summary")
+        self._written = 0  # characters of the open line
+
+    def feed(self, text: str, width: int) -> str:
+        """The next piece, on a terminal that is now so wide."""
+        turned = self._turn_over(width) if width != self._width else ""
+        self._inbox.add(text)
+        self._text.add(self._inbox.take())
+        done, row = self._text.take(), self._text.row
+        bar = Span(self._theme.bar, self._theme.thinking_label)
+        return turned + self._lines(done) + (self._rest((bar, *row)) if row else "")
+
+    def close(self) -> str:
+        """The rest, up to the end of its line."""
+        self._text.add(self._inbox.take(final=True))
+        return self._lines(self._text.finish())
+
+    def _turn_over(self, width: int) -> str:
+        self._width = width
+        self._text.turn_over(room_in(self._theme, width))
+        is_open, self._written = self._written > 0, 0
+        return "\n" if is_open else ""
+
+    def _lines(self, lines: list[Line]) -> str:
+        out = ""
+        for line in lines:
+            out += self._rest(boxed(line, self._theme.thinking, self._theme, self._width)) + "\n"
+            self._written = 0
+        return out
+
+    def _rest(self, line: Line) -> str:
+        """The line without what is written of it."""
+        rest: list[Span] = []
+        skip = self._written
+        for text, style in line:
+            rest.append(Span(text[skip:], style))
+            self._written += len(text[skip:])
+            skip = max(skip - len(text), 0)
+        return encode_line(tuple(span for span in rest if span.text), self._depth)

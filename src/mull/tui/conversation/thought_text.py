@@ -1,0 +1,89 @@
+"""The text of a thought set into lines: as it was written, without blank lines around it.
+
+Raw thoughts are not Markdown and are left alone. Summaries have titles in bold, which are shown.
+"""
+
+from __future__ import annotations
+
+from mull.tui.screen.theme import Theme
+from mull.tui.text.lines import Line
+from mull.tui.text.markdown_inline import InlineParser, Piece
+from mull.tui.text.markdown_marks import BOLD, ITALIC, STRIKE
+from mull.tui.text.markdown_text import Looks, set_pieces
+from mull.tui.text.wrap import TAB, Wrapper
+
+__all__ = ["ThoughtText"]
+
+_SHOWN = BOLD | ITALIC | STRIKE
+
+
+class ThoughtText:
+    """Text in, lines out, as soon as they cannot change any more."""
+
+    def __init__(self, theme: Theme, width: int, *, marked: bool) -> None:
+        self._style = theme.thinking
+        self._looks = Looks(theme, theme.thinking)
+        self._inline = InlineParser() if marked else None
+        self._wrapper = Wrapper(width)
+        self._began = False
+        self._indent: str | None = ""  # blanks at a line's begin; None once the line has text
+        self._blank = False
+
+    def add(self, text: str) -> None:
+        """More of the text, however it was cut."""
+        first, *rest = text.replace("\t", " " * TAB).split("\n")
+        self._say(first)
+        for line in rest:
+            if self._indent is not None:
+                self._blank = self._began
+            self._indent = ""
+            self._say(line)
+
+    def take(self) -> list[Line]:
+        """The lines that are done."""
+        if self._inline is not None:
+            self._set(self._inline.take(), self._wrapper)
+        return self._wrapper.take()
+
+    def finish(self) -> list[Line]:
+        """The rest of the lines."""
+        if self._inline is not None:
+            self._set(self._inline.finish(), self._wrapper)
+        return self._wrapper.finish()
+
+    @property
+    def row(self) -> Line:
+        """The part of the open line that nothing to come can move."""
+        return self._wrapper.row
+
+    def turn_over(self, width: int) -> None:
+        """Leave the open line as it is and go on in another, of another width."""
+        self._wrapper.turn_over(width)
+
+    def sketch(self) -> list[Line]:
+        """What is not given out yet, as it looks now."""
+        wrapper = self._wrapper.fork()
+        if self._inline is not None:
+            self._set(self._inline.fork().finish(guess=True), wrapper)
+        return wrapper.finish()
+
+    def _say(self, text: str) -> None:
+        if self._indent is not None:
+            text = self._indent + text
+            self._indent = text
+            if not text.strip():
+                return
+            if self._began:
+                self._put("\n\n" if self._blank else "\n")
+            self._began, self._blank, self._indent = True, False, None
+        self._put(text)
+
+    def _put(self, text: str) -> None:
+        if self._inline is not None:
+            self._inline.feed(text)
+        else:
+            self._set([Piece(text, 0)], self._wrapper)
+
+    def _set(self, pieces: list[Piece], wrapper: Wrapper) -> None:
+        shown = [Piece(text, flags & _SHOWN) for text, flags in pieces]
+        set_pieces(shown, self._looks, wrapper)

@@ -1,0 +1,322 @@
+"""A conversation drawn in the order of the wire: live from events, later from stored messages.
+
+Each block of an answer is a section. A section ends where another begins, so a thought is over with
+the first character of the answer. `redraw` draws everything again in another mode, theme or width;
+nothing that is stored or sent depends on it.
+
+Live drawing cannot put a late piece of an earlier block back into its place, nor take back lines
+that are out when text turns out to have been a thought. It shows them where they come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mull.history.log import Entry
+from mull.neutral.assemble import Assembler
+from mull.neutral.blocks import (
+    Block,
+    MediaBlock,
+    OpaqueBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+)
+from mull.neutral.events import (
+    BlockEnded,
+    Event,
+    Failed,
+    Finished,
+    OpaqueReceived,
+    Reclassified,
+    Started,
+    TextDelta,
+    ThinkingCarrier,
+    ThinkingDelta,
+    ToolCallDelta,
+    ToolOutput,
+    ToolRan,
+    ToolStarted,
+    UsageReported,
+)
+from mull.neutral.messages import Message, Status
+from mull.tui.conversation.attached import folded
+from mull.tui.conversation.fixed import called, media, opaque, remarked, resulted, user_said
+from mull.tui.conversation.sections import Answer, Fixed, Look, Thought
+from mull.tui.conversation.thought import Mode
+from mull.tui.conversation.tool_lines import RunningTool, call_title, running_call
+from mull.tui.conversation.words import ENDINGS, remark
+from mull.tui.screen.canvas import Canvas
+from mull.tui.screen.theme import Theme
+from mull.tui.text.lines import Line
+
+__all__ = ["ConversationView", "render_message"]
+
+_CARRIERS = ("signature", "encrypted", "redacted", "id", "kind", "details")
+
+
+class ConversationView:
+    """What a conversation looks like. `title` puts a tool's call into words."""
+
+    def __init__(
+        self,
+        theme: Theme,
+        width: int,
+        mode: Mode = "preview",
+        *,
+        title: Callable[[ToolCallBlock], str] = call_title,
+    ) -> None:
+        self._canvas = Canvas(Look(theme, width, mode))
+        self._title = title
+        self._thoughts: list[Thought] = []  # of the answer that arrives
+        self._calls = Assembler()  # calls whose arguments are still arriving
+        self._writing: ToolCallDelta | None = None
+        self._written = 0
+        self._running: dict[str, RunningTool] = {}
+        self._names: dict[str, str] = {}
+        self._last_call = ""
+
+    # What is drawn
+
+    def commit(self) -> list[Line]:
+        """The lines that became final since the last time."""
+        return self._canvas.commit()
+
+    def open_lines(self, now: float | None = None) -> list[Line]:
+        """What comes after them, as it looks now."""
+        theme, width, _ = self._canvas.look
+        lines = self._canvas.open_lines(now)
+        if self._writing is not None:
+            lines.append(running_call(self._writing.name or "", self._written, theme, width))
+        if self._running:  # results come in the order of the calls: the first is waited for
+            lines += next(iter(self._running.values())).lines(theme, width)
+        return lines
+
+    def redraw(
+        self,
+        *,
+        theme: Theme | None = None,
+        width: int | None = None,
+        mode: Mode | None = None,
+        most: int | None = None,
+    ) -> list[Line]:
+        """All lines again in another look; of old sections only the last, about `most` lines."""
+        look = self._canvas.look
+        return self._canvas.redraw(
+            Look(theme or look.theme, width or look.width, mode or look.mode), most
+        )
+
+    @property
+    def mode(self) -> Mode:
+        """How thoughts are shown; those that are drawn stay as they are until `redraw`."""
+        return self._canvas.look.mode
+
+    @mode.setter
+    def mode(self, mode: Mode) -> None:
+        self._canvas.look = self._canvas.look._replace(mode=mode)
+
+    def thinking(self, now: float | None = None) -> str:
+        """`Thinking… 12 s · ~340 tokens` while a thought arrives, else nothing."""
+        current = self._canvas.current
+        return current.label(now) if isinstance(current, Thought) else ""
+
+    def say(self, text: str, role: str = "note") -> None:
+        """A remark of the program's own, between sections."""
+        self._flush(None)
+        self._canvas.add(remarked(role, text))
+
+    def show(self, lines: Sequence[Line]) -> None:
+        """Lines that were made elsewhere: they look the same whatever is drawn around them."""
+        self._flush(None)
+        self._canvas.add(Fixed("shown", lambda _: list(lines)))
+
+    # From storage
+
+    def entry(self, entry: Entry) -> None:
+        """A stored entry; what mull said in the user's name is a remark of its own."""
+        if entry.own:
+            self.say(f"mull told the model: {entry.message.text}")
+        else:
+            self.message(folded(entry.message), thought_seconds=entry.thought_seconds)
+
+    def message(self, message: Message, *, thought_seconds: float | None = None) -> None:
+        """A stored message; what is known of its thinking belongs to its only thought."""
+        self._flush(None)
+        if message.role == "user" and not message.carries_results:
+            self._canvas.add(user_said(message))
+        elif message.role != "system":
+            readable = [block for block in message.thinking if block.thought.strip()]
+            for block in message.blocks:
+                if not isinstance(block, ThinkingBlock):
+                    self._block(block)
+                    continue
+                thought = Thought(self._canvas.look, block)
+                if len(readable) == 1 and block is readable[0]:
+                    thought.seconds = thought_seconds
+                    thought.tokens = message.usage.reasoning if message.usage else None
+                self._canvas.add(thought)
+        if message.status is not None:
+            self.end(message.status)
+
+    def end(self, status: Status) -> None:
+        """How an answer ended, if that needs to be said."""
+        self._flush(None)
+        self._running.clear()
+        if status in ENDINGS:
+            self._canvas.add(remarked("warning", ENDINGS[status]))
+
+    def _block(self, block: Block) -> None:
+        """Draw a block that is not a thought."""
+        match block:
+            case TextBlock():
+                answer = Answer(self._canvas.look)
+                answer.feed(block.text)
+                self._canvas.add(answer)
+            case ToolCallBlock():
+                self._call(block)
+            case ToolResultBlock():
+                self._result(block.call_id, block.output, block.is_error)
+            case OpaqueBlock():
+                self._canvas.add(opaque(block))
+            case MediaBlock():
+                self._canvas.add(media(block))
+
+    # Live
+
+    def event(self, event: Event, now: float | None = None) -> None:
+        """One event of a turn; `now` is any clock in seconds."""
+        match event:
+            case TextDelta():
+                self._text(event, now)
+            case ThinkingDelta() | ThinkingCarrier():
+                self._think(event, now)
+            case ToolCallDelta():
+                self._write_call(event, now)
+            case BlockEnded():
+                self._canvas.end(now)
+                self._calls.add(event)
+            case Reclassified():
+                self._reclassify(event)
+            case OpaqueReceived():
+                self._flush(now)
+                self._canvas.add(opaque(OpaqueBlock(event.data)))
+            case Started():
+                self._thoughts = []
+            case UsageReported():
+                self._count(event)
+            case ToolStarted() | ToolOutput() | ToolRan():
+                self._flush(now)
+                self._run(event)
+            case _:
+                self._remark(event, now)
+
+    def _text(self, event: TextDelta, now: float | None) -> None:
+        current = self._canvas.current
+        if not isinstance(current, Answer) or event.key not in (None, current.key):
+            self._flush(now)
+            current = Answer(self._canvas.look, event.key)
+            self._canvas.begin(current)
+        current.feed(event.text)
+
+    def _think(self, event: ThinkingDelta | ThinkingCarrier, now: float | None) -> None:
+        current = self._canvas.current
+        if not isinstance(current, Thought) or event.key not in (None, current.key):
+            if isinstance(event, ThinkingCarrier) and self._carry_late(event):
+                return
+            self._flush(now)
+            block = ThinkingBlock(kind=event.kind or "raw")
+            current = Thought(self._canvas.look, block, event.key, began=now)
+            self._canvas.begin(current)
+            self._thoughts.append(current)
+        if isinstance(event, ThinkingDelta):
+            current.feed(event.text)
+        else:
+            current.carry(**_carriers(event))
+
+    def _carry_late(self, event: ThinkingCarrier) -> bool:
+        """A carrier of a thought that is over changes nothing on the screen."""
+        known = event.key is not None and [t for t in self._thoughts if t.key == event.key]
+        for thought in known or ():
+            thought.carry(**_carriers(event))
+        return bool(known)
+
+    def _write_call(self, event: ToolCallDelta, now: float | None) -> None:
+        self._canvas.end(now)
+        self._calls.add(event)
+        if event.name or self._writing is None:
+            self._writing, self._written = event, 0
+        self._written += len(event.arguments)
+
+    def _reclassify(self, event: Reclassified) -> None:
+        """Text was a thought: the next `redraw` shows it so, now a remark says it."""
+        answer = self._canvas.current
+        if not isinstance(answer, Answer) or event.key not in (None, answer.key):
+            return
+        shown = self._canvas.drop()
+        thought = Thought(self._canvas.look, ThinkingBlock(answer.text), answer.key)
+        if shown:
+            self._canvas.keep(thought)
+            self._canvas.add(remarked("note", "The text above was a thought."))
+        else:
+            self._canvas.add(thought)
+
+    def _count(self, event: UsageReported) -> None:
+        """The provider's count is known at the end: later drawings of an only thought have it."""
+        if len(self._thoughts) == 1:
+            self._thoughts[0].tokens = event.usage.reasoning
+
+    def _run(self, event: ToolStarted | ToolOutput | ToolRan) -> None:
+        if isinstance(event, ToolRan):
+            self._running.pop(event.call_id, None)
+            self._names[event.call_id] = event.name
+            self._result(event.call_id, event.output, event.is_error)
+        elif isinstance(event, ToolStarted):
+            self._running[event.call_id] = RunningTool(event.name)
+        elif event.call_id in self._running:
+            self._running[event.call_id].add(event.text)
+
+    def _remark(self, event: Event, now: float | None) -> None:
+        if isinstance(event, Finished | Failed):
+            self._flush(now)
+            self._running.clear()
+        said = remark(event)
+        if said is not None:
+            self._flush(now)
+            self._canvas.add(remarked(*said))
+
+    def _flush(self, now: float | None) -> None:
+        """Whatever is open is over."""
+        self._canvas.end(now)
+        if self._writing is not None:
+            self._writing, calls, self._calls = None, self._calls, Assembler()
+            for block in calls.blocks():
+                self._block(block)
+
+    def _call(self, call: ToolCallBlock) -> None:
+        self._names[call.id] = call.name
+        self._last_call = call.id
+        self._canvas.add(called(call, self._title(call)))
+
+    def _result(self, call_id: str, output: str, failed: bool) -> None:
+        name = "" if call_id == self._last_call else self._names.get(call_id, "")
+        self._last_call = ""
+        self._canvas.add(resulted(output, name, failed))
+
+
+def _carriers(event: ThinkingCarrier) -> dict[str, object]:
+    return {name: value for name in _CARRIERS if (value := getattr(event, name)) is not None}
+
+
+def render_message(
+    message: Message,
+    theme: Theme,
+    width: int,
+    mode: Mode = "preview",
+    *,
+    thought_seconds: float | None = None,
+) -> list[Line]:
+    """One stored message, as its events were drawn when it came."""
+    view = ConversationView(theme, width, mode)
+    view.message(message, thought_seconds=thought_seconds)
+    return view.commit()

@@ -1,0 +1,1 @@
+"""The terminal itself: what it is, what stands on it, its keys."""

@@ -1,0 +1,299 @@
+"""The terminal as people use it: an input line below a conversation that scrolls away above it.
+
+prompt_toolkit edits the line and draws the region at the bottom; everything else it is told.
+Whatever a key means to the conversation is passed on to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.layout import SearchBufferControl
+from prompt_toolkit.output import ColorDepth
+
+from mull.tui.screen.asking import Asking
+from mull.tui.screen.bindings import bind
+from mull.tui.screen.bottom import InlineApplication, InlineScreen
+from mull.tui.screen.front import Item, Question
+from mull.tui.screen.layout import lay_out
+from mull.tui.screen.picker import Picker
+from mull.tui.screen.theme import Theme
+from mull.tui.text.lines import Line, Span
+from mull.tui.text.safe import neutralise
+
+if TYPE_CHECKING:
+    from prompt_toolkit.completion import Completer
+    from prompt_toolkit.history import History
+    from prompt_toolkit.output import Output
+
+    from mull.tui.screen.depth import Depth
+    from mull.tui.screen.look import Surroundings
+    from mull.tui.screen.painter import Frame
+    from mull.tui.talk import Talk
+
+__all__ = ["TerminalFront"]
+
+_DEPTHS = {
+    "truecolor": ColorDepth.DEPTH_24_BIT,
+    "256": ColorDepth.DEPTH_8_BIT,
+    "16": ColorDepth.DEPTH_4_BIT,
+    "mono": ColorDepth.DEPTH_1_BIT,
+    "none": ColorDepth.DEPTH_1_BIT,
+}
+_TWICE = 2.0
+"""Seconds in which a second Ctrl-C quits."""
+
+
+class TerminalFront:
+    """A terminal whose lower end can be drawn again."""
+
+    echoes = False
+    has_keys = True
+    redraws = True
+
+    def __init__(
+        self,
+        around: Surroundings,
+        theme: Theme,
+        *,
+        frame: Callable[[], Frame],
+        status: Callable[[], Line],
+        completer: Completer | None = None,
+        history: History | None = None,
+    ) -> None:
+        self.theme = theme
+        self._around = around
+        self._status = status
+        self._screen = InlineScreen(around.depth, frame)
+        self.asking = Asking(self.refresh)
+        self._talk: Talk | None = None
+        self._leaving_until = 0.0
+        self._failures: set[str] = set()
+        self._takes_offer = False
+        self._search = SearchBufferControl()
+        self.buffer = Buffer(
+            multiline=True,
+            history=history,
+            completer=completer,
+            complete_while_typing=Condition(self._completes_by_itself),
+        )
+        self.buffer.on_text_changed += self._typed
+        self.buffer.on_completions_changed += self._offered
+        self.app = InlineApplication(
+            self._resized,
+            layout=lay_out(self, self._screen.region, self._search),
+            key_bindings=bind(self),
+            color_depth=_DEPTHS[around.depth],
+            output=_output(),
+            erase_when_done=True,
+            min_redraw_interval=0.02,
+        )
+        self.app.ttimeoutlen = 0.05
+        self.app.timeoutlen = 0.3
+        self._screen.app = self.app
+
+    @property
+    def width(self) -> int:
+        """The columns that a line may take."""
+        return self._screen.width
+
+    @property
+    def depth(self) -> Depth:
+        """How many colours there are."""
+        return self._screen.depth
+
+    def refresh(self) -> None:
+        """Draw what has changed, soon."""
+        self._screen.refresh()
+
+    def clear(self) -> None:
+        """Begin anew at the top of the screen."""
+        self._screen.clear()
+
+    def put(self, text: str) -> None:
+        """Put text into the input line, before what stands there."""
+        rest = self.buffer.text
+        self.buffer.text = f"{text}\n{rest}" if rest else text
+        self.buffer.cursor_position = len(text)
+
+    def leave(self) -> None:
+        """End the program."""
+        self._screen.flush()
+        if self.app.is_running and not self.app.is_done:
+            self.app.exit()
+
+    def set_theme(self, name: str) -> None:
+        """Use another theme.
+
+        Raises:
+            ConfigError: there is none of this name.
+        """
+        self.theme = self._around.theme(name)
+
+    async def run(
+        self, talk: Talk, begin: Callable[[], Coroutine[Any, Any, None]], typed: bytes = b""
+    ) -> None:
+        """Read keys until somebody leaves; `typed` was pressed before."""
+        self._talk = talk
+        early = typed.decode(errors="ignore").replace("\r", "\n")
+        self.buffer.insert_text("".join(c for c in early if c == "\n" or c == neutralise(c)))
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: self._failed(context))
+        await self.app.run_async(pre_run=lambda: talk.start(begin), set_exception_handler=False)
+
+    def finish(self) -> None:
+        """Write what was said at the very end, when the region is gone."""
+        self._screen.finish()
+
+    async def ask(self, question: Question) -> tuple[str, str]:
+        """Wait for the key of a choice, and for the text that some choices want."""
+        key = await self.asking.key(question)
+        choice = next(one for one in question.choices if one.key == key)
+        if not choice.wants_text:
+            return key, ""
+        before, self.buffer.text = self.buffer.text, ""
+        try:
+            return key, await self.asking.words()
+        finally:
+            self.buffer.text = before
+
+    async def pick(self, title: str, items: Sequence[Item], found: str = "") -> str | None:
+        """Let one of the items be searched and chosen."""
+        picker = Picker(title, items)
+        before, self.buffer.text = self.buffer.text, found
+        picker.search(found)
+        try:
+            return await self.asking.item(picker)
+        finally:
+            self.buffer.text = before
+
+    def searches(self) -> bool:
+        """Whether the history is being searched."""
+        return self.app.layout.current_control is self._search
+
+    def status_line(self) -> Line:
+        """The line at the very bottom."""
+        if asyncio.get_running_loop().time() < self._leaving_until:
+            return (Span("Ctrl-C once more quits.", self.theme.warning),)
+        return self._status()
+
+    def _failed(self, context: Mapping[str, Any]) -> None:
+        """A mistake in mull, in a key or in drawing: told once, so that drawing it again ends."""
+        what = repr(context.get("exception") or context.get("message"))
+        if self._talk is not None and what not in self._failures:
+            self._failures.add(what)
+            self._talk.mistake(what)
+
+    def _typed(self, _: Buffer) -> None:
+        self._takes_offer = False
+        if self.asking.picker is not None:
+            self.asking.picker.search(self.buffer.text)
+
+    def _offered(self, _: Buffer) -> None:
+        if self._takes_offer:  # not now: the offers are still being put together
+            asyncio.get_running_loop().call_soon(self._take_offer)
+
+    def _take_offer(self) -> None:
+        state = self.buffer.complete_state
+        if self._takes_offer and state and state.completions and state.complete_index is None:
+            self.buffer.complete_next()
+
+    def _completes_by_itself(self) -> bool:
+        return self.buffer.text.startswith("/") and self.asking.picker is None
+
+    def _resized(self) -> None:
+        if self._talk is not None:
+            self._talk.resized(self._screen.height)
+
+    # What keys do: `mull.tui.screen.keys` names these.
+
+    def on_newline(self) -> None:
+        """Begin a new line."""
+        self.buffer.insert_text("\n")
+
+    def on_enter(self) -> None:
+        """Send what is typed, unless its last line goes on."""
+        text, talk = self.buffer.text, self._talk
+        if self.buffer.document.char_before_cursor == "\\":  # as in a shell: the line goes on
+            self.buffer.delete_before_cursor()
+            self.buffer.insert_text("\n")
+        elif self.asking.wants_words:
+            self.asking.give(text)
+        elif text.strip() and talk is not None:
+            self.buffer.append_to_history()
+            self.buffer.reset()
+            talk.enter(text)
+
+    def on_complete(self) -> None:
+        """Offer what can be typed here, or take the next offer."""
+        if self.buffer.complete_state:
+            self.buffer.complete_next()
+        else:
+            self._takes_offer = True  # offers that were asked for by typing may come first
+            self.buffer.start_completion(select_first=True)
+
+    def on_stop(self) -> None:
+        """Close the offers; else stop the model."""
+        if self.buffer.complete_state:
+            self.buffer.cancel_completion()
+        elif self._talk is not None:
+            self._talk.stop()
+
+    def on_interrupt(self) -> None:
+        """Stop the model, or clear the line, or quit when it is pressed twice."""
+        if self._talk is not None and self._talk.stop():
+            return
+        loop = asyncio.get_running_loop()
+        if self.buffer.text:
+            self.buffer.append_to_history()
+            self.buffer.reset()
+        elif loop.time() < self._leaving_until:
+            self.leave()
+        else:
+            self._leaving_until = loop.time() + _TWICE
+            loop.call_later(_TWICE, self.app.invalidate)
+
+    def on_end(self) -> None:
+        """Quit on an empty line; else delete, as the key does everywhere."""
+        if self.buffer.text:
+            self.buffer.delete()
+        else:
+            self.leave()
+
+    def on_view(self) -> None:
+        """Show thoughts in the next way."""
+        if self._talk is not None:
+            self._talk.next_view()
+
+    def on_level(self) -> None:
+        """Think at the next level."""
+        if self._talk is not None:
+            self._talk.next_level()
+
+    def on_answer(self) -> None:
+        """Have the answer now."""
+        if self._talk is not None:
+            self._talk.answer_now()
+
+    def on_edit(self) -> None:
+        """Write in the user's own editor."""
+        self.buffer.open_in_editor().add_done_callback(lambda _: self.refresh())
+
+    def on_redraw(self) -> None:
+        """Draw everything anew."""
+        if self._talk is not None:
+            self._talk.repaint()
+
+
+def _output() -> Output:
+    """The terminal, without asking it where its cursor is: the region is always at the bottom."""
+    import sys
+
+    from prompt_toolkit.output.vt100 import Vt100_Output
+
+    output = Vt100_Output.from_pty(sys.stdout)
+    output.enable_cpr = False
+    return output

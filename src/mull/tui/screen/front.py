@@ -1,0 +1,80 @@
+"""What a conversation needs of the terminal it is held at, whichever way that is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from mull.neutral.blocks import Value
+from mull.tui.screen.theme import Theme
+
+__all__ = ["Choice", "Front", "Item", "Question"]
+
+
+class Choice(Value, frozen=True):
+    """One way to answer: a key, and what it stands for."""
+
+    key: str
+    word: str
+    wants_text: bool = False
+
+
+class Question(Value, frozen=True):
+    """Something that a person must decide before work goes on."""
+
+    title: str
+    choices: tuple[Choice, ...]
+
+
+class Item(Value, frozen=True):
+    """One of several things to pick; `name` is what is searched and given back."""
+
+    name: str
+    about: str = ""
+
+
+class Front(Protocol):
+    """A way to show things and to ask for them."""
+
+    theme: Theme
+
+    @property
+    def width(self) -> int:
+        """The columns that a line may take."""
+
+    def refresh(self) -> None:
+        """Draw what has changed, soon."""
+
+    def clear(self) -> None:
+        """Begin anew at the top."""
+
+    def set_theme(self, name: str) -> None:
+        """Use another theme.
+
+        Raises:
+            LocalError: there is none of this name.
+        """
+
+    async def ask(self, question: Question) -> tuple[str, str]:
+        """The key of the choice that was made, and the text given with it."""
+
+    async def pick(self, title: str, items: Sequence[Item], found: str = "") -> str | None:
+        """The name of the item that was picked; None if none was. `found` begins the search."""
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether single keys mean something."""
+
+    @property
+    def redraws(self) -> bool:
+        """Whether what was written can be drawn anew."""
+
+    @property
+    def echoes(self) -> bool:
+        """Whether what is typed stays on the screen as it was typed."""
+
+    def put(self, text: str) -> None:
+        """Put text into the line that is being typed."""
+
+    def leave(self) -> None:
+        """End the program."""

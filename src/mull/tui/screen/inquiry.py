@@ -1,0 +1,114 @@
+"""Asks the terminal for its background on behalf of a program that reads no keys.
+
+What is typed meanwhile belongs to whoever reads next, so it is put back; where the system does not
+let a program do that, where somebody has typed already, or where the terminal is not ours to ask,
+nothing is asked. An answer that comes late is waited for with the keyboard's echo off: it is
+neither seen nor left for the next program to read.
+"""
+
+from __future__ import annotations
+
+import atexit
+import errno
+import os
+import time
+from contextlib import suppress
+from typing import Any
+
+from mull.tui.screen import terminal
+from mull.tui.screen.terminal import ATTRIBUTES_QUERY, is_answered, listen, sift
+
+__all__ = ["Inquiry"]
+
+LONGEST = 0.6
+"""Seconds after which no answer is waited for any more."""
+
+
+class Inquiry:
+    """One question to the terminal that `screen` writes to."""
+
+    def __init__(self, query: bytes, screen: int) -> None:
+        import termios
+
+        self._heard = b""
+        self._keyboard: int | None = None
+        self._mode: list[Any] = []
+        self._asked = 0.0
+        with suppress(OSError, termios.error):  # a terminal that is not ours, or not there
+            self._ask(query, screen)
+
+    def answer(self) -> bytes:
+        """What the terminal says of its background; nothing if it takes long."""
+        if self._keyboard is not None:
+            self._heard = listen(self._keyboard, self._asked + terminal.PATIENCE, self._heard)
+            if is_answered(self._heard):
+                self.close()
+        return sift(self._heard).background
+
+    def close(self) -> None:
+        """Leave the terminal as it was, what was typed included."""
+        import termios
+
+        keyboard, self._keyboard = self._keyboard, None
+        if keyboard is None:
+            return
+        atexit.unregister(self.close)
+        with suppress(OSError, termios.error):  # it may be gone by now
+            if _is_ours(keyboard):  # whoever put us into the background has a mode of their own
+                self._heard = listen(keyboard, self._asked + LONGEST, self._heard)
+                termios.tcsetattr(keyboard, termios.TCSADRAIN, self._mode)
+                _put_back(keyboard, sift(self._heard).typed)
+        os.close(keyboard)
+
+    def _ask(self, query: bytes, screen: int) -> None:
+        import termios
+        import tty
+
+        if not _is_ours(screen):
+            return
+        keyboard = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
+        try:
+            if not _can_put_back(keyboard):
+                return
+            self._mode = termios.tcgetattr(keyboard)
+            tty.setcbreak(keyboard, termios.TCSADRAIN)
+            if _something_typed(keyboard):
+                termios.tcsetattr(keyboard, termios.TCSADRAIN, self._mode)
+                return
+            self._keyboard, self._asked = keyboard, time.monotonic()
+            atexit.register(self.close)  # whatever happens: a terminal without echo is no fun
+            os.write(screen, query + ATTRIBUTES_QUERY)
+        finally:
+            if self._keyboard is None:
+                os.close(keyboard)
+
+
+def _is_ours(terminal: int) -> bool:
+    """Whether its keys come to us: it is the terminal we are at, and we are in the foreground."""
+    return os.tcgetpgrp(terminal) == os.getpgrp()
+
+
+def _something_typed(keyboard: int) -> bool:
+    import select
+
+    return bool(select.select([keyboard], [], [], 0)[0])
+
+
+def _can_put_back(keyboard: int) -> bool:
+    """Whether the system would take a key from us: asked with none, it says so in its error."""
+    import fcntl
+    import termios
+
+    try:
+        fcntl.ioctl(keyboard, termios.TIOCSTI, 0)
+    except OSError as error:
+        return error.errno == errno.EFAULT
+    return False
+
+
+def _put_back(keyboard: int, typed: bytes) -> None:
+    import fcntl
+    import termios
+
+    for key in typed:
+        fcntl.ioctl(keyboard, termios.TIOCSTI, bytes([key]))

@@ -1,0 +1,104 @@
+"""Picking one of many: a search that takes letters in order, the best fit first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mull.tui.screen.front import Item
+from mull.tui.screen.theme import Theme
+from mull.tui.text.lines import Line, Span
+from mull.tui.text.width import cell_width, fitted
+
+__all__ = ["Picker", "matching", "score"]
+
+ROWS = 10
+
+
+def score(name: str, wanted: str) -> int | None:
+    """How well a name fits what is typed, lower is better; None if its letters are not there."""
+    name, wanted = name.lower(), wanted.lower()
+    total = 0
+    for word in wanted.split():
+        at = name.find(word)
+        if at >= 0:
+            begins = at == 0 or not name[at - 1].isalnum()
+            total += at + (0 if begins else 20)
+            continue
+        spread = _spread(name, word)
+        if spread is None:
+            return None
+        total += 100 + spread
+    return total
+
+
+def _spread(name: str, word: str) -> int | None:
+    """How far apart the letters of a word stand in a name, in order."""
+    at, first = -1, -1
+    for letter in word:
+        at = name.find(letter, at + 1)
+        if at < 0:
+            return None
+        first = at if first < 0 else first
+    return at - first
+
+
+def matching(items: Sequence[Item], wanted: str) -> list[Item]:
+    """The items that fit, the best first; all of them for nothing."""
+    scored = [
+        (fit, at, item)
+        for at, item in enumerate(items)
+        if (fit := score(item.name, wanted)) is not None
+    ]
+    return (
+        [item for _, _, item in sorted(scored, key=lambda one: one[:2])]
+        if wanted.strip()
+        else list(items)
+    )
+
+
+class Picker:
+    """What is offered, what is typed, and where the choice stands."""
+
+    def __init__(self, title: str, items: Sequence[Item]) -> None:
+        self.title = title
+        self._items = items
+        self._shown: list[Item] = list(items)
+        self._at = 0
+
+    def search(self, text: str) -> None:
+        """Offer what fits."""
+        self._shown, self._at = matching(self._items, text), 0
+
+    def move(self, steps: int) -> None:
+        """Move the choice up or down."""
+        self._at = max(0, min(len(self._shown) - 1, self._at + steps))
+
+    @property
+    def chosen(self) -> str | None:
+        """The name that the choice stands on."""
+        return self._shown[self._at].name if self._shown else None
+
+    def lines(self, theme: Theme, width: int) -> list[Line]:
+        """The offers around the choice."""
+        first = max(0, min(self._at - ROWS // 2, len(self._shown) - ROWS))
+        rows = self._shown[first : first + ROWS]
+        wide = min(max((cell_width(item.name) for item in rows), default=0), width * 2 // 3)
+        out: list[Line] = [(Span(fitted(self.title, width), theme.heading),)]
+        for at, item in enumerate(rows, first):
+            here = at == self._at
+            name = fitted(item.name, wide)
+            gap = " " * (wide - cell_width(name) + 2)
+            about = fitted(item.about, max(0, width - wide - 4))
+            style = theme.accent if here else theme.text
+            out.append(
+                (
+                    Span("❯ " if here else "  ", theme.accent),
+                    Span(name + gap, style),
+                    Span(about, theme.faint),
+                )
+            )
+        rest = len(self._shown) - len(rows)
+        said = "nothing fits" if not rows else f"{rest} more; type to search" if rest else ""
+        if said:
+            out.append((Span(fitted(f"  {said}", width), theme.faint),))
+        return out

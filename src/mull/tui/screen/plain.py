@@ -1,0 +1,147 @@
+"""A conversation in plain lines: nothing is drawn twice, nothing moves, nothing is coloured.
+
+For screen readers, for terminals that know no escape sequences, and for pipes. Lines are read as
+they are typed; while the model works, Ctrl-C stops it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Any
+
+from mull.neutral.errors import LocalError
+from mull.tui.screen.front import Item, Question
+from mull.tui.screen.picker import matching
+from mull.tui.screen.plain_lines import LineReader
+from mull.tui.screen.theme import Theme, theme_for
+from mull.tui.text.safe import neutralise
+from mull.tui.text.sgr import encode
+
+if TYPE_CHECKING:
+    from mull.tui.screen.painter import Frame
+    from mull.tui.talk import Talk
+
+__all__ = ["PlainFront"]
+
+_SHOWN = 20
+
+
+class PlainFront:
+    """Standard input and output, line by line."""
+
+    has_keys = False
+    redraws = False
+
+    def __init__(self, frame: Callable[[], Frame]) -> None:
+        self.theme: Theme = theme_for("plain", None, "none")
+        self.echoes = sys.stdin.isatty()
+        self._frame = frame
+        self._soon: asyncio.Handle | None = None
+        self._lines = LineReader(sys.stdin.fileno())
+        self._leaving = False
+
+    @property
+    def width(self) -> int:
+        """The columns that a line may take."""
+        return get_terminal_size().columns
+
+    def refresh(self) -> None:
+        """Write what is finished."""
+        if self._soon is None:
+            self._soon = asyncio.get_running_loop().call_soon(self._write)
+
+    def clear(self) -> None:
+        """What was written stays: only what comes next is new."""
+
+    def set_theme(self, name: str) -> None:
+        """There are no colours here.
+
+        Raises:
+            LocalError: always.
+        """
+        raise LocalError("plain lines have no colours: start mull without --plain")
+
+    def put(self, text: str) -> None:
+        """Say what was taken back; it cannot be put into a line that is read elsewhere."""
+        self._write()
+        print(f"(taken back) {neutralise(text)}")
+
+    def leave(self) -> None:
+        """End, even in the middle of a line that is being typed."""
+        self._leaving = True
+        self._lines.close()
+
+    def finish(self) -> None:
+        """Write what was said at the very end."""
+        self._write()
+
+    async def ask(self, question: Question) -> tuple[str, str]:
+        """Ask until one of the offered letters is given; no line at all is the last of them."""
+        self._write()
+        offered = ", ".join(f"{choice.key} = {choice.word}" for choice in question.choices)
+        while True:
+            said = await self._read(f"{question.title} ({offered}): ")
+            if said is None:
+                return question.choices[-1].key, ""
+            for choice in question.choices:
+                if said.strip().lower() == choice.key:
+                    text = await self._read("Your words: ") if choice.wants_text else ""
+                    return choice.key, text or ""
+
+    async def pick(self, title: str, items: Sequence[Item], found: str = "") -> str | None:
+        """Offer a numbered list; a number picks, words search, an empty line picks nothing."""
+        self._write()
+        while True:
+            fitting = matching(items, found)
+            print(title)
+            for number, item in enumerate(fitting[:_SHOWN], 1):
+                print(neutralise(f"{number}. {item.name}  {item.about}").rstrip())
+            if len(fitting) > _SHOWN:
+                print(f"{len(fitting) - _SHOWN} more")
+            said = await self._read("Number, words to search for, or nothing: ")
+            if not said or not said.strip():
+                return None
+            if said.strip().isdigit() and 1 <= int(said) <= len(fitting[:_SHOWN]):
+                return fitting[int(said) - 1].name
+            found = said
+
+    async def run(
+        self, talk: Talk, begin: Callable[[], Coroutine[Any, Any, None]], typed: bytes = b""
+    ) -> None:
+        """Read lines until there are no more, or somebody leaves."""
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._stopper(talk))
+        talk.start(begin)
+        await talk.wait()
+        while not self._leaving:
+            self._write()
+            line = await self._read("> " if self.echoes else "")
+            if line is None:
+                break
+            if line.strip():
+                talk.enter(line)
+                await talk.wait()
+        if self.echoes:
+            print()
+
+    def _stopper(self, talk: Talk) -> Callable[[], None]:
+        def stop() -> None:
+            if not talk.stop():
+                self.leave()
+
+        return stop
+
+    async def _read(self, prompt: str) -> str | None:
+        print(prompt, end="", flush=True)
+        return await self._lines.read()
+
+    def _write(self) -> None:
+        if self._soon is not None:
+            self._soon.cancel()
+            self._soon = None
+        final, _ = self._frame()
+        sys.stdout.write(encode(final, "none"))
+        sys.stdout.flush()

@@ -1,0 +1,192 @@
+"""Which style each role has: the built-in themes, made for a terminal's background and depth.
+
+Colours are checked where they are chosen. Text keeps a contrast of 4.5:1 (7:1 in `high-contrast`)
+against what it stands on, and the shade behind thoughts stays visible and quiet, among 256 colours
+too. Where the background is unknown or there are only 16 colours, the terminal's own palette is
+used, and a bar beside the thought takes the place of the shade.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from mull.neutral.blocks import Value
+from mull.neutral.errors import ConfigError
+from mull.settings.words import join_or, quote
+from mull.tui.screen.colour import (
+    LEAST_CONTRAST,
+    PALETTE,
+    Rgb,
+    is_dark,
+    readable,
+    readable_256,
+    shade,
+    shade_256,
+)
+from mull.tui.screen.depth import Depth
+from mull.tui.text.lines import PLAIN, Colour, Style
+
+__all__ = ["THEMES", "Theme", "theme_for"]
+
+THEMES = ("auto", "dark", "light", "high-contrast", "ansi", "plain")
+
+
+class Theme(Value, frozen=True):
+    """A style for each role. `bar` stands at the left of every line of a thought."""
+
+    name: str
+    text: Style = PLAIN
+    thinking: Style = PLAIN
+    thinking_label: Style = PLAIN
+    heading: Style = PLAIN
+    code: Style = PLAIN
+    code_block: Style = PLAIN
+    keyword: Style = PLAIN
+    string: Style = PLAIN
+    number: Style = PLAIN
+    comment: Style = PLAIN
+    added: Style = PLAIN
+    removed: Style = PLAIN
+    quote: Style = PLAIN
+    link: Style = PLAIN
+    url: Style = PLAIN
+    faint: Style = PLAIN
+    user: Style = PLAIN
+    user_mark: Style = PLAIN
+    tool: Style = PLAIN
+    tool_output: Style = PLAIN
+    error: Style = PLAIN
+    warning: Style = PLAIN
+    note: Style = PLAIN
+    status: Style = PLAIN
+    accent: Style = PLAIN
+    bar: str = "  "
+    marks: bool = False
+    """Whether headings and code keep the marks of their source, because no style shows them."""
+
+
+class _Hue(NamedTuple):
+    dark: Rgb
+    light: Rgb
+    more: Style = PLAIN
+
+
+_ITALIC, _BOLD = Style(italic=True), Style(bold=True)
+
+# A role's colour on a dark background, on a light one, and what else it has. Roles that are not
+# here have the terminal's own colour.
+_HUES: Mapping[str, _Hue] = {
+    "heading": _Hue(Rgb(138, 180, 248), Rgb(26, 86, 176), _BOLD),
+    "code": _Hue(Rgb(222, 184, 142), Rgb(138, 75, 15)),
+    "keyword": _Hue(Rgb(190, 165, 228), Rgb(118, 62, 157)),
+    "string": _Hue(Rgb(158, 199, 155), Rgb(46, 107, 52)),
+    "number": _Hue(Rgb(222, 184, 142), Rgb(138, 75, 15)),
+    "comment": _Hue(Rgb(136, 144, 160), Rgb(100, 108, 122), _ITALIC),
+    "added": _Hue(Rgb(158, 199, 155), Rgb(46, 107, 52)),
+    "removed": _Hue(Rgb(242, 139, 130), Rgb(179, 38, 30)),
+    "quote": _Hue(Rgb(170, 178, 194), Rgb(84, 92, 106)),
+    "link": _Hue(Rgb(138, 180, 248), Rgb(26, 86, 176), Style(underline=True)),
+    "url": _Hue(Rgb(136, 144, 160), Rgb(100, 108, 122)),
+    "user_mark": _Hue(Rgb(127, 209, 185), Rgb(15, 118, 110), _BOLD),
+    "tool": _Hue(Rgb(127, 209, 185), Rgb(15, 118, 110)),
+    "tool_output": _Hue(Rgb(136, 144, 160), Rgb(100, 108, 122)),
+    "error": _Hue(Rgb(242, 139, 130), Rgb(179, 38, 30)),
+    "warning": _Hue(Rgb(238, 197, 116), Rgb(138, 90, 0)),
+    "note": _Hue(Rgb(136, 144, 160), Rgb(100, 108, 122)),
+    "status": _Hue(Rgb(136, 144, 160), Rgb(100, 108, 122)),
+    "accent": _Hue(Rgb(127, 209, 185), Rgb(15, 118, 110)),
+}
+_THOUGHT = (Rgb(176, 182, 198), Rgb(78, 86, 100))
+_LABEL = (Rgb(142, 150, 168), Rgb(96, 104, 118))
+_FAINT = (Rgb(96, 103, 118), Rgb(168, 174, 184))
+_GROUNDS = {"dark": Rgb(24, 24, 28), "light": Rgb(255, 255, 255)}
+
+_ANSI = Theme(
+    "ansi",
+    thinking=Style(italic=True, dim=True),
+    thinking_label=Style(dim=True),
+    heading=Style(fg=6, bold=True),
+    code=Style(fg=6),
+    keyword=Style(fg=5),
+    string=Style(fg=2),
+    number=Style(fg=6),
+    comment=Style(dim=True, italic=True),
+    added=Style(fg=2),
+    removed=Style(fg=1),
+    quote=Style(dim=True),
+    link=Style(underline=True),
+    url=Style(dim=True),
+    faint=Style(dim=True),
+    user=_BOLD,
+    user_mark=Style(fg=6, bold=True),
+    tool=Style(fg=6),
+    tool_output=Style(dim=True),
+    error=Style(fg=1),
+    warning=Style(fg=3),
+    note=Style(dim=True),
+    status=Style(dim=True),
+    accent=Style(fg=6),
+    bar="│ ",
+)
+
+
+def theme_for(name: str, background: Rgb | None, depth: Depth, own: Iterable[str] = ()) -> Theme:
+    """A built-in theme as this terminal can show it; `own` are names of others.
+
+    Raises:
+        ConfigError: no theme has this name.
+    """
+    if name not in THEMES:
+        known = join_or(dict.fromkeys((*THEMES, *own)))
+        raise ConfigError(f"no theme is called {quote(name)}; there are {known}")
+    if depth == "none":
+        return Theme(name, bar="│ ", marks=True)
+    if name == "plain" or depth == "mono":
+        return _without_colours(name)
+    ground = _GROUNDS.get(name, background) if name != "auto" else background
+    if name in _GROUNDS and background is not None and is_dark(background) == (name == "dark"):
+        ground = background
+    if name == "high-contrast" and ground is None:
+        ground = _GROUNDS["dark"]
+    if name == "ansi" or depth == "16" or ground is None:
+        return replace(_ANSI, name=name)
+    return _coloured(name, ground, depth)
+
+
+def _without_colours(name: str) -> Theme:
+    styles: dict[str, Any] = {
+        role: style._replace(fg=None, bg=None)
+        for role in _ANSI.__struct_fields__
+        if isinstance(style := getattr(_ANSI, role), Style)
+    }
+    styles |= {"error": _BOLD, "warning": _BOLD, "added": _BOLD, "removed": Style(dim=True)}
+    return replace(_ANSI, name=name, marks=True, **styles)
+
+
+def _coloured(name: str, ground: Rgb, depth: Depth) -> Theme:
+    strict = name == "high-contrast"
+    side = 0 if is_dark(ground) else 1
+    least = 7.0 if strict else LEAST_CONTRAST
+    choose = partial(_chosen, few=depth == "256")
+    back: Rgb | int = shade_256(ground) if depth == "256" else shade(ground)
+    behind = PALETTE[back] if isinstance(back, int) else back
+    styles: dict[str, Any] = {
+        role: hue.more._replace(fg=choose(hue.light if side else hue.dark, ground, least))
+        for role, hue in _HUES.items()
+    }
+    theme = Theme(
+        name,
+        thinking=Style(choose(_THOUGHT[side], behind, least), back, italic=True),
+        thinking_label=Style(choose(_LABEL[side], behind, least), back),
+        faint=Style(choose(_FAINT[side], ground, LEAST_CONTRAST if strict else 1.5)),
+        user=_BOLD,
+    )
+    return replace(theme, **styles)
+
+
+def _chosen(wanted: Rgb, on: Rgb, least: float, *, few: bool) -> Colour:
+    return readable_256(wanted, on, least) if few else readable(wanted, on, least)

@@ -1,0 +1,1 @@
+"""Styled lines of text, and Markdown as such."""

@@ -1,0 +1,69 @@
+"""What drawing gives and a terminal takes: lines of styled text.
+
+A line is a tuple of spans and holds no newline. A colour is an `Rgb`, a number of the terminal's
+palette, or None for the terminal's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, TypeAlias
+
+from mull.tui.screen.colour import Rgb
+from mull.tui.text.width import cell_width
+
+__all__ = [
+    "BLANK",
+    "PLAIN",
+    "Colour",
+    "Line",
+    "Span",
+    "Style",
+    "line_width",
+    "padded",
+    "plain_text",
+]
+
+Colour: TypeAlias = Rgb | int | None
+
+
+class Style(NamedTuple):
+    """How text looks."""
+
+    fg: Colour = None
+    bg: Colour = None
+    bold: bool = False
+    italic: bool = False
+    dim: bool = False
+    underline: bool = False
+    reverse: bool = False
+    strike: bool = False
+
+
+class Span(NamedTuple):
+    """Text of one style."""
+
+    text: str
+    style: Style
+
+
+Line: TypeAlias = tuple[Span, ...]
+
+PLAIN = Style()
+BLANK: Line = ()
+
+
+def line_width(line: Iterable[Span]) -> int:
+    """The cells that a line takes."""
+    return sum(cell_width(span.text) for span in line)
+
+
+def plain_text(lines: Iterable[Line]) -> str:
+    """What the lines say, a newline between them."""
+    return "\n".join("".join(span.text for span in line) for line in lines)
+
+
+def padded(line: Line, width: int, style: Style) -> Line:
+    """The line filled up to `width` cells, so that its background reaches the edge."""
+    missing = width - line_width(line)
+    return (*line, Span(" " * missing, style)) if missing > 0 else line

@@ -1,0 +1,87 @@
+"""How marks pair: which runs of `*`, `_` and `~` open, which close, and what they mean."""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import lru_cache
+
+from mull.tui.text.width import is_wide
+
+__all__ = [
+    "BOLD",
+    "CODE",
+    "ESCAPABLE",
+    "ITALIC",
+    "LINK",
+    "STRIKE",
+    "URL",
+    "Mark",
+    "Node",
+    "flag_of",
+    "flanks",
+    "pair",
+]
+
+BOLD, ITALIC, STRIKE, CODE, LINK, URL = (1 << n for n in range(6))
+ESCAPABLE = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
+
+
+class Node:
+    """Text whose flags may still grow."""
+
+    __slots__ = ("flags", "text")
+
+    def __init__(self, text: str, flags: int = 0) -> None:
+        self.text = text
+        self.flags = flags
+
+
+class Mark:
+    """A mark that may open something; `at` is its place in the text, `node` where it is drawn."""
+
+    __slots__ = ("at", "both", "count", "kind", "length", "node")
+
+    def __init__(self, kind: str, node: Node, at: int, both: bool) -> None:
+        self.kind = kind
+        self.node = node
+        self.at = at
+        self.both = both
+        self.count = self.length = len(node.text)
+
+    def fork(self, node: Node) -> Mark:
+        """A copy, drawn by another node."""
+        twin = Mark(self.kind, node, self.at, self.both)
+        twin.length = self.length
+        return twin
+
+
+def flag_of(kind: str, count: int) -> int:
+    """What so many marks of a kind mean."""
+    if kind == "~":
+        return STRIKE
+    return {1: ITALIC, 2: BOLD}.get(count, BOLD | ITALIC)
+
+
+def pair(opener: Mark, closer: Mark) -> bool:
+    """Whether two runs may pair; CommonMark's rule of three keeps `*a**b*` from pairing badly."""
+    if opener.kind != closer.kind:
+        return False
+    odd = (opener.both or closer.both) and (opener.length + closer.length) % 3 == 0
+    return not odd or (opener.length % 3 == 0 and closer.length % 3 == 0)
+
+
+def flanks(kind: str, before: str, after: str) -> tuple[bool, bool]:
+    """Whether a run between these characters can open, and whether it can close."""
+    space_before, space_after = before.isspace(), after.isspace()
+    sign_before, sign_after = _is_sign(before), _is_sign(after)
+    # Scripts without spaces write marks beside their letters: **「強調」**と
+    left = not space_after and (not sign_after or space_before or sign_before or is_wide(before))
+    right = not space_before and (not sign_before or space_after or sign_after or is_wide(after))
+    if kind != "_":
+        return left, right
+    return left and (not right or sign_before), right and (not left or sign_after)
+
+
+@lru_cache(1024)
+def _is_sign(character: str) -> bool:
+    return character in ESCAPABLE or unicodedata.category(character)[0] in "PS"

@@ -1,0 +1,190 @@
+"""Tables: columns side by side, or rows one below the other where columns have no room.
+
+The widths of the columns are settled by the header and the first `SAMPLE` rows, or by the end of
+the table. Until then the table is open and can still move; from then on rows are given out one by
+one, and a cell that is longer than its column breaks into lines.
+"""
+
+from __future__ import annotations
+
+import re
+from copy import copy
+
+from mull.tui.screen.theme import Theme
+from mull.tui.text.lines import BLANK, Line, Span, Style, line_width
+from mull.tui.text.markdown_inline import InlineParser
+from mull.tui.text.markdown_text import Looks, set_pieces
+from mull.tui.text.wrap import Wrapper
+
+__all__ = ["SAMPLE", "Table", "alignments"]
+
+SAMPLE = 20
+_GAP = 2
+_NARROWEST = 6
+_UNBOUND = 1_000_000
+_DELIMITER = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*")
+_BAR = re.compile(r"(?<!\\)\|")
+
+
+def _cells(row: str) -> list[str]:
+    inside = row.strip().removeprefix("|")
+    if inside.endswith("|") and not inside.endswith("\\|"):
+        inside = inside[:-1]
+    return [cell.strip().replace("\\|", "|") for cell in _BAR.split(inside)]
+
+
+def alignments(header: str, line: str) -> list[str] | None:
+    """Whether `line` makes `header` a table's head: `<`, `>` or `^` for each column, or None."""
+    if "|" not in header or ("|" not in line and ":" not in line and "-" not in line):
+        return None
+    if not _DELIMITER.fullmatch(line.strip()):
+        return None
+    marks = _cells(line)
+    if len(marks) != len(_cells(header)):
+        return None
+    return [_alignment(mark) for mark in marks]
+
+
+def _alignment(mark: str) -> str:
+    if mark.endswith(":"):
+        return "^" if mark.startswith(":") else ">"
+    return "<"
+
+
+class Table:
+    """A table from its header on."""
+
+    def __init__(self, header: str, aligned: list[str], theme: Theme, width: int) -> None:
+        self._aligned = aligned
+        self._theme = theme
+        self._width = width
+        self._header = _cells(header)
+        self._waiting: list[list[str]] = []
+        self._columns: list[int] | None = None
+        self._done: list[Line] = []
+        self._has_record = False
+
+    def line(self, text: str) -> None:
+        """A row. Cells that the header has no column for stay in the last one."""
+        cells = _cells(text)
+        count = len(self._header)
+        cells[count - 1 :] = [" | ".join(cells[count - 1 :])]
+        cells += [""] * (count - len(cells))
+        self._waiting.append(cells)
+        if self._columns is not None:
+            self._draw()
+        elif len(self._waiting) >= SAMPLE:
+            self._settle()
+
+    def take(self) -> list[Line]:
+        """The lines that are done."""
+        done, self._done = self._done, []
+        return done
+
+    def finish(self, *, sketch: bool = False) -> list[Line]:
+        """The rest of the lines."""
+        if self._columns is None:
+            self._settle()
+        return self.take()
+
+    def resize(self, width: int) -> None:
+        """Another width, unless columns are out already: those stay in line, as far as they can."""
+        self._width = width
+        if self._columns is not None:
+            self._columns = self._fit(self._columns)
+
+    def fork(self) -> Table:
+        """A copy that can go on without this one."""
+        twin = copy(self)
+        twin._waiting, twin._done = self._waiting[:], self._done[:]
+        return twin
+
+    def _settle(self) -> None:
+        rows = [self._header, *self._waiting]
+        texts = [
+            [self._lines(cell, self._theme.text, _UNBOUND) for cell in column]
+            for column in zip(*rows, strict=True)
+        ]
+        natural = [max(line_width(line) for cell in c for line in cell or [()]) for c in texts]
+        self._columns = self._fit(natural)
+        if self._columns:
+            bold = self._theme.text._replace(bold=True)
+            self._done += self._row(self._header, bold, self._columns)
+            rule = (" " * _GAP).join("─" * column for column in self._columns)
+            self._done.append((Span(rule, self._theme.faint),))
+        self._draw()
+
+    def _fit(self, natural: list[int]) -> list[int]:
+        """Widths that have room together: small columns whole, large ones share the rest.
+
+        An empty list says that there is no room for columns.
+        """
+        columns = [max(1, width) for width in natural]
+        room = self._width - _GAP * (len(columns) - 1)
+        if sum(columns) <= room:
+            return columns
+        open_, share = len(columns), room // len(columns)
+        for width in sorted(columns):
+            share = room // open_
+            if width > share:
+                break
+            room -= width
+            open_ -= 1
+        if share < _NARROWEST:
+            return []
+        return [min(width, share) for width in columns]
+
+    def _draw(self) -> None:
+        for cells in self._waiting:
+            if self._columns:
+                self._done += self._row(cells, self._theme.text, self._columns)
+            else:
+                self._done += self._record(cells)
+        self._waiting.clear()
+
+    def _row(self, cells: list[str], style: Style, columns: list[int]) -> list[Line]:
+        blocks = [
+            self._lines(cell, style, width) for cell, width in zip(cells, columns, strict=True)
+        ]
+        height = max(1, *map(len, blocks))
+        return [
+            self._beside([block[n] if n < len(block) else () for block in blocks], columns)
+            for n in range(height)
+        ]
+
+    def _beside(self, parts: list[Line], columns: list[int]) -> Line:
+        """The same line of each cell, side by side."""
+        spans: list[Span] = []
+        owed = 0
+        for part, width, side in zip(parts, columns, self._aligned, strict=True):
+            spare = width - line_width(part)
+            before = {"<": 0, ">": spare}.get(side, spare // 2)
+            if part:
+                spans += [Span(" " * (owed + before), self._theme.text)] if owed + before else []
+                spans += part
+                owed = 0
+                spare -= before
+            owed += spare + _GAP
+        return tuple(spans)
+
+    def _record(self, cells: list[str]) -> list[Line]:
+        """A row as lines of its own, each cell after the name of its column."""
+        lines: list[Line] = [BLANK] if self._has_record else []
+        self._has_record = True
+        for name, cell in zip(self._header, cells, strict=True):
+            wrapper = Wrapper(self._width)
+            self._put(name, self._theme.note, wrapper)
+            wrapper.add(": " if name else "", self._theme.note)
+            self._put(cell, self._theme.text, wrapper)
+            lines += wrapper.finish()
+        return lines
+
+    def _lines(self, cell: str, style: Style, width: int) -> list[Line]:
+        wrapper = Wrapper(width)
+        self._put(cell, style, wrapper)
+        return wrapper.finish()
+
+    def _put(self, cell: str, style: Style, wrapper: Wrapper) -> None:
+        parser = InlineParser()
+        parser.feed(cell)
+        set_pieces(parser.finish(), Looks(self._theme, style), wrapper)

@@ -1,0 +1,205 @@
+"""Breaking styled text into lines of so many cells.
+
+`Wrapper` breaks between words, takes text as it comes and gives a line out as soon as nothing that
+may still come can change it; how the text was cut into pieces makes no difference. A word that is
+longer than a line is broken, a cluster never. Between wide characters (Chinese, Japanese) a line
+may end as between words, but not before their closing punctuation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from copy import copy
+
+from mull.tui.text.lines import Line, Span, Style
+from mull.tui.text.width import cell_width, clusters, is_wide
+
+__all__ = ["TAB", "Wrapper", "chopped", "expanded", "wrapped"]
+
+TAB = 4
+_TOKEN = re.compile(r" +|[^ ]+")
+_CLOSING = frozenset("、。，．・：；！？）〕］｝〉》」』】”’,.;:!?)]}")
+
+
+def expanded(text: str) -> str:
+    """The text with its tabs as spaces up to the next stop."""
+    return text.expandtabs(TAB) if "\t" in text else text
+
+
+class Wrapper:
+    """Words set into lines of `width` cells."""
+
+    __slots__ = ("_done", "_gap", "_gap_width", "_row", "_used", "_width", "_word", "_word_width")
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self._done: list[Line] = []
+        self._row: list[Span] = []
+        self._used = 0
+        self._gap: list[Span] = []
+        self._gap_width = 0
+        self._word: list[Span] = []
+        self._word_width = 0
+
+    def add(self, text: str, style: Style) -> None:
+        """Text without newlines and tabs, in one style."""
+        for token in _TOKEN.findall(text):
+            if token[0] == " ":
+                self._end_word()
+                self._gap.append(Span(token, style))
+                self._gap_width += len(token)
+            else:
+                self._grow(token, style)
+
+    def newline(self) -> None:
+        """The line ends here, whatever it holds."""
+        self._end_word()
+        self._end_row()
+
+    def take(self) -> list[Line]:
+        """The lines that are done."""
+        done, self._done = self._done, []
+        return done
+
+    @property
+    def row(self) -> Line:
+        """The words of the open row that no word to come can move."""
+        return tuple(self._row)
+
+    def turn_over(self, width: int) -> None:
+        """Leave the open row as it is; what is not in it yet begins another, of another width."""
+        word = self._word
+        self._width = width
+        self._row, self._gap, self._word = [], [], []
+        self._used = self._gap_width = self._word_width = 0
+        for text, style in word:
+            self._put(text, style)
+
+    def finish(self) -> list[Line]:
+        """Everything; a row without text gives no line."""
+        self._end_word()
+        if self._row:
+            self._end_row()
+        return self.take()
+
+    def resize(self, width: int) -> None:
+        """Set what is not given out yet, and all that follows, into another width."""
+        rest = (*self._row, *self._gap, *self._word)
+        self._width = width
+        self._row, self._gap, self._word = [], [], []
+        self._used = self._gap_width = self._word_width = 0
+        for span in rest:
+            self.add(*span)
+
+    def fork(self) -> Wrapper:
+        """A copy that can go on without this one."""
+        twin = copy(self)
+        twin._done, twin._row = self._done[:], self._row[:]
+        twin._gap, twin._word = self._gap[:], self._word[:]
+        return twin
+
+    def _grow(self, token: str, style: Style) -> None:
+        """The word gets longer; what surely has no room in its row any more moves on."""
+        word = self._word
+        if word and word[-1].style == style:
+            self._word_width -= cell_width(word[-1].text)
+            token = word.pop().text + token
+        elif word and (is_wide(token[0]) or is_wide(word[-1].text[-1])):
+            self._end_word()
+        if not token.isascii():
+            *pieces, token = _unbreakable(token)
+            for piece in pieces:
+                self._put(piece, style)
+                self._end_word()
+        self._put(token, style)
+
+    def _put(self, text: str, style: Style) -> None:
+        self._word.append(Span(text, style))
+        self._word_width += cell_width(text)
+        if self._used + self._gap_width + self._word_width > self._width:
+            if self._row:
+                self._end_row()
+            self._gap.clear()  # an indent that leaves the word no room goes too
+            self._gap_width = 0
+            if self._word_width > self._width:
+                self._break_word()
+
+    def _break_word(self) -> None:
+        """Give out the rows that the word fills; what is left goes on growing."""
+        *rows, rest = chopped(self._word, self._width)
+        self._done += rows
+        self._word = list(rest)
+        self._word_width = sum(cell_width(span.text) for span in rest)
+
+    def _end_word(self) -> None:
+        if not self._word:
+            return
+        for span in (*self._gap, *self._word):
+            if self._row and self._row[-1].style == span.style:
+                self._row[-1] = Span(self._row[-1].text + span.text, span.style)
+            else:
+                self._row.append(span)
+        self._used += self._gap_width + self._word_width
+        self._gap.clear()
+        self._word.clear()
+        self._gap_width = self._word_width = 0
+
+    def _end_row(self) -> None:
+        self._done.append(tuple(self._row))
+        self._row.clear()
+        self._gap.clear()
+        self._used = self._gap_width = 0
+
+
+def _unbreakable(text: str) -> list[str]:
+    """A run without spaces, cut where a line may end: beside wide characters."""
+    pieces: list[str] = []
+    fits = False
+    for cluster, _ in clusters(text):
+        wide = is_wide(cluster[0])
+        if pieces and (cluster in _CLOSING or not (fits or wide)):
+            pieces[-1] += cluster
+        else:
+            pieces.append(cluster)
+        fits = wide
+    return pieces
+
+
+def chopped(spans: Iterable[Span], width: int) -> Iterator[Line]:
+    """Spans cut into rows of at most `width` cells, between any two clusters."""
+    row: list[Span] = []
+    room = width
+    for text, style in spans:
+        start = 0
+        if text.isascii():
+            while len(text) - start > room:
+                if room:
+                    row.append(Span(text[start : start + room], style))
+                start += room
+                yield tuple(row)
+                row, room = [], width
+            room -= len(text) - start
+        else:
+            at = 0
+            for cluster, cells in clusters(text):
+                if cells > room and room < width:
+                    if at > start:
+                        row.append(Span(text[start:at], style))
+                    yield tuple(row)
+                    row, room, start = [], width, at
+                room -= cells
+                at += len(cluster)
+        if start < len(text):
+            row.append(Span(text[start:], style))
+    yield tuple(row)
+
+
+def wrapped(text: str, style: Style, width: int) -> list[Line]:
+    """A whole text of one style: its own line ends kept, long lines broken."""
+    wrapper = Wrapper(width)
+    for number, line in enumerate(text.split("\n")):
+        if number:
+            wrapper.newline()
+        wrapper.add(expanded(line), style)
+    return wrapper.finish()
