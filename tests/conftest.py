@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
+from contextlib import aclosing
 from itertools import count
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from mull.agent import discover
+from mull.client import exchange
 from mull.store.sessions import database as session_database
 
 settings.register_profile(
@@ -67,3 +70,19 @@ def quick_disk(monkeypatch):
         return connection
 
     monkeypatch.setattr(session_database, "_connect", connect_quickly)
+
+
+@pytest.fixture
+def in_step(monkeypatch):
+    """Answers come one event at a time, each when its reader had time to do something about it."""
+    whole = exchange.exchange
+
+    async def slowly(*args, **more):
+        async with aclosing(whole(*args, **more)) as batches:
+            async for events in batches:
+                for event in events:
+                    yield [event]
+                    for _ in range(20):
+                        await asyncio.sleep(0)
+
+    monkeypatch.setattr(exchange, "exchange", slowly)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from compressing import filler, flat, turn
 from loops import run_moved
 from mull.agent.functions import tools_from
-from mull.agent.hurry import Hurry
+from mull.agent.hub import Hub
 from mull.agent.library import Conversation
 from mull.agent.run import Situation, Turn, run_turn
 from mull.agent.turn import Limits
@@ -42,6 +42,9 @@ from mull.settings.layers import Settings
 from mull.testing import Call, StrictServer, Think
 from mull.testing.server import Reply, ScriptedServer
 from side_calls import chat, last_text
+from turning import sends
+
+pytestmark = pytest.mark.usefixtures("in_step")
 
 
 def look() -> str:
@@ -75,12 +78,11 @@ class Hostile:
     cause: str = "hurried"
     asked: int = 0
     shortened: int = 0
-    hurry: Hurry | None = None
 
-    def needed(self, prepared) -> bool:
+    def needed(self, prepared, situation) -> bool:
         return True
 
-    async def run(self, prepared, say):
+    async def run(self, prepared, situation, say):
         self.shortened += 1
         say(Compressed(False, "not compressed"))
         return []
@@ -90,10 +92,6 @@ class Hostile:
         for event in next(self._left):
             yield event
 
-    def watch(self, refuse) -> Hurry:
-        self.hurry = Hurry(refuse=refuse)
-        return self.hurry
-
     def situation(self) -> Situation:
         tools = tools_from([look])
         return Situation(
@@ -101,23 +99,32 @@ class Hostile:
             snapshot=Settings().snapshot(),
             options=RequestOptions(tools=tuple(tool.definition for tool in tools.values())),
             counter=CHARACTERS,
-            send=self.send,
+            send=sends(self.send),
             tools=tools,
-            hurry=self.watch,
+            interactive=True,
         )
 
     def play(self) -> Turn:
         self._left = cycle(self.answers)
-        turn = Turn(Log([user("go")]), self.situation, shorten=lambda: self, limits=self.limits)
+        turn = Turn(
+            Log([user("go")]),
+            self.situation,
+            self.situation(),
+            shorten=lambda: self,
+            limits=self.limits,
+            hub=Hub(lambda events: self.hurry(turn, events)),
+        )
 
         async def run():
             with suppress(MullError):
-                async for event in run_turn(turn):
-                    if isinstance(event, ThinkingDelta):
-                        self.hurry.now(self.cause)
+                await run_turn(turn)
 
         asyncio.run(run())
         return turn
+
+    def hurry(self, turn, events) -> None:
+        if any(isinstance(event, ThinkingDelta) for event in events):
+            turn.hurry.now(self.cause)
 
 
 few = st.integers(0, 2)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from mull.agent.calls import STOPPED, Calls, allow_all
 from mull.agent.functions import tools_from
-from mull.agent.pump import Pump
 from mull.agent.tools.tool import Preview
 from mull.neutral.blocks import ToolCallBlock, ToolResultBlock
 from mull.neutral.events import ToolOutput, ToolRan, ToolStarted
@@ -107,16 +106,19 @@ def test_results_are_shown_in_the_order_of_the_calls_whichever_is_done_first(ord
             ToolCallBlock("twin" if n in twins else f"c{n}", "held", {"go": gate})
             for n, gate in enumerate(gates)
         ]
-        pump, shown, finished = Pump(), [], []
-        calls = Calls(made, {"held": Held()}, allow_all, pump.put)
-        waiting = list(order)
-        async for event in pump.run(calls.run()):
+        shown, finished, waiting = [], [], list(order)
+
+        def put(event):
+            nonlocal shown
             if isinstance(event, ToolRan):
                 finished.append(event.call_id)
             shown += calls.in_order(event)
             begun = sum(isinstance(event, ToolStarted) for event in shown)
             if begun == len(made) and waiting and len(finished) == len(made) - len(waiting):
                 gates[waiting.pop(0)].set()
+
+        calls = Calls(made, {"held": Held()}, allow_all, put)
+        await calls.run()
         return made, shown, finished
 
     made, shown, finished = asyncio.run(main())

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from loops import run_moved
-from mull.agent.hurry import ENDED_BY_SERVER, Hurry, ThoughtStopped
+from mull.agent.hurry import ENDED_BY_SERVER, ThoughtStopped
 from mull.agent.hurry_plan import ASK_NOW, STOPPED
 from mull.agent.library import Conversation
 from mull.neutral.events import (
@@ -21,6 +21,9 @@ from mull.neutral.events import (
 )
 from mull.testing import Call, Say, StrictServer, Think
 from mull.testing.server import STALL, Gate, Reply, ScriptedServer
+from turning import Watched
+
+pytestmark = pytest.mark.usefixtures("in_step")
 
 
 async def endless(*events):
@@ -31,8 +34,8 @@ async def endless(*events):
 
 def test_outside_a_thought_there_is_nothing_to_end():
     async def run():
-        hurry = Hurry()
-        events = hurry.watch(endless(Started("a1"), ThinkingDelta("t"), TextDelta("x")))
+        events = Watched(endless(Started("a1"), ThinkingDelta("t"), TextDelta("x")))
+        hurry = events.hurry
         seen = [await anext(events)]
         before = hurry.now()
         seen += [await anext(events), await anext(events)]
@@ -46,8 +49,8 @@ def test_outside_a_thought_there_is_nothing_to_end():
 @pytest.mark.parametrize("waiting", [True, False], ids=["while waiting", "between two events"])
 def test_a_thought_is_stopped(waiting):
     async def run():
-        hurry = Hurry()
-        events = hurry.watch(endless(ThinkingDelta("a"), ThinkingDelta("b")))
+        events = Watched(endless(ThinkingDelta("a"), ThinkingDelta("b")))
+        hurry = events.hurry
         await anext(events)
         if waiting:
             await anext(events)
@@ -67,7 +70,7 @@ def test_a_time_out_of_the_stream_itself_is_no_stop():
         raise TimeoutError("the socket")
 
     async def run():
-        events = Hurry().watch(broken())
+        events = Watched(broken())
         await anext(events)
         with pytest.raises(TimeoutError, match="the socket"):
             await anext(events)
@@ -77,15 +80,14 @@ def test_a_time_out_of_the_stream_itself_is_no_stop():
 
 def test_a_thought_that_ends_by_itself_is_not_stopped_after_it():
     async def run():
-        hurry = Hurry()
-
         async def stream():
             yield ThinkingDelta("a")
-            hurry.now()
+            events.hurry.now()
             yield TextDelta("x")
             yield Finished("stop")
 
-        return [event async for event in hurry.watch(stream())][1:]
+        events = Watched(stream())
+        return [event async for event in events][1:]
 
     assert asyncio.run(run()) == [TextDelta("x"), Finished("stop")]
 
@@ -93,8 +95,10 @@ def test_a_thought_that_ends_by_itself_is_not_stopped_after_it():
 def test_what_is_not_stopped_is_told_once_and_a_person_may_still_stop_it():
     async def run(loop):
         refused = {"overdue": "it goes on"}
-        hurry = Hurry(1.0, refuse=refused.get)
-        events = hurry.watch(endless(*(ThinkingDelta(letter) for letter in "abcd")))
+        events = Watched(
+            endless(*(ThinkingDelta(letter) for letter in "abcd")), 1.0, refuse=refused.get
+        )
+        hurry = events.hurry
         seen = [await anext(events)]
         await loop.advance(2)
         seen += [await anext(events), await anext(events)]
@@ -130,8 +134,8 @@ def test_the_servers_own_call_is_tried_first(ends):
             await asyncio.sleep(0)
             yield TextDelta("x")
 
-        hurry = Hurry(control=control)
-        events = hurry.watch(stream())
+        events = Watched(stream(), control=control)
+        hurry = events.hurry
         await anext(events)
         await anext(events)
         assert hurry.now()
@@ -166,11 +170,11 @@ def test_a_call_that_is_refused_too_late_does_not_stop_the_answer():
             await asyncio.sleep(0)
             yield TextDelta("y")
 
-        hurry, seen = Hurry(control=control), []
-        async for event in hurry.watch(stream()):
+        events, seen = Watched(stream(), control=control), []
+        async for event in events:
             seen.append(event)
             if isinstance(event, ThinkingDelta):
-                assert hurry.now()
+                assert events.hurry.now()
         return seen[2:]
 
     assert asyncio.run(run()) == [TextDelta("x"), TextDelta("y")]
@@ -190,10 +194,10 @@ def test_a_call_that_is_answered_after_the_last_event_is_told_of_all_the_same():
             yield TextDelta("x")
             over.set()
 
-        hurry, seen = Hurry(control=control), []
-        async for event in hurry.watch(stream()):
+        events, seen = Watched(stream(), control=control), []
+        async for event in events:
             seen.append(event)
-            hurry.now()
+            events.hurry.now()
         return seen[2:]
 
     told = Hurried("thinking", "server", ENDED_BY_SERVER)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from mull.agent.calls import STOPPED
 from mull.agent.functions import tools_from
 from mull.agent.hurry_plan import Cut
-from mull.agent.run import NUDGE, Situation, Turn, run_turn
+from mull.agent.run import NUDGE, Situation, Turn
 from mull.agent.turn import Limits
 from mull.catalog.resolve import resolve
 from mull.history.log import Entry, Log, Summary
@@ -37,6 +37,7 @@ from mull.neutral.request import RequestOptions, WireRequest
 from mull.neutral.thinking import ThinkingPlan
 from mull.policy.tokens import CHARACTERS
 from mull.settings.layers import Settings
+from turning import going, sends
 
 KIMI = resolve("moonshotai/kimi-k2-thinking")
 GLM = resolve("zai/glm-4.7")
@@ -83,19 +84,19 @@ def turn_with(model, *functions, target=KIMI, **more) -> Turn:
             snapshot=settings.snapshot(),
             options=RequestOptions(tools=tuple(tool.definition for tool in tools.values())),
             counter=CHARACTERS,
-            send=model,
+            send=sends(model),
             tools=tools,
         )
 
     more_target = [target]
-    turn = Turn(Log([user("go")]), situation, **more)
+    turn = Turn(Log([user("go")]), situation, situation(), **more)
     turn.switch = lambda to: more_target.__setitem__(0, to)
     return turn
 
 
 def run(turn: Turn) -> list:
     async def collect():
-        return [event async for event in run_turn(turn)]
+        return [event async for event in going(turn)]
 
     return asyncio.run(collect())
 
@@ -116,9 +117,8 @@ class Noted:
     def append(self, record):
         pass
 
-    def event(self, event):
-        if isinstance(event, ToolRan):
-            self.ran.append(event)
+    def events(self, events):
+        self.ran += [event for event in events if isinstance(event, ToolRan)]
 
 
 def test_parallel_calls_run_at_once_and_their_results_stand_in_the_order_of_the_calls():
@@ -160,6 +160,7 @@ def test_a_call_is_announced_runs_and_is_told_of():
     tools = {"look": Talker()}
     situation = turn.situation
     turn.situation = lambda: _with_tools(situation(), tools)
+    turn.now = turn.situation()
     told = [e for e in run(turn) if isinstance(e, ToolStarted | ToolOutput | ToolRan)]
     assert told == [
         ToolStarted("c0", "look", {}, "look()", "look()"),
@@ -228,7 +229,7 @@ def test_stopping_while_tools_run_cancels_them_and_leaves_no_call_without_a_resu
 
     async def stop_when_one_is_done_and_one_runs():
         missing = {(ToolStarted, "forever"), (ToolRan, "look")}
-        async with aclosing(run_turn(turn)) as events:
+        async with aclosing(going(turn)) as events:
             async for event in events:
                 missing.discard((type(event), getattr(event, "name", None)))
                 if not missing:
@@ -247,7 +248,7 @@ def test_stopping_a_thought_keeps_it_as_interrupted():
     turn = turn_with(Model([ThinkingDelta("half a th"), "wait"]))
 
     async def stop():
-        async with aclosing(run_turn(turn)) as events:
+        async with aclosing(going(turn)) as events:
             async for event in events:
                 if isinstance(event, ThinkingDelta):
                     return
@@ -262,7 +263,7 @@ def test_the_limit_of_rounds_is_seen_and_ends_the_turn_with_all_results_stored()
     seen = []
 
     async def collect():
-        async for event in run_turn(turn):
+        async for event in going(turn):
             seen.append(event)
 
     with pytest.raises(LocalError, match="called tools 3 times without an answer"):
@@ -311,8 +312,8 @@ class Recording:
     def begin(self, origin) -> None:
         self.origins.append(origin)
 
-    def event(self, event) -> None:
-        self.kept.append(event)
+    def events(self, events) -> None:
+        self.kept += events
 
     def append(self, record) -> None:
         self.kept.append(record)
@@ -323,7 +324,7 @@ def test_an_answer_is_recorded_before_it_is_shown_as_done():
     turn = turn_with(Model(calls("look"), ANSWER), look, recorder=recorder)
 
     async def collect():
-        async for event in run_turn(turn):
+        async for event in going(turn):
             shown.append(event)
             if isinstance(event, Finished):
                 assert isinstance(recorder.kept[-1], Entry)
@@ -358,10 +359,10 @@ class Shortening:
     def __init__(self) -> None:
         self.calls = 0
 
-    def needed(self, prepared) -> bool:
+    def needed(self, prepared, situation) -> bool:
         return not self.calls
 
-    async def run(self, prepared, say):
+    async def run(self, prepared, situation, say):
         self.calls += 1
         say(Progressed("compression", "reading"))
         say(Compressed(True, "shorter", 9, 3))
@@ -395,7 +396,7 @@ def test_a_failure_before_anything_came_is_raised_and_the_state_says_failed():
     turn, seen = turn_with(Model([NetworkError("nobody there")])), []
 
     async def collect():
-        async for event in run_turn(turn):
+        async for event in going(turn):
             seen.append(event)
 
     with pytest.raises(NetworkError):

@@ -313,7 +313,7 @@ def test_what_a_full_disk_refused_is_written_with_what_comes_next():
 
     async def run():
         recorder = TimedRecorder(journal, told.append)
-        recorder.event(TextDelta("a"))
+        recorder.events((TextDelta("a"),))
         recorder.append(Entry(user("one")))
         recorder.append(Entry(user("two")))
         journal.full = False
@@ -340,7 +340,7 @@ def test_events_are_flushed_by_the_clock_when_no_more_come():
 
     async def run():
         recorder = TimedRecorder(Quiet(), print, seconds=0.01)
-        recorder.event(TextDelta("a"))
+        recorder.events((TextDelta("a"),))
         await flushed.wait()
 
     asyncio.run(run())
@@ -361,7 +361,7 @@ def test_a_full_disk_is_told_of_once_however_long_the_answer_is():
     async def run():
         recorder = TimedRecorder(journal, told.append)
         for _ in range(30):
-            recorder.event(TextDelta("a"))
+            recorder.events((TextDelta("a"),))
         recorder.append(Entry(user("one")))
 
     asyncio.run(run())

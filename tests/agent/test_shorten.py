@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from compressing import TARGETS, filler, flat, turn
-from mull.agent.run import Turn, run_turn
+from mull.agent.run import Turn
 from mull.agent.shorten import Shortener
 from mull.history.log import Condensed, Log, Summary
 from mull.neutral.blocks import TextBlock, ThinkingBlock
@@ -15,6 +15,7 @@ from mull.policy.prepare import prepare
 from mull.policy.tokens import CHARACTERS, SafeCounter
 from mull.testing.server import Reply, ScriptedServer
 from side_calls import chat, last_text, run, side_at, situation_of
+from turning import going
 
 KIMI = TARGETS["openai-chat"]
 NO = Reply.json({"error": {"message": "no credit"}}, 402)
@@ -47,14 +48,14 @@ class Running:
         with self.server as server:
             side = side_at(server.url, KIMI)
             situation = situation_of(side, **self.values)
-            shortener = Shortener(side.engine, self.log, lambda: situation)
+            shortener = Shortener(side.engine, self.log)
 
             async def work():
                 for number, text in enumerate(said):
                     if number:
                         self.log.append(user(text))
-                    going = Turn(self.log, lambda: situation, shorten=lambda: shortener)
-                    self.events += [event async for event in run_turn(going)]
+                    turn = Turn(self.log, lambda: situation, situation, shorten=lambda: shortener)
+                    self.events += [event async for event in going(turn)]
 
             run(side, work())
         return self
@@ -115,8 +116,8 @@ def test_an_estimate_is_counted_again_before_it_costs_anything():
     exact = SafeCounter("tenth", True, lambda: lambda text: len(text) // 10)
     counted = type(situation)(**{**vars(situation), "counter": exact})
     rough = prepare(log, situation.snapshot, KIMI, situation.options, counter=CHARACTERS)
-    assert Shortener(side.engine, log, lambda: situation).needed(rough)
-    assert not Shortener(side.engine, log, lambda: counted).needed(rough)
+    assert Shortener(side.engine, log).needed(rough, situation)
+    assert not Shortener(side.engine, log).needed(rough, counted)
 
 
 def test_long_thoughts_are_condensed_before_the_request_goes_out():
@@ -143,8 +144,8 @@ def test_compression_by_command_needs_no_full_window():
         side = side_at(server.url, KIMI)
         situation = situation_of(side)
         told = []
-        shortener = Shortener(side.engine, log, lambda: situation)
-        (record,) = run(side, shortener.compress(told.append, "one-shot"))
+        shortener = Shortener(side.engine, log)
+        (record,) = run(side, shortener.compress(situation, told.append, "one-shot"))
     assert isinstance(record, Summary)
     assert record.strategy == "one-shot"
     assert told[-1] == Compressed(True, "compressed 23 messages", told[-1].before, told[-1].after)
@@ -161,7 +162,7 @@ def test_thoughts_that_are_bound_to_what_was_said_are_warned_of_before_compressi
         side = side_at(server.url, binds)
         situation = situation_of(side, reasoning__includeInContext=True)
         told = []
-        run(side, Shortener(side.engine, log, lambda: situation).compress(told.append, "one-shot"))
+        run(side, Shortener(side.engine, log).compress(situation, told.append, "one-shot"))
     first, *rest = told
     assert isinstance(first, Warned)
     assert first.text.endswith("1 thought may be left out after compression")

@@ -64,7 +64,7 @@ def compress(talk, strategy=None):
     said = []
 
     async def work():
-        for record in await talk._shortener().compress(said.append, strategy):
+        for record in await talk._shortener().compress(talk._situation(), said.append, strategy):
             talk._keep(record)
         await talk.aclose()
 

@@ -132,7 +132,7 @@ def test_a_long_turn_says_each_thing_once_with_its_newest_number():
 
 
 def test_notes_of_one_kind_take_each_others_place_and_a_warning_stays_one():
-    turn = Turn(Log(), situation=None)
+    turn = Turn(Log(), situation=None, now=None)
     turn.note(Note("a", "1 thing", warning=True, kind="k"), Note("b", "other"))
     turn.note(Note("b", "other"), Note("a", "2 things", kind="k"), Note("c", "3 things", kind="k"))
     assert turn.notes == [

@@ -69,10 +69,10 @@ class Talk:
         way = Access(self.server.url + "/v1", Secret(KEY), headers or {})
         transport = Transport()
         try:
-            async for event in exchange(
+            async for events in exchange(
                 request, way, transport=transport, options=options, clock=self.clock, heal=heal
             ):
-                self.events.append(event)
+                self.events += events
         except (RefusedError, NetworkError) as error:
             self.error = error
         finally:
@@ -494,9 +494,9 @@ async def listen(server, transport, seen=None, clock=None, **options):
     given = {"options": ExchangeOptions(**options), "clock": clock or FakeClock()}
     events = exchange(prepared(), way, transport=transport, **given)
     async with aclosing(events):
-        async for event in events:
+        async for together in events:
             if seen is not None:
-                seen.append(event)
+                seen += together
 
 
 @pytest.mark.parametrize("how", ["cancel", "close"])
@@ -509,7 +509,7 @@ def test_stopping_closes_the_socket_at_once(how):
             task.cancel()
         else:
             events = exchange(prepared(), Access(server.url), transport=transport)
-            assert isinstance(await anext(events), Started)
+            assert isinstance((await anext(events))[0], Started)
             await events.aclose()
         assert await asyncio.to_thread(server.requests[0].wait_left)
         await transport.close()

@@ -6,6 +6,7 @@ The refusals are in `refusals.ROWS`, each with the change that must be seen on t
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 from dataclasses import replace
 from typing import Any
@@ -16,7 +17,7 @@ from healing import LOOK, steered
 from healing import conversation as usual
 from mull.agent.engine import Engine
 from mull.agent.library import Conversation
-from mull.agent.run import Situation, Turn, run_turn
+from mull.agent.run import Situation, Turn
 from mull.agent.setup import load_setup
 from mull.client.exchange import ExchangeOptions
 from mull.client.retry import RetryRules
@@ -31,6 +32,7 @@ from mull.policy.tokens import CHARACTERS
 from mull.settings.registry import parse_all
 from mull.testing.server import Reply, ScriptedServer
 from refusals import ADAPT, EFFORT, GUESSED, PLAN, REST, ROWS, Row
+from turning import going
 
 
 def as_params(rows: list[Row]) -> list[Any]:
@@ -141,8 +143,8 @@ def turn_of(row: Row, url: str) -> tuple[Turn, Engine]:
     )
     turn = Turn(
         log=Log(usual(row.target) if row.history is None else row.history),
-        situation=lambda: situation,
-        learnt=engine.learnt,
+        situation=lambda: dataclasses.replace(situation, target=engine.learnt(where)),
+        now=situation,
     )
     return turn, engine
 
@@ -150,7 +152,7 @@ def turn_of(row: Row, url: str) -> tuple[Turn, Engine]:
 def run_to_end(turn: Turn, engine: Engine) -> list[Any]:
     async def run() -> list[Any]:
         try:
-            return [event async for event in run_turn(turn)]
+            return [event async for event in going(turn)]
         finally:
             await engine.close()
 

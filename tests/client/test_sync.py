@@ -23,10 +23,10 @@ def blocking():
         yield loop
 
 
-async def count(ended, stop=3, *, forever=False, error=None):
+async def count(put, ended, stop=3, *, forever=False, error=None):
     try:
         for number in range(stop):
-            yield number
+            put(number)
         if error:
             raise error
         if forever:
@@ -37,7 +37,7 @@ async def count(ended, stop=3, *, forever=False, error=None):
 
 def test_items_come_in_order(blocking):
     ended = []
-    assert list(blocking.stream(lambda: count(ended, 1000))) == list(range(1000))
+    assert list(blocking.stream(lambda put: count(put, ended, 1000))) == list(range(1000))
     assert ended == ["mull-client"]
 
 
@@ -50,7 +50,7 @@ def test_a_result(blocking):
 
 
 def test_errors_come_through(blocking):
-    stream = blocking.stream(lambda: count([], error=ValueError("no")))
+    stream = blocking.stream(lambda put: count(put, [], error=ValueError("no")))
     assert [next(stream), next(stream), next(stream)] == [0, 1, 2]
     with pytest.raises(ValueError, match=r"^no$"):
         next(stream)
@@ -64,7 +64,7 @@ def test_errors_come_through(blocking):
 
 def test_nothing_starts_before_it_is_asked_for(blocking):
     made = []
-    stream = blocking.stream(lambda: made.append(1) or count([]))
+    stream = blocking.stream(lambda put: made.append(1) or count(put, []))
     assert made == []
     assert next(stream) == 0
     assert made == [1]
@@ -73,7 +73,7 @@ def test_nothing_starts_before_it_is_asked_for(blocking):
 
 def test_leaving_early_ends_the_work_before_going_on(blocking):
     ended = []
-    for number in blocking.stream(lambda: count(ended, forever=True)):
+    for number in blocking.stream(lambda put: count(put, ended, forever=True)):
         if number == 2:
             break
     gc.collect()
@@ -82,7 +82,7 @@ def test_leaving_early_ends_the_work_before_going_on(blocking):
 
 def test_an_exception_in_the_loop_body_ends_it_too(blocking):
     ended = []
-    stream = blocking.stream(lambda: count(ended, forever=True))
+    stream = blocking.stream(lambda put: count(put, ended, forever=True))
 
     def consume():
         for _ in stream:
@@ -96,7 +96,7 @@ def test_an_exception_in_the_loop_body_ends_it_too(blocking):
 
 def test_it_works_inside_a_running_loop(blocking):
     async def notebook():
-        return list(blocking.stream(lambda: count([])))
+        return list(blocking.stream(lambda put: count(put, [])))
 
     assert asyncio.run(notebook()) == [0, 1, 2]
 
@@ -112,7 +112,7 @@ def test_it_cannot_wait_for_itself(blocking):
 def test_closing_ends_what_is_under_way():
     ended = []
     blocking = BlockingLoop()
-    stream = blocking.stream(lambda: count(ended, forever=True))
+    stream = blocking.stream(lambda put: count(put, ended, forever=True))
     assert next(stream) == 0
     blocking.close()
     blocking.close()
@@ -121,7 +121,7 @@ def test_closing_ends_what_is_under_way():
     with pytest.raises(RuntimeError, match=r"^this client was closed$"):
         next(stream)
     with pytest.raises(RuntimeError, match=r"^this client was closed$"):
-        list(blocking.stream(lambda: count([])))
+        list(blocking.stream(lambda put: count(put, [])))
 
 
 def test_a_forgotten_one_ends_its_thread():
@@ -134,13 +134,13 @@ def test_a_forgotten_one_ends_its_thread():
 def test_ctrl_c_closes_the_socket_and_comes_through(blocking):
     transport = Transport()
 
-    async def read(url):
+    async def read(url, put):
         async with transport.send(HttpRequest("POST", url)) as answer:
             async for chunk in answer:
-                yield chunk
+                put(chunk)
 
     with ScriptedServer([Reply(steps=(b"x", STALL))]) as server:
-        stream = blocking.stream(lambda: read(server.url))
+        stream = blocking.stream(lambda put: read(server.url, put))
         assert next(stream) == b"x"
         main = threading.main_thread().ident
 
@@ -161,10 +161,10 @@ from mull.client.sync import BlockingLoop
 
 transport, blocking = Transport(), BlockingLoop()
 
-async def read():
+async def read(put):
     async with transport.send(HttpRequest("POST", sys.argv[1])) as answer:
         async for chunk in answer:
-            yield chunk
+            put(chunk)
 
 for chunk in blocking.stream(read):
     print(chunk.decode(), flush=True)

@@ -23,7 +23,7 @@ import mull
 from mull.agent.engine import Engine
 from mull.agent.functions import tools_from
 from mull.agent.library import Conversation
-from mull.agent.run import Situation, Turn, run_turn
+from mull.agent.run import Situation, Turn
 from mull.agent.tools.table import builtin_tools
 from mull.agent.tools.workspace import Workspace
 from mull.client.exchange import ExchangeOptions
@@ -36,6 +36,7 @@ from mull.neutral.messages import user
 from mull.neutral.request import RequestOptions
 from mull.policy.tokens import CHARACTERS
 from mull.store.sessions.sqlite import open_sessions
+from turning import going
 
 pytestmark = [
     pytest.mark.slow,
@@ -149,7 +150,8 @@ def called_once(engine, questions, tools, offered):
 
     for question in questions:
         sent.clear()
-        turn = Turn(log=Log([user(question)]), situation=first_must_call)
+        turn = Turn(Log([user(question)]), first_must_call, situation)
+        turn.now = first_must_call()
         events = asyncio.run(run_and_close(turn, engine))
         if turn.messages[0].thinking and turn.messages[0].tool_calls:
             break
@@ -194,7 +196,7 @@ def test_mulls_own_tool_reads_a_real_file_for_a_real_model(engine, tmp_path):
 
 async def run_and_close(turn, engine):
     try:
-        return [event async for event in run_turn(turn)]
+        return [event async for event in going(turn)]
     finally:
         await engine.close()
 

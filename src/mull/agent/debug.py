@@ -5,6 +5,8 @@ The words are those of document 003.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from mull.neutral.events import Event, ThinkingCarrier, ThinkingDelta, Warned
 from mull.neutral.thinking import ThinkingPlan
 from mull.policy.prepare import Prepared
@@ -15,37 +17,38 @@ __all__ = ["CODE", "Spotter"]
 
 CODE = "debug"
 """The code of the warnings that these lines come as."""
+_THOUGHTS = (ThinkingDelta, ThinkingCarrier)
 
 
 class Spotter:
     """Watches one answer."""
 
-    def __init__(self, prepared: Prepared) -> None:
+    def __init__(self, prepared: Prepared, say: Callable[[Event], None]) -> None:
         self._plan = prepared.request.thinking
         self._preserves = _preserves(prepared.made.snapshot)
         self._fields: list[str] = []
+        self._say = say
 
-    def asked(self) -> Warned:
+    def asked(self) -> None:
         """Before the request goes out."""
         off = self._plan.state == "off" or not self._plan.thinks
         state = "off" if off else "on"
         preserve = "true" if self._preserves else "false"
-        return Warned(CODE, f"*** Thinking: {state}{_effort(self._plan)} (preserve: {preserve})")
+        text = f"*** Thinking: {state}{_effort(self._plan)} (preserve: {preserve})"
+        self._say(Warned(CODE, text))
 
-    def seen(self, event: Event) -> Warned | None:
-        """Reasoning that comes in a field for the first time."""
-        if not isinstance(event, ThinkingDelta | ThinkingCarrier):
-            return None
-        field = event.source_field
-        if field is None or field in self._fields:
-            return None
-        self._fields.append(field)
-        return Warned(CODE, f"Reasoning detected via field: {field}")
+    def take(self, events: Sequence[Event]) -> None:
+        """Say in which field reasoning comes, each once."""
+        for event in events:
+            field = event.source_field if isinstance(event, _THOUGHTS) else None
+            if field is not None and field not in self._fields:
+                self._fields.append(field)
+                self._say(Warned(CODE, f"Reasoning detected via field: {field}"))
 
-    def ended(self, answered: Prepared) -> Warned:
+    def ended(self, answered: Prepared) -> None:
         """When the answer is there: to this request, maybe not the one that was asked first."""
         found = "ON" if self._fields else "OFF"
-        return Warned(CODE, f"Reasoning: {found}{_effort(answered.request.thinking)}")
+        self._say(Warned(CODE, f"Reasoning: {found}{_effort(answered.request.thinking)}"))
 
 
 def _effort(plan: ThinkingPlan) -> str:

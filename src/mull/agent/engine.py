@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from mull.agent.setup import Setup, isolated_setup, load_setup
 from mull.client.access import Access, access, missing_key
 from mull.neutral.errors import ConfigError, UnknownModel
-from mull.neutral.events import Event, Finished
+from mull.neutral.events import Finished
 from mull.neutral.messages import Dialect
 from mull.neutral.request import WireRequest
 from mull.neutral.target import Target
@@ -27,6 +27,7 @@ from mull.store.paths import data_dir
 
 if TYPE_CHECKING:
     from mull.agent.reach import Key
+    from mull.agent.run import Hearer, Send
     from mull.auth.secret import Secret
     from mull.client.auth_drive import Sessions
     from mull.client.exchange import ExchangeOptions
@@ -112,7 +113,7 @@ class Engine:
             ConfigError: a key or an address is missing; says how to give it.
         """
         if target.provider == EMBEDDED and base_url is None:
-            return Access("")  # its address is known when it runs: see _send
+            return Access("")  # its address is known when it runs: see _enter
         way = access(
             target,
             self.setup.config,
@@ -128,28 +129,24 @@ class Engine:
             raise ConfigError(problem)
         return way
 
-    def sender(
-        self, way: Access, options: ExchangeOptions | None = None
-    ) -> Callable[..., AsyncGenerator[Event, None]]:
-        """What sends a prepared request along this way and gives the events of its answer.
+    def sender(self, way: Access, options: ExchangeOptions | None = None) -> Send:
+        """What sends prepared requests along this way."""
+        return lambda prepared, hearer: self.send(prepared, hearer, way, options)
 
-        It is told, with the request, whom to tell of each request that really goes out.
-        """
-
-        def send(
-            prepared: Prepared, sending: Callable[[Prepared, WireRequest], None] = _unheard
-        ) -> AsyncGenerator[Event, None]:
-            return self._send(prepared, way, options, sending)
-
-        return send
-
-    async def _send(
+    async def send(
         self,
         prepared: Prepared,
+        hearer: Hearer,
         way: Access,
-        options: ExchangeOptions | None,
-        tell: Callable[[Prepared, WireRequest], None],
-    ) -> AsyncGenerator[Event, None]:
+        options: ExchangeOptions | None = None,
+    ) -> None:
+        """Send a prepared request, and tell who asked of its answer until that is over.
+
+        A refusal is mended once where that is known; what was learnt is kept when it helped.
+
+        Raises:
+            RemoteError: the endpoint refused or could not be reached before it said anything.
+        """
         from mull.client.exchange import ExchangeOptions, exchange
 
         repairs: list[Repaired] = []
@@ -162,31 +159,35 @@ class Engine:
                 repairs.append(repaired)
             return repaired
 
-        if not way.base_url:
-            way = await asyncio.to_thread(_embedded_way)
-        if way.fetch is not None:
-            way = replace(way, key=await _fetched(way.fetch))
-        if way.login is not None:
-            way = await asyncio.to_thread(self._enter, way)
         options = options or ExchangeOptions()
         told = options.sending
 
         def sending(sent: Prepared, wire: WireRequest) -> None:
-            tell(sent, wire)
+            hearer.sending(sent, wire)
             told(sent, wire)
 
-        events = exchange(
+        batches = exchange(
             prepared,
-            way,
+            await self._enter(way),
             transport=self._connection(),
             options=dataclasses.replace(options, sending=sending),
             heal=repair,
         )
-        async with aclosing(events):
-            async for event in events:
-                if isinstance(event, Finished) and repairs:
+        async with aclosing(batches):
+            async for events in batches:
+                if repairs and isinstance(events[-1], Finished):
                     self._learn(prepared.target, repairs[-1])
-                yield event
+                hearer.take(events)
+
+    async def _enter(self, way: Access) -> Access:
+        """The way with its key at hand: the embedded model runs, tokens are fetched."""
+        if not way.base_url:
+            return await asyncio.to_thread(_embedded_way)
+        if way.fetch is not None:
+            way = replace(way, key=await _fetched(way.fetch))
+        if way.login is not None:
+            way = await asyncio.to_thread(self._trade, way)
+        return way
 
     def thought_ender(
         self, target: Target, way: Access
@@ -209,7 +210,7 @@ class Engine:
             if not self._isolated:
                 save_lessons(data_dir(), self._lessons)
 
-    def _enter(self, way: Access) -> Access:
+    def _trade(self, way: Access) -> Access:
         """Trade a login for a session; the sessions of this process are kept."""
         if self._sessions is None:
             from mull.client.auth_drive import Sessions
@@ -243,10 +244,6 @@ async def _fetched(fetch: Callable[[], str | Awaitable[str]]) -> Secret:
 
     given = fetch()
     return Secret(given if isinstance(given, str) else await given)
-
-
-def _unheard(prepared: Prepared, wire: WireRequest) -> None:
-    pass
 
 
 def _is_loopback(url: str) -> bool:

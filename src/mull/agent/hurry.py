@@ -8,7 +8,7 @@ is told (`mull.neutral.events.Hurried`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeAlias
 
 from mull.agent.hurry_plan import ABOUT, Cause
@@ -44,6 +44,10 @@ def _never(cause: Cause) -> None:
     return None
 
 
+def _unheard(event: Hurried) -> None:
+    pass
+
+
 class Hurry:
     """Watches one answer. `now` may be called at any time; outside a thought it does nothing."""
 
@@ -52,10 +56,12 @@ class Hurry:
         seconds: float | None = None,
         control: Callable[[str], Coroutine[Any, Any, bool]] | None = None,
         refuse: Refuse = _never,
+        tell: Callable[[Hurried], None] = _unheard,
     ) -> None:
         self._seconds = seconds
         self._control = control
         self._refuse = refuse
+        self._tell = tell
         self._loop = asyncio.get_running_loop()
         self._id: str | None = None
         self._thought = 0
@@ -63,8 +69,7 @@ class Hurry:
         self._stopped: Cause | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._asking: set[asyncio.Task[None]] = set()
-        self._waiting: asyncio.Timeout | None = None
-        self._untold: list[Hurried] = []
+        self._scope: asyncio.Timeout | None = None
         self._refused: set[Cause] = set()
 
     def now(self, cause: Cause = "hurried") -> bool:
@@ -79,60 +84,49 @@ class Hurry:
             self._stop(cause)
         return True
 
-    async def watch(self, events: AsyncIterator[Event]) -> AsyncGenerator[Event, None]:
-        """The events, and what is done about thoughts, until one is stopped.
+    async def watch(self, work: Awaitable[None]) -> None:
+        """Wait for the work that brings the answer, until a thought in it is stopped.
 
         Raises:
-            ThoughtStopped: the thought was stopped, and the stream with it.
+            ThoughtStopped: the thought was stopped, and the work with it.
         """
         try:
-            while True:
-                event = await self._next(events)
-                while self._untold:
-                    yield self._untold.pop(0)
-                if event is None:
-                    return
-                self._take(event)
-                yield event
+            async with asyncio.timeout(None) as self._scope:
+                await work
+                if self._asking:  # the server may still answer what it was asked
+                    await asyncio.wait(self._asking, timeout=LAST_WORD)
+        except TimeoutError:
+            if self._stopped is None:
+                raise
+            raise ThoughtStopped(self._stopped) from None
         finally:
+            self._scope = None
             self._end_thought()
             for task in self._asking:
                 task.cancel()
 
-    async def _next(self, events: AsyncIterator[Event]) -> Event | None:
-        """The next event; None at the end, when the server has answered what it was asked."""
-        self._check()
-        try:
-            async with asyncio.timeout(None) as self._waiting:
-                return await anext(events)
-        except StopAsyncIteration:
-            if self._asking:
-                await asyncio.wait(self._asking, timeout=LAST_WORD)
-            return None
-        except TimeoutError:
-            self._check()
-            raise
-        finally:
-            self._waiting = None
+    def take(self, events: Sequence[Event]) -> None:
+        """See what came: whether a thought begins or ends."""
+        for event in events:
+            if isinstance(event, ThinkingDelta):
+                if not self._thinking:
+                    self._begin_thought()
+            elif isinstance(event, TextDelta | ToolCallDelta | Finished | Failed):
+                self._end_thought()
+            elif isinstance(event, Started):
+                self._id = event.id or self._id
 
-    def _check(self) -> None:
-        if self._stopped is not None:
-            raise ThoughtStopped(self._stopped)
-
-    def _take(self, event: Event) -> None:
-        if isinstance(event, Started):
-            self._id = event.id or self._id
-        elif isinstance(event, ThinkingDelta) and not self._thinking:
-            self._thinking = True
-            self._thought += 1
-            if self._seconds is not None:
-                self._timer = self._loop.call_later(self._seconds, self.now, "overdue")
-        elif isinstance(event, TextDelta | ToolCallDelta | Finished | Failed):
-            self._end_thought()
+    def _begin_thought(self) -> None:
+        self._thinking = True
+        self._thought += 1
+        if self._seconds is not None:
+            self._timer = self._loop.call_later(self._seconds, self.now, "overdue")
 
     def _end_thought(self) -> None:
         """It is over, by itself or not; who was about to stop it need not."""
         self._thinking = self._ending = False
+        if self._stopped is not None and self._scope is not None:
+            self._scope.reschedule(None)
         self._stopped = None
         if self._timer is not None:
             self._timer.cancel()
@@ -143,7 +137,7 @@ class Hurry:
     ) -> None:
         thought = self._thought
         if await control(answer):
-            self._untold.append(Hurried(ABOUT[cause], "server", ENDED_BY_SERVER))
+            self._tell(Hurried(ABOUT[cause], "server", ENDED_BY_SERVER))
             return
         self._control = None
         if self._thinking and thought == self._thought:  # it may have ended by itself meanwhile
@@ -153,10 +147,10 @@ class Hurry:
         why = self._refuse(cause)
         if why is None:
             self._stopped = cause
-            if self._waiting is not None:
-                self._waiting.reschedule(self._loop.time())
+            if self._scope is not None:
+                self._scope.reschedule(self._loop.time())
             return
         self._ending = False
         if why and cause not in self._refused:
-            self._untold.append(Hurried(ABOUT[cause], "left", why))
+            self._tell(Hurried(ABOUT[cause], "left", why))
         self._refused.add(cause)

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import (
-    AsyncGenerator,
     Callable,
     Iterable,
     Mapping,
 )
-from contextlib import aclosing
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypedDict, Unpack
 
@@ -23,7 +21,6 @@ from msgspec.structs import replace
 from mull.agent.calls import Approve, allow_all
 from mull.agent.engine import Engine
 from mull.agent.functions import tools_from
-from mull.agent.hurry import Hurry, Refuse
 from mull.agent.reach import Key, Reach, Reaches
 from mull.agent.results import Result, result_of
 from mull.agent.run import Recorder, Situation, Turn, run_turn
@@ -31,7 +28,6 @@ from mull.agent.streams import AsyncStream, Stream
 from mull.agent.tools.tool import RunnableTool
 from mull.history.log import Entry, Log, Record, Undone
 from mull.neutral.errors import LocalError
-from mull.neutral.events import Event
 from mull.neutral.messages import Dialect, Message, user
 from mull.neutral.request import RequestOptions
 from mull.neutral.target import Target
@@ -125,11 +121,10 @@ class Conversation:
             temperature=usual.temperature if temperature is None else temperature,
         )
         self.interactive = False
-        self._hurry: Hurry | None = None
         self._recorder: Recorder | None = None
         self._approve: Approve = allow_all
         self._shorten: Shortener | None = None
-        self._busy = False
+        self._running: Turn | None = None
         self._reaches = Reaches(self._engine, keys)
         given = Reach(key, base_url, headers, dialect, compat)
         self.target: Target = self._reaches.target(self.settings.snapshot().model, given)
@@ -208,7 +203,7 @@ class Conversation:
     def stream_async(self, text: Said) -> AsyncStream:
         """`stream` on the caller's event loop."""
         message, turn = as_message(text), self._turn()
-        return AsyncStream(turn, self._run(turn, message))
+        return AsyncStream(turn, lambda: self._run(turn, message))
 
     def undo(self) -> Message:
         """Take the last turn back; what the user had said in it.
@@ -240,8 +235,7 @@ class Conversation:
         made._engine, made._limits, made._approve = self._engine, self._limits, self._approve
         made._options, made._tools = self._options, dict(self.tools)
         made._reaches = self._reaches.fork()
-        made._recorder = made._hurry = made._shorten = None
-        made._busy = False
+        made._recorder = made._shorten = made._running = None
         return made
 
     def __enter__(self) -> Self:
@@ -267,7 +261,7 @@ class Conversation:
     @property
     def options(self) -> RequestOptions:
         """What a request says besides history and settings; tools may come and go."""
-        return replace(self._options, tools=tuple(tool.definition for tool in self.tools.values()))
+        return self._with_tools(self.tools)
 
     @property
     def tools(self) -> Mapping[str, RunnableTool]:
@@ -292,30 +286,21 @@ class Conversation:
 
     def _situation(self) -> Situation:
         """Where the next request goes; asked for each, so that a switch holds at once."""
-        self.target = self._engine.learnt(self.target)
-        way = self.way()
+        target = self.target = self._engine.learnt(self.target)
+        way, tools = self.way(), self.tools
         return Situation(
-            target=self.target,
+            target=target,
             snapshot=self.snapshot(),
-            options=self.options,
-            counter=counter_for(self.target),
+            options=self._with_tools(tools),
+            counter=counter_for(target),
             send=self._engine.sender(way, self._limits),
-            tools=self.tools,
-            hurry=self._hurrier(way),
+            tools=tools,
+            interactive=self.interactive,
+            end_thought=self._engine.thought_ender(target, way),
         )
 
-    def _hurrier(self, way: Access) -> Callable[[Refuse], Hurry] | None:
-        """Makes what watches over the next answer's thoughts, where somebody may end them."""
-        seconds = self.snapshot()["reasoning.maxSeconds"]
-        if seconds is None and not self.interactive:
-            return None
-        control = self._engine.thought_ender(self.target, way)
-
-        def watch(refuse: Refuse) -> Hurry:
-            self._hurry = Hurry(seconds, control, refuse)
-            return self._hurry
-
-        return watch
+    def _with_tools(self, tools: Mapping[str, RunnableTool]) -> RequestOptions:
+        return replace(self._options, tools=tuple(tool.definition for tool in tools.values()))
 
     def answer_now(self) -> bool:
         """End the thought that is going on and have the answer; False if there is none.
@@ -323,14 +308,15 @@ class Conversation:
         A model that was told to answer and thinks again is let think on (`Hurried` says so).
         Needs `interactive`, and the event loop that the turn runs on.
         """
-        return self._hurry is not None and self._hurry.now()
+        hurry = self._running.hurry if self._running else None
+        return hurry is not None and hurry.now()
 
     def _shortener(self) -> Shortener | None:
         """What keeps the requests short; there is nothing to shorten in the beginning."""
         if self._shorten is None and len(self.log.active) >= SHORTEST_TO_SHORTEN:
             from mull.agent.shorten import Shortener
 
-            self._shorten = Shortener(self._engine, self.log, self._situation)
+            self._shorten = Shortener(self._engine, self.log)
         return self._shorten
 
     def _keep(self, record: Record) -> None:
@@ -340,48 +326,41 @@ class Conversation:
         self.log.add(record)
 
     def _turn(self) -> Turn:
-        self._situation()  # a missing key is told before anything is said
         return Turn(
             log=self.log,
             situation=self._situation,
+            now=self._situation(),  # a missing key is told before anything is said
             approve=self._approve,
             shorten=self._shortener,
             recorder=self._recorder,
-            learnt=self._engine.learnt,
             debug=self._engine.setup.environment.debug,
         )
 
-    async def _run(
-        self, turn: Turn, said: Message | None, *, takes_back: bool = True
-    ) -> AsyncGenerator[Event, None]:
+    async def _run(self, turn: Turn, said: Message | None, *, takes_back: bool = True) -> None:
         """Run the turn that begins with these words; None goes on with what the log ends in.
 
         Raises:
             LocalError: another turn of this conversation is under way.
         """
-        if self._busy:
+        if self._running is not None:
             raise LocalError(
                 "this conversation is answering already: wait for that, or ask in a fork()"
             )
-        self._busy, start = True, len(self.log)
+        self._running, start = turn, len(self.log)
         try:
             if said is not None:
                 self._keep(Entry(said, time.time()))
-            async with aclosing(run_turn(turn)) as events:
-                async for event in events:
-                    yield event
+            await run_turn(turn)
         except BaseException:
             if takes_back and not turn.messages and len(self.log) > start:
                 self._keep(Undone(start, len(self.log), time.time()))
             raise
         finally:
-            self._busy = False
+            self._running = None
 
     async def _finish(self, said: Message) -> Result:
         turn = self._turn()
-        async with aclosing(self._run(turn, said)) as events:
-            async for _ in events:
-                pass
+        await self._run(turn, said)
         return result_of(turn)
 
     def _last_turn(self) -> int:

@@ -7,7 +7,7 @@ the answer nor the session, but the user is told.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from mull.history.log import Record
@@ -50,14 +50,18 @@ class TimedRecorder:
         """An answer from this origin is to come."""
         self._journal.begin(origin)
 
-    def event(self, event: Event) -> None:
-        """Take an event of the answer; it is safe within the second."""
-        self._try(lambda: self._journal.event(event))  # it may only be kept in mind: no success
-        if isinstance(event, ToolRan):  # what a tool has done cannot be done again
-            self._flush()
-        elif self._timer is None:
+    def events(self, events: Sequence[Event]) -> None:
+        """Take events of the answer; they are safe within the second."""
+        self._try(lambda: self._note(events))  # they may only be kept in mind: no success
+        if any(isinstance(event, ToolRan) for event in events):
+            self._flush()  # what a tool has done cannot be done again
+        elif self._timer is None and events:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(self._seconds, self._flush)
+
+    def _note(self, events: Sequence[Event]) -> None:
+        for event in events:
+            self._journal.event(event)
 
     def append(self, record: Record) -> None:
         """Write a record; unless a warning was given, it is safe when this returns."""

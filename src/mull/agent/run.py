@@ -1,25 +1,26 @@
 """Drives a turn: ask, run the tools that were called, ask again, until there is an answer.
 
-`mull.agent.turn` says what may follow what; here is the waiting. Whatever happens is in the log
-when this returns: a whole answer, a broken one, or the part of one that came before the caller
-went away (`interrupted`). An answer is in the log, and on disk where there is a
-recorder, before its last event comes out. Where the next request goes is asked before each one,
-so that a model or a setting can be changed in the middle of a chain of tools.
+`mull.agent.turn` says what may follow what; here is the waiting. Whatever happens is published to
+the turn's hub, and is in the log when this returns: a whole answer, a broken one, or the part of
+one that came before the caller went away (`interrupted`). An answer is in the log, and on disk
+where there is a recorder, before its last event comes out. Where the next request goes is asked
+before each one, once, so that a model or a setting can be changed in the middle of a tool chain.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 
 from mull.agent.calls import Approve, Calls, allow_all
 from mull.agent.debug import Spotter
-from mull.agent.hurry import Hurry, Refuse, ThoughtStopped
+from mull.agent.hub import Hub
+from mull.agent.hurry import Hurry, ThoughtStopped
 from mull.agent.hurry_plan import (
     Cause,
     Cut,
@@ -28,7 +29,6 @@ from mull.agent.hurry_plan import (
     reason_to_go_on,
     tell_cut,
 )
-from mull.agent.pump import Pump
 from mull.agent.tools.tool import RunnableTool
 from mull.agent.turn import FINAL, Limits, Progress, Signal, advance, allows, meaning
 from mull.agent.watch import Stopwatch
@@ -44,7 +44,17 @@ from mull.policy.thinking.plan import OUTCOME, plan_least
 from mull.policy.tokens import Counter
 from mull.settings.layers import Snapshot
 
-__all__ = ["NUDGE", "Recorder", "Shorten", "Situation", "Turn", "prepare_quickly", "run_turn"]
+__all__ = [
+    "NUDGE",
+    "Hearer",
+    "Recorder",
+    "Send",
+    "Shorten",
+    "Situation",
+    "Turn",
+    "prepare_quickly",
+    "run_turn",
+]
 
 QUICKLY_COUNTED = 8192
 """Tokens up to which the character estimate will do where the window is large."""
@@ -64,25 +74,36 @@ class Recorder(Protocol):
     def begin(self, origin: Origin) -> None:
         """An answer from this origin is to come."""
 
-    def event(self, event: Event) -> None:
-        """An event of the answer that is coming."""
+    def events(self, events: Sequence[Event]) -> None:
+        """Events of the answer that is coming, or of the tools it called."""
 
     def append(self, record: Record) -> None:
         """A record that the log has gained."""
 
 
-class Send(Protocol):
-    """Sends a request and gives the events of its answer."""
+class Hearer(Protocol):
+    """Who asked, while the request is on its way."""
 
-    def __call__(
-        self, prepared: Prepared, sending: Callable[[Prepared, WireRequest], None] = ...
-    ) -> AsyncGenerator[Event, None]:
-        """`sending` is told each request as it goes out: this one, or one that was repaired."""
+    def sending(self, prepared: Prepared, wire: WireRequest) -> None:
+        """A request goes out: the one that was given, or one that was repaired."""
+
+    def take(self, events: Sequence[Event]) -> None:
+        """Events that came together."""
+
+
+class Send(Protocol):
+    """Sends a request, and tells who asked of its answer until that is over."""
+
+    def __call__(self, prepared: Prepared, hearer: Hearer) -> Coroutine[Any, Any, None]: ...
 
 
 @dataclass(frozen=True)
 class Situation:
-    """Where a request goes and what shapes it, as things stand now."""
+    """Where a request goes and what shapes it, as things stand now.
+
+    Where it is `interactive`, a person may end a thought early; `end_thought` has the endpoint do
+    so, where it can.
+    """
 
     target: Target
     snapshot: Snapshot
@@ -90,36 +111,44 @@ class Situation:
     counter: Counter
     send: Send
     tools: Mapping[str, RunnableTool] = field(default_factory=dict)
-    hurry: Callable[[Refuse], Hurry] | None = None
+    interactive: bool = False
+    end_thought: Callable[[str], Coroutine[Any, Any, bool]] | None = None
 
 
 class Shorten(Protocol):
     """What can make a request shorter before it goes out: compression, condensing."""
 
-    def needed(self, prepared: Prepared) -> bool:
+    def needed(self, prepared: Prepared, situation: Situation) -> bool:
         """Whether there is something to do."""
 
-    async def run(self, prepared: Prepared, say: Callable[[Event], None]) -> Sequence[Record]:
+    async def run(
+        self, prepared: Prepared, situation: Situation, say: Callable[[Event], None]
+    ) -> Sequence[Record]:
         """Do it; the records that the log gains by it."""
 
 
 @dataclass
 class Turn:
-    """What a turn needs, and what it leaves: the messages it added and what there is to say."""
+    """What a turn needs, and what it leaves: the messages it added and what there is to say.
+
+    `now` is the situation of the request under way; what is given is that of the first one.
+    """
 
     log: Log
     situation: Callable[[], Situation]
+    now: Situation
     approve: Approve = allow_all
     shorten: Callable[[], Shorten | None] = lambda: None
     recorder: Recorder | None = None
     limits: Limits = _LIMITS
-    learnt: Callable[[Target], Target] = lambda target: target
+    debug: bool = False
+    hub: Hub = field(default_factory=Hub)
     messages: list[Message] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     prepared: Prepared | None = None
     progress: Progress = _BEGINNING
     cut: Cut | None = None
-    debug: bool = False
+    hurry: Hurry | None = None
 
     def add(self, record: Record) -> None:
         """Put a record into the log, and onto the disk."""
@@ -141,10 +170,14 @@ class Turn:
             else:
                 self.notes.append(note)
 
-    def signal(self, signal: Signal) -> StateChanged:
+    def say(self, event: Event) -> None:
+        """Publish one event."""
+        self.hub.publish((event,))
+
+    def signal(self, signal: Signal) -> None:
         """Go where the signal leads, and say so."""
         self.progress = advance(self.progress, signal, self.limits)
-        return StateChanged(self.progress.state, self.progress.round, self.limits.rounds)
+        self.say(StateChanged(self.progress.state, self.progress.round, self.limits.rounds))
 
     def allows(self, signal: Signal) -> bool:
         """Whether there is a way for the signal now, and no limit closes it."""
@@ -153,91 +186,57 @@ class Turn:
     @property
     def target(self) -> Target:
         """Where the last request went, or the next one goes."""
-        return self.prepared.target if self.prepared else self.situation().target
+        return self.prepared.target if self.prepared else self.now.target
 
 
-async def run_turn(turn: Turn) -> AsyncGenerator[Event, None]:
+async def run_turn(turn: Turn) -> None:
     """Run the turn that the log's last message begins or goes on with.
 
     Raises:
         RemoteError: the endpoint refused or could not be reached before it said anything.
         LocalError: the request cannot be made, or the tools never come to an end.
     """
-    yield turn.signal("begin")
+    turn.signal("begin")
     try:
         while turn.progress.state not in FINAL:
-            async with aclosing(_STEPS[turn.progress.state](turn)) as events:
-                async for event in events:
-                    yield event
-    except MullError:
+            await _STEPS[turn.progress.state](turn)
+            if turn.progress.state == "sending":
+                turn.now = turn.situation()
+    except BaseException as error:
         if turn.progress.state not in FINAL:
-            yield turn.signal("failed")
-        raise
-    except BaseException:
-        if turn.progress.state not in FINAL:
-            turn.signal("stopped")
+            turn.signal("failed" if isinstance(error, MullError) else "stopped")
         raise
 
 
-async def _send(turn: Turn) -> AsyncGenerator[Event, None]:
+async def _send(turn: Turn) -> None:
     """One request and its answer."""
-    situation = turn.situation()
+    situation = turn.now
     prepared = turn.prepared = _prepare(turn, situation)
     shorten = turn.shorten()
-    if shorten is not None and turn.allows("full") and shorten.needed(prepared):
-        yield turn.signal("full")
+    if shorten is not None and turn.allows("full") and shorten.needed(prepared, situation):
+        turn.signal("full")
         return
     cut, turn.cut = turn.cut, None
     if cut is not None:
-        yield tell_cut(cut, prepared)
+        turn.say(tell_cut(cut, prepared))
     turn.note(*prepared.notes)
     answer = _Answer(turn, prepared)
-    hurry = _hurry(turn, situation, answer)
-    spotter = Spotter(prepared) if turn.debug else None
-    if spotter is not None:
-        yield spotter.asked()
     try:
-        async with aclosing(_stream(situation, prepared, hurry, answer.sending)) as events:
-            async for event in events:
-                for change in _changes(turn, event):
-                    yield change
-                if spotter is not None and (found := spotter.seen(event)):
-                    yield found
-                if answer.take(event):
-                    yield event
+        await answer.ask(situation)
     except ThoughtStopped as stopped:
         unfinished = answer.keep()
         turn.add(Entry(user(ask_now(unfinished)), time.time(), own=True))
         turn.cut = Cut(stopped.cause, answer.asked.request.thinking)
-        yield turn.signal(stopped.cause)
+        turn.signal(stopped.cause)
         return
     finally:
         message = answer.keep()
-    if spotter is not None:
-        yield spotter.ended(answer.asked)
-    for event in answer.held:
-        yield event
+    answer.end()
     said = meaning(message, turn.progress, turn.limits, tools=bool(situation.tools))
-    yield turn.signal(said)
+    turn.signal(said)
     if said == "silent":
         turn.add(Entry(user(NUDGE), time.time(), own=True))
-        yield Nudged(turn.progress.nudges, turn.limits.nudges)
-
-
-async def _stream(
-    situation: Situation,
-    prepared: Prepared,
-    hurry: Hurry | None,
-    sending: Callable[[Prepared, WireRequest], None],
-) -> AsyncGenerator[Event, None]:
-    async with aclosing(situation.send(prepared, sending)) as events:
-        if hurry is None:
-            async for event in events:
-                yield event
-            return
-        async with aclosing(hurry.watch(events)) as watched:
-            async for event in watched:
-                yield event
+        turn.say(Nudged(turn.progress.nudges, turn.limits.nudges))
 
 
 class _Answer:
@@ -246,8 +245,9 @@ class _Answer:
     def __init__(self, turn: Turn, prepared: Prepared) -> None:
         self._turn = turn
         self._watch = Stopwatch(time.monotonic)
+        self._spotter = Spotter(prepared, turn.say) if turn.debug else None
         self._kept: Message | None = None
-        self.held: list[Event] = []
+        self._held: list[Event] = []
         self._begin(prepared)
 
     def _begin(self, asked: Prepared) -> None:
@@ -255,6 +255,25 @@ class _Answer:
         self._folding = Assembler(asked.target.origin)
         if self._turn.recorder is not None:
             self._turn.recorder.begin(asked.target.origin)
+
+    async def ask(self, situation: Situation) -> None:
+        """Send the request and take its answer in, until that is over or its thought is stopped.
+
+        Raises:
+            ThoughtStopped: the thought was stopped, and the stream with it.
+        """
+        if self._spotter is not None:
+            self._spotter.asked()
+        seconds = situation.snapshot["reasoning.maxSeconds"]
+        if seconds is None and not situation.interactive:
+            await situation.send(self.asked, self)
+            return
+        hurry = Hurry(seconds, situation.end_thought, self._refusal(situation), self._tell)
+        self._turn.hurry = hurry
+        try:
+            await hurry.watch(situation.send(self.asked, self))
+        finally:
+            self._turn.hurry = None
 
     def sending(self, prepared: Prepared, wire: WireRequest) -> None:
         """A request goes out: this one, or after a refusal another, maybe in another dialect."""
@@ -265,18 +284,59 @@ class _Answer:
             self._begin(prepared)
             self._turn.note(*(note for note in prepared.notes if note.kind == OUTCOME))
 
-    def take(self, event: Event) -> bool:
-        """Take one event in; whether it may be shown at once."""
-        if isinstance(event, Healed):
-            self._folding = Assembler(self.asked.target.origin)
-        self._folding.add(event)
-        self._watch.add(event)
-        if self.held or isinstance(event, Finished | Failed):
-            self.held.append(event)
-            return False
+    def take(self, events: Sequence[Event]) -> None:
+        """Take events in and tell them, up to the first that has to wait."""
+        self._change_state(events[0])
+        self._folding.add_all(events)
+        self._watch.add_all(events)
+        if self._turn.hurry is not None:
+            self._turn.hurry.take(events)
+        if self._spotter is not None:
+            self._spotter.take(events)
+        if self._held or isinstance(events[-1], Finished | Failed):
+            events = self._hold(events)
         if self._turn.recorder is not None:
-            self._turn.recorder.event(event)
-        return True
+            self._turn.recorder.events(events)
+        self._turn.hub.publish(events)
+
+    def _hold(self, events: Sequence[Event]) -> Sequence[Event]:
+        ends = (at for at, event in enumerate(events) if isinstance(event, Finished | Failed))
+        start = 0 if self._held else next(ends, len(events))
+        self._held += events[start:]
+        return events[:start]
+
+    def _change_state(self, event: Event) -> None:
+        """What the first of some events means for the state of the turn, and for its notes."""
+        turn = self._turn
+        if isinstance(event, Healed):
+            if not turn.allows("healed"):
+                raise LocalError("the endpoint refuses what was repaired already: stopped")
+            self._folding = Assembler(self.asked.target.origin)
+            turn.note(Note("healed", f"{event.change} ({event.reason})", warning=True))
+            turn.signal("healed")
+        elif not isinstance(event, Finished | Failed) and turn.allows("event"):
+            turn.signal("event")
+
+    def _tell(self, event: Hurried) -> None:
+        """What is done about a thought."""
+        self._turn.note(Note(event.about, event.text))
+        if self._held:
+            self._held.append(event)
+        else:
+            self._turn.say(event)
+
+    def _refusal(self, situation: Situation) -> Callable[[Cause], str | None]:
+        """Why a thought of this answer is not stopped for a cause."""
+        turn, snapshot = self._turn, situation.snapshot
+
+        def refuse(cause: Cause) -> str | None:
+            asked, limit = self.asked, situation.options.max_tokens
+            least = plan_least(asked.target, snapshot, max_tokens=limit, used=asked.estimate)
+            why = reason_to_go_on(cause, turn.progress, turn.limits, asked, least)
+            told = cause == "overdue" and any(note.text == why for note in turn.notes)
+            return "" if told else why
+
+        return refuse
 
     def keep(self) -> Message:
         """Put the answer, whole or not, into the log; once."""
@@ -289,39 +349,16 @@ class _Answer:
                 self._turn.add(Entry(message, time.time(), *took, prefix, counted=counted))
         return self._kept
 
-
-def _hurry(turn: Turn, situation: Situation, answer: _Answer) -> Hurry | None:
-    """What watches over the thoughts of the answer, where somebody may end them."""
-    if situation.hurry is None:
-        return None
-
-    def refuse(cause: Cause) -> str | None:
-        asked, limit = answer.asked, situation.options.max_tokens
-        snapshot = situation.snapshot
-        least = plan_least(asked.target, snapshot, max_tokens=limit, used=asked.estimate)
-        why = reason_to_go_on(cause, turn.progress, turn.limits, asked, least)
-        told = cause == "overdue" and any(note.text == why for note in turn.notes)
-        return "" if told else why
-
-    return situation.hurry(refuse)
-
-
-def _changes(turn: Turn, event: Event) -> list[Event]:
-    """What an event means for the state of the turn, and for its notes."""
-    if isinstance(event, Hurried):
-        turn.note(Note(event.about, event.text))
-    if isinstance(event, Healed):
-        if not turn.allows("healed"):
-            raise LocalError("the endpoint refuses what was repaired already: stopped")
-        turn.note(Note("healed", f"{event.change} ({event.reason})", warning=True))
-        return [turn.signal("healed")]
-    if turn.progress.state in ("sending", "healing") and not isinstance(event, Finished | Failed):
-        return [turn.signal("event")]
-    return []
+    def end(self) -> None:
+        """Tell what was held back: the answer is safe."""
+        if self._spotter is not None:
+            self._spotter.ended(self.asked)
+        if self._held:
+            self._turn.hub.publish(self._held)
 
 
 def _prepare(turn: Turn, situation: Situation) -> Prepared:
-    target, snapshot = turn.learnt(situation.target), situation.snapshot
+    target, snapshot = situation.target, situation.snapshot
     options = replace(situation.options, least_thinking=turn.cut is not None)
     prepared = prepare_quickly(turn.log, snapshot, target, options, situation.counter)
     return prepared if turn.cut is None else note_cut(turn.cut, prepared)
@@ -340,44 +377,45 @@ def prepare_quickly(
     return prepared
 
 
-async def _shorten(turn: Turn) -> AsyncGenerator[Event, None]:
+async def _shorten(turn: Turn) -> None:
     """Make the request shorter; it goes out as it is if that cannot be done."""
-    pump, shorten, prepared = Pump(), turn.shorten(), turn.prepared
+    shorten, prepared = turn.shorten(), turn.prepared
     assert shorten is not None
     assert prepared is not None
-
-    async def work() -> None:
-        for record in await shorten.run(prepared, pump.put):
-            turn.add(record)
-
-    async with aclosing(pump.run(work())) as events:
-        async for event in events:
-            yield event
-    yield turn.signal("shortened")
+    for record in await shorten.run(prepared, turn.now, turn.say):
+        turn.add(record)
+    turn.signal("shortened")
 
 
-async def _run_tools(turn: Turn) -> AsyncGenerator[Event, None]:
+async def _run_tools(turn: Turn) -> None:
     """Run all calls of the last answer at once; their results stand in the order of the calls."""
-    pump = Pump()
-    calls = Calls(turn.messages[-1].tool_calls, turn.situation().tools, turn.approve, pump.put)
+    loop, going_on = asyncio.get_running_loop(), True
+
+    def put(event: Event) -> None:
+        loop.call_soon_threadsafe(tell, event)
+
+    def tell(event: Event) -> None:
+        if not going_on:  # a tool that did not end with its call
+            return
+        if turn.recorder is not None:
+            turn.recorder.events((event,))
+        turn.hub.publish(tuple(calls.in_order(event)))
+
+    calls = Calls(turn.messages[-1].tool_calls, turn.now.tools, turn.approve, put)
     try:
-        async with aclosing(pump.run(calls.run())) as events:
-            async for event in events:
-                if turn.recorder is not None:
-                    turn.recorder.event(event)
-                for shown in calls.in_order(event):
-                    yield shown
+        await calls.run()
     finally:
+        going_on = False
         turn.add(Entry(Message(role="tool", blocks=calls.results()), time.time()))
     if turn.allows("results"):
-        yield turn.signal("results")
+        turn.signal("results")
         return
-    yield turn.signal("exhausted")
+    turn.signal("exhausted")
     raise LocalError(
         f"the model called tools {turn.limits.rounds} times without an answer: stopped."
         " What was done stands; say something to go on"
     )
 
 
-_Step = Callable[[Turn], AsyncGenerator[Event, None]]
+_Step = Callable[[Turn], Awaitable[None]]
 _STEPS: Mapping[str, _Step] = {"sending": _send, "compressing": _shorten, "tools": _run_tools}

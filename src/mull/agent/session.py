@@ -73,8 +73,8 @@ class Session(Conversation):
 
     def submit(self, said: Said) -> AsyncStream:
         """Say something; the events of the answer come as they happen."""
-        turn = self._turn()
-        return AsyncStream(turn, self._run(turn, as_message(said), takes_back=False))
+        turn, message = self._turn(), as_message(said)
+        return AsyncStream(turn, lambda: self._run(turn, message, takes_back=False))
 
     def retry(self) -> AsyncStream:
         """Take the last answer back and ask for another.
@@ -83,11 +83,10 @@ class Session(Conversation):
             LocalError: nothing was said yet.
         """
         start = self._last_turn()
-        self._situation()  # a missing key is told before the answer is taken back
+        turn = self._turn()  # a missing key is told before the answer is taken back
         if start + 1 < len(self.log):
             self._keep(Undone(start + 1, len(self.log), time.time()))
-        turn = self._turn()
-        return AsyncStream(turn, self._run(turn, None))
+        return AsyncStream(turn, lambda: self._run(turn, None))
 
     async def compress(
         self, say: Callable[[Event], None], strategy: Strategy | None = None
@@ -100,7 +99,7 @@ class Session(Conversation):
         shortener = self._shortener()
         if shortener is None:
             raise LocalError("there is nothing to compress yet")
-        for record in await shortener.compress(say, strategy):
+        for record in await shortener.compress(self._situation(), say, strategy):
             self._keep(record)
 
     def undo_compression(self) -> bool:

@@ -33,33 +33,35 @@ class Shortener:
     when the conversation has grown.
     """
 
-    def __init__(self, engine: Engine, log: Log, situation: Callable[[], Situation]) -> None:
+    def __init__(self, engine: Engine, log: Log) -> None:
         self._engine = engine
         self._log = log
-        self._situation = situation
         self._condenser = Condenser()
         self._tried: tuple[object, int] | None = None
 
-    def needed(self, prepared: Prepared) -> bool:
+    def needed(self, prepared: Prepared, situation: Situation) -> bool:
         """Whether there is something to do before this request goes out."""
-        situation = self._situation()
         return self._is_full(prepared, situation) or bool(self._long(prepared, situation))
 
-    async def run(self, prepared: Prepared, say: Callable[[Event], None]) -> Sequence[Record]:
+    async def run(
+        self, prepared: Prepared, situation: Situation, say: Callable[[Event], None]
+    ) -> Sequence[Record]:
         """Compress, or else condense; the records that the log gains by it."""
-        situation = self._situation()
         if self._is_full(prepared, situation):
-            return await self.compress(say)
+            return await self.compress(situation, say)
         todo, side = self._long(prepared, situation), self._side(situation)
         return await self._condenser.condense(
             self._log, todo, situation, side, say=say, now=time.time()
         )
 
     async def compress(
-        self, say: Callable[[Event], None], strategy: Strategy | None = None
+        self,
+        situation: Situation,
+        say: Callable[[Event], None],
+        strategy: Strategy | None = None,
     ) -> list[Record]:
         """Compress now, whatever the count. What came of it is said; the record is to be kept."""
-        log, situation = self._log, self._situation()
+        log = self._log
         before, side = _counted(log, situation), self._side(situation)
         if bound := binding_warning(before, "compression"):
             say(Warned("compression", bound))

@@ -7,20 +7,20 @@ cannot be kept from thinking, the limit leaves room for that (G05).
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from mull.agent.engine import Engine
+from mull.agent.run import Send
 from mull.history.log import Log
 from mull.neutral.assemble import Assembler
 from mull.neutral.blocks import Value
 from mull.neutral.errors import MullError
-from mull.neutral.events import Event, Failed, Healed
+from mull.neutral.events import Event, Failed
 from mull.neutral.messages import Message, Origin, user
-from mull.neutral.request import RequestOptions
+from mull.neutral.request import RequestOptions, WireRequest
 from mull.neutral.target import Target
 from mull.neutral.usage import Usage, add_usage
 from mull.policy.compress.decide import Rejected, accept
@@ -66,7 +66,7 @@ class Side:
 
     engine: Engine
     target: Target
-    send: Callable[[Prepared], AsyncGenerator[Event, None]]
+    send: Send
     context_limit: int | None = None
 
     @classmethod
@@ -118,14 +118,34 @@ async def side_call(
     limit = output_limit(side, max_tokens)
     options = RequestOptions(system=system, max_tokens=limit, least_thinking=True)
     prepared = prepare(Log(messages), side.snapshot(settings), target, options)
-    folding = Assembler(target.origin)
-    async with aclosing(side.send(prepared)) as events:
-        async for event in events:
-            if isinstance(event, Healed):
-                folding = Assembler(target.origin)
-            folding.add(event)
-            say(event)
-    return replace(folding.message(), origin=side.engine.learnt(target).origin)
+    answer = _Answer(prepared, say)
+    await side.send(prepared, answer)
+    return answer.message()
+
+
+class _Answer:
+    """Folds what comes, and passes it on."""
+
+    def __init__(self, prepared: Prepared, say: Callable[[Event], None]) -> None:
+        self._say = say
+        self._asked = prepared
+        self._folding = Assembler(prepared.target.origin)
+
+    def sending(self, prepared: Prepared, wire: WireRequest) -> None:
+        """A request goes out: after a refusal another one, to which nothing has come yet."""
+        if prepared is not self._asked:
+            self._asked = prepared
+            self._folding = Assembler(prepared.target.origin)
+
+    def take(self, events: Sequence[Event]) -> None:
+        """Take events in."""
+        self._folding.add_all(events)
+        for event in events:
+            self._say(event)
+
+    def message(self) -> Message:
+        """The whole answer, of whoever gave it."""
+        return self._folding.message()
 
 
 class SideText(Value, frozen=True):

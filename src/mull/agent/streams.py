@@ -1,15 +1,20 @@
 """The events of one turn for whoever asked: iterators that own what they started.
 
-Leaving one, by `break`, an exception, `close` or the end of its block, stops the endpoint at once
-and keeps what came as interrupted. Nothing but the caller holds them, so that one that is dropped
-ends like one that is closed.
+The turn runs beside its reader and does not wait for it. Leaving an iterator, by `break`, an
+exception, `close` or the end of its block, stops the endpoint at once and keeps what came as
+interrupted. Nothing but the caller holds them, so that one that is dropped ends like one that is
+closed.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator
-from typing import TYPE_CHECKING, Self
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+from mull.agent.hub import Inbox, Subscriber
 from mull.agent.results import Result, result_of
 from mull.agent.run import Turn
 from mull.neutral.events import Event
@@ -20,19 +25,36 @@ if TYPE_CHECKING:
 
 __all__ = ["AsyncStream", "Stream"]
 
+Run: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+
 
 class AsyncStream:
     """The events of a turn as they happen; `result` is there at any time, whole at the end."""
 
-    def __init__(self, turn: Turn, events: AsyncGenerator[Event, None]) -> None:
+    def __init__(self, turn: Turn, run: Run) -> None:
         self._turn = turn
-        self._events = events
+        self._run: Run | None = run
+        self._inbox = Inbox()
+        self._task: asyncio.Task[None] | None = None
+        turn.hub.add(self._inbox.put)
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Event:
-        return await self._events.__anext__()
+        while (event := self._inbox.take()) is None:
+            task = self._started()
+            if task is None or task.done():
+                self._task = None
+                if task is not None and not task.cancelled():
+                    task.result()
+                raise StopAsyncIteration
+            try:
+                await self._inbox.wait()
+            except BaseException:
+                await self.aclose()
+                raise
+        return event
 
     async def __aenter__(self) -> Self:
         return self
@@ -42,7 +64,25 @@ class AsyncStream:
 
     async def aclose(self) -> None:
         """Stop: the socket is closed and what came is kept as interrupted."""
-        await self._events.aclose()
+        task, self._run, self._task = self._task, None, None
+        self._inbox.clear()
+        if task is not None and not task.done():
+            task.cancel()
+            await asyncio.wait({task})
+
+    def __del__(self) -> None:
+        if self._task is not None and not self._task.done():
+            with suppress(RuntimeError):  # its loop is closed
+                self._task.get_loop().call_soon_threadsafe(self._task.cancel)
+
+    def _started(self) -> asyncio.Task[None] | None:
+        """What runs the turn, begun with the first event that is asked for."""
+        if self._run is not None:
+            run, self._run = self._run, None
+            self._task = asyncio.get_running_loop().create_task(run())
+            self._task.add_done_callback(self._inbox.wake)
+            self._task.add_done_callback(_look_at)
+        return self._task
 
     @property
     def prepared(self) -> Prepared | None:
@@ -55,14 +95,23 @@ class AsyncStream:
         return result_of(self._turn)
 
 
+def _look_at(task: asyncio.Task[None]) -> None:
+    """So that nothing complains of an error that nobody is there to read."""
+    if not task.cancelled():
+        task.exception()
+
+
 class Stream:
     """The same for code that blocks."""
 
-    def __init__(
-        self, turn: Turn, events: Callable[[], AsyncGenerator[Event, None]], loop: BlockingLoop
-    ) -> None:
+    def __init__(self, turn: Turn, run: Run, loop: BlockingLoop) -> None:
+        def begin(put: Subscriber) -> Coroutine[Any, Any, None]:
+            turn.hub.add(put)
+            return run()
+
         self._turn = turn
-        self._events = loop.stream(events)
+        self._work = loop.stream(begin)
+        self._events: Iterator[Event] = chain.from_iterable(self._work)
 
     def __iter__(self) -> Iterator[Event]:
         return self
@@ -78,8 +127,8 @@ class Stream:
 
     def close(self) -> None:
         """Stop: the socket is closed and what came is kept as interrupted."""
-        if close := getattr(self._events, "close", None):
-            close()
+        self._work.close()
+        self._events = iter(())
 
     @property
     def result(self) -> Result:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from mull.neutral.events import (
     Event,
@@ -16,6 +16,9 @@ from mull.neutral.events import (
 
 __all__ = ["Stopwatch"]
 
+_THOUGHTS = frozenset({ThinkingDelta, ThinkingCarrier})
+_ENDS_THOUGHT = frozenset({TextDelta, ToolCallDelta, Finished, Failed})
+
 
 class Stopwatch:
     """Runs from its making. A thought lasts from its first piece to whatever else comes next."""
@@ -26,16 +29,16 @@ class Stopwatch:
         self._thought_since: float | None = None
         self._thought: float | None = None
 
-    def add(self, event: Event) -> None:
-        """Take one event in."""
-        if isinstance(event, ThinkingDelta | ThinkingCarrier):
-            if self._thought_since is None:
-                self._thought_since = self._clock()
-        elif self._thought_since is not None and isinstance(
-            event, TextDelta | ToolCallDelta | Finished | Failed
-        ):
-            self._thought = self.thought_seconds
-            self._thought_since = None
+    def add_all(self, events: Iterable[Event]) -> None:
+        """Take events in that came together."""
+        for event in events:
+            kind = type(event)
+            if kind in _THOUGHTS:
+                if self._thought_since is None:
+                    self._thought_since = self._clock()
+            elif self._thought_since is not None and kind in _ENDS_THOUGHT:
+                self._thought = self.thought_seconds
+                self._thought_since = None
 
     @property
     def seconds(self) -> float:

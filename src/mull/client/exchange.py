@@ -15,7 +15,7 @@ An answer that begins anew after `Retrying` or `Healed` may say `Started` a seco
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -97,8 +97,9 @@ async def exchange(
     options: ExchangeOptions = _OPTIONS,
     clock: Clock = _CLOCK,
     heal: Heal | None = None,
-) -> AsyncGenerator[Event, None]:
-    """Send a prepared request and give the events of its answer as they come.
+) -> AsyncGenerator[Sequence[Event], None]:
+    """Send a prepared request and give the events of its answer, those together that come
+    together.
 
     Closing the iterator, or cancelling the task, closes the socket at once.
 
@@ -115,22 +116,20 @@ async def exchange(
                 run.request, idle=run.idle, total=run.left(), again=run.sent_again
             )
             async with sending as answer:
-                while run.untold:
-                    yield run.untold.pop()
+                if run.untold:
+                    yield run.told()
                 if await attempt.open(answer):
                     async for chunk in answer:
-                        for event in attempt.feed(chunk):
-                            yield event
+                        if events := attempt.feed(chunk):
+                            yield events
         except NetworkError as error:
             attempt.broke = error
-        while run.untold:
-            yield run.untold.pop()
-        for event in attempt.close():
-            yield event
+        if events := [*run.told(), *attempt.close()]:
+            yield events
         if attempt.failure is None:
             return
         step = run.recover(attempt)
-        yield step
+        yield [step]
         if isinstance(step, Failed):
             return
         if isinstance(step, Retrying):
@@ -169,6 +168,12 @@ class _Run:
         """The transport sent the request a second time, which is an attempt like any other."""
         self._attempt += 1
         self.untold.append(Retrying(self._attempt, 0.0, reason))
+
+    def told(self) -> list[Event]:
+        """What was not told yet, which is told now."""
+        told: list[Event] = [*self.untold]
+        self.untold.clear()
+        return told
 
     def left(self) -> float | None:
         """How much of the total limit is left."""

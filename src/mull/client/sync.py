@@ -15,7 +15,7 @@ import asyncio
 import os
 import threading
 import weakref
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
+from collections.abc import Callable, Coroutine, Generator
 from queue import SimpleQueue
 from typing import Any, NamedTuple, Self, TypeAlias, TypeVar
 
@@ -65,20 +65,13 @@ class BlockingLoop:
             return result
         raise AssertionError("a coroutine yields nothing")
 
-    def stream(self, make: Callable[[], AsyncIterator[_T]]) -> Iterator[_T]:
-        """Iterate over what `make` makes, as it comes. It is made when the first item is asked
-        for; a slow reader does not hold it back, items wait in memory."""
-
-        async def pump(queue: _Queue) -> None:
-            source = make()
-            try:
-                async for item in source:
-                    queue.put(item)
-            finally:
-                if close := getattr(source, "aclose", None):
-                    await close()
-
-        return self._work(pump)
+    def stream(
+        self, begin: Callable[[Callable[[_T], None]], Coroutine[Any, Any, None]]
+    ) -> Generator[_T, None, None]:
+        """Iterate over what the work puts out, as it comes. `begin` is given where to put it. It is
+        begun when the first item is asked for; a slow reader does not hold it back, items wait in
+        memory."""
+        return self._work(lambda queue: begin(queue.put))
 
     def close(self) -> None:
         """Cancel what is under way and end the thread."""
@@ -113,8 +106,11 @@ class BlockingLoop:
         queue: _Queue = SimpleQueue()
         tasks: list[asyncio.Task[Any]] = []
 
+        async def work() -> Any:
+            return await begin(queue)
+
         def start() -> None:
-            task = loop.create_task(begin(queue))
+            task = loop.create_task(work())
             tasks.append(task)
             task.add_done_callback(lambda done: queue.put(_End(done)))
 

@@ -189,6 +189,11 @@ class Assembler:
         self._end: Finished | Failed | None = None
         self.warnings: list[Warned] = []
 
+    def add_all(self, events: Iterable[Event]) -> None:
+        """Take events in."""
+        for event in events:
+            self.add(event)
+
     def add(self, event: Event) -> None:
         """Take one event in."""
         match event:
@@ -316,6 +321,5 @@ class Assembler:
 def assemble(events: Iterable[Event], origin: Origin | None = None) -> Message:
     """Fold all events of one answer into its message."""
     assembler = Assembler(origin)
-    for event in events:
-        assembler.add(event)
+    assembler.add_all(events)
     return assembler.message()
