@@ -108,7 +108,7 @@ def modules_after(code):
 
 
 HEAVY = {"msgspec", "splintr", "asyncio", "socket", "ssl", "http", "urllib.request", "argparse"}
-HEAVY |= {"typing", "json", "tomllib", "curses", "readline", "sqlite3"}
+HEAVY |= {"typing", "json", "tomllib", "curses", "readline", "sqlite3", "logging"}
 
 
 def test_import_mull_loads_nothing_heavy():

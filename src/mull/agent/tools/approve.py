@@ -7,7 +7,6 @@ more than one call is not asked for twice.
 from __future__ import annotations
 
 import asyncio
-import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal, Protocol, TypeAlias
 
@@ -15,6 +14,7 @@ import msgspec
 
 from mull.agent.tools.builtin import BuiltinTool
 from mull.agent.tools.tool import Preview, RunnableTool, ToolFailure
+from mull.logs import log_warning
 from mull.neutral.blocks import ToolCallBlock, Value
 from mull.neutral.errors import LocalError
 from mull.policy.approval import Asked, Decision, Effect, Mode, Rule, Subject, decide, parse_rule
@@ -101,7 +101,7 @@ class Gate:
         rules: Sequence[Rule] = (),
         approver: Approver | None = None,
         always: Callable[[str], None] | None = None,
-        warn: Callable[[str], None] = warnings.warn,
+        warn: Callable[[str], None] = log_warning,
     ) -> None:
         self.mode: Mode = mode
         self.session: list[Rule] = []
