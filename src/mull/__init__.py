@@ -9,47 +9,47 @@ from mull._version import __version__
 
 _PUBLIC = {
     "mull.agent.engine": "Engine",
-    "mull.agent.library": "Conversation ConversationOptions Said ask ask_async stream stream_async",
+    "mull.agent.library": "ask ask_async stream stream_async Conversation ConversationOptions Said",
     "mull.agent.mcp.servers": "McpServers ServerStatus",
     "mull.agent.opening": "open_session",
     "mull.agent.reach": "Key",
     "mull.agent.results": "Result",
     "mull.agent.session": "Session",
     "mull.agent.setup": "Setup load_setup",
-    "mull.agent.streams": "AsyncStream Stream",
+    "mull.agent.streams": "Stream AsyncStream",
     "mull.agent.toolbox": "Toolbox",
-    "mull.agent.tools.approve": "ApprovalAnswer ApprovalRequest Approver",
-    "mull.agent.tools.tool": "Preview RunnableTool ToolContext ToolFailure",
+    "mull.agent.tools.approve": "Approver ApprovalRequest ApprovalAnswer",
+    "mull.agent.tools.tool": "RunnableTool ToolContext Preview ToolFailure",
     "mull.catalog.resolve": "resolve",
     "mull.client.exchange": "ExchangeOptions",
     "mull.client.retry": "RetryRules",
     "mull.dialects.decoder": "Decoder",
-    "mull.dialects.registry": "decode_response decoder encode_request",
-    "mull.history.log": "Condensed Entry Log Record Summary Undone",
+    "mull.dialects.registry": "encode_request decoder decode_response",
+    "mull.history.log": "Log Record Entry Summary Condensed Undone",
     "mull.neutral.assemble": "Assembler assemble",
     "mull.neutral.blocks": (
-        "Block MediaBlock OpaqueBlock TextBlock ThinkingBlock ToolCallBlock ToolResultBlock"
+        "Block TextBlock ThinkingBlock ToolCallBlock ToolResultBlock MediaBlock OpaqueBlock"
     ),
     "mull.neutral.errors": (
-        "AmbiguousModel BudgetError CatalogError ConfigError LocalError MullError NetworkError "
-        "ProfileError RefusedError RemoteError SessionBusy SessionError SettingError SilenceError "
-        "UnknownLevel UnknownModel"
+        "MullError LocalError SettingError ConfigError ProfileError SessionError SessionBusy "
+        "CatalogError UnknownModel UnknownLevel AmbiguousModel BudgetError RemoteError "
+        "NetworkError SilenceError RefusedError"
     ),
     "mull.neutral.events": (
-        "BlockEnded Compressed Event Failed Finished Healed Hurried Nudged OpaqueReceived "
-        "Progressed Reclassified Retrying Started StateChanged TextDelta ThinkingCarrier "
-        "ThinkingDelta ToolCallDelta ToolOutput ToolRan ToolStarted UsageReported Warned"
+        "Event Started TextDelta ThinkingDelta ThinkingCarrier ToolCallDelta OpaqueReceived "
+        "BlockEnded Reclassified UsageReported Warned ToolStarted ToolOutput ToolRan StateChanged "
+        "Nudged Hurried Progressed Compressed Retrying Healed Finished Failed"
     ),
     "mull.neutral.messages": (
-        "Dialect Message Origin Role Status assistant message_from_json message_to_json user"
+        "Message user assistant Origin Role Status Dialect message_to_json message_from_json"
     ),
-    "mull.neutral.request": "NamedTool Note Request RequestOptions Tool WireRequest",
-    "mull.neutral.target": "Compat Interleaved Limit ModelFacts ReasoningOption Target",
+    "mull.neutral.request": "Note Request RequestOptions Tool NamedTool WireRequest",
+    "mull.neutral.target": "Target ModelFacts Limit ReasoningOption Interleaved Compat",
     "mull.neutral.thinking": "Level ThinkingPlan",
     "mull.neutral.usage": "Usage",
-    "mull.policy.meter": "Meter meter_of",
+    "mull.policy.meter": "meter_of Meter",
     "mull.policy.parts": "Parts",
-    "mull.policy.prepare": "Prepared prepare",
+    "mull.policy.prepare": "prepare Prepared",
     "mull.policy.reasoning": (
         "estimate_thinking_tokens extract_thinking_blocks filter_thinking_for_context "
         "thinking_to_reasoning_field"
@@ -59,8 +59,8 @@ _PUBLIC = {
     "mull.settings.presets": "preset_values",
     "mull.store.mcp": "McpConfig",
     "mull.store.sessions.memory": "MemorySessions",
-    "mull.store.sessions.sqlite": "SqliteSessions open_sessions this_folder",
-    "mull.store.sessions.values": "Hit Hold JournalBatch SearchKind SessionInfo SessionStore",
+    "mull.store.sessions.sqlite": "open_sessions this_folder SqliteSessions",
+    "mull.store.sessions.values": "SessionStore SessionInfo Hold Hit SearchKind JournalBatch",
     "mull.tokenizers": "counter_for",
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names.split()}
