@@ -68,8 +68,10 @@ def test_events_show_their_fields_and_defaults():
 
 def test_errors_show_what_they_carry():
     text = section("RefusedError")
-    assert "Attributes: `status`, `text`, `code`, `headers`, `retry_after`." in text
+    assert "class RefusedError(RemoteError)" in text
+    assert "`status: int`, `text: str`, `code: str | None`, `headers: dict[str, str]`" in text
     assert "**`request_id: str | None`**" in text
+    assert "Attributes: `candidates: tuple[str, ...]`." in section("UnknownModel")
 
 
 def test_what_nobody_outside_can_make_shows_no_constructor():
