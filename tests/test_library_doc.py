@@ -1,6 +1,7 @@
-"""docs/library.md: every example runs, and prints what stands below it."""
+"""docs/library.md and docs/tour.md: every example runs, and prints what stands below it."""
 
 import inspect
+import logging
 import os
 import re
 from pathlib import Path
@@ -12,7 +13,8 @@ from mull.agent import library
 from mull.agent.engine import Engine
 from mull.testing.server import STALL, Reply, ScriptedServer
 
-PAGE = Path(__file__).parents[1] / "docs/library.md"
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = DOCS / "library.md"
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 USAGE = {
     "prompt_tokens": 12,
@@ -55,6 +57,9 @@ ANSWERS = {
     "4.0": chat(thought("4.0 it is."), {"content": "It is 4 °C in Oslo."}),
     "Who can count?": calls("hand_over", "{}"),
     "What is in a.txt?": calls("read", '{"path":"a.txt"}'),
+    "Write b.txt.": calls("write", '{"path":"b.txt","content":"4 °C"}'),
+    "not run: the user said no, and says: not on a Friday": chat({"content": "As you wish."}),
+    "What is this?": chat({"content": "A cat."}),
     "     1\t4 °C": chat(thought("There it is."), {"content": "4 °C."}),
     "Is 91 a prime?": Reply.events(
         {"choices": [{"index": 0, "delta": thought("7 * 13"), "finish_reason": None}]}, STALL
@@ -78,7 +83,11 @@ def answer(request):
     if body["model"] == "retired":
         error = {"message": "The model `retired` does not exist", "code": "model_not_found"}
         return Reply.json({"error": error}, status=404)
-    return ANSWERS[body["messages"][-1]["content"]]
+    if body["model"] == "busy":
+        told = {"retry-after": "7", "x-request-id": "req_42", "x-ratelimit-remaining": "0"}
+        return Reply.json({"error": {"message": "Too many requests"}}, status=429, headers=told)
+    said = body["messages"][-1]["content"]
+    return ANSWERS[said if isinstance(said, str) else said[0]["text"]]
 
 
 @pytest.fixture
@@ -90,17 +99,25 @@ def server(monkeypatch):
         config.write_text(f'[providers.anthropic]\nbase_url = "{server.url}"\n')
         engine = Engine()
         monkeypatch.setattr(library, "shared_engine", lambda: engine)
+        logger = logging.getLogger("mull")
+        level = logger.level  # an example sets it
         yield server
+        logger.setLevel(level)
         library._shared_loop().run(engine.close)
 
 
-def test_every_example_prints_what_is_shown(server, capsys, tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", ["library.md", "tour.md"])
+def test_every_example_prints_what_is_shown(server, capsys, tmp_path, monkeypatch, page):
     monkeypatch.chdir(tmp_path)
-    found = list(examples(PAGE.read_text()))
+    found = list(examples((DOCS / page).read_text()))
     assert len(found) > 10
-    names = {"BASE_URL": server.url, "LAST_REQUEST": lambda: server.requests[-1].json}
+    names = {
+        "BASE_URL": server.url,
+        "LAST_REQUEST": lambda: server.requests[-1].json,
+        "LAST_HEADERS": lambda: server.requests[-1].headers,
+    }
     for code, shown in found:
-        exec(compile(code, str(PAGE), "exec"), names)
+        exec(compile(code, page, "exec"), names)
         assert capsys.readouterr().out == shown, code
 
 

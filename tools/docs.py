@@ -20,7 +20,7 @@ from mull.settings.registry import REGISTRY, Setting, format_value
 from mull.tui.commands.host import Command
 from mull.tui.commands.table import COMMANDS
 from mull.tui.screen.keys import KEYS
-from tools import cases
+from tools import cases, docs_api
 
 __all__ = ["PAGES", "main", "stale", "write"]
 
@@ -141,6 +141,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "docs/reference/cli.md": _commands_page,
     "docs/reference/commands.md": _terminal_page,
     "docs/reference/cases.md": lambda: cases.page(ROOT),
+    "docs/reference/api.md": docs_api.page,
 }
 
 

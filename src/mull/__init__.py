@@ -1,171 +1,69 @@
 """mull keeps a model's thinking.
 
 The public names, grouped by the module that defines them. Each is loaded when it is first used,
-so `import mull` costs next to nothing.
+so `import mull` costs next to nothing. `__init__.pyi` lists the same for type checkers; a test
+compares the two.
 """
 
 from mull._version import __version__
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # the same names as in _PUBLIC, for type checkers; a test compares the two
-    from mull.agent.engine import Engine as Engine
-    from mull.agent.library import Conversation as Conversation
-    from mull.agent.library import ask as ask
-    from mull.agent.library import ask_async as ask_async
-    from mull.agent.library import stream as stream
-    from mull.agent.library import stream_async as stream_async
-    from mull.agent.opening import open_session as open_session
-    from mull.agent.results import Result as Result
-    from mull.agent.session import Session as Session
-    from mull.agent.streams import AsyncStream as AsyncStream
-    from mull.agent.streams import Stream as Stream
-    from mull.catalog.resolve import resolve as resolve
-    from mull.history.log import Condensed as Condensed
-    from mull.history.log import Entry as Entry
-    from mull.history.log import Log as Log
-    from mull.history.log import Summary as Summary
-    from mull.history.log import Undone as Undone
-    from mull.neutral.assemble import Assembler as Assembler
-    from mull.neutral.assemble import assemble as assemble
-    from mull.neutral.blocks import Block as Block
-    from mull.neutral.blocks import MediaBlock as MediaBlock
-    from mull.neutral.blocks import OpaqueBlock as OpaqueBlock
-    from mull.neutral.blocks import TextBlock as TextBlock
-    from mull.neutral.blocks import ThinkingBlock as ThinkingBlock
-    from mull.neutral.blocks import ToolCallBlock as ToolCallBlock
-    from mull.neutral.blocks import ToolResultBlock as ToolResultBlock
-    from mull.neutral.errors import AmbiguousModel as AmbiguousModel
-    from mull.neutral.errors import BudgetError as BudgetError
-    from mull.neutral.errors import CatalogError as CatalogError
-    from mull.neutral.errors import ConfigError as ConfigError
-    from mull.neutral.errors import LocalError as LocalError
-    from mull.neutral.errors import MullError as MullError
-    from mull.neutral.errors import NetworkError as NetworkError
-    from mull.neutral.errors import ProfileError as ProfileError
-    from mull.neutral.errors import RefusedError as RefusedError
-    from mull.neutral.errors import RemoteError as RemoteError
-    from mull.neutral.errors import SessionBusy as SessionBusy
-    from mull.neutral.errors import SessionError as SessionError
-    from mull.neutral.errors import SettingError as SettingError
-    from mull.neutral.errors import SilenceError as SilenceError
-    from mull.neutral.errors import UnknownModel as UnknownModel
-    from mull.neutral.messages import Message as Message
-    from mull.neutral.messages import Origin as Origin
-    from mull.neutral.messages import assistant as assistant
-    from mull.neutral.messages import message_from_json as message_from_json
-    from mull.neutral.messages import message_to_json as message_to_json
-    from mull.neutral.messages import user as user
-    from mull.neutral.request import Note as Note
-    from mull.neutral.request import Request as Request
-    from mull.neutral.request import RequestOptions as RequestOptions
-    from mull.neutral.request import Tool as Tool
-    from mull.neutral.target import Compat as Compat
-    from mull.neutral.target import ModelFacts as ModelFacts
-    from mull.neutral.target import Target as Target
-    from mull.neutral.usage import Usage as Usage
-    from mull.policy.prepare import Prepared as Prepared
-    from mull.policy.prepare import prepare as prepare
-    from mull.policy.reasoning import estimate_thinking_tokens as estimate_thinking_tokens
-    from mull.policy.reasoning import extract_thinking_blocks as extract_thinking_blocks
-    from mull.policy.reasoning import filter_thinking_for_context as filter_thinking_for_context
-    from mull.policy.reasoning import thinking_to_reasoning_field as thinking_to_reasoning_field
-    from mull.settings.layers import Settings as Settings
-    from mull.settings.layers import Snapshot as Snapshot
-    from mull.settings.presets import preset_values as preset_values
-    from mull.tokenizers import counter_for as counter_for
-
 _PUBLIC = {
-    "mull.agent.engine": ("Engine",),
-    "mull.agent.library": (
-        "Conversation",
-        "ask",
-        "ask_async",
-        "stream",
-        "stream_async",
-    ),
-    "mull.agent.opening": ("open_session",),
-    "mull.agent.results": ("Result",),
-    "mull.agent.session": ("Session",),
-    "mull.agent.streams": (
-        "AsyncStream",
-        "Stream",
-    ),
-    "mull.catalog.resolve": ("resolve",),
-    "mull.history.log": (
-        "Condensed",
-        "Entry",
-        "Log",
-        "Summary",
-        "Undone",
-    ),
-    "mull.neutral.assemble": (
-        "Assembler",
-        "assemble",
-    ),
+    "mull.agent.engine": "Engine",
+    "mull.agent.library": "ask ask_async stream stream_async Conversation ConversationOptions Said",
+    "mull.agent.mcp.servers": "McpServers ServerStatus",
+    "mull.agent.opening": "open_session",
+    "mull.agent.reach": "Key",
+    "mull.agent.results": "Result",
+    "mull.agent.session": "Session",
+    "mull.agent.setup": "Setup load_setup",
+    "mull.agent.streams": "Stream AsyncStream",
+    "mull.agent.toolbox": "Toolbox",
+    "mull.agent.tools.approve": "Approver ApprovalRequest ApprovalAnswer",
+    "mull.agent.tools.tool": "RunnableTool ToolContext Preview ToolFailure",
+    "mull.catalog.resolve": "resolve",
+    "mull.client.exchange": "ExchangeOptions",
+    "mull.client.retry": "RetryRules",
+    "mull.dialects.decoder": "Decoder",
+    "mull.dialects.registry": "encode_request decoder decode_response",
+    "mull.history.log": "Log Record Entry Summary Condensed Undone",
+    "mull.neutral.assemble": "Assembler assemble",
     "mull.neutral.blocks": (
-        "Block",
-        "MediaBlock",
-        "OpaqueBlock",
-        "TextBlock",
-        "ThinkingBlock",
-        "ToolCallBlock",
-        "ToolResultBlock",
+        "Block TextBlock ThinkingBlock ToolCallBlock ToolResultBlock MediaBlock OpaqueBlock"
     ),
     "mull.neutral.errors": (
-        "AmbiguousModel",
-        "BudgetError",
-        "CatalogError",
-        "ConfigError",
-        "LocalError",
-        "MullError",
-        "NetworkError",
-        "ProfileError",
-        "RefusedError",
-        "RemoteError",
-        "SessionBusy",
-        "SessionError",
-        "SettingError",
-        "SilenceError",
-        "UnknownModel",
+        "MullError LocalError SettingError ConfigError ProfileError SessionError SessionBusy "
+        "CatalogError UnknownModel UnknownLevel AmbiguousModel BudgetError RemoteError "
+        "NetworkError SilenceError RefusedError"
+    ),
+    "mull.neutral.events": (
+        "Event Started TextDelta ThinkingDelta ThinkingCarrier ToolCallDelta OpaqueReceived "
+        "BlockEnded Reclassified UsageReported Warned ToolStarted ToolOutput ToolRan StateChanged "
+        "Nudged Hurried Progressed Compressed Retrying Healed Finished Failed"
     ),
     "mull.neutral.messages": (
-        "Message",
-        "Origin",
-        "assistant",
-        "message_from_json",
-        "message_to_json",
-        "user",
+        "Message user assistant Origin Role Status Dialect message_to_json message_from_json"
     ),
-    "mull.neutral.request": (
-        "Note",
-        "Request",
-        "RequestOptions",
-        "Tool",
-    ),
-    "mull.neutral.target": (
-        "Compat",
-        "ModelFacts",
-        "Target",
-    ),
-    "mull.neutral.usage": ("Usage",),
-    "mull.policy.prepare": (
-        "Prepared",
-        "prepare",
-    ),
+    "mull.neutral.request": "Note Request RequestOptions Tool NamedTool WireRequest",
+    "mull.neutral.target": "Target ModelFacts Limit ReasoningOption Interleaved Compat",
+    "mull.neutral.thinking": "Level ThinkingPlan",
+    "mull.neutral.usage": "Usage",
+    "mull.policy.meter": "meter_of Meter",
+    "mull.policy.parts": "Parts",
+    "mull.policy.prepare": "prepare Prepared",
     "mull.policy.reasoning": (
-        "estimate_thinking_tokens",
-        "extract_thinking_blocks",
-        "filter_thinking_for_context",
-        "thinking_to_reasoning_field",
+        "estimate_thinking_tokens extract_thinking_blocks filter_thinking_for_context "
+        "thinking_to_reasoning_field"
     ),
-    "mull.settings.layers": (
-        "Settings",
-        "Snapshot",
-    ),
-    "mull.settings.presets": ("preset_values",),
-    "mull.tokenizers": ("counter_for",),
+    "mull.policy.tokens": "Counter",
+    "mull.settings.layers": "Settings Snapshot",
+    "mull.settings.presets": "preset_values",
+    "mull.store.mcp": "McpConfig",
+    "mull.store.sessions.memory": "MemorySessions",
+    "mull.store.sessions.sqlite": "open_sessions this_folder SqliteSessions",
+    "mull.store.sessions.values": "SessionStore SessionInfo Hold Hit SearchKind JournalBatch",
+    "mull.tokenizers": "counter_for",
 }
-_HOME = {name: module for module, names in _PUBLIC.items() for name in names}
+_HOME = {name: module for module, names in _PUBLIC.items() for name in names.split()}
 
 __all__ = ["__version__", *_HOME]
 

@@ -157,8 +157,8 @@ def test_undo_and_clear_take_back_what_was_said(talk_at):
 
 def test_what_an_encoder_could_not_send_is_in_the_notes(talk_at):
     talk = talk_at(answer())
-    sound = mull.MediaBlock("audio/flac", url="https://example.org/a.flac")
-    result = talk.ask(mull.Message(role="user", blocks=(mull.TextBlock("Listen."), sound)))
+    archive = mull.MediaBlock("application/zip", url="https://example.org/a.zip")
+    result = talk.ask(mull.Message(role="user", blocks=(mull.TextBlock("Look."), archive)))
     assert [note.text for note in result.notes if note.about == "media"] == [
         "1 attachment not sent: this API has no place for them"
     ]

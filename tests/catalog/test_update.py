@@ -185,13 +185,13 @@ def test_a_stored_update_that_is_older_than_the_package_is_passed_over(places):
     assert list(load_catalog(*places).pairs()) == list(shipped().pairs())
 
 
-def test_a_damaged_update_falls_back_with_one_line(places, capsys):
+def test_a_damaged_update_falls_back_with_one_line(places):
+    lines: list[str] = []
     path = save_update(places[1], checked(document(), "2099-01-01")[:-40])
-    assert list(load_base(places[1]).pairs()) == list(shipped().pairs())
-    error = capsys.readouterr().err
-    assert error.startswith(f"mull: {path} is not used: the catalog file is damaged: ")
-    assert error.endswith("; `mull models update` writes it anew\n")
-    assert error.count("\n") == 1
+    assert list(load_base(places[1], said(lines)).pairs()) == list(shipped().pairs())
+    (line,) = lines
+    assert line.startswith(f"{path} is not used: the catalog file is damaged: ")
+    assert line.endswith("; `mull models update` writes it anew")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")

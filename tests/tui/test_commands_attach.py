@@ -75,7 +75,7 @@ def test_a_picture_goes_as_a_picture_where_the_model_takes_it(tmp_path):
     assert notes == ()
     said, notes = expand_mentions("@a.png", tmp_path, pictures=False)
     assert said == "@a.png"
-    assert notes[0].startswith("a.png is not attached: this model takes no pictures")
+    assert notes[0].startswith("a.png is not attached: this model takes no images")
 
 
 def test_what_was_attached_before_comes_last(tmp_path):

@@ -293,7 +293,7 @@ def test_a_picture_goes_with_the_next_message(tmp_path):
 
 def test_a_model_that_takes_no_pictures_refuses_them(talk, tmp_path):
     (tmp_path / "a.png").write_bytes(PNG)
-    with pytest.raises(LocalError, match="takes no pictures as far as is known"):
+    with pytest.raises(LocalError, match="takes no images as far as the catalog knows"):
         drive(talk, "/image a.png")
     assert talk.attached == []
 

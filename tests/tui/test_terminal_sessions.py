@@ -199,7 +199,7 @@ def test_a_picture_for_a_model_that_takes_none_is_refused_before_it_is_sent(talk
     with ScriptedServer([answer(say("Text only."))]) as server:
         terminal = talk(server)
         terminal.say("/image shot.png")
-        terminal.wait_for("takes no pictures")
+        terminal.wait_for("takes no images")
         terminal.say("look at @shot.png")
         terminal.wait_for("shot.png is not attached")
         terminal.wait_for("Text only.")

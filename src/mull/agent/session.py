@@ -7,7 +7,6 @@ can be taken back or summarised; what was said stays. One process at a time has 
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from mull.agent.recording import TimedRecorder
 from mull.agent.run import Turn, prepare_quickly
 from mull.agent.streams import AsyncStream
 from mull.history.log import Log, Undone
+from mull.logs import log_warning
 from mull.neutral.errors import LocalError, SettingError
 from mull.neutral.events import Event
 from mull.neutral.target import Target
@@ -48,7 +48,7 @@ class Session(Conversation):
         *,
         engine: Engine,
         toolbox: Toolbox | None = None,
-        warn: Callable[[str], None] = warnings.warn,
+        warn: Callable[[str], None] = log_warning,
         **more: Any,
     ) -> None:
         super().__init__(

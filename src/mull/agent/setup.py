@@ -7,12 +7,12 @@ up, so that what needs no model never pays for it.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mull.logs import log_warning
 from mull.neutral.errors import (
     CatalogError,
     ConfigError,
@@ -38,10 +38,6 @@ if TYPE_CHECKING:
 __all__ = ["Setup", "apply_sets", "isolated_setup", "load_setup", "profiles"]
 
 
-def _to_stderr(line: str) -> None:
-    print(f"mull: {line}", file=sys.stderr)
-
-
 def profiles() -> Profiles:
     """The user's profiles."""
     return Profiles(config_dir() / "profiles")
@@ -58,8 +54,10 @@ class Setup:
         keys: frozenset[str],
         *,
         isolated: bool = False,
+        warn: Callable[[str], None] = log_warning,
     ) -> None:
         self.isolated = isolated
+        self._warn = warn
         self.settings = settings
         self.config = config
         self.environment = environment
@@ -79,7 +77,7 @@ class Setup:
             return load()
         from mull.store.catalog import load_catalog
 
-        return load_catalog(config_dir(), data_dir(), [self.config.overlay])
+        return load_catalog(config_dir(), data_dir(), [self.config.overlay], self._warn)
 
     @property
     def parameters(self) -> Parameters:
@@ -173,7 +171,7 @@ def load_setup(
     sets: Sequence[str] = (),
     profile: str | None = None,
     config: Path | None = None,
-    warn: Callable[[str], None] = _to_stderr,
+    warn: Callable[[str], None] = log_warning,
 ) -> Setup:
     """Build the layers from config file, profile, environment and what is given, in that order.
 
@@ -190,7 +188,7 @@ def load_setup(
     settings.set_model(model)
     apply_sets(settings, sets)
     keys = frozenset(name for name, value in os.environ.items() if value)
-    setup = Setup(settings, said, environment, keys)
+    setup = Setup(settings, said, environment, keys, warn=warn)
     _choose_profile(setup, profile)
     return setup
 

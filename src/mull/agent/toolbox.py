@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
@@ -13,6 +12,7 @@ from mull.agent.tools.approve import Approver, Gate, unknown_rules
 from mull.agent.tools.table import builtin_tools, choose_tools
 from mull.agent.tools.tool import RunnableTool
 from mull.agent.tools.workspace import Workspace
+from mull.logs import log_warning
 from mull.policy.approval import Mode
 from mull.store.approvals import allow_always, load_policy
 from mull.store.paths import config_dir
@@ -40,7 +40,7 @@ class Toolbox:
         mode: Mode = "ask",
         approver: Approver | None = None,
         on_change: Callable[[ServerStatus], None] | None = None,
-        warn: Callable[[str], None] = warnings.warn,
+        warn: Callable[[str], None] = log_warning,
     ) -> None:
         self.workspace = Workspace(folder)
         self.wanted = wanted

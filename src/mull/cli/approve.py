@@ -8,7 +8,7 @@ import threading
 from contextlib import suppress
 from typing import TextIO
 
-from mull.agent.tools.approve import LETTERS, Answer, ApprovalRequest
+from mull.agent.tools.approve import LETTERS, ApprovalAnswer, ApprovalRequest
 from mull.tui.text.safe import neutralise
 
 __all__ = ["LineApprover", "find_terminal"]
@@ -32,7 +32,7 @@ class LineApprover:
         self._keyboard = keyboard
         self._screen = screen
 
-    async def ask(self, request: ApprovalRequest) -> Answer:
+    async def ask(self, request: ApprovalRequest) -> ApprovalAnswer:
         """Ask once; words that are none of those offered are a no, and the model is told them."""
         import termios  # where there is a terminal to ask on, there is this
 
@@ -49,8 +49,8 @@ class LineApprover:
                 self._show("\n")
         said = typed.strip()
         if said.lower() in LETTERS:
-            return Answer(LETTERS[said.lower()])
-        return Answer("no", feedback=said)
+            return ApprovalAnswer(LETTERS[said.lower()])
+        return ApprovalAnswer("no", feedback=said)
 
     def _show(self, text: str) -> None:
         print(neutralise(text), end="", file=self._screen, flush=True)

@@ -171,7 +171,7 @@ def _update(source: str) -> int:
     from mull.catalog.update import check_update
     from mull.store.catalog import load_base, save_update
 
-    current = load_base(data_dir())
+    current = load_base(data_dir(), setup.tell)
     try:
         document = _fetch(source)
     except RemoteError as error:

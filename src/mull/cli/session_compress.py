@@ -10,7 +10,8 @@ from argparse import ArgumentParser, Namespace, _SubParsersAction
 from typing import TYPE_CHECKING
 
 from mull.cli import setup
-from mull.cli.session_context import add_session_command, engine_for, stored_session, tell
+from mull.cli.session_context import add_session_command, engine_for, stored_session
+from mull.cli.setup import tell
 from mull.neutral.errors import LocalError, SessionError
 from mull.settings.registry import REGISTRY
 

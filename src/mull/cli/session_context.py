@@ -4,7 +4,6 @@ so far. Nothing is sent, and the session may run elsewhere.
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser, Namespace, _SubParsersAction
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import asdict, replace
 
 from mull.cli import setup
+from mull.cli.setup import tell
 from mull.neutral.errors import SessionError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mull.settings.layers import Snapshot
     from mull.store.sessions.values import SessionInfo, SessionStore
 
-__all__ = ["add_context", "add_session_command", "engine_for", "stored_session", "tell"]
+__all__ = ["add_context", "add_session_command", "engine_for", "stored_session"]
 
 
 def add_context(actions: _SubParsersAction[ArgumentParser]) -> None:
@@ -46,11 +46,6 @@ def add_session_command(
     )
     setup.add_arguments(parser)
     return parser
-
-
-def tell(text: str) -> None:
-    """Say something beside the result."""
-    print(f"mull: {text}", file=sys.stderr)
 
 
 def stored_session(reference: str | None) -> tuple[SessionStore, SessionInfo]:

@@ -13,7 +13,8 @@ from argparse import ArgumentParser, Namespace, _SubParsersAction
 from typing import TYPE_CHECKING, Any, get_args
 
 from mull.cli.session_compress import add_compress, add_name_arguments, name_for
-from mull.cli.session_context import add_context, tell
+from mull.cli.session_context import add_context
+from mull.cli.setup import tell
 from mull.cli.transcripts import add_export, add_import
 from mull.neutral.errors import LocalError, SessionError
 from mull.store.sessions.values import SearchKind

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from mull.agent.setup import Setup, apply_sets, load_setup, profiles
 from mull.store.profiles import NO_PROFILE
 
-__all__ = ["Setup", "add_arguments", "add_model_argument", "apply_sets", "load", "profiles"]
+__all__ = ["Setup", "add_arguments", "add_model_argument", "apply_sets", "load", "profiles", "tell"]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -61,4 +62,10 @@ def load(options: Namespace) -> Setup:
         sets=options.sets,
         profile=options.profile,
         config=options.config,
+        warn=tell,
     )
+
+
+def tell(text: str) -> None:
+    """Say something beside the result."""
+    print(f"mull: {text}", file=sys.stderr)

@@ -19,7 +19,8 @@ from mull.agent.exports import (
     pricing,
     transcript_of,
 )
-from mull.cli.session_context import stored_session, tell
+from mull.cli.session_context import stored_session
+from mull.cli.setup import tell
 from mull.neutral.errors import CatalogError, ConfigError
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ def _setup() -> Setup:
     from mull.agent.setup import load_setup
     from mull.store.profiles import NO_PROFILE
 
-    return load_setup(profile=NO_PROFILE)
+    return load_setup(profile=NO_PROFILE, warn=tell)
 
 
 def _store() -> SessionStore:

@@ -79,6 +79,7 @@ class Undone(Value, frozen=True, tag_field="type", tag="undone"):
 
 
 Record: TypeAlias = Entry | Summary | Condensed | Undone
+"""What a log is made of."""
 
 
 class Log:

@@ -121,3 +121,4 @@ class OpaqueBlock(Value, frozen=True, tag_field="type", tag="opaque"):
 Block: TypeAlias = (
     TextBlock | ThinkingBlock | ToolCallBlock | ToolResultBlock | MediaBlock | OpaqueBlock
 )
+"""Whatever a message can hold."""

@@ -89,7 +89,7 @@ class SessionBusy(SessionError):
 
     def __init__(self, message: str, pid: int | None = None) -> None:
         super().__init__(message)
-        self.pid = pid
+        self.pid: int | None = pid
 
 
 class CatalogError(LocalError):
@@ -99,7 +99,7 @@ class CatalogError(LocalError):
 class _ModelError(CatalogError):
     def __init__(self, message: str, candidates: Sequence[str] = ()) -> None:
         super().__init__(message)
-        self.candidates = tuple(candidates)
+        self.candidates: tuple[str, ...] = tuple(candidates)
 
 
 class UnknownModel(_ModelError):
@@ -111,8 +111,8 @@ class UnknownLevel(UnknownModel):
 
     def __init__(self, message: str, model: str, word: str, levels: Sequence[str]) -> None:
         super().__init__(message, [f"{model}/{level}" for level in levels])
-        self.model = model
-        self.word = word
+        self.model: str = model
+        self.word: str = word
 
 
 class AmbiguousModel(_ModelError):
@@ -157,11 +157,11 @@ class RefusedError(RemoteError):
         retry_after: float | None = None,
     ) -> None:
         super().__init__(message)
-        self.status = status
-        self.text = text
-        self.code = code
-        self.headers = dict(headers or {})
-        self.retry_after = retry_after
+        self.status: int = status
+        self.text: str = text
+        self.code: str | None = code
+        self.headers: dict[str, str] = dict(headers or {})
+        self.retry_after: float | None = retry_after
 
     @property
     def request_id(self) -> str | None:

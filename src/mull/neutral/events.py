@@ -255,3 +255,4 @@ Event: TypeAlias = (
     | Finished
     | Failed
 )
+"""Whatever a stream can yield; later versions may add more."""

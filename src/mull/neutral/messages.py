@@ -33,10 +33,13 @@ __all__ = [
 ]
 
 Dialect: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
+"""The wire format that an endpoint speaks."""
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
+"""Who speaks in a message."""
 Status: TypeAlias = Literal[
     "complete", "interrupted", "truncated", "truncated_in_reasoning", "no_answer", "error"
 ]
+"""How an answer ended."""
 
 
 class Origin(Value, frozen=True):

@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 Level: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+"""How much a model thinks, lowest first."""
 LADDER: tuple[Level, ...] = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 LEVEL_ALIASES: Mapping[str, Level] = MappingProxyType({"med": "medium", "off": "none"})
 

@@ -38,6 +38,7 @@ from mull.policy.tokens import CHARACTERS, MESSAGE_OVERHEAD, Counter, SafeCounte
 from mull.policy.view.binding import hash_opening
 from mull.policy.view.intake import intake_of
 from mull.policy.view.log import LogView, Memory
+from mull.policy.view.media import check_question
 from mull.policy.view.notes import view_notes
 from mull.policy.view.turn import Rules, chain_lacks_thought, is_open_chain
 from mull.settings.layers import Snapshot
@@ -144,7 +145,10 @@ def prepare(
 
     Raises:
         BudgetError: numbers that the user gave cannot hold.
+        LocalError: the question holds nothing that the model takes.
     """
+    if log.active:
+        check_question(log.active[-1], target)
     made = Made(log, snapshot, conversation, counter, home or target.origin)
     settled = _settle(made, target)
     view, planned = settled.view, settled.planned
@@ -169,7 +173,7 @@ def prepare(
         notes=(
             *planned.notes,
             *parameters.notes,
-            *view_notes(view.tally, view.news),
+            *view_notes(view.tally, view.news, target.name),
             *history.notes,
             *_cache_notes(snapshot),
             *_counter_notes(counter),
@@ -298,6 +302,7 @@ def _rules(made: Made, target: Target, planned: Planned) -> Rules:
         forbidden=not planned.thinks and target.dialect in OFF_FORBIDS_THOUGHTS,
         carried_only=target.dialect in NEEDS_CARRIERS_ONLY,
         condense_over=snapshot["reasoning.condenseOver"],
+        input=target.facts.input,
     )
 
 

@@ -46,10 +46,15 @@ class Counter(Protocol):
     """Counts the tokens of a text. `exact` says whether it is the model's own vocabulary."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What it is called; counts are kept by it."""
+
     @property
-    def exact(self) -> bool: ...
-    def count(self, text: str) -> int: ...
+    def exact(self) -> bool:
+        """Whether it counts as the model itself does."""
+
+    def count(self, text: str) -> int:
+        """The tokens of a text."""
 
 
 class CharacterCounter:

@@ -6,7 +6,6 @@ data directory is ours, and when it is damaged the shipped catalog stands in for
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import msgspec
 
 from mull.catalog.load import Catalog, check_overlay, load, shipped_date
+from mull.logs import log_warning
 from mull.neutral.errors import CatalogError, ConfigError
 from mull.store.files import read_bytes, write_atomic
 
@@ -23,15 +23,11 @@ MODELS_FILE = "models.json"
 UPDATE_FILE = "catalog.jsonl"
 
 
-def _to_stderr(line: str) -> None:
-    print(f"mull: {line}", file=sys.stderr)
-
-
 def load_catalog(
     config_dir: Path,
     data_dir: Path,
     overlays: Sequence[Mapping[str, Any]] = (),
-    warn: Callable[[str], None] = _to_stderr,
+    warn: Callable[[str], None] = log_warning,
 ) -> Catalog:
     """The user's catalog; `overlays` go over models.json.
 
@@ -42,7 +38,7 @@ def load_catalog(
     return _load((_own_models(config_dir / MODELS_FILE), *overlays), data_dir, warn)
 
 
-def load_base(data_dir: Path, warn: Callable[[str], None] = _to_stderr) -> Catalog:
+def load_base(data_dir: Path, warn: Callable[[str], None] = log_warning) -> Catalog:
     """The catalog without anything of the user's: what an update is compared with."""
     return _load((), data_dir, warn)
 

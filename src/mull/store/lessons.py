@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mull.logs import log_warning
 from mull.neutral.errors import ConfigError
 from mull.policy.heal.lessons import Lessons, lessons_from_json, lessons_to_json
 from mull.store.files import read_bytes, write_atomic
@@ -18,7 +19,8 @@ def load_lessons(data_dir: Path) -> Lessons:
     try:
         data = read_bytes(data_dir / LESSONS_FILE)
         return Lessons() if data is None else lessons_from_json(data)
-    except ConfigError:
+    except ConfigError as error:
+        log_warning(f"what refusals taught is not used: {error}")
         return Lessons()
 
 
@@ -26,5 +28,5 @@ def save_lessons(data_dir: Path, lessons: Lessons) -> None:
     """Keep the lessons; a full or read-only disk only means that they are learnt again."""
     try:
         write_atomic(data_dir / LESSONS_FILE, lessons_to_json(lessons))
-    except ConfigError:
-        return
+    except ConfigError as error:
+        log_warning(f"what a refusal taught is not kept: {error}")

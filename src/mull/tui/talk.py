@@ -176,9 +176,10 @@ class Talk:
         """What is sent for what was typed: with the files it mentions and what is attached."""
         if "@" not in text and not self.attached:
             return user(text)
-        from mull.tui.commands.attach import expand_mentions
+        from mull.policy.view.media import takes
+        from mull.tui.commands.attach import ANY_IMAGE, expand_mentions
 
-        pictures = "image" in self.session.target.facts.input
+        pictures = takes(self.session.target.facts.input, ANY_IMAGE)
         said, notes = expand_mentions(
             text, self.session.info.folder, tuple(self.attached), pictures=pictures
         )

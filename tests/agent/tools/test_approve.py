@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from mull.agent.functions import FunctionTool
-from mull.agent.tools.approve import Answer, ApprovalRequest, Gate, unknown_rules
+from mull.agent.tools.approve import ApprovalAnswer, ApprovalRequest, Gate, unknown_rules
 from mull.agent.tools.table import builtin_tools
 from mull.agent.tools.tool import Preview
 from mull.neutral.blocks import ToolCallBlock
@@ -43,7 +43,7 @@ def admit(gate, tools, *calls):
 
 
 def test_reading_is_not_asked_about_and_changing_is(tools):
-    person = Person(Answer("once"), Answer("once"))
+    person = Person(ApprovalAnswer("once"), ApprovalAnswer("once"))
     gate = Gate(approver=person)
     make = call("run", command="make test")
     assert admit(gate, tools, call("read", path="a.txt"), make) == [None, None]
@@ -61,7 +61,7 @@ def test_reading_is_not_asked_about_and_changing_is(tools):
 
 
 def test_an_answer_for_the_session_is_not_asked_for_again(tools):
-    person = Person(Answer("session"), Answer("session", rule="run(git *)"))
+    person = Person(ApprovalAnswer("session"), ApprovalAnswer("session", rule="run(git *)"))
     gate = Gate(approver=person)
     assert admit(gate, tools, call("run", command="make")) == [None]
     assert admit(gate, tools, call("run", command="make")) == [None]
@@ -82,7 +82,7 @@ def test_calls_side_by_side_ask_one_question_at_a_time_and_share_an_answer(tools
             self.open -= 1
             return await super().ask(request)
 
-    person = Slow(Answer("session", rule="run(make *)"), Answer("no"))
+    person = Slow(ApprovalAnswer("session", rule="run(make *)"), ApprovalAnswer("no"))
     calls = [call("run", command=c) for c in ("make a", "make b", "rm x", "make c")]
     told = admit(Gate(approver=person), tools, *calls)
     assert [text is None for text in told] == [True, True, False, True]
@@ -91,7 +91,7 @@ def test_calls_side_by_side_ask_one_question_at_a_time_and_share_an_answer(tools
 
 def test_no_is_told_to_the_model_with_what_the_person_says(tools):
     make = call("run", command="make")
-    gate = Gate(approver=Person(Answer("no"), Answer("no", feedback=" use ninja ")))
+    gate = Gate(approver=Person(ApprovalAnswer("no"), ApprovalAnswer("no", feedback=" use ninja ")))
     assert admit(gate, tools, make) == [
         "not run: the user said no; ask what to do instead, or go on without it"
     ]
@@ -99,7 +99,7 @@ def test_no_is_told_to_the_model_with_what_the_person_says(tools):
 
 
 def test_never_denies_the_same_call_from_then_on(tools):
-    person = Person(Answer("never"), Answer("once"))
+    person = Person(ApprovalAnswer("never"), ApprovalAnswer("once"))
     gate = Gate(approver=person)
     edit = call("edit", path="a.txt", old="a", new="b")
     assert "the user said no" in admit(gate, tools, edit)[0]
@@ -111,7 +111,7 @@ def test_never_denies_the_same_call_from_then_on(tools):
 
 def test_always_is_kept_and_a_file_that_cannot_be_written_holds_nothing_up(tools):
     kept = []
-    gate = Gate(approver=Person(Answer("always", rule="run(make *)")), always=kept.append)
+    gate = Gate(approver=Person(ApprovalAnswer("always", rule="run(make *)")), always=kept.append)
     assert admit(gate, tools, call("run", command="make a"), call("run", command="make b")) == [
         None,
         None,
@@ -122,7 +122,7 @@ def test_always_is_kept_and_a_file_that_cannot_be_written_holds_nothing_up(tools
         raise ConfigError("cannot write tools.toml")
 
     told = []
-    gate = Gate(approver=Person(Answer("always")), always=broken, warn=told.append)
+    gate = Gate(approver=Person(ApprovalAnswer("always")), always=broken, warn=told.append)
     assert admit(gate, tools, call("run", command="make")) == [None]
     assert told == ["cannot write tools.toml"]
 
@@ -172,7 +172,7 @@ def test_other_tools_are_asked_about_as_a_whole():
         return where
 
     tools = {"deploy": FunctionTool(deploy, changes=True)}
-    person = Person(Answer("session"))
+    person = Person(ApprovalAnswer("session"))
     gate = Gate(approver=person)
     assert admit(gate, tools, call("deploy", where="a")) == [None]
     assert admit(gate, tools, call("deploy", where="b")) == [None]

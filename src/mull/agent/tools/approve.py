@@ -7,7 +7,6 @@ more than one call is not asked for twice.
 from __future__ import annotations
 
 import asyncio
-import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal, Protocol, TypeAlias
 
@@ -15,6 +14,7 @@ import msgspec
 
 from mull.agent.tools.builtin import BuiltinTool
 from mull.agent.tools.tool import Preview, RunnableTool, ToolFailure
+from mull.logs import log_warning
 from mull.neutral.blocks import ToolCallBlock, Value
 from mull.neutral.errors import LocalError
 from mull.policy.approval import Asked, Decision, Effect, Mode, Rule, Subject, decide, parse_rule
@@ -23,7 +23,7 @@ from mull.policy.globs import has_wildcard
 
 __all__ = [
     "LETTERS",
-    "Answer",
+    "ApprovalAnswer",
     "ApprovalRequest",
     "Approver",
     "Choice",
@@ -55,7 +55,7 @@ class ApprovalRequest(Value, frozen=True):
     rules: tuple[str, ...]
 
 
-class Answer(Value, frozen=True):
+class ApprovalAnswer(Value, frozen=True):
     """What the person said.
 
     `session` and `always` allow what `rule` fits from now on, `never` denies it for this session;
@@ -72,17 +72,17 @@ class Answer(Value, frozen=True):
 class Approver(Protocol):
     """Whoever answers."""
 
-    async def ask(self, request: ApprovalRequest) -> Answer:
+    async def ask(self, request: ApprovalRequest) -> ApprovalAnswer:
         """Show the request and wait for an answer."""
 
 
 class NobodyToAsk:
     """Answers where no person is: what would have to be asked about is refused."""
 
-    async def ask(self, request: ApprovalRequest) -> Answer:
+    async def ask(self, request: ApprovalRequest) -> ApprovalAnswer:
         """Refuse, and say what would allow it."""
         rule = msgspec.json.encode(request.rules[0]).decode()
-        return Answer(
+        return ApprovalAnswer(
             "no",
             reason=f"{request.tool} needs approval and nobody can be asked: run mull with --yes, or"
             f" allow it in tools.toml, [tools] allow = [{rule}]",
@@ -101,7 +101,7 @@ class Gate:
         rules: Sequence[Rule] = (),
         approver: Approver | None = None,
         always: Callable[[str], None] | None = None,
-        warn: Callable[[str], None] = warnings.warn,
+        warn: Callable[[str], None] = log_warning,
     ) -> None:
         self.mode: Mode = mode
         self.session: list[Rule] = []
@@ -178,7 +178,7 @@ def _asked(tool: RunnableTool, call: ToolCallBlock) -> Asked:
     return Asked(tool.definition.name, tool.changes, subject)
 
 
-def _refusal(answer: Answer) -> str:
+def _refusal(answer: ApprovalAnswer) -> str:
     if answer.reason:
         return f"not run: {answer.reason}"
     if answer.feedback.strip():

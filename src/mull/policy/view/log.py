@@ -18,6 +18,7 @@ from mull.policy.parts import Parts, count_parts
 from mull.policy.reasoning import has_thinking
 from mull.policy.tokens import Counter, count_block
 from mull.policy.view.binding import Bound
+from mull.policy.view.notes import WARNED_OF
 from mull.policy.view.repair import Repair, repair_turn
 from mull.policy.view.turn import (
     Condensing,
@@ -164,8 +165,8 @@ class LogView:
 
     @property
     def news(self) -> Tally:
-        """The repairs of the last turn and of the one before: what older ones lack was told."""
-        if not self.tally.closed_calls and not self.tally.orphans:
+        """What the last turn and the one before it lack: what older ones lack was told."""
+        if not any(getattr(self.tally, field) for field in WARNED_OF):
             return Tally()
         recent = (one.view.tally for turn in self._turns[-2:] for one in turn.rounds)
         return sum(recent, Tally())

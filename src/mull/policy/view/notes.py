@@ -5,7 +5,7 @@ from __future__ import annotations
 from mull.neutral.request import Note
 from mull.policy.view.turn import Tally
 
-__all__ = ["view_notes"]
+__all__ = ["WARNED_OF", "view_notes"]
 
 _SAID_OF = (
     ("off", "reasoning.enabled", "{n} stored {thoughts} not sent: thinking is off", False),
@@ -54,20 +54,27 @@ _SAID_OF = (
     ("empty", "history", "{n} {answers} of thinking alone not sent", False),
     ("closed_calls", "history", "{n} tool {calls} without a result closed", True),
     ("orphans", "history", "{n} tool {results} without a call not sent", True),
+    ("images", "input", "{n} {images} left out: {model} takes none", True),
+    ("audio_files", "input", "{n} audio {files} left out: {model} takes none", True),
+    ("videos", "input", "{n} {videos} left out: {model} takes none", True),
+    ("pdfs", "input", "{n} {PDFs} left out: {model} takes none", True),
 )
+WARNED_OF = tuple(field for field, _, _, warning in _SAID_OF if warning)
+"""The differences that a person should know of when they are new."""
 
-
-_NOUNS = ("thoughts", "pieces", "answers", "calls", "results")
+_NOUNS = (
+    "thoughts", "pieces", "answers", "calls", "results", "images", "files", "videos", "PDFs",
+)  # fmt: skip
 _MANY = {noun: noun for noun in _NOUNS}
 _ONE = {noun: noun.removesuffix("s") for noun in _NOUNS}
 
 
-def view_notes(tally: Tally, news: Tally) -> list[Note]:
+def view_notes(tally: Tally, news: Tally, model: str) -> list[Note]:
     """A note for each kind of difference, with its number; `news` is what may be warned of."""
     notes = []
     for field, about, text, warning in _SAID_OF:
         if n := getattr(tally, field):
-            said = text.format(n=n, **(_ONE if n == 1 else _MANY))
+            said = text.format(n=n, model=model, **(_ONE if n == 1 else _MANY))
             warns = warning and bool(getattr(news, field))
             notes.append(Note(about=about, text=said, warning=warns, kind=field))
     return notes

@@ -27,6 +27,7 @@ from mull.neutral.blocks import (
 from mull.neutral.messages import Message, Origin
 from mull.policy.reasoning import StripPolicy, starts_turn
 from mull.policy.view.intake import Intake, taken
+from mull.policy.view.media import without_untaken
 from mull.policy.view.repair import Repair, repair_turn
 
 __all__ = [
@@ -52,7 +53,7 @@ class Rules(Value, frozen=True):
     thoughts of it are `required`, or at least `returned` to the server that sent them. With
     `carried_only` that means carriers, not readable thoughts. `condense_over` is the size in
     tokens from which an unsigned thought goes in a shorter form. `home` is where messages come
-    from that do not say it.
+    from that do not say it. `input` are the kinds of input the model takes; none is unknown.
     """
 
     origin: Origin
@@ -67,6 +68,7 @@ class Rules(Value, frozen=True):
     forbidden: bool = False
     carried_only: bool = False
     condense_over: int | None = None
+    input: tuple[str, ...] = ()
 
 
 class Standing(Value, frozen=True):
@@ -119,6 +121,10 @@ class Tally(Value, frozen=True):
     empty: int = 0
     closed_calls: int = 0
     orphans: int = 0
+    images: int = 0
+    audio_files: int = 0
+    videos: int = 0
+    pdfs: int = 0
 
     def __add__(self, more: Tally) -> Tally:
         return Tally(*map(add, msgspec.structs.astuple(self), msgspec.structs.astuple(more)))
@@ -189,7 +195,10 @@ def view_repaired(
     )
     for message in repaired.messages:
         if message.role != "assistant":
-            out.append(message)
+            seen, untaken = without_untaken(message, rules.input)
+            if untaken:
+                tally += Tally(**untaken)
+            out.append(seen)
             continue
         seen, more = _view_message(message, keep, rules, shorter)
         tally += more

@@ -10,7 +10,6 @@ from __future__ import annotations
 import builtins
 import os
 import time
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from mull.history.log import Record
+from mull.logs import log_warning
 from mull.neutral.errors import ConfigError, SessionBusy, SessionError
 from mull.neutral.events import Event
 from mull.neutral.messages import Origin
@@ -72,7 +72,8 @@ def this_folder() -> str:
 
 
 def open_sessions(tell: Callable[[str], None] | None = None) -> SessionStore:
-    """The user's store of sessions; what there is to say about its file goes to `tell`."""
+    """The user's store of sessions; what there is to say about its file goes to `tell`, or to the
+    log."""
     return SqliteSessions(sessions_path(), tell=tell)
 
 
@@ -86,7 +87,7 @@ class SqliteSessions:
         clock: Callable[[], float] = time.time,
         tell: Callable[[str], None] | None = None,
     ) -> None:
-        self._database = Database(path, tell or warnings.warn)
+        self._database = Database(path, tell or log_warning)
         self._locks = path.parent / _LOCKS
         self._clock = clock
 

@@ -20,6 +20,7 @@ from mull.neutral.messages import Origin
 __all__ = ["Hit", "Hold", "JournalBatch", "SearchKind", "SessionInfo", "SessionStore"]
 
 SearchKind: TypeAlias = Literal["thinking", "answer", "question", "tool"]
+"""Where a search looks."""
 
 
 class SessionInfo(Value, frozen=True):
@@ -77,8 +78,12 @@ class Hold(Protocol):
     """The right to write a session, until it is released or the process ends."""
 
     @property
-    def is_held(self) -> bool: ...
-    def release(self) -> None: ...
+    def is_held(self) -> bool:
+        """Whether it has not been released yet."""
+
+    def release(self) -> None:
+        """Let others write the session."""
+
     def __enter__(self) -> Self: ...
     def __exit__(self, *_: object) -> None: ...
 

@@ -19,17 +19,18 @@ from mull.agent.tools.text import HEAD, describe, encoding_of, image_type
 from mull.neutral.blocks import Block, MediaBlock, TextBlock
 from mull.neutral.errors import LocalError
 from mull.neutral.messages import Message
+from mull.policy.view.media import takes
 from mull.settings.words import quote
 from mull.transcripts.words import describe_media
 from mull.tui.commands.host import Host, path_of
 from mull.tui.commands.known import Known
 from mull.tui.screen.front import Item
 
-__all__ = ["MENTION", "Expanded", "attach_image", "expand_mentions", "image_offers"]
+__all__ = ["ANY_IMAGE", "MENTION", "Expanded", "attach_image", "expand_mentions", "image_offers"]
 
 LARGEST_TEXT = 64 << 10
 LARGEST_IMAGE = 4 << 20
-_IMAGE = "image"
+ANY_IMAGE = "image/*"
 MENTION = re.compile(r'(?<!\S)@(?:"(?P<quoted>[^"\n]+)"|(?P<plain>\S+))')
 _TRAILING = ".,;:!?)]}'"
 
@@ -45,7 +46,7 @@ async def attach_image(host: Host, text: str) -> None:
     """Let a picture go with the next message; without a path, show what is attached.
 
     Raises:
-        LocalError: the model takes no pictures, or the file is none.
+        LocalError: the model takes no images, or the file is none.
     """
     session, name = host.session, text.strip().strip("\"'")
     if not name:
@@ -53,9 +54,10 @@ async def attach_image(host: Host, text: str) -> None:
     if name == "clear":
         host.attached.clear()
         return _tell_attached(host)
-    if _IMAGE not in session.target.facts.input:
+    if not takes(session.target.facts.input, ANY_IMAGE):
         raise LocalError(
-            f"{session.target.name} takes no pictures as far as is known: /model chooses another"
+            f"{session.target.name} takes no images as far as the catalog knows:"
+            " /model chooses another"
         )
     path = path_of(host, name)
     host.attached.append(_picture(path, shown_name(path.name)))
@@ -152,7 +154,10 @@ def _block(name: str, path: Path, *, pictures: bool) -> tuple[Block | None, str]
     if image_type(head[:HEAD]) is None:
         return None, f"{name} is not attached: it is {describe(head, size)}"
     if not pictures:
-        return None, f"{name} is not attached: this model takes no pictures as far as is known"
+        return (
+            None,
+            f"{name} is not attached: this model takes no images as far as the catalog knows",
+        )
     return _picture(path, name), ""
 
 

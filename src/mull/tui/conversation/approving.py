@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mull.agent.tools.approve import LETTERS, Answer, ApprovalRequest
+from mull.agent.tools.approve import LETTERS, ApprovalAnswer, ApprovalRequest
 from mull.tui.screen.front import Choice, Question
 from mull.tui.text.lines import BLANK, Line, Span
 from mull.tui.text.safe import neutralise
@@ -28,7 +28,7 @@ class FrontApprover:
         self._front = front
         self._painter = painter
 
-    async def ask(self, request: ApprovalRequest) -> Answer:
+    async def ask(self, request: ApprovalRequest) -> ApprovalAnswer:
         """Ask, and give the answer."""
         rule = request.rules[0]
         self._painter.show(preview_lines(request, self._front.theme, self._front.width))
@@ -49,8 +49,8 @@ class FrontApprover:
         finally:
             self._painter.asks = False
         if key == "t":
-            return Answer("no", feedback=text)
-        return Answer(LETTERS[key])
+            return ApprovalAnswer("no", feedback=text)
+        return ApprovalAnswer(LETTERS[key])
 
 
 def preview_lines(request: ApprovalRequest, theme: Theme, width: int) -> list[Line]:

@@ -1,0 +1,102 @@
+"""A program as a strict user of the library writes it: a type checker finds the marked lines wrong,
+and nothing else. `test_typing.py` has mypy read it; nothing runs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import assert_type
+
+import mull
+
+
+def temperature(city: str, unit: str = "celsius") -> float:
+    """The temperature outside."""
+    return 4.0
+
+
+async def token() -> str:
+    return "a-fresh-token"
+
+
+def shown(event: mull.Event) -> str:
+    if isinstance(event, mull.Failed):
+        assert_type(event, mull.Failed)
+        return event.code or event.text
+    match event:
+        case mull.TextDelta(text=text) | mull.ThinkingDelta(text=text):
+            return assert_type(text, str)
+        case mull.ToolStarted():
+            return event.title
+        case mull.UsageReported():
+            print(event.text)  # wrong: attr-defined
+        case mull.Answered():  # wrong: attr-defined
+            pass
+        case _:
+            pass
+    return ""
+
+
+class Careful:
+    async def ask(self, request: mull.ApprovalRequest) -> mull.ApprovalAnswer:
+        return mull.ApprovalAnswer("no", feedback=request.preview.title)
+
+
+class Careless:
+    def ask(self, request: mull.ApprovalRequest) -> bool:
+        return True
+
+
+def questions() -> None:
+    assert_type(mull.ask("x", "a/b", max_tokens=10, key=token, keys={"c": "d"}), mull.Result)
+    mull.ask("x", "a/b", max_token=10)  # wrong: call-arg
+    mull.ask("x", tools="none")  # wrong: arg-type
+    mull.ask(None)  # wrong: arg-type
+    mull.stream("x", modl="a/b")  # wrong: call-arg
+    mull.stream_async("x", temprature=1.0)  # wrong: call-arg
+    mull.open_session("x", folde="y")  # wrong: call-arg
+    mull.open_session("x", max_token=1)  # wrong: call-arg
+    mull.Conversation("a/b", sytem="y")  # wrong: call-arg
+    mull.Conversation("a/b", dialect="openai")  # wrong: arg-type
+    mull.Conversation(
+        "a/b", limits=mull.ExchangeOptions(idle=60, retry=mull.RetryRules(attempts=2))
+    )
+
+
+async def streams(talk: mull.Conversation) -> None:
+    async with talk.stream_async("x") as events:
+        async for event in events:
+            assert_type(event, mull.Event)
+    with talk.stream("x") as blocking:
+        for event in blocking:
+            shown(event)
+        assert_type(blocking.result.usage, mull.Usage | None)
+    await talk.ask("x")  # wrong: misc
+
+
+def sessions() -> None:
+    store: mull.SessionStore = mull.SqliteSessions(Path("sessions.db"))
+    store = mull.MemorySessions()
+    store = mull.Log()  # wrong: assignment
+    toolbox = mull.Toolbox(mull.load_setup(), Path.cwd(), mode="read-only", approver=Careful())
+    mull.Toolbox(mull.load_setup(), Path.cwd(), mode="write")  # wrong: arg-type
+    mull.Toolbox(mull.load_setup(), Path.cwd(), approver=Careless())  # wrong: arg-type
+    with mull.open_session("x", model="a/b", store=store, toolbox=toolbox) as session:
+        assert_type(session, mull.Session)
+        assert_type(session.undo(), mull.Message)
+
+
+def errors() -> None:
+    try:
+        mull.ask("x")
+    except mull.RefusedError as error:
+        assert_type(error.status, int)
+        assert_type(error.retry_after, float | None)
+        assert_type(error.request_id, str | None)
+        assert_type(error.headers, dict[str, str])
+
+
+def codecs(target: mull.Target) -> mull.Message:
+    prepared = mull.prepare(mull.Log([mull.user("x")]), mull.Settings().snapshot(), target)
+    wire = assert_type(mull.encode_request(prepared.request, target), mull.WireRequest)
+    reader = mull.decoder(target)
+    return mull.assemble([*reader.feed(wire.body), *reader.close()])
