@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import os
+import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Self
@@ -27,7 +28,7 @@ from mull.store.paths import data_dir
 
 if TYPE_CHECKING:
     from mull.agent.reach import Key
-    from mull.agent.run import Hearer, Send
+    from mull.agent.run import Hearer, Send, Turn
     from mull.auth.secret import Secret
     from mull.client.auth_drive import Sessions
     from mull.client.exchange import ExchangeOptions
@@ -39,6 +40,7 @@ __all__ = ["EMBEDDED", "Engine"]
 
 EMBEDDED = "local"
 """The provider whose server mull runs itself."""
+CONTENT_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 SMALL = "this model is very small: it really thinks, but what it says is often wrong"
 
 
@@ -48,11 +50,22 @@ class Engine:
     An `isolated` one takes nothing from outside: no config file, profile, environment variable,
     stored key or lesson steers it, and it writes nothing. Keys and addresses are then given in
     code. Proxies and certificates of the machine still hold.
+
+    Where the program uses OpenTelemetry, each turn is a span. With `record_content` it holds what
+    was said, thought and called; so does the variable
+    `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`.
     """
 
-    def __init__(self, setup: Setup | None = None, *, isolated: bool = False) -> None:
+    def __init__(
+        self,
+        setup: Setup | None = None,
+        *,
+        isolated: bool = False,
+        record_content: bool | None = None,
+    ) -> None:
         self.setup = setup or (isolated_setup() if isolated else load_setup())
         self._isolated = self.setup.isolated
+        self._record_content = record_content
         self.keys = GivenKeys() if self._isolated else Keys(data_dir(), os.environ)
         self._lessons: Lessons | None = None
         self._transport: Transport | None = None
@@ -64,6 +77,18 @@ class Engine:
         if self._lessons is None:
             self._lessons = Lessons() if self._isolated else load_lessons(data_dir())
         return self._lessons
+
+    def watch(self, turn: Turn, conversation: str | None = None) -> None:
+        """Have the turn's spans recorded, where the program records any."""
+        if "opentelemetry.trace" not in sys.modules:
+            return
+        from mull.agent.telemetry import Spans, find_tracer
+
+        content = self._record_content
+        if content is None and not self._isolated:
+            content = os.environ.get(CONTENT_VARIABLE, "").lower() in ("1", "true")
+        if tracer := find_tracer():
+            turn.hub.add(Spans(tracer, turn, conversation=conversation, content=bool(content)))
 
     def target(
         self,

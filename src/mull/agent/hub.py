@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from mull.logs import log_warning
 from mull.neutral.events import Event
 
 __all__ = ["Hub", "Inbox", "Subscriber"]
@@ -35,14 +36,12 @@ class Hub:
         for subscriber in self._subscribers:
             try:
                 subscriber(events)
-            except Exception:
-                self._leave_out(subscriber)
+            except Exception as error:
+                self._leave_out(subscriber, error)
 
-    def _leave_out(self, subscriber: Subscriber) -> None:
-        import logging  # what seldom happens need not be loaded for every question
-
+    def _leave_out(self, subscriber: Subscriber, error: Exception) -> None:
         self._subscribers = [one for one in self._subscribers if one is not subscriber]
-        logging.getLogger("mull").exception("a subscriber failed and is told nothing more")
+        log_warning(f"a subscriber failed and is told nothing more: {error!r}")
 
 
 class Inbox:

@@ -12,6 +12,7 @@ from collections.abc import (
     Callable,
     Iterable,
     Mapping,
+    Sequence,
 )
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypedDict, Unpack
@@ -21,6 +22,7 @@ from msgspec.structs import replace
 from mull.agent.calls import Approve, allow_all
 from mull.agent.engine import Engine
 from mull.agent.functions import tools_from
+from mull.agent.hub import Hub, Subscriber
 from mull.agent.reach import Key, Reach, Reaches
 from mull.agent.results import Result, result_of
 from mull.agent.run import Recorder, Situation, Turn, run_turn
@@ -28,6 +30,7 @@ from mull.agent.streams import AsyncStream, Stream
 from mull.agent.tools.tool import RunnableTool
 from mull.history.log import Entry, Log, Record, Undone
 from mull.neutral.errors import LocalError
+from mull.neutral.events import Event
 from mull.neutral.messages import Dialect, Message, user
 from mull.neutral.request import RequestOptions
 from mull.neutral.target import Target
@@ -125,6 +128,7 @@ class Conversation:
         self._approve: Approve = allow_all
         self._shorten: Shortener | None = None
         self._running: Turn | None = None
+        self._subscribers: list[Subscriber] = []
         self._reaches = Reaches(self._engine, keys)
         given = Reach(key, base_url, headers, dialect, compat)
         self.target: Target = self._reaches.target(self.settings.snapshot().model, given)
@@ -205,6 +209,21 @@ class Conversation:
         message, turn = as_message(text), self._turn()
         return AsyncStream(turn, lambda: self._run(turn, message))
 
+    def subscribe(self, hear: Callable[[Event], None]) -> Callable[[], None]:
+        """Have `hear` called with every event of the turns that begin from now on; what comes back
+        ends that.
+
+        It is called on the event loop that the turn runs on and has to return at once. One that
+        raises is left out for the rest of that turn, which is logged, and harms nobody else.
+        """
+
+        def take(events: Sequence[Event]) -> None:
+            for event in events:
+                hear(event)
+
+        self._subscribers.append(take)
+        return lambda: self._subscribers.remove(take)
+
     def undo(self) -> Message:
         """Take the last turn back; what the user had said in it.
 
@@ -236,6 +255,7 @@ class Conversation:
         made._options, made._tools = self._options, dict(self.tools)
         made._reaches = self._reaches.fork()
         made._recorder = made._shorten = made._running = None
+        made._subscribers = []
         return made
 
     def __enter__(self) -> Self:
@@ -326,15 +346,23 @@ class Conversation:
         self.log.add(record)
 
     def _turn(self) -> Turn:
-        return Turn(
+        turn = Turn(
             log=self.log,
             situation=self._situation,
             now=self._situation(),  # a missing key is told before anything is said
             approve=self._approve,
             shorten=self._shortener,
             recorder=self._recorder,
+            hub=Hub(*self._subscribers),
             debug=self._engine.setup.environment.debug,
         )
+        self._engine.watch(turn, self._name)
+        return turn
+
+    @property
+    def _name(self) -> str | None:
+        """The id under which it is kept."""
+        return None
 
     async def _run(self, turn: Turn, said: Message | None, *, takes_back: bool = True) -> None:
         """Run the turn that begins with these words; None goes on with what the log ends in.

@@ -149,6 +149,7 @@ class Turn:
     progress: Progress = _BEGINNING
     cut: Cut | None = None
     hurry: Hurry | None = None
+    error: BaseException | None = None
 
     def add(self, record: Record) -> None:
         """Put a record into the log, and onto the disk."""
@@ -203,6 +204,7 @@ async def run_turn(turn: Turn) -> None:
             if turn.progress.state == "sending":
                 turn.now = turn.situation()
     except BaseException as error:
+        turn.error = error
         if turn.progress.state not in FINAL:
             turn.signal("failed" if isinstance(error, MullError) else "stopped")
         raise

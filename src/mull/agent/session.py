@@ -180,6 +180,10 @@ class Session(Conversation):
         return {**self._tools, **(self.toolbox.offered() if self.toolbox else {})}
 
     @property
+    def _name(self) -> str | None:
+        return self.info.id
+
+    @property
     def engine(self) -> Engine:
         """What the session sends with."""
         return self._engine

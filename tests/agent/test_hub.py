@@ -1,0 +1,141 @@
+"""What happens in a turn reaches everybody who asked, whatever the others do with it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+
+import pytest
+
+from mull.agent.hub import Hub
+from mull.agent.library import Conversation
+from mull.neutral.events import Finished, StateChanged, TextDelta, ThinkingDelta
+from mull.testing import Call, Say, StrictServer, Think
+from mull.testing.server import STALL, Reply, ScriptedServer
+
+KIMI = "moonshotai/kimi-k2-thinking"
+
+
+def chunk(delta, finish=None):
+    return {"id": "c1", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+
+WHOLE = Reply.events(chunk({"content": "yes"}), chunk({}, "stop"), "[DONE]")
+
+
+def look(at: str) -> str:
+    """Look."""
+    return f"{at}: a heron"
+
+
+def test_a_subscriber_that_fails_is_left_out_and_the_others_hear_all(caplog):
+    heard, failed = [], []
+
+    def fail(events):
+        failed.append(events)
+        raise ValueError("full")
+
+    hub = Hub(heard.append, fail, heard.append)
+    with caplog.at_level(logging.WARNING, "mull"):
+        hub.publish((TextDelta("a"),))
+        hub.publish((TextDelta("b"),))
+    assert heard == [(TextDelta("a"),)] * 2 + [(TextDelta("b"),)] * 2
+    assert len(failed) == 1
+    assert [record.message for record in caplog.records] == [
+        "a subscriber failed and is told nothing more: ValueError('full')"
+    ]
+
+
+def test_subscribers_of_a_conversation_hear_what_a_stream_gives():
+    first, second, broken = [], [], []
+
+    def breaks(event):
+        broken.append(event)
+        raise RuntimeError
+
+    script = [[Think("where?"), Call("look", {"at": "pond"})], [Think("so"), Say("a heron")]]
+    with StrictServer("kimi", script) as server:
+        talk = Conversation(KIMI, base_url=server.url, key="k", tools=[look])
+        talk.subscribe(breaks)
+        talk.subscribe(first.append)
+        stop = talk.subscribe(second.append)
+        events = list(talk.stream("what is there?"))
+        assert first == second == events
+        assert len(broken) == 1
+        stop()
+    assert [e.state for e in events if isinstance(e, StateChanged)] == [
+        *("sending", "streaming", "tools", "sending", "streaming", "done")
+    ]
+
+
+def test_a_slow_reader_holds_up_neither_the_answer_nor_the_others():
+    heard = []
+
+    async def run():
+        talk = Conversation(KIMI, base_url=server.url, key="k")
+        talk.subscribe(heard.append)
+        async with talk.stream_async("q") as stream:
+            await anext(stream)
+            while not any(isinstance(event, Finished) for event in heard):
+                await asyncio.sleep(0.001)  # reads nothing, and yet the turn comes to its end
+            assert talk.messages[-1].text == "yes"
+            rest = [event async for event in stream]
+        assert rest == heard[1:]
+
+    with ScriptedServer([WHOLE]) as server:
+        asyncio.run(run())
+
+
+@pytest.mark.parametrize("how", ["cancel", "drop", "close", "leave"])
+def test_a_stream_that_is_left_ends_its_turn_and_keeps_what_came(how):
+    async def read(stream, begun):
+        async for event in stream:
+            if isinstance(event, ThinkingDelta):
+                begun.set()
+                if how == "leave":
+                    break
+
+    async def run():
+        talk = Conversation(KIMI, base_url=server.url, key="k")
+        stream, begun = talk.stream_async("q"), asyncio.Event()
+        if how == "leave":
+            async with stream:
+                await read(stream, begun)
+        else:
+            reading = asyncio.ensure_future(read(stream, begun))
+            await begun.wait()
+            if how == "close":
+                await stream.aclose()
+                await reading
+            else:
+                del stream
+                reading.cancel()
+                await asyncio.wait({reading})
+                del reading
+                gc.collect()
+        assert await asyncio.to_thread(server.requests[0].wait_left)
+        while talk._running is not None:
+            await asyncio.sleep(0)
+        assert talk.messages[-1].status == "interrupted"
+        assert talk.messages[-1].thinking[0].thought == "half a th"
+        assert (await talk.ask_async("again")).text == "yes"
+
+    half = Reply.events(chunk({"reasoning_content": "half a th"}), STALL)
+    with ScriptedServer([half, WHOLE]) as server:
+        asyncio.run(run())
+
+
+def test_what_waits_is_read_before_the_error_is_raised():
+    async def run():
+        talk = Conversation(KIMI, base_url=server.url, key="k")
+        stream, seen = talk.stream_async("q"), []
+        with pytest.raises(Exception, match="refused the request"):
+            async for event in stream:
+                seen.append(event)
+                await asyncio.sleep(0.01)
+        assert [event.state for event in seen] == ["sending", "failed"]
+        assert [event async for event in stream] == []
+
+    with ScriptedServer([Reply.json({"error": {"message": "no"}}, 403)]) as server:
+        asyncio.run(run())
