@@ -83,9 +83,9 @@ class Client:
 
 
 @contextlib.contextmanager
-def upstream() -> Iterator[str]:
+def upstream(dialect: str = "openai-chat") -> Iterator[str]:
     """The address of the endpoint, which runs meanwhile."""
-    command = [sys.executable, "-m", "bench.upstream"]
+    command = [sys.executable, "-m", "bench.upstream", dialect]
     process = subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

@@ -131,17 +131,26 @@ _KINDS: dict[str, tuple[type, Callable[[Any], Event | None]]] = {
 }
 
 
+class Decoding:
+    """Decodes one stream as its bytes come."""
+
+    def __init__(self, dialect: str) -> None:
+        kind, self._make = _KINDS[dialect]
+        self._decode = msgspec.json.Decoder(kind).decode
+        self._rest, self._count = b"", 0
+
+    def feed(self, data: bytes) -> int:
+        """The number of events so far."""
+        *frames, self._rest = (self._rest + data).split(b"\n\n")
+        make, decode = self._make, self._decode
+        for frame in frames:
+            body = frame[frame.index(b"data: ") + 6 :]
+            if body != b"[DONE]" and make(decode(body)) is not None:
+                self._count += 1
+        return self._count
+
+
 def decode(dialect: str, chunks: list[bytes]) -> int:
     """Decode a stream cut into chunks; the number of events."""
-    kind, make = _KINDS[dialect]
-    decoder = msgspec.json.Decoder(kind)
-    rest, count = b"", 0
-    for chunk in chunks:
-        *frames, rest = (rest + chunk).split(b"\n\n")
-        for frame in frames:
-            data = frame[frame.index(b"data: ") + 6 :]
-            if data == b"[DONE]":
-                continue
-            if make(decoder.decode(data)) is not None:
-                count += 1
-    return count
+    decoding = Decoding(dialect)
+    return max(map(decoding.feed, chunks))

@@ -1,7 +1,7 @@
 """A very fast endpoint in a process of its own: one pre-rendered stream, sent in one go.
 
-`python -m bench.upstream` prints its port and answers until its standard input is closed. Every
-server-sent event is an HTTP chunk of its own, as real servers send them.
+`python -m bench.upstream DIALECT` prints its port and answers until its standard input is closed.
+Every server-sent event is an HTTP chunk of its own, as real servers send them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import socket
 import sys
 import threading
 
-from bench.streams import chat
+from bench.streams import anthropic, chat, gemini, responses
 
 HEAD = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n"
@@ -19,9 +19,17 @@ HEAD = (
 )
 
 
-def render() -> bytes:
+STREAMS = {
+    "openai-chat": chat,
+    "anthropic": anthropic,
+    "openai-responses": responses,
+    "gemini": gemini,
+}
+
+
+def render(dialect: str) -> bytes:
     """The whole answer as it goes over the wire."""
-    frames = chat().split(b"\n\n")[:-1]
+    frames = STREAMS[dialect]().split(b"\n\n")[:-1]
     chunks = [b"%x\r\n%b\n\n\r\n" % (len(frame) + 2, frame) for frame in frames]
     return b"".join([HEAD, *chunks, b"0\r\n\r\n"])
 
@@ -52,7 +60,7 @@ def _length(head: bytes) -> int:
 
 def main() -> None:
     """Listen on loopback."""
-    answer = render()
+    answer = render(sys.argv[1])
     listening = socket.create_server(("127.0.0.1", 0))
     print(listening.getsockname()[1], flush=True)
     threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()

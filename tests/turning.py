@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from typing import Any
 
 from mull.agent.hurry import Hurry
@@ -20,15 +21,12 @@ def going(turn: Turn) -> AsyncStream:
 def sends(stream: Callable[..., AsyncGenerator[Event, None]]) -> Send:
     """What sends by giving the events of `stream`, which may call whom to tell of requests."""
 
-    async def send(prepared: Any, hearer: Any) -> None:
-        events = stream(prepared, hearer.sending)
-        try:
+    async def send(prepared: Any, *, sending: Any = None) -> AsyncGenerator[list[Event], None]:
+        async with aclosing(stream(prepared, sending)) as events:
             async for event in events:
-                hearer.take((event,))
+                yield [event]
                 for _ in range(3):  # what somebody does about it is done before the next one
                     await asyncio.sleep(0)
-        finally:
-            await events.aclose()
 
     return send
 
@@ -48,7 +46,7 @@ class Watched:
 
     async def __anext__(self) -> Event:
         if self._task is None:
-            self._task = asyncio.ensure_future(self.hurry.watch(self._work()))
+            self._task = asyncio.ensure_future(self._work())
         if self._seen.empty():
             self._asked.release()
             seen = asyncio.ensure_future(self._seen.get())
@@ -66,8 +64,9 @@ class Watched:
             await asyncio.wait({self._task})
 
     async def _work(self) -> None:
-        await self._asked.acquire()
-        async for event in self._stream:
-            self.hurry.take((event,))
-            self._seen.put_nowait(event)
+        async with self.hurry.watch():
             await self._asked.acquire()
+            async for event in self._stream:
+                self.hurry.take((event,))
+                self._seen.put_nowait(event)
+                await self._asked.acquire()

@@ -8,8 +8,10 @@ import logging
 
 import pytest
 
+from loops import until
 from mull.agent.hub import Hub
 from mull.agent.library import Conversation
+from mull.neutral.errors import RefusedError
 from mull.neutral.events import Finished, StateChanged, TextDelta, ThinkingDelta
 from mull.testing import Call, Say, StrictServer, Think
 from mull.testing.server import STALL, Reply, ScriptedServer
@@ -73,12 +75,12 @@ def test_a_slow_reader_holds_up_neither_the_answer_nor_the_others():
     heard = []
 
     async def run():
-        talk = Conversation(KIMI, base_url=server.url, key="k")
+        talk, ended = Conversation(KIMI, base_url=server.url, key="k"), asyncio.Event()
         talk.subscribe(heard.append)
+        talk.subscribe(lambda event: ended.set() if isinstance(event, Finished) else None)
         async with talk.stream_async("q") as stream:
             await anext(stream)
-            while not any(isinstance(event, Finished) for event in heard):
-                await asyncio.sleep(0.001)  # reads nothing, and yet the turn comes to its end
+            await ended.wait()  # reads nothing, and yet the turn comes to its end
             assert talk.messages[-1].text == "yes"
             rest = [event async for event in stream]
         assert rest == heard[1:]
@@ -115,8 +117,7 @@ def test_a_stream_that_is_left_ends_its_turn_and_keeps_what_came(how):
                 del reading
                 gc.collect()
         assert await asyncio.to_thread(server.requests[0].wait_left)
-        while talk._running is not None:
-            await asyncio.sleep(0)
+        await until(lambda: talk._running is None)
         assert talk.messages[-1].status == "interrupted"
         assert talk.messages[-1].thinking[0].thought == "half a th"
         assert (await talk.ask_async("again")).text == "yes"
@@ -130,10 +131,14 @@ def test_what_waits_is_read_before_the_error_is_raised():
     async def run():
         talk = Conversation(KIMI, base_url=server.url, key="k")
         stream, seen = talk.stream_async("q"), []
-        with pytest.raises(Exception, match="refused the request"):
+
+        async def read_slowly():
             async for event in stream:
                 seen.append(event)
                 await asyncio.sleep(0.01)
+
+        with pytest.raises(RefusedError):
+            await read_slowly()
         assert [event.state for event in seen] == ["sending", "failed"]
         assert [event async for event in stream] == []
 

@@ -12,7 +12,7 @@ from conversations import snapshot, target
 from loops import FakeClock, run_moved, until
 from mull.auth.secret import Secret
 from mull.client.access import Access
-from mull.client.exchange import ExchangeOptions, exchange
+from mull.client.exchange import Aid, ExchangeOptions, exchange
 from mull.client.http import Transport
 from mull.client.retry import RetryRules
 from mull.history.log import Log
@@ -70,7 +70,12 @@ class Talk:
         transport = Transport()
         try:
             async for events in exchange(
-                request, way, transport=transport, options=options, clock=self.clock, heal=heal
+                request,
+                way,
+                transport=transport,
+                options=options,
+                clock=self.clock,
+                aid=Aid(heal=heal),
             ):
                 self.events += events
         except (RefusedError, NetworkError) as error:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import os
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
@@ -16,9 +15,7 @@ from msgspec.structs import replace
 from mull.agent.setup import Setup, isolated_setup, load_setup
 from mull.client.access import Access, access, missing_key
 from mull.neutral.errors import ConfigError, UnknownModel
-from mull.neutral.events import Finished
 from mull.neutral.messages import Dialect
-from mull.neutral.request import WireRequest
 from mull.neutral.target import Target
 from mull.policy.heal.lessons import Lessons, apply_lessons
 from mull.policy.prepare import Prepared
@@ -28,7 +25,7 @@ from mull.store.paths import data_dir
 
 if TYPE_CHECKING:
     from mull.agent.reach import Key
-    from mull.agent.run import Hearer, Send, Turn
+    from mull.agent.run import Send, Turn
     from mull.auth.secret import Secret
     from mull.client.auth_drive import Sessions
     from mull.client.exchange import ExchangeOptions
@@ -155,54 +152,19 @@ class Engine:
         return way
 
     def sender(self, way: Access, options: ExchangeOptions | None = None) -> Send:
-        """What sends prepared requests along this way."""
-        return lambda prepared, hearer: self.send(prepared, hearer, way, options)
-
-    async def send(
-        self,
-        prepared: Prepared,
-        hearer: Hearer,
-        way: Access,
-        options: ExchangeOptions | None = None,
-    ) -> None:
-        """Send a prepared request, and tell who asked of its answer until that is over.
+        """What sends prepared requests along this way.
 
         A refusal is mended once where that is known; what was learnt is kept when it helped.
-
-        Raises:
-            RemoteError: the endpoint refused or could not be reached before it said anything.
         """
-        from mull.client.exchange import ExchangeOptions, exchange
+        from mull.client.exchange import Aid, ExchangeOptions, exchange
 
-        repairs: list[Repaired] = []
-
-        def repair(refused: Prepared, refusal: Refusal) -> Repaired | None:
-            from mull.policy.heal.healing import heal  # only what is refused needs it
-
-            repaired = heal(refused, refusal)
-            if repaired is not None:
-                repairs.append(repaired)
-            return repaired
-
-        options = options or ExchangeOptions()
-        told = options.sending
-
-        def sending(sent: Prepared, wire: WireRequest) -> None:
-            hearer.sending(sent, wire)
-            told(sent, wire)
-
-        batches = exchange(
-            prepared,
-            await self._enter(way),
+        return partial(
+            exchange,
+            way=way,
             transport=self._connection(),
-            options=dataclasses.replace(options, sending=sending),
-            heal=repair,
+            options=options or ExchangeOptions(),
+            aid=Aid(self._enter, _heal, self._learn),
         )
-        async with aclosing(batches):
-            async for events in batches:
-                if repairs and isinstance(events[-1], Finished):
-                    self._learn(prepared.target, repairs[-1])
-                hearer.take(events)
 
     async def _enter(self, way: Access) -> Access:
         """The way with its key at hand: the embedded model runs, tokens are fetched."""
@@ -261,6 +223,12 @@ class Engine:
         transport, self._transport = self._transport, None
         if transport is not None:
             await transport.close()
+
+
+def _heal(refused: Prepared, refusal: Refusal) -> Repaired | None:
+    from mull.policy.heal.healing import heal  # only what is refused needs it
+
+    return heal(refused, refusal)
 
 
 async def _fetched(fetch: Callable[[], str | Awaitable[str]]) -> Secret:

@@ -44,30 +44,20 @@ class Hub:
         log_warning(f"a subscriber failed and is told nothing more: {error!r}")
 
 
-class Inbox:
+class Inbox(deque[Event]):
     """Events that wait for one reader, who may wait for them."""
 
-    def __init__(self) -> None:
-        self._events: deque[Event] = deque()
-        self._waiting: asyncio.Future[None] | None = None
+    _waiting: asyncio.Future[None] | None = None
 
     def put(self, events: Sequence[Event]) -> None:
         """Take events in: a subscriber of a hub."""
-        self._events.extend(events)
+        self.extend(events)
         self.wake()
 
     def wake(self, _: object = None) -> None:
         """Let the reader look again."""
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
-
-    def clear(self) -> None:
-        """Forget what nobody has read."""
-        self._events.clear()
-
-    def take(self) -> Event | None:
-        """The next event, if there is one."""
-        return self._events.popleft() if self._events else None
 
     async def wait(self) -> None:
         """Return when `put` or `wake` was called."""

@@ -8,7 +8,8 @@ is told (`mull.neutral.events.Hurried`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
 from mull.agent.hurry_plan import ABOUT, Cause
@@ -84,15 +85,16 @@ class Hurry:
             self._stop(cause)
         return True
 
-    async def watch(self, work: Awaitable[None]) -> None:
-        """Wait for the work that brings the answer, until a thought in it is stopped.
+    @asynccontextmanager
+    async def watch(self) -> AsyncGenerator[None, None]:
+        """The time in which the answer comes, until a thought in it is stopped.
 
         Raises:
-            ThoughtStopped: the thought was stopped, and the work with it.
+            ThoughtStopped: the thought was stopped, and what was waited for with it.
         """
         try:
             async with asyncio.timeout(None) as self._scope:
-                await work
+                yield
                 if self._asking:  # the server may still answer what it was asked
                     await asyncio.wait(self._asking, timeout=LAST_WORD)
         except TimeoutError:

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec.structs import replace
 
@@ -44,9 +45,11 @@ from mull.policy.thinking.plan import OUTCOME, plan_least
 from mull.policy.tokens import Counter
 from mull.settings.layers import Snapshot
 
+if TYPE_CHECKING:
+    from mull.client.exchange import Sending
+
 __all__ = [
     "NUDGE",
-    "Hearer",
     "Recorder",
     "Send",
     "Shorten",
@@ -81,20 +84,13 @@ class Recorder(Protocol):
         """A record that the log has gained."""
 
 
-class Hearer(Protocol):
-    """Who asked, while the request is on its way."""
-
-    def sending(self, prepared: Prepared, wire: WireRequest) -> None:
-        """A request goes out: the one that was given, or one that was repaired."""
-
-    def take(self, events: Sequence[Event]) -> None:
-        """Events that came together."""
-
-
 class Send(Protocol):
-    """Sends a request, and tells who asked of its answer until that is over."""
+    """Sends a request and gives the events of its answer, those together that come together."""
 
-    def __call__(self, prepared: Prepared, hearer: Hearer) -> Coroutine[Any, Any, None]: ...
+    def __call__(
+        self, prepared: Prepared, *, sending: Sending = ...
+    ) -> AsyncGenerator[Sequence[Event], None]:
+        """`sending` is told each request as it goes out: this one, or one that was repaired."""
 
 
 @dataclass(frozen=True)
@@ -224,7 +220,12 @@ async def _send(turn: Turn) -> None:
     turn.note(*prepared.notes)
     answer = _Answer(turn, prepared)
     try:
-        await answer.ask(situation)
+        async with (
+            answer.watched(situation),
+            aclosing(situation.send(prepared, sending=answer.sending)) as batches,
+        ):
+            async for events in batches:
+                answer.take(events)
     except ThoughtStopped as stopped:
         unfinished = answer.keep()
         turn.add(Entry(user(ask_now(unfinished)), time.time(), own=True))
@@ -258,8 +259,8 @@ class _Answer:
         if self._turn.recorder is not None:
             self._turn.recorder.begin(asked.target.origin)
 
-    async def ask(self, situation: Situation) -> None:
-        """Send the request and take its answer in, until that is over or its thought is stopped.
+    def watched(self, situation: Situation) -> AbstractAsyncContextManager[None]:
+        """The time in which the answer comes; where somebody may end a thought, it ends with it.
 
         Raises:
             ThoughtStopped: the thought was stopped, and the stream with it.
@@ -268,14 +269,11 @@ class _Answer:
             self._spotter.asked()
         seconds = situation.snapshot["reasoning.maxSeconds"]
         if seconds is None and not situation.interactive:
-            await situation.send(self.asked, self)
-            return
-        hurry = Hurry(seconds, situation.end_thought, self._refusal(situation), self._tell)
-        self._turn.hurry = hurry
-        try:
-            await hurry.watch(situation.send(self.asked, self))
-        finally:
             self._turn.hurry = None
+            return nullcontext()
+        refuse = self._refusal(situation)
+        hurry = self._turn.hurry = Hurry(seconds, situation.end_thought, refuse, self._tell)
+        return hurry.watch()
 
     def sending(self, prepared: Prepared, wire: WireRequest) -> None:
         """A request goes out: this one, or after a refusal another, maybe in another dialect."""

@@ -8,6 +8,7 @@ cannot be kept from thinking, the limit leaves room for that (G05).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -119,7 +120,9 @@ async def side_call(
     options = RequestOptions(system=system, max_tokens=limit, least_thinking=True)
     prepared = prepare(Log(messages), side.snapshot(settings), target, options)
     answer = _Answer(prepared, say)
-    await side.send(prepared, answer)
+    async with aclosing(side.send(prepared, sending=answer.sending)) as batches:
+        async for events in batches:
+            answer.take(events)
     return answer.message()
 
 

@@ -42,7 +42,7 @@ class AsyncStream:
         return self
 
     async def __anext__(self) -> Event:
-        while (event := self._inbox.take()) is None:
+        while not self._inbox:
             task = self._started()
             if task is None or task.done():
                 self._task = None
@@ -54,7 +54,7 @@ class AsyncStream:
             except BaseException:
                 await self.aclose()
                 raise
-        return event
+        return self._inbox.popleft()
 
     async def __aenter__(self) -> Self:
         return self

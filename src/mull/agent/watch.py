@@ -16,8 +16,8 @@ from mull.neutral.events import (
 
 __all__ = ["Stopwatch"]
 
-_THOUGHTS = frozenset({ThinkingDelta, ThinkingCarrier})
-_ENDS_THOUGHT = frozenset({TextDelta, ToolCallDelta, Finished, Failed})
+_THOUGHTS: frozenset[type] = frozenset({ThinkingDelta, ThinkingCarrier})
+_ENDS_THOUGHT: frozenset[type] = frozenset({TextDelta, ToolCallDelta, Finished, Failed})
 
 
 class Stopwatch:
@@ -31,8 +31,7 @@ class Stopwatch:
 
     def add_all(self, events: Iterable[Event]) -> None:
         """Take events in that came together."""
-        for event in events:
-            kind = type(event)
+        for kind in dict.fromkeys(map(type, events)):  # each kind once, in the order they came
             if kind in _THOUGHTS:
                 if self._thought_since is None:
                     self._thought_since = self._clock()

@@ -15,7 +15,7 @@ An answer that begins anew after `Retrying` or `Healed` may say `Started` a seco
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -53,20 +53,31 @@ from mull.policy.heal.case import Refusal
 from mull.policy.prepare import Prepared
 
 if TYPE_CHECKING:
+    from mull.neutral.target import Target
     from mull.policy.heal.healing import Repaired
 
-__all__ = ["ExchangeOptions", "Heal", "exchange"]
+__all__ = ["Aid", "ExchangeOptions", "Sending", "exchange"]
 
-_TELLS = frozenset({Warned, Failed})
-_UNSEEN = frozenset({Started, UsageReported, Warned, BlockEnded})
+_TELLS: frozenset[type] = frozenset({Warned, Failed})
+_UNSEEN: frozenset[type] = frozenset({Started, UsageReported, Warned, BlockEnded})
 
 
-Heal: TypeAlias = "Callable[[Prepared, Refusal], Repaired | None]"
-"""`mull.policy.heal.healing.heal`, or a function around it that also learns."""
+Sending: TypeAlias = "Callable[[Prepared, WireRequest], None]"
+"""Is told each request as it goes out: the one that was given, or one that was repaired."""
 
 
 def _ignore(prepared: Prepared, wire: WireRequest) -> None:
     pass
+
+
+@dataclass(frozen=True)
+class Aid:
+    """What helps an exchange. `enter` has the last word on the way before anything goes out, `heal`
+    may repair what was refused, and `learn` is told when that helped."""
+
+    enter: Callable[[Access], Awaitable[Access]] | None = None
+    heal: Callable[[Prepared, Refusal], Repaired | None] | None = None
+    learn: Callable[[Target, Repaired], None] | None = None
 
 
 _RULES = RetryRules()
@@ -82,10 +93,11 @@ class ExchangeOptions:
     idle: float | None = None
     total: float | None = None
     retry: RetryRules = _RULES
-    sending: Callable[[Prepared, WireRequest], None] = _ignore
+    sending: Sending = _ignore
 
 
 _OPTIONS = ExchangeOptions()
+_NO_AID = Aid()
 _CLOCK = SystemClock()
 
 
@@ -96,26 +108,28 @@ async def exchange(
     transport: Transport,
     options: ExchangeOptions = _OPTIONS,
     clock: Clock = _CLOCK,
-    heal: Heal | None = None,
+    aid: Aid = _NO_AID,
+    sending: Sending = _ignore,
 ) -> AsyncGenerator[Sequence[Event], None]:
     """Send a prepared request and give the events of its answer, those together that come
     together.
 
-    Closing the iterator, or cancelling the task, closes the socket at once.
+    `sending` is told each request that goes out. Closing the iterator, or cancelling the task,
+    closes the socket at once.
 
     Raises:
         RefusedError: the endpoint said no, and neither healing nor waiting helps.
         NetworkError: it could not be reached, or broke off before it said anything.
         LocalError: the request cannot be sent as it is.
     """
-    run = _Run(prepared, way, options, clock, heal)
+    way = way if aid.enter is None else await aid.enter(way)
+    run = _Run(prepared, way, options, clock, aid.heal, sending)
     while True:
         attempt = run.begin()
         try:
-            sending = transport.send(
+            async with transport.send(
                 run.request, idle=run.idle, total=run.left(), again=run.sent_again
-            )
-            async with sending as answer:
+            ) as answer:
                 if run.untold:
                     yield run.told()
                 if await attempt.open(answer):
@@ -125,6 +139,8 @@ async def exchange(
         except NetworkError as error:
             attempt.broke = error
         if events := [*run.told(), *attempt.close()]:
+            if aid.learn and run.repaired and isinstance(events[-1], Finished):
+                aid.learn(prepared.target, run.repaired)
             yield events
         if attempt.failure is None:
             return
@@ -145,12 +161,15 @@ class _Run:
         way: Access,
         options: ExchangeOptions,
         clock: Clock,
-        heal: Heal | None,
+        heal: Callable[[Prepared, Refusal], Repaired | None] | None,
+        sending: Sending,
     ) -> None:
         self._way = way
         self._options = options
         self._clock = clock
         self._heal = heal
+        self._sending = sending
+        self.repaired: Repaired | None = None
         self._began = clock.now()
         self._attempt = 0
         self._sent: set[tuple[str, bytes]] = set()
@@ -161,6 +180,7 @@ class _Run:
         """Count an attempt and say what goes out."""
         self._attempt += 1
         self._sent.add((self.request.url, self.request.body))
+        self._sending(self.prepared, self._wire)
         self._options.sending(self.prepared, self._wire)
         return _Attempt(self.prepared, host_of(self.request.url), self._secrets)
 
@@ -222,7 +242,7 @@ class _Run:
         wire, request = self._encode(repaired.prepared)
         if (request.url, request.body) in self._sent:
             return None
-        self._heal = None
+        self._heal, self.repaired = None, repaired
         self._take(repaired.prepared, wire, request)
         return Healed(repaired.reason, repaired.change)
 
@@ -328,7 +348,7 @@ class _Attempt:
 
     def _without_secrets(self, events: list[Event]) -> list[Event]:
         """Whatever tells of trouble may quote what was sent."""
-        if not any(type(event) in _TELLS for event in events):
+        if _TELLS.isdisjoint(map(type, events)):
             return events
         return [self._cleaned(event) for event in events]
 

@@ -52,6 +52,7 @@ from mull.neutral.usage import Usage
 
 __all__ = ["Assembler", "assemble"]
 
+_PIECES = frozenset({TextDelta, ThinkingDelta, ToolCallDelta})
 _arguments = msgspec.json.Decoder(dict[str, Any])
 _encode = msgspec.json.Encoder().encode
 
@@ -190,9 +191,21 @@ class Assembler:
         self.warnings: list[Warned] = []
 
     def add_all(self, events: Iterable[Event]) -> None:
-        """Take events in."""
-        for event in events:
-            self.add(event)
+        """Take events in. Most are one more piece of the block that the last one was of."""
+        of: type | None = None
+        key: Key = None
+        piece: Any
+        add: Any = None
+        for piece in events:
+            kind = type(piece)
+            if kind is of and piece.key == key and (kind is not ToolCallDelta or piece.id is None):
+                add(piece)
+                continue
+            self.add(piece)
+            of = kind if kind in _PIECES and self._open is not None else None
+            if of is not None:
+                builder: Any = self._builders[self._open or 0]
+                key, add = piece.key, builder.add
 
     def add(self, event: Event) -> None:
         """Take one event in."""
