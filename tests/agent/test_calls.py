@@ -10,9 +10,16 @@ from hypothesis import strategies as st
 
 from mull.agent.calls import STOPPED, Calls, allow_all
 from mull.agent.functions import tools_from
-from mull.agent.tools.tool import Preview
-from mull.neutral.blocks import ToolCallBlock, ToolResultBlock
+from mull.agent.tools import builtin
+from mull.agent.tools.approve import ApprovalAnswer, Gate
+from mull.agent.tools.table import builtin_tools
+from mull.agent.tools.tool import Outcome, PreparedCall, Preview
+from mull.agent.tools.workspace import Workspace
+from mull.neutral.blocks import ToolCallBlock
 from mull.neutral.events import ToolOutput, ToolRan, ToolStarted
+from mull.neutral.request import Tool
+from mull.policy.approval import Asked, Subject
+from tool_calls import fill
 
 
 def number(n: int) -> str:
@@ -76,24 +83,26 @@ def test_a_tool_that_takes_itself_back_leaves_a_result():
 
 
 class Held:
-    """A tool that ends when it is let go; what is seen of it beforehand can take its time."""
+    """A tool that ends when it is let go; preparing it can take its time."""
 
-    source, changes, definition = "function", False, None
+    source, changes, definition = "function", False, Tool("held")
 
     def __init__(self, before=None, after=None):
         self.before, self.after = before, after
 
-    def preview(self, input):
+    def prepare(self, call):
         if self.before is not None:
             assert self.before.wait(20)
         if self.after is not None:
             self.after.set()
-        return Preview("held")
 
-    async def run(self, call, context):
-        context.emit(call.id)
-        await call.input["go"].wait()
-        return ToolResultBlock(call.id, call.id)
+        async def work(context):
+            context.emit(call.id)
+            await call.input["go"].wait()
+            return Outcome(call.id)
+
+        asked = Asked("held", False, Subject("text", ""))
+        return PreparedCall(call, self.source, asked, Preview("held"), work)
 
 
 @given(st.permutations(range(5)), st.sets(st.integers(0, 4)))
@@ -135,8 +144,8 @@ def test_people_are_asked_in_the_order_of_the_calls_whatever_their_previews_take
     tools = {"slow": Held(before=seen), "quick": Held(after=seen)}
     made = [ToolCallBlock("a", "slow", {}), ToolCallBlock("b", "quick", {})]
 
-    async def refuse(tool, call, preview):
-        asked.append(call.id)
+    async def refuse(prepared):
+        asked.append(prepared.call.id)
         return "no"
 
     async def main():
@@ -161,3 +170,127 @@ def test_a_tool_that_takes_itself_back_holds_no_other_result_up():
         "a": STOPPED,
         "b": "1",
     }
+
+
+class Person:
+    """Says yes to everything, and keeps what was asked."""
+
+    def __init__(self):
+        self.asked = []
+
+    async def ask(self, request):
+        self.asked.append(request)
+        return ApprovalAnswer("once")
+
+
+def use_files(folder, files, *made, approve=allow_all):
+    """The results of calls on files of a folder, as one answer makes them."""
+    calls = [ToolCallBlock(f"c{n}", name, given) for n, (name, given) in enumerate(made)]
+
+    async def main():
+        tools = builtin_tools(fill(folder, files))
+        running = Calls(calls, tools, approve, lambda event: None)
+        await running.run()
+        return running.results()
+
+    return asyncio.run(main())
+
+
+def edit(old, new, path="a"):
+    return "edit", {"path": path, "old": old, "new": new}
+
+
+def test_edits_of_one_file_in_one_answer_all_arrive(tmp_path):
+    made = [edit(f"<{n}>", f"[{n}]") for n in range(20)]
+    results = use_files(tmp_path, {"a": "".join(f"<{n}>\n" for n in range(20))}, *made)
+    assert [result.output for result in results if result.is_error] == []
+    assert (tmp_path / "a").read_text() == "".join(f"[{n}]\n" for n in range(20))
+
+
+def test_a_call_may_build_on_an_earlier_one_of_the_same_file(tmp_path):
+    made = (
+        ("write", {"path": "a", "content": "one\n"}),
+        edit("one", "two"),
+        edit("two", "three"),
+        ("read", {"path": "./a"}),
+    )
+    person = Person()
+    results = use_files(tmp_path, {}, *made, approve=Gate(approver=person).admit)
+    assert [result.output for result in results] == [
+        "created a: 1 line, 4 bytes",
+        "edited a (+1 −1) at line 1",
+        "edited a (+1 −1) at line 1",
+        "     1\tthree",
+    ]
+    assert [request.preview.detail.split("\n")[3:] for request in person.asked] == [
+        ["+one"],
+        ["-one", "+two"],
+        ["-two", "+three"],
+    ]
+
+
+def test_what_a_person_approved_is_not_done_to_another_file(tmp_path):
+    async def change_it_meanwhile(prepared):
+        (tmp_path / "a").write_text("one and more\n")
+
+    (result,) = use_files(tmp_path, {"a": "one\n"}, edit("one", "two"), approve=change_it_meanwhile)
+    assert result.output == (
+        "a has changed since this edit was prepared, and stays as it is now: read it again"
+    )
+    assert (tmp_path / "a").read_text() == "one and more\n"
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        (ToolCallBlock("c", "edit", {"path": "../x", "old": "a", "new": "b"}), "outside"),
+        (ToolCallBlock("c", "edit", {"path": "a", "old": "", "new": "b"}), "old is empty"),
+        (ToolCallBlock("c", "write", {"path": "a", "content": "\ud800"}), "half a character"),
+        (ToolCallBlock("c", "run", {}), "missing required field `command`"),
+        (ToolCallBlock("c", "run", {}, arguments='{"comm'), "not a JSON object"),
+        (ToolCallBlock("c", "run", {"command": "x", "timeout": 601}), "at most 600 seconds"),
+    ],
+)
+def test_what_cannot_be_done_is_told_without_asking_anyone(tmp_path, bad, said):
+    person = Person()
+
+    async def main():
+        tools = builtin_tools(fill(tmp_path, {}))
+        running = Calls([bad], tools, Gate(approver=person).admit, lambda event: None)
+        await running.run()
+        return running.results()
+
+    (result,) = asyncio.run(main())
+    assert result.is_error
+    assert said in result.output
+    assert person.asked == []
+
+
+def test_a_text_that_is_not_found_is_quoted_only_to_who_may_edit_the_file(tmp_path):
+    """What comes closest is a piece of the file: approval stands before that too."""
+    made = edit("key = hiden", "x", path=".env")
+    (told,) = use_files(tmp_path, {".env": "key = hidden\n"}, made)
+    assert "hidden" in told.output
+    (refused,) = use_files(tmp_path, {}, made, approve=Gate().admit)
+    assert "hidden" not in refused.output
+
+
+def test_a_call_is_read_and_located_once(tmp_path, monkeypatch):
+    counted = {"read_arguments": 0, "locate": 0}
+
+    def count(owner, name):
+        original = getattr(owner, name)
+
+        def counting(*given, **more):
+            counted[name] += 1
+            return original(*given, **more)
+
+        monkeypatch.setattr(owner, name, counting)
+
+    count(builtin, "read_arguments")
+    count(Workspace, "locate")
+    (result,) = use_files(
+        tmp_path, {"a": "one\n"}, edit("one", "two"), approve=Gate(approver=Person()).admit
+    )
+    assert not result.is_error
+    assert counted == {"read_arguments": 1, "locate": 1}

@@ -1,4 +1,4 @@
-"""What a server answered to a call, as a tool result: pure, from the protocol's JSON.
+"""What a server answered to a call, as a tool's outcome: pure, from the protocol's JSON.
 
 Text is joined, images and documents become media, structured content is shown as JSON unless the
 text says the same. What is too large for a conversation is cut, and the cut says how much.
@@ -11,9 +11,10 @@ from typing import Any
 
 import msgspec
 
-from mull.neutral.blocks import MediaBlock, ToolResultBlock
+from mull.agent.tools.tool import Outcome
+from mull.neutral.blocks import MediaBlock
 
-__all__ = ["MOST_CHARACTERS", "cut", "result_block"]
+__all__ = ["MOST_CHARACTERS", "cut", "outcome_of"]
 
 MOST_CHARACTERS = 64_000
 """The longest text that a result may have."""
@@ -23,8 +24,8 @@ _MOST_ATTACHMENTS = 20
 _SHOWN = ("image/", "audio/", "application/pdf")
 
 
-def result_block(call_id: str, result: Mapping[str, Any]) -> ToolResultBlock:
-    """The result of a `tools/call`, as its JSON, for the call with this id."""
+def outcome_of(result: Mapping[str, Any]) -> Outcome:
+    """What the result of a `tools/call`, as its JSON, comes to."""
     texts: list[str] = []
     media: list[MediaBlock] = []
     for part in result.get("content") or []:
@@ -42,7 +43,7 @@ def result_block(call_id: str, result: Mapping[str, Any]) -> ToolResultBlock:
     output = cut("\n".join(texts))
     if not output and not media:
         output = "the tool failed and gave no reason" if is_error else "(no output)"
-    return ToolResultBlock(call_id, output, is_error, tuple(media))
+    return Outcome(output, is_error, tuple(media))
 
 
 def cut(text: str, most: int = MOST_CHARACTERS) -> str:

@@ -7,12 +7,21 @@ from typing import Any
 import msgspec
 
 from mull.agent.mcp.names import tool_name
-from mull.agent.mcp.results import cut, result_block
+from mull.agent.mcp.results import cut, outcome_of
 from mull.agent.mcp.server import Server
-from mull.agent.tools.tool import Preview, ToolContext
-from mull.neutral.blocks import ToolCallBlock, ToolResultBlock
+from mull.agent.tools.tool import (
+    Outcome,
+    PreparedCall,
+    Preview,
+    ToolContext,
+    ToolFailure,
+    input_of,
+    json_subject,
+)
+from mull.neutral.blocks import ToolCallBlock
 from mull.neutral.errors import RemoteError
 from mull.neutral.request import Tool
+from mull.policy.approval import Asked
 
 __all__ = ["McpTool", "offered_tools"]
 
@@ -36,30 +45,35 @@ class McpTool:
             cut(listed.get("description") or hints.get("title") or "", _LONGEST_DESCRIPTION),
             {"type": "object", **schema},
         )
-        self.changes = not (
-            hints.get("readOnlyHint") is True or self._name in server.config.read_only
-        )
+        only_reads = hints.get("readOnlyHint") is True
+        self._destroys = hints.get("destructiveHint") is True
+        trusted = self._name in server.config.read_only
+        self.changes = not trusted and (self._destroys or not only_reads)
         self.source = f"mcp:{server.name}"
 
-    def preview(self, input: dict[str, Any]) -> Preview:
-        """The server, the tool and what it would be given."""
-        name = "".join(char if char.isprintable() else "?" for char in self._name[:100])
-        title = f"{self._server.name}: {name}"
-        if not input:
-            return Preview(title)
-        given = msgspec.json.format(msgspec.json.encode(input)).decode()
-        return Preview(title, cut(given, _SHOWN))
+    def prepare(self, call: ToolCallBlock) -> PreparedCall:
+        """The server, the tool and what it is to be given; the server checks what that is.
 
-    async def run(self, call: ToolCallBlock, context: ToolContext) -> ToolResultBlock:
-        """Ask the server; whatever goes wrong is an error result."""
-        if call.arguments is not None and not call.input:
-            said = f"the arguments are not a JSON object: {call.arguments[:200]}"
-            return ToolResultBlock(call.id, said, is_error=True)
-        try:
-            result = await self._server.call(self._name, call.input, context.emit)
-        except RemoteError as error:
-            return ToolResultBlock(call.id, str(error), is_error=True)
-        return result_block(call.id, result)
+        Raises:
+            ToolFailure: the arguments are no object.
+        """
+        given = input_of(call, self.definition.parameters)
+        asked = Asked(self.definition.name, self.changes, json_subject(given))
+
+        async def ask(context: ToolContext) -> Outcome:
+            try:
+                return outcome_of(await self._server.call(self._name, given, context.emit))
+            except RemoteError as error:
+                raise ToolFailure(str(error)) from None
+
+        return PreparedCall(call, self.source, asked, self._preview(given), ask)
+
+    def _preview(self, given: dict[str, Any]) -> Preview:
+        name = "".join(char if char.isprintable() else "?" for char in self._name[:100])
+        title = f"{self._server.name}: {name}{' (may destroy something)' * self._destroys}"
+        if not given:
+            return Preview(title)
+        return Preview(title, cut(msgspec.json.format(msgspec.json.encode(given)).decode(), _SHOWN))
 
 
 def offered_tools(server: Server) -> tuple[list[McpTool], list[str]]:

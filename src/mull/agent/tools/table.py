@@ -7,14 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 from mull.agent.tools.builtin import BuiltinTool
-from mull.agent.tools.edit import Edit
+from mull.agent.tools.change import Edit, Write
 from mull.agent.tools.list import List
 from mull.agent.tools.read import Read
 from mull.agent.tools.run import MOST_SECONDS, Run
 from mull.agent.tools.search import Search
 from mull.agent.tools.tool import RunnableTool
 from mull.agent.tools.workspace import Workspace
-from mull.agent.tools.write import Write
 from mull.neutral.errors import LocalError
 from mull.policy.approval import Rule
 from mull.policy.globs import text_matches
