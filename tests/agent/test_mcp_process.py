@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mcp_servers import Running, plain, serving, serving_moved
-from mull.agent.mcp import process, restart
+from mull.agent.mcp import process, server
 from mull.agent.tools.tool import Preview, RunnableTool
 from mull.neutral.blocks import MediaBlock, ToolCallBlock, ToolResultBlock
 from mull.neutral.errors import LocalError
@@ -19,7 +19,7 @@ from tool_calls import answer, preview
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch):
-    monkeypatch.setattr(restart, "PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(server, "PAUSES", (0.0, 0.0, 0.0))
 
 
 def is_running(pid):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mull.agent.mcp.results import MOST_CHARACTERS, MOST_MEDIA, cut, outcome_of
+from mull.agent.mcp.tool import MOST_CHARACTERS, MOST_MEDIA, cut, outcome_of
 from mull.agent.tools.tool import Outcome
 from mull.neutral.blocks import MediaBlock
 

@@ -16,7 +16,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import zip_longest
-from types import SimpleNamespace
+from types import MethodType, SimpleNamespace
 from typing import Annotated, Any, Union, get_origin, get_type_hints
 
 import msgspec
@@ -116,9 +116,7 @@ class FunctionTool:
             why = str(error).rpartition("\n")[2]
             raise LocalError(f"{self._arguments.__name__} cannot be a tool: {why}") from None
         for parameter in self._signature.parameters.values():
-            with contextlib.suppress(
-                TypeError, ValueError
-            ):  # one that JSON cannot hold is not told
+            with contextlib.suppress(TypeError, ValueError):  # JSON cannot hold every default
                 if parameter.default is not parameter.empty:
                     default = msgspec.json.decode(msgspec.json.encode(parameter.default))
                     schema["properties"][parameter.name]["default"] = default
@@ -145,11 +143,11 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
     """What has the name, the docstring and the annotations."""
     while isinstance(function, functools.partial):
         function = function.func
-    if not callable(function):
+    if inspect.isroutine(inspect.unwrap(function)):
+        return function
+    if inspect.isclass(function) or not hasattr(function, "__call__"):  # noqa: B004
         raise LocalError(f"{function!r} cannot be a tool: it is no function")
-    if inspect.isclass(function):
-        raise LocalError(f"{function.__name__} cannot be a tool: it is a class, not a function")
-    return function if inspect.isroutine(inspect.unwrap(function)) else function.__call__  # type: ignore[operator]
+    return MethodType(type(function).__call__, function)
 
 
 def _docstring(plain: Callable[..., Any]) -> str:
@@ -168,9 +166,7 @@ def _arguments_of(
         hints = _hints(plain)
         signature = inspect.signature(function)
     except (NameError, TypeError, ValueError) as error:
-        raise LocalError(
-            f"{name} cannot be a tool: its annotations tell nothing: {error}"
-        ) from None
+        raise LocalError(f"{name} cannot be a tool: its signature is unclear: {error}") from None
     settled = function.keywords if isinstance(function, functools.partial) else {}
     parameters = [one for one in signature.parameters.values() if one.name not in settled]
     fields: list[Any] = []
@@ -231,7 +227,7 @@ async def _outcome(function: Callable[[], Any]) -> Outcome:
     """Call it, a blocking one in a thread of its own: all calls of an answer run at once, however
     many, and one that never ends holds up neither the others nor the end of the program."""
     if inspect.iscoroutinefunction(function):
-        return await _awaited(function)
+        return _outcome_of(await function())
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Any] = loop.create_future()
     context = contextvars.copy_context()
@@ -247,7 +243,7 @@ async def _outcome(function: Callable[[], Any]) -> Outcome:
 
     threading.Thread(target=call, name="mull tool", daemon=True).start()
     result = await done
-    return result if isinstance(result, Outcome) else await _awaited(lambda: result)
+    return result if isinstance(result, Outcome) else _outcome_of(await result)
 
 
 def _attempt(function: Callable[[], Any]) -> Any:
@@ -256,13 +252,6 @@ def _attempt(function: Callable[[], Any]) -> Any:
         value = function()
         return value if inspect.isawaitable(value) else _outcome_of(value)
     except BaseException as error:  # whatever a tool raises is an answer to the model
-        return Outcome(explain(error), failed=True)
-
-
-async def _awaited(function: Callable[[], Any]) -> Outcome:
-    try:
-        return _outcome_of(await function())
-    except (Exception, SystemExit) as error:
         return Outcome(explain(error), failed=True)
 
 

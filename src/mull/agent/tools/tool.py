@@ -85,7 +85,7 @@ class PreparedCall:
             outcome = await self.work(context)
         except ToolFailure as failure:
             outcome = Outcome(str(failure), failed=True)
-        except Exception as error:  # a fault of a tool must not end the turn
+        except (Exception, SystemExit) as error:  # a fault of a tool must not end the turn
             outcome = Outcome(explain(error), failed=True)
         return ToolResultBlock(self.call.id, outcome.text, outcome.failed, outcome.media)
 
