@@ -172,6 +172,43 @@ def test_a_tool_that_takes_itself_back_holds_no_other_result_up():
     }
 
 
+class Promise:
+    """A tool that does not keep what it promised."""
+
+    source, changes, definition = "test", False, Tool("promise")
+
+    def __init__(self, text):
+        self.text = text
+
+    def prepare(self, call):
+        async def work(context):
+            return Outcome(self.text)
+
+        asked = Asked("promise", False, Subject("text", ""))
+        return PreparedCall(call, self.source, asked, Preview("promise"), work)
+
+
+class Word(str):
+    """A text with something to it."""
+
+
+def test_what_a_tool_gives_is_plain_text_or_its_own_failure():
+    tools = {"word": Promise(Word("hi")), "none": Promise(None), **tools_from([number])}
+    made = [ToolCallBlock("a", "word"), ToolCallBlock("b", "none")]
+    made.append(ToolCallBlock("c", "number", {"n": 1}))
+
+    async def main():
+        running = Calls(made, tools, allow_all, lambda event: None)
+        await running.run()
+        return running.results()
+
+    word, none, one = asyncio.run(main())
+    assert (type(word.output), word.output) == (str, "hi")
+    assert none.is_error
+    assert none.output.startswith("AttributeError")
+    assert one.output == "1"
+
+
 class Person:
     """Says yes to everything, and keeps what was asked."""
 
@@ -245,6 +282,8 @@ def test_what_a_person_approved_is_not_done_to_another_file(tmp_path):
     [
         (ToolCallBlock("c", "edit", {"path": "../x", "old": "a", "new": "b"}), "outside"),
         (ToolCallBlock("c", "edit", {"path": "a", "old": "", "new": "b"}), "old is empty"),
+        (ToolCallBlock("c", "edit", {"path": "a", "old": "b", "new": "c"}), "old is not in a"),
+        (ToolCallBlock("c", "write", {"path": ".", "content": ""}), ". is a folder, not a file"),
         (ToolCallBlock("c", "write", {"path": "a", "content": "\ud800"}), "half a character"),
         (ToolCallBlock("c", "run", {}), "missing required field `command`"),
         (ToolCallBlock("c", "run", {}, arguments='{"comm'), "not a JSON object"),
@@ -255,7 +294,7 @@ def test_what_cannot_be_done_is_told_without_asking_anyone(tmp_path, bad, said):
     person = Person()
 
     async def main():
-        tools = builtin_tools(fill(tmp_path, {}))
+        tools = builtin_tools(fill(tmp_path, {"a": "a\n"}))
         running = Calls([bad], tools, Gate(approver=person).admit, lambda event: None)
         await running.run()
         return running.results()
@@ -264,15 +303,6 @@ def test_what_cannot_be_done_is_told_without_asking_anyone(tmp_path, bad, said):
     assert result.is_error
     assert said in result.output
     assert person.asked == []
-
-
-def test_a_text_that_is_not_found_is_quoted_only_to_who_may_edit_the_file(tmp_path):
-    """What comes closest is a piece of the file: approval stands before that too."""
-    made = edit("key = hiden", "x", path=".env")
-    (told,) = use_files(tmp_path, {".env": "key = hidden\n"}, made)
-    assert "hidden" in told.output
-    (refused,) = use_files(tmp_path, {}, made, approve=Gate().admit)
-    assert "hidden" not in refused.output
 
 
 def test_a_call_is_read_and_located_once(tmp_path, monkeypatch):

@@ -78,6 +78,7 @@ class Calls:
     async def _run_one(self, at: int, call: ToolCallBlock) -> None:
         try:
             result = await self._result(call)
+            result = replace(result, output=_whole(result.output))
         except ToolFailure as failure:
             result = _failure(call, str(failure))
         except Exception as error:  # a tool that breaks its promise must not take the others down
@@ -86,7 +87,7 @@ class Calls:
             if (task := asyncio.current_task()) is None or task.cancelling():
                 raise
             result = _failure(call, STOPPED)  # the tool's own doing: the others go on
-        result = self._results[at] = replace(result, output=_whole(result.output))
+        self._results[at] = result
         self._put(ToolRan(call.id, call.name, result.output, result.is_error))
 
     async def _result(self, call: ToolCallBlock) -> ToolResultBlock:
@@ -104,23 +105,31 @@ class Calls:
         return await prepared.run(_Context(call.id, self._put))
 
     async def _prepare(self, tool: RunnableTool, call: ToolCallBlock) -> PreparedCall:
-        prepared = await asyncio.to_thread(tool.prepare, call)  # a diff reads the file
+        try:
+            prepared = await asyncio.to_thread(tool.prepare, call)  # a diff reads the file
+            earlier = self._changing.get(prepared.asked.subject.full)
+            waiting = [earlier] if earlier else []
+        except ToolFailure:
+            waiting = list(self._changing.values())  # what it lacks may be what they make
+            if not waiting:
+                raise
+        if waiting:
+            await asyncio.wait(waiting)
+            prepared = await asyncio.to_thread(tool.prepare, call)
         path = prepared.asked.subject.full
-        if path in self._changing:
-            await asyncio.wait((self._changing[path],))
-            prepared = await asyncio.to_thread(tool.prepare, call)  # the file is another one now
         if path and prepared.asked.changes and (task := asyncio.current_task()):
             self._changing[path] = task
         return prepared
 
 
 def _failure(call: ToolCallBlock, said: str) -> ToolResultBlock:
-    return ToolResultBlock(call.id, said, is_error=True)
+    return ToolResultBlock(call.id, _whole(said), is_error=True)
 
 
 def _whole(text: str) -> str:
-    """Text that can be stored and sent: half a character would spoil the session for good."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+    """Text that can be stored and sent: half a character, or a subclass of `str`, would spoil the
+    session for good."""
+    return str.__str__(text) if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 class _Context:

@@ -267,7 +267,7 @@ def _text(value: Any) -> str:
     try:
         plain = msgspec.to_builtins(value, enc_hook=str)
         if isinstance(plain, str):
-            return str.__str__(plain)  # a subclass is no text to whoever encodes it
+            return plain
         import json  # keeps NaN and half characters, which msgspec refuses or drops
 
         return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))

@@ -103,7 +103,7 @@ def test_never_denies_the_same_call_from_then_on(tools):
     assert admit(gate, tools, edit) == [
         "not run: the rule edit(./a.txt) (this session) denies it; do not try to get round this"
     ]
-    assert admit(gate, tools, call("edit", path="src/a.txt", old="b", new="c")) == [None]
+    assert admit(gate, tools, call("edit", path="src/b.txt", old="b", new="c")) == [None]
 
 
 def test_always_is_kept_and_a_file_that_cannot_be_written_holds_nothing_up(tools):

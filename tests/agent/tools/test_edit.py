@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from mull.agent.tools.table import builtin_tools
 from mull.agent.tools.tool import Preview
-from tool_calls import Screen, call, fail, fill, preview, use
+from mull.policy.approval import parse_rule
+from tool_calls import Screen, answer, call, fail, fill, preview, use
 
 
 def edit(folder, data, old, new, **more):
@@ -139,8 +140,6 @@ def test_the_preview_is_the_difference_and_changes_nothing(tmp_path):
         " line 51\n line 52\n line 53",
         "diff",
     )
-    missing = preview(tool, path="a", old="nope", new="")
-    assert missing.title.startswith("edit: old is not in a")
     assert (tmp_path / "a").read_text() == "".join(lines)
 
 
@@ -155,10 +154,9 @@ def test_the_file_is_looked_at_once_and_what_was_shown_is_done(tmp_path):
     assert (tmp_path / "a").read_text() == "one\n2\n"
 
 
-def test_what_could_not_be_done_when_it_was_shown_is_not_done_later(tmp_path):
-    tool = builtin_tools(fill(tmp_path, {"a": "one\n"}))["edit"]
-    prepared = tool.prepare(call("edit", path="a", old="two", new="2"))
-    assert prepared.preview.title.startswith("edit: old is not in a")
-    (tmp_path / "a").write_text("two\n")
-    assert asyncio.run(prepared.run(Screen())).output == prepared.preview.detail
-    assert (tmp_path / "a").read_text() == "two\n"
+def test_what_may_not_be_read_is_not_quoted_either(tmp_path):
+    workspace = fill(tmp_path, {".env": "key = hidden\n"})
+    given = call("edit", path=".env", old="key = hiden", new="x")
+    assert "hidden" in asyncio.run(answer(builtin_tools(workspace)["edit"], given)).output
+    tool = builtin_tools(workspace, rules=[parse_rule("deny", "read(.env)")])["edit"]
+    assert asyncio.run(answer(tool, given)).output == "old is not in .env"

@@ -81,13 +81,6 @@ def test_the_preview_of_a_binary_file_says_what_is_lost(tmp_path):
     assert shown.detail == "replaces binary data, 20 bytes"
 
 
-def test_the_preview_of_what_cannot_be_done_says_why(tmp_path):
-    said = ". is a folder, not a file"
-    tool = builtin_tools(fill(tmp_path, {}))["write"]
-    assert preview(tool, path=".", content="") == Preview(f"write: {said}", said)
-    assert fail(tool.workspace, "write", path=".", content="") == said
-
-
 def test_nothing_hides_in_a_preview(tmp_path):
     shown = preview(
         builtin_tools(fill(tmp_path, {}))["write"], path="a", content="ok\x1b[2K\rbad \u202e\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cached_property
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
@@ -24,7 +24,7 @@ from mull.agent.tools.tool import (
 from mull.agent.tools.workspace import Located, Workspace
 from mull.neutral.blocks import ToolCallBlock
 from mull.neutral.request import Tool
-from mull.policy.approval import Asked, Subject
+from mull.policy.approval import Asked, Rule, Subject, decide
 
 __all__ = ["BuiltinTool", "Plan", "in_thread", "path_subject"]
 
@@ -49,8 +49,9 @@ class BuiltinTool(ABC, Generic[A]):
     changes = False
     source = "built in"
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, rules: Sequence[Rule] = ()) -> None:
         self.workspace = workspace
+        self._rules = rules
 
     @cached_property
     def definition(self) -> Tool:
@@ -68,6 +69,14 @@ class BuiltinTool(ABC, Generic[A]):
         plan = self.plan(given)
         asked = Asked(self.name, self.changes, plan.subject)
         return PreparedCall(call, self.source, asked, plan.preview, plan.work)
+
+    def may_be_read(self, file: Subject) -> bool:
+        """Whether rules let `read` show it, and this tool: what they keep is not to be had by a
+        detour either."""
+        return all(
+            decide(Asked(tool, False, file), "ask", self._rules).verdict == "run"
+            for tool in ("read", self.name)
+        )
 
     @abstractmethod
     def plan(self, given: A) -> Plan:

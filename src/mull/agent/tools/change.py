@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable
-from typing import Annotated, Generic, NamedTuple, NoReturn, TypeVar
+from typing import Annotated, Generic, NamedTuple, TypeVar
 
 from msgspec import Meta, Struct
 
 from mull.agent.tools.builtin import BuiltinTool, Plan, in_thread, path_subject
 from mull.agent.tools.compare import Diff, diff, not_found
-from mull.agent.tools.shown import one_line, plural
+from mull.agent.tools.shown import plural
 from mull.agent.tools.text import HEAD, Encoding, decode, describe, encode, encoding_of
 from mull.agent.tools.tool import Outcome, Preview, ToolFailure
 from mull.agent.tools.workspace import Located, read_whole, replace_file
@@ -46,18 +46,9 @@ class _Changing(BuiltinTool[A], Generic[A]):
     changes = True
 
     def planned(self, place: Located, change: Callable[[bytes | None], _Change]) -> Plan:
-        """What `change` makes of the file as it is now.
-
-        Why it cannot may quote the file: that is for who approves, and for the model only then.
-        """
-        subject = path_subject(place)
-        try:
-            before = read_whole(place, _LARGEST)
-            made = change(before)
-        except ToolFailure as failure:
-            said = str(failure)
-            preview = Preview(f"{self.name}: {one_line(said)}", said)
-            return Plan(subject, preview, in_thread(lambda left: _fail(said)))
+        """What `change` makes of the file as it is now, and writing just that."""
+        before = read_whole(place, _LARGEST)
+        made = change(before)
 
         def write(left: threading.Event) -> Outcome:
             with self.workspace.changing:
@@ -73,7 +64,7 @@ class _Changing(BuiltinTool[A], Generic[A]):
             return Outcome(made.done)
 
         preview = Preview(made.title, made.difference.text, "diff")
-        return Plan(subject, preview, in_thread(write))
+        return Plan(path_subject(place), preview, in_thread(write))
 
 
 class EditArguments(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -104,7 +95,8 @@ class Edit(_Changing[EditArguments]):
         if given.old.replace("\r\n", "\n") == given.new.replace("\r\n", "\n"):
             raise ToolFailure("old and new are the same: nothing would change")
         _encoded(given.new, "new")
-        return self.planned(place, lambda before: _edited(place.name, before, given))
+        may_quote = self.may_be_read(path_subject(place))
+        return self.planned(place, lambda before: _edited(place.name, before, given, may_quote))
 
 
 class WriteArguments(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -131,10 +123,6 @@ class Write(_Changing[WriteArguments]):
         place = self.workspace.locate(given.path)
         data = _encoded(given.content, "the content")
         return self.planned(place, lambda before: _written(place.name, before, given.content, data))
-
-
-def _fail(said: str) -> NoReturn:
-    raise ToolFailure(said)
 
 
 def _encoded(text: str, what: str) -> bytes:
@@ -167,14 +155,14 @@ def _difference(name: str, before: bytes | None, content: str) -> Diff:
     return Diff(lost, len(content.splitlines()), 0)
 
 
-def _edited(name: str, before: bytes | None, given: EditArguments) -> _Change:
+def _edited(name: str, before: bytes | None, given: EditArguments, may_quote: bool) -> _Change:
     if before is None:
         raise ToolFailure(f"{name} does not exist: write makes new files")
     text, encoding = _text(before, name)
     old = given.old.replace("\r\n", "\n")
     found = list(re.finditer(r"\r?\n".join(map(re.escape, old.split("\n"))), text))
     if not found:
-        raise ToolFailure(not_found(old, text, name))
+        raise ToolFailure(not_found(old, text, name) if may_quote else f"old is not in {name}")
     where = _named(_line_numbers(text, found))
     if len(found) > 1 and not given.replace_all:
         raise ToolFailure(

@@ -11,7 +11,7 @@ import re
 import shutil
 import sys
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
@@ -21,12 +21,11 @@ from mull.agent.tools.builtin import BuiltinTool, Plan, path_subject
 from mull.agent.tools.grep import Wanted
 from mull.agent.tools.list import fits
 from mull.agent.tools.process import Command
-from mull.agent.tools.read import Read
 from mull.agent.tools.shown import one_line
 from mull.agent.tools.tool import Outcome, Preview, ToolFailure
 from mull.agent.tools.walk import PASSED_OVER
-from mull.agent.tools.workspace import Located, Workspace, kind_of
-from mull.policy.approval import Asked, Rule, Subject, decide
+from mull.agent.tools.workspace import Located, kind_of
+from mull.policy.approval import Subject
 
 __all__ = ["Matches", "Search"]
 
@@ -76,10 +75,6 @@ class Search(BuiltinTool[SearchArguments]):
     )
     arguments = SearchArguments
 
-    def __init__(self, workspace: Workspace, rules: Sequence[Rule] = ()) -> None:
-        super().__init__(workspace)
-        self._rules = rules
-
     def plan(self, given: SearchArguments) -> Plan:
         """The expression and where it is searched for."""
         place = self.workspace.locate(given.path, to_read=True)
@@ -118,16 +113,9 @@ class Search(BuiltinTool[SearchArguments]):
                 return None
             full = place.root / path
             name = self.workspace.name(full)
-            return None if self._is_denied(Subject("path", name, str(full))) else name
+            return name if self.may_be_read(Subject("path", name, str(full))) else None
 
         return accept
-
-    def _is_denied(self, file: Subject) -> bool:
-        """What rules keep from `read` is not to be had by searching either."""
-        return any(
-            decide(Asked(tool, False, file), "ask", self._rules).verdict == "refuse"
-            for tool in (Read.name, self.name)
-        )
 
 
 async def _collect(arguments: list[str], place: Located, matches: Matches) -> str | None:

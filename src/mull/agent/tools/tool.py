@@ -116,7 +116,10 @@ class RunnableTool(Protocol):
 
 def explain(error: BaseException) -> str:
     """An exception in one line: `ValueError: it is under water`."""
-    said = str(error)
+    try:
+        said = str(error)
+    except Exception:  # it has to be told all the same
+        said = ""
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
