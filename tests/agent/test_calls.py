@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import tried
 from mull.agent.calls import STOPPED, Calls, allow_all
 from mull.agent.functions import tools_from
 from mull.agent.tools import builtin
@@ -101,7 +102,7 @@ class Held:
             await call.input["go"].wait()
             return Outcome(call.id)
 
-        asked = Asked("held", False, Subject("text", ""))
+        asked = Asked("held", self.changes, Subject("path", "a", call.input.get("path", "")))
         return PreparedCall(call, self.source, asked, Preview("held"), work)
 
 
@@ -266,6 +267,65 @@ def test_a_call_may_build_on_an_earlier_one_of_the_same_file(tmp_path):
     ]
 
 
+LETTER = st.sampled_from("xyz")
+PATH = st.sampled_from(["a", "b"])
+CHANGE = st.builds(edit, LETTER, LETTER, PATH) | st.builds(
+    lambda path, content: ("write", {"path": path, "content": content}),
+    PATH,
+    st.text("xyz", max_size=3),
+)
+
+
+def one_after_another(files, made):
+    """What the files hold and which calls fail, if each call waits for all before it."""
+    files, failed = dict(files), []
+    for name, values in made:
+        before = files.get(values["path"])
+        if name == "write":
+            files[values["path"]] = values["content"]
+            failed.append(False)
+            continue
+        old, new = values["old"], values["new"]
+        failed.append(before is None or before.count(old) != 1 or old == new)
+        if not failed[-1]:
+            files[values["path"]] = before.replace(old, new)
+    return files, failed
+
+
+@tried(0.5)
+@given(st.lists(CHANGE, max_size=6))
+def test_changes_of_one_answer_come_to_what_they_would_one_after_another(tmp_path_factory, made):
+    folder = tmp_path_factory.mktemp("changes")
+    results = use_files(folder, {"a": "xyz"}, *made)
+    files, failed = one_after_another({"a": "xyz"}, made)
+    assert [result.is_error for result in results] == failed
+    assert {path.name: path.read_text() for path in folder.iterdir()} == files
+
+
+def test_calls_that_only_look_at_one_file_run_at_once():
+    """The first ends only when the second has begun."""
+
+    async def main():
+        go = asyncio.Event()
+        go_on = asyncio.Event()
+        go_on.set()
+        calls = [
+            ToolCallBlock("a", "held", {"path": "/a", "go": go}),
+            ToolCallBlock("b", "held", {"path": "/a", "go": go_on}),
+        ]
+
+        def hear(event):
+            if isinstance(event, ToolStarted) and event.call_id == "b":
+                go.set()
+
+        running = Calls(calls, {"held": Held()}, allow_all, hear)
+        async with asyncio.timeout(20):
+            await running.run()
+        return running.results()
+
+    assert [result.output for result in asyncio.run(main())] == ["a", "b"]
+
+
 def test_what_a_person_approved_is_not_done_to_another_file(tmp_path):
     async def change_it_meanwhile(prepared):
         (tmp_path / "a").write_text("one and more\n")
@@ -302,6 +362,7 @@ def test_what_cannot_be_done_is_told_without_asking_anyone(tmp_path, bad, said):
     (result,) = asyncio.run(main())
     assert result.is_error
     assert said in result.output
+    assert "ToolFailure" not in result.output
     assert person.asked == []
 
 

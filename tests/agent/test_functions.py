@@ -6,6 +6,7 @@ import dataclasses
 import enum
 import functools
 import math
+import subprocess
 import sys
 import threading
 from typing import Annotated, Literal, NotRequired, TypedDict
@@ -529,6 +530,30 @@ def test_a_function_that_never_ends_does_not_hold_up_who_leaves():
     assert asyncio.run(leave())  # which waits for every thread of the loop's own pool
     assert not let_go.is_set()
     let_go.set()
+
+
+def test_a_program_ends_although_a_function_does_not():
+    program = """
+import asyncio, threading
+from mull.agent.calls import Calls, allow_all
+from mull.agent.functions import tools_from
+from mull.neutral.blocks import ToolCallBlock
+
+begun = threading.Event()
+
+def stuck() -> None:
+    begun.set()
+    threading.Event().wait()
+
+async def main():
+    calls = Calls([ToolCallBlock("c", "stuck")], tools_from([stuck]), allow_all, print)
+    running = asyncio.ensure_future(calls.run())
+    await asyncio.to_thread(begun.wait)
+    running.cancel()
+
+asyncio.run(main())
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, timeout=30)
 
 
 def test_a_function_sees_the_context_it_was_called_in():
