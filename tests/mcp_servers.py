@@ -10,6 +10,7 @@ from loops import run_moved
 from mull.agent.mcp.servers import McpServers
 from mull.neutral.blocks import ToolCallBlock
 from mull.store.mcp import McpConfig
+from tool_calls import answer
 
 FIXTURES = Path(__file__).parent / "fixtures/mcp"
 
@@ -48,7 +49,7 @@ class Running(McpServers):
         class Context:
             emit = emitted.append
 
-        return await self.tools[name].run(ToolCallBlock("call_1", name, given), Context())
+        return await answer(self.tools[name], ToolCallBlock("call_1", name, given), Context())
 
     async def until(self, condition):
         """Wait for what a server does by itself, as told by a change of its status."""

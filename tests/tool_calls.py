@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mull.agent.tools.table import builtin_tools
+from mull.agent.tools.tool import Preview, RunnableTool, ToolContext, ToolFailure
 from mull.agent.tools.workspace import Workspace
 from mull.neutral.blocks import ToolCallBlock, ToolResultBlock
 
@@ -31,7 +32,23 @@ def call(name: str, **given: Any) -> ToolCallBlock:
 async def start(
     workspace: Workspace, name: str, *, screen: Screen | None = None, **given: Any
 ) -> ToolResultBlock:
-    return await builtin_tools(workspace)[name].run(call(name, **given), screen or Screen())
+    return await answer(builtin_tools(workspace)[name], call(name, **given), screen)
+
+
+async def answer(
+    tool: RunnableTool, call: ToolCallBlock, screen: ToolContext | None = None
+) -> ToolResultBlock:
+    """What the model gets for a call that nobody has to approve."""
+    try:
+        prepared = tool.prepare(call)
+    except ToolFailure as failure:
+        return ToolResultBlock(call.id, str(failure), is_error=True)
+    return await prepared.run(screen or Screen())
+
+
+def preview(tool: RunnableTool, **given: Any) -> Preview:
+    """What a person is shown of a call."""
+    return tool.prepare(call(tool.definition.name, **given)).preview
 
 
 def use(workspace: Workspace, name: str, **given: Any) -> str:

@@ -55,6 +55,7 @@ SUBJECTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         (
             "mull.agent.toolbox",
             "mull.agent.tools.approve",
+            "mull.agent.functions",
             "mull.agent.tools.tool",
             "mull.agent.mcp.servers",
             "mull.store.mcp",

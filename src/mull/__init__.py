@@ -9,6 +9,7 @@ from mull._version import __version__
 
 _PUBLIC = {
     "mull.agent.engine": "Engine",
+    "mull.agent.functions": "FunctionTool",
     "mull.agent.library": "ask ask_async stream stream_async Conversation ConversationOptions Said",
     "mull.agent.mcp.servers": "McpServers ServerStatus",
     "mull.agent.opening": "open_session",
@@ -19,7 +20,7 @@ _PUBLIC = {
     "mull.agent.streams": "Stream AsyncStream",
     "mull.agent.toolbox": "Toolbox",
     "mull.agent.tools.approve": "Approver ApprovalRequest ApprovalAnswer",
-    "mull.agent.tools.tool": "RunnableTool ToolContext Preview ToolFailure",
+    "mull.agent.tools.tool": "RunnableTool PreparedCall ToolContext Preview ToolFailure",
     "mull.catalog.resolve": "resolve",
     "mull.client.exchange": "ExchangeOptions",
     "mull.client.retry": "RetryRules",

@@ -1,5 +1,6 @@
 from mull._version import __version__ as __version__
 from mull.agent.engine import Engine as Engine
+from mull.agent.functions import FunctionTool as FunctionTool
 from mull.agent.library import Conversation as Conversation
 from mull.agent.library import ConversationOptions as ConversationOptions
 from mull.agent.library import Said as Said
@@ -21,6 +22,7 @@ from mull.agent.toolbox import Toolbox as Toolbox
 from mull.agent.tools.approve import ApprovalAnswer as ApprovalAnswer
 from mull.agent.tools.approve import ApprovalRequest as ApprovalRequest
 from mull.agent.tools.approve import Approver as Approver
+from mull.agent.tools.tool import PreparedCall as PreparedCall
 from mull.agent.tools.tool import Preview as Preview
 from mull.agent.tools.tool import RunnableTool as RunnableTool
 from mull.agent.tools.tool import ToolContext as ToolContext

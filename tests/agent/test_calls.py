@@ -8,11 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import tried
 from mull.agent.calls import STOPPED, Calls, allow_all
 from mull.agent.functions import tools_from
-from mull.agent.tools.tool import Preview
-from mull.neutral.blocks import ToolCallBlock, ToolResultBlock
+from mull.agent.tools import builtin
+from mull.agent.tools.approve import ApprovalAnswer, Gate
+from mull.agent.tools.table import builtin_tools
+from mull.agent.tools.tool import Outcome, PreparedCall, Preview
+from mull.agent.tools.workspace import Workspace
+from mull.neutral.blocks import ToolCallBlock
 from mull.neutral.events import ToolOutput, ToolRan, ToolStarted
+from mull.neutral.request import Tool
+from mull.policy.approval import Asked, Subject
+from tool_calls import fill
 
 
 def number(n: int) -> str:
@@ -76,24 +84,26 @@ def test_a_tool_that_takes_itself_back_leaves_a_result():
 
 
 class Held:
-    """A tool that ends when it is let go; what is seen of it beforehand can take its time."""
+    """A tool that ends when it is let go; preparing it can take its time."""
 
-    source, changes, definition = "function", False, None
+    source, changes, definition = "function", False, Tool("held")
 
     def __init__(self, before=None, after=None):
         self.before, self.after = before, after
 
-    def preview(self, input):
+    def prepare(self, call):
         if self.before is not None:
             assert self.before.wait(20)
         if self.after is not None:
             self.after.set()
-        return Preview("held")
 
-    async def run(self, call, context):
-        context.emit(call.id)
-        await call.input["go"].wait()
-        return ToolResultBlock(call.id, call.id)
+        async def work(context):
+            context.emit(call.id)
+            await call.input["go"].wait()
+            return Outcome(call.id)
+
+        asked = Asked("held", self.changes, Subject("path", "a", call.input.get("path", "")))
+        return PreparedCall(call, self.source, asked, Preview("held"), work)
 
 
 @given(st.permutations(range(5)), st.sets(st.integers(0, 4)))
@@ -135,8 +145,8 @@ def test_people_are_asked_in_the_order_of_the_calls_whatever_their_previews_take
     tools = {"slow": Held(before=seen), "quick": Held(after=seen)}
     made = [ToolCallBlock("a", "slow", {}), ToolCallBlock("b", "quick", {})]
 
-    async def refuse(tool, call, preview):
-        asked.append(call.id)
+    async def refuse(prepared):
+        asked.append(prepared.call.id)
         return "no"
 
     async def main():
@@ -161,3 +171,217 @@ def test_a_tool_that_takes_itself_back_holds_no_other_result_up():
         "a": STOPPED,
         "b": "1",
     }
+
+
+class Promise:
+    """A tool that does not keep what it promised."""
+
+    source, changes, definition = "test", False, Tool("promise")
+
+    def __init__(self, text):
+        self.text = text
+
+    def prepare(self, call):
+        async def work(context):
+            return Outcome(self.text)
+
+        asked = Asked("promise", False, Subject("text", ""))
+        return PreparedCall(call, self.source, asked, Preview("promise"), work)
+
+
+class Word(str):
+    """A text with something to it."""
+
+
+def test_what_a_tool_gives_is_plain_text_or_its_own_failure():
+    tools = {"word": Promise(Word("hi")), "none": Promise(None), **tools_from([number])}
+    made = [ToolCallBlock("a", "word"), ToolCallBlock("b", "none")]
+    made.append(ToolCallBlock("c", "number", {"n": 1}))
+
+    async def main():
+        running = Calls(made, tools, allow_all, lambda event: None)
+        await running.run()
+        return running.results()
+
+    word, none, one = asyncio.run(main())
+    assert (type(word.output), word.output) == (str, "hi")
+    assert none.is_error
+    assert none.output.startswith("AttributeError")
+    assert one.output == "1"
+
+
+class Person:
+    """Says yes to everything, and keeps what was asked."""
+
+    def __init__(self):
+        self.asked = []
+
+    async def ask(self, request):
+        self.asked.append(request)
+        return ApprovalAnswer("once")
+
+
+def use_files(folder, files, *made, approve=allow_all):
+    """The results of calls on files of a folder, as one answer makes them."""
+    calls = [ToolCallBlock(f"c{n}", name, given) for n, (name, given) in enumerate(made)]
+
+    async def main():
+        tools = builtin_tools(fill(folder, files))
+        running = Calls(calls, tools, approve, lambda event: None)
+        await running.run()
+        return running.results()
+
+    return asyncio.run(main())
+
+
+def edit(old, new, path="a"):
+    return "edit", {"path": path, "old": old, "new": new}
+
+
+def test_edits_of_one_file_in_one_answer_all_arrive(tmp_path):
+    made = [edit(f"<{n}>", f"[{n}]") for n in range(20)]
+    results = use_files(tmp_path, {"a": "".join(f"<{n}>\n" for n in range(20))}, *made)
+    assert [result.output for result in results if result.is_error] == []
+    assert (tmp_path / "a").read_text() == "".join(f"[{n}]\n" for n in range(20))
+
+
+def test_a_call_may_build_on_an_earlier_one_of_the_same_file(tmp_path):
+    made = (
+        ("write", {"path": "a", "content": "one\n"}),
+        edit("one", "two"),
+        edit("two", "three"),
+        ("read", {"path": "./a"}),
+    )
+    person = Person()
+    results = use_files(tmp_path, {}, *made, approve=Gate(approver=person).admit)
+    assert [result.output for result in results] == [
+        "created a: 1 line, 4 bytes",
+        "edited a (+1 −1) at line 1",
+        "edited a (+1 −1) at line 1",
+        "     1\tthree",
+    ]
+    assert [request.preview.detail.split("\n")[3:] for request in person.asked] == [
+        ["+one"],
+        ["-one", "+two"],
+        ["-two", "+three"],
+    ]
+
+
+LETTER = st.sampled_from("xyz")
+PATH = st.sampled_from(["a", "b"])
+CHANGE = st.builds(edit, LETTER, LETTER, PATH) | st.builds(
+    lambda path, content: ("write", {"path": path, "content": content}),
+    PATH,
+    st.text("xyz", max_size=3),
+)
+
+
+def one_after_another(files, made):
+    """What the files hold and which calls fail, if each call waits for all before it."""
+    files, failed = dict(files), []
+    for name, values in made:
+        before = files.get(values["path"])
+        if name == "write":
+            files[values["path"]] = values["content"]
+            failed.append(False)
+            continue
+        old, new = values["old"], values["new"]
+        failed.append(before is None or before.count(old) != 1 or old == new)
+        if not failed[-1]:
+            files[values["path"]] = before.replace(old, new)
+    return files, failed
+
+
+@tried(0.5)
+@given(st.lists(CHANGE, max_size=6))
+def test_changes_of_one_answer_come_to_what_they_would_one_after_another(tmp_path_factory, made):
+    folder = tmp_path_factory.mktemp("changes")
+    results = use_files(folder, {"a": "xyz"}, *made)
+    files, failed = one_after_another({"a": "xyz"}, made)
+    assert [result.is_error for result in results] == failed
+    assert {path.name: path.read_text() for path in folder.iterdir()} == files
+
+
+def test_calls_that_only_look_at_one_file_run_at_once():
+    """The first ends only when the second has begun."""
+
+    async def main():
+        go = asyncio.Event()
+        go_on = asyncio.Event()
+        go_on.set()
+        calls = [
+            ToolCallBlock("a", "held", {"path": "/a", "go": go}),
+            ToolCallBlock("b", "held", {"path": "/a", "go": go_on}),
+        ]
+
+        def hear(event):
+            if isinstance(event, ToolStarted) and event.call_id == "b":
+                go.set()
+
+        running = Calls(calls, {"held": Held()}, allow_all, hear)
+        async with asyncio.timeout(20):
+            await running.run()
+        return running.results()
+
+    assert [result.output for result in asyncio.run(main())] == ["a", "b"]
+
+
+def test_what_a_person_approved_is_not_done_to_another_file(tmp_path):
+    async def change_it_meanwhile(prepared):
+        (tmp_path / "a").write_text("one and more\n")
+
+    (result,) = use_files(tmp_path, {"a": "one\n"}, edit("one", "two"), approve=change_it_meanwhile)
+    assert result.output == (
+        "a has changed since this edit was prepared, and stays as it is now: read it again"
+    )
+    assert (tmp_path / "a").read_text() == "one and more\n"
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        (ToolCallBlock("c", "edit", {"path": "../x", "old": "a", "new": "b"}), "outside"),
+        (ToolCallBlock("c", "edit", {"path": "a", "old": "", "new": "b"}), "old is empty"),
+        (ToolCallBlock("c", "edit", {"path": "a", "old": "b", "new": "c"}), "old is not in a"),
+        (ToolCallBlock("c", "write", {"path": ".", "content": ""}), ". is a folder, not a file"),
+        (ToolCallBlock("c", "write", {"path": "a", "content": "\ud800"}), "half a character"),
+        (ToolCallBlock("c", "run", {}), "missing required field `command`"),
+        (ToolCallBlock("c", "run", {}, arguments='{"comm'), "not a JSON object"),
+        (ToolCallBlock("c", "run", {"command": "x", "timeout": 601}), "at most 600 seconds"),
+    ],
+)
+def test_what_cannot_be_done_is_told_without_asking_anyone(tmp_path, bad, said):
+    person = Person()
+
+    async def main():
+        tools = builtin_tools(fill(tmp_path, {"a": "a\n"}))
+        running = Calls([bad], tools, Gate(approver=person).admit, lambda event: None)
+        await running.run()
+        return running.results()
+
+    (result,) = asyncio.run(main())
+    assert result.is_error
+    assert said in result.output
+    assert "ToolFailure" not in result.output
+    assert person.asked == []
+
+
+def test_a_call_is_read_and_located_once(tmp_path, monkeypatch):
+    counted = {"read_arguments": 0, "locate": 0}
+
+    def count(owner, name):
+        original = getattr(owner, name)
+
+        def counting(*given, **more):
+            counted[name] += 1
+            return original(*given, **more)
+
+        monkeypatch.setattr(owner, name, counting)
+
+    count(builtin, "read_arguments")
+    count(Workspace, "locate")
+    (result,) = use_files(
+        tmp_path, {"a": "one\n"}, edit("one", "two"), approve=Gate(approver=Person()).admit
+    )
+    assert not result.is_error
+    assert counted == {"read_arguments": 1, "locate": 1}

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from mcp_servers import serving
-from mull.agent.mcp import restart
+from mull.agent.mcp import server as one_server
 from mull.neutral.blocks import ToolResultBlock
 from mull.store.mcp import McpConfig
 
@@ -97,7 +97,7 @@ class Answers(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def address(monkeypatch):
-    monkeypatch.setattr(restart, "PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(one_server, "PAUSES", (0.0, 0.0, 0.0))
     server = Address()
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()

@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mull.agent.mcp.names import tool_name
+from mull.agent.mcp.tool import tool_name
 
 SERVERS = st.sampled_from(["a", "b", "a_b", "a-b", "0", "x" * 32])
 TOOLS = st.text("a_-./é", max_size=4) | st.text("x", min_size=20, max_size=70) | st.text()

@@ -8,17 +8,18 @@ from pathlib import Path
 import pytest
 
 from mcp_servers import Running, plain, serving, serving_moved
-from mull.agent.mcp import process, restart
+from mull.agent.mcp import process, server
 from mull.agent.tools.tool import Preview, RunnableTool
 from mull.neutral.blocks import MediaBlock, ToolCallBlock, ToolResultBlock
 from mull.neutral.errors import LocalError
 from mull.neutral.request import Tool
 from mull.store.mcp import McpConfig
+from tool_calls import answer, preview
 
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch):
-    monkeypatch.setattr(restart, "PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(server, "PAUSES", (0.0, 0.0, 0.0))
 
 
 def is_running(pid):
@@ -51,8 +52,8 @@ def test_a_tool_is_described_previewed_and_run(tmp_path):
     schema = {"type": "object", "properties": {"text": {"type": "string"}}}
     assert tool.definition == Tool("mcp__a__echo", "Does echo.", schema)
     assert (tool.changes, tool.source) == (True, "mcp:a")
-    assert tool.preview({}) == Preview("a: echo")
-    assert tool.preview({"text": "x"}) == Preview("a: echo", '{\n  "text": "x"\n}')
+    assert preview(tool) == Preview("a: echo")
+    assert preview(tool, text="x") == Preview("a: echo", '{\n  "text": "x"\n}')
 
 
 def test_names_and_order_do_not_depend_on_who_is_faster_or_on_the_servers_order(tmp_path):
@@ -101,10 +102,11 @@ def test_parts_of_a_result_and_errors_of_a_tool(tmp_path):
 def test_arguments_that_are_no_object_do_not_reach_the_server(tmp_path):
     async def body(servers):
         call = ToolCallBlock("call_1", "mcp__a__echo", {}, arguments='{"text": ')
-        return await servers.tools["mcp__a__echo"].run(call, None)
+        return await answer(servers.tools["mcp__a__echo"], call)
 
     answered = serving({"a": plain()}, tmp_path, body)
-    assert answered == failed('the arguments are not a JSON object: {"text": ')
+    said = 'the arguments are not a JSON object: {"text": \nexpected: {"text"?: string}'
+    assert answered == failed(said)
 
 
 def test_a_server_that_dies_in_a_call_is_started_again(tmp_path):

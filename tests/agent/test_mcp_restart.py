@@ -1,6 +1,6 @@
 """How often a server that ends is started again."""
 
-from mull.agent.mcp.restart import PAUSES, STEADY, Restarts
+from mull.agent.mcp.server import PAUSES, STEADY, Restarts
 
 
 def test_three_starts_in_a_row_with_growing_pauses_and_no_more():

@@ -2,8 +2,9 @@
 
 import pytest
 
-from mull.agent.mcp.results import MOST_CHARACTERS, MOST_MEDIA, cut, result_block
-from mull.neutral.blocks import MediaBlock, ToolResultBlock
+from mull.agent.mcp.tool import MOST_CHARACTERS, MOST_MEDIA, cut, outcome_of
+from mull.agent.tools.tool import Outcome
+from mull.neutral.blocks import MediaBlock
 
 
 def text(said):
@@ -13,20 +14,20 @@ def text(said):
 @pytest.mark.parametrize(
     ("result", "expected"),
     [
-        ({"content": [text("a"), text("b")]}, ToolResultBlock("c", "a\nb")),
-        ({"content": [text("no")], "isError": True}, ToolResultBlock("c", "no", is_error=True)),
-        ({"content": []}, ToolResultBlock("c", "(no output)")),
+        ({"content": [text("a"), text("b")]}, Outcome("a\nb")),
+        ({"content": [text("no")], "isError": True}, Outcome("no", failed=True)),
+        ({"content": []}, Outcome("(no output)")),
         (
             {"content": [], "isError": True},
-            ToolResultBlock("c", "the tool failed and gave no reason", is_error=True),
+            Outcome("the tool failed and gave no reason", failed=True),
         ),
         (
             {"content": [{"type": "image", "data": "aGk=", "mimeType": "image/jpeg"}]},
-            ToolResultBlock("c", "", media=(MediaBlock("image/jpeg", data="aGk="),)),
+            Outcome("", media=(MediaBlock("image/jpeg", data="aGk="),)),
         ),
         (
             {"content": [{"type": "resource", "resource": {"uri": "x://a", "text": "in"}}]},
-            ToolResultBlock("c", "x://a:\nin"),
+            Outcome("x://a:\nin"),
         ),
         (
             {
@@ -37,26 +38,24 @@ def text(said):
                     }
                 ]
             },
-            ToolResultBlock(
-                "c", "", media=(MediaBlock("application/pdf", data="aGk=", name="x://a"),)
-            ),
+            Outcome("", media=(MediaBlock("application/pdf", data="aGk=", name="x://a"),)),
         ),
         (
             {"content": [{"type": "resource", "resource": {"uri": "x://a", "blob": "aGk="}}]},
-            ToolResultBlock("c", "[x://a: application/octet-stream, 2 bytes, not shown]"),
+            Outcome("[x://a: application/octet-stream, 2 bytes, not shown]"),
         ),
         (
             {"content": [{"type": "resource_link", "uri": "x://a", "title": "A", "name": "a"}]},
-            ToolResultBlock("c", "resource: x://a – A"),
+            Outcome("resource: x://a – A"),
         ),
         (
             {"content": [{"type": "hologram"}]},
-            ToolResultBlock("c", "[content of the kind 'hologram', not shown]"),
+            Outcome("[content of the kind 'hologram', not shown]"),
         ),
     ],
 )
 def test_each_kind_of_content(result, expected):
-    assert result_block("c", result) == expected
+    assert outcome_of(result) == expected
 
 
 @pytest.mark.parametrize(
@@ -74,11 +73,11 @@ def test_each_kind_of_content(result, expected):
 )
 def test_structured_content_is_shown_unless_the_text_says_the_same(texts, structured, output):
     result = {"content": [text(said) for said in texts], "structuredContent": structured}
-    assert result_block("c", result) == ToolResultBlock("c", output)
+    assert outcome_of(result) == Outcome(output)
 
 
 def test_a_long_text_is_cut_and_says_how_much():
-    shown = result_block("c", {"content": [text("a" * 100_000 + "z")]}).output
+    shown = outcome_of({"content": [text("a" * 100_000 + "z")]}).text
     assert shown.startswith("a" * 48_000 + "\n[… 36,001 of 100,001 characters cut …]\naaa")
     assert shown.endswith("aaz")
     assert cut("x" * MOST_CHARACTERS) == "x" * MOST_CHARACTERS
@@ -86,13 +85,13 @@ def test_a_long_text_is_cut_and_says_how_much():
 
 def test_an_image_that_is_too_large_is_told_of():
     part = {"type": "image", "data": "a" * (MOST_MEDIA + 4), "mimeType": "image/png"}
-    assert result_block("c", {"content": [part]}) == ToolResultBlock(
-        "c", "[image/png of 3,750,003 bytes left out: too large to be sent]"
+    assert outcome_of({"content": [part]}) == Outcome(
+        "[image/png of 3,750,003 bytes left out: too large to be sent]"
     )
 
 
 def test_attachments_have_a_bound():
     part = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
-    block = result_block("c", {"content": [part] * 22})
+    block = outcome_of({"content": [part] * 22})
     assert len(block.media) == 20
-    assert block.output == "\n".join(["[image/png left out: 20 attachments are sent]"] * 2)
+    assert block.text == "\n".join(["[image/png left out: 20 attachments are sent]"] * 2)

@@ -9,7 +9,10 @@ from mull.agent.mcp.connection import Connection
 from mull.agent.mcp.server import Server
 from mull.agent.mcp.tool import offered_tools
 from mull.agent.tools.tool import Preview
+from mull.neutral.blocks import ToolCallBlock
+from mull.policy.approval import Asked, Subject
 from mull.store.mcp import McpConfig
+from tool_calls import answer, call, preview
 
 
 def offered(*listed, **settings):
@@ -32,6 +35,30 @@ def test_only_a_plain_yes_makes_a_tool_read_only():
     assert [tool.changes for tool in tools] == [False, True, True, True]
 
 
+def test_a_tool_that_says_it_destroys_is_asked_about_whatever_else_it_says():
+    both = {"readOnlyHint": True, "destructiveHint": True}
+    tools, _ = offered({"name": "drop", "annotations": both})
+    assert tools[0].changes
+    assert preview(tools[0]) == Preview("s: drop (may destroy something)")
+    (trusted,), _ = offered({"name": "drop", "annotations": both}, read_only=("drop",))
+    assert not trusted.changes  # the user's own word counts for more than the server's
+
+
+def test_rules_are_compared_with_the_arguments_as_json():
+    (tool,), _ = offered({"name": "a"})
+    assert tool.prepare(call("mcp__s__a", b=1, a={"d": 1, "c": 2})).asked == Asked(
+        "mcp__s__a", True, Subject("text", '{"a":{"c":2,"d":1},"b":1}')
+    )
+
+
+def test_arguments_that_are_no_object_are_told_without_asking_anyone():
+    (tool,), _ = offered({"name": "a"})
+    for written in ('{"a": ', "[1]", "null"):
+        result = asyncio.run(answer(tool, ToolCallBlock("c", "a", {}, arguments=written)))
+        assert result.is_error
+        assert result.output.startswith(f"the arguments are not a JSON object: {written}")
+
+
 def test_of_two_tools_with_one_name_the_first_counts():
     (tool,), _ = offered({"name": "a", "description": "1"}, {"name": "a", "description": "2"})
     assert tool.definition.description == "1"
@@ -52,8 +79,8 @@ def test_what_would_fill_the_context_is_left_out_and_told_of():
 
 def test_a_preview_cannot_move_the_cursor_and_stays_short():
     (tool,), _ = offered({"name": "a\x1b[2J"})
-    assert tool.preview({}) == Preview("s: a?[2J")
-    assert len(tool.preview({"text": "x" * 100_000}).detail) < 4_100
+    assert preview(tool) == Preview("s: a?[2J")
+    assert len(preview(tool, text="x" * 100_000).detail) < 4_100
 
 
 def test_changes_are_listened_for_again_when_the_server_stops_telling(monkeypatch):

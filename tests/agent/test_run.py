@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from contextlib import aclosing
 
 import pytest
@@ -12,6 +13,7 @@ from mull.agent.calls import STOPPED
 from mull.agent.functions import tools_from
 from mull.agent.hurry_plan import Cut
 from mull.agent.run import NUDGE, Situation, Turn
+from mull.agent.tools.tool import Outcome
 from mull.agent.turn import Limits
 from mull.catalog.resolve import resolve
 from mull.history.log import Entry, Log, Summary
@@ -150,11 +152,13 @@ def test_a_call_is_announced_runs_and_is_told_of():
     class Talker:
         definition = tools_from([look])["look"].definition
         changes, source = False, "test"
-        preview = tools_from([look])["look"].preview
 
-        async def run(self, call, context):
+        def prepare(self, call):
+            return dataclasses.replace(tools_from([look])["look"].prepare(call), work=self.talk)
+
+        async def talk(self, context):
             context.emit("half")
-            return ToolResultBlock(call.id, "whole")
+            return Outcome("whole")
 
     turn = turn_with(Model(calls("look"), ANSWER), look)
     tools = {"look": Talker()}
@@ -170,9 +174,7 @@ def test_a_call_is_announced_runs_and_is_told_of():
 
 
 def _with_tools(situation: Situation, tools) -> Situation:
-    from dataclasses import replace
-
-    return replace(situation, tools=tools)
+    return dataclasses.replace(situation, tools=tools)
 
 
 def look() -> str:
@@ -204,8 +206,8 @@ def test_a_no_is_told_to_the_model_and_the_tool_does_not_run():
         ran.append(1)
         return "written"
 
-    async def no(tool, call, preview):
-        return f"{preview.title} was refused: ask first"
+    async def no(prepared):
+        return f"{prepared.preview.title} was refused: ask first"
 
     turn = turn_with(Model(calls("write"), ANSWER), write, approve=no)
     events = run(turn)

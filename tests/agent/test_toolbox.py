@@ -13,6 +13,7 @@ from mull.agent.toolbox import Toolbox
 from mull.agent.tools.table import TOOL_NAMES
 from mull.neutral.blocks import ToolCallBlock
 from mull.neutral.errors import LocalError
+from tool_calls import answer
 
 DAY = date(2026, 3, 1)
 
@@ -35,11 +36,7 @@ def working(toolbox, body):
 
 
 async def use(toolbox, name):
-    class Context:
-        def emit(self, text):
-            pass
-
-    return await toolbox.all[name].run(ToolCallBlock("c", name, {}), Context())
+    return await answer(toolbox.all[name], ToolCallBlock("c", name, {}))
 
 
 def test_a_word_that_fits_no_tool_is_told_at_once_where_no_server_could_bring_it(tmp_path):

@@ -2,30 +2,31 @@
 
 Every call gets a result, whatever happens to it: a tool that is not there, wrong arguments, a no,
 a failure, a stop. People are asked, and see the results, in the order of the calls, whichever is
-done first. Who is asked, and what needs asking, is not known here.
+done first. A call on a file that an earlier call changes waits for that one, so that what is shown
+of it is still true when it runs. Who is asked, and what needs asking, is not known here.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
-from mull.agent.tools.tool import Preview, RunnableTool
+from mull.agent.tools.tool import PreparedCall, RunnableTool, ToolFailure, explain
 from mull.neutral.blocks import ToolCallBlock, ToolResultBlock
 from mull.neutral.events import Event, ToolOutput, ToolRan, ToolStarted
 
 __all__ = ["STOPPED", "Approve", "Calls", "allow_all"]
 
-Approve: TypeAlias = Callable[[RunnableTool, ToolCallBlock, Preview], Awaitable[str | None]]
+Approve: TypeAlias = Callable[[PreparedCall], Awaitable[str | None]]
 """None lets the call run; a text is what the model is told instead."""
 
 STOPPED = "Stopped by the user before it finished."
 
 
-async def allow_all(tool: RunnableTool, call: ToolCallBlock, preview: Preview) -> str | None:
+async def allow_all(call: PreparedCall) -> str | None:
     """Let everything run."""
     return None
 
@@ -47,7 +48,8 @@ class Calls:
         self._results: list[ToolResultBlock | None] = [None] * len(calls)
         self._untold = [call.id for call in calls]
         self._early: list[ToolRan] = []
-        self._previewing = asyncio.Lock()
+        self._preparing = asyncio.Lock()
+        self._changing: dict[str, asyncio.Task[Any]] = {}
 
     async def run(self) -> None:
         """Run them all at once."""
@@ -76,13 +78,16 @@ class Calls:
     async def _run_one(self, at: int, call: ToolCallBlock) -> None:
         try:
             result = await self._result(call)
+            result = replace(result, output=_whole(result.output))
+        except ToolFailure as failure:
+            result = _failure(call, str(failure))
         except Exception as error:  # a tool that breaks its promise must not take the others down
-            result = _failure(call, f"{type(error).__name__}: {error}")
+            result = _failure(call, explain(error))
         except asyncio.CancelledError:
             if (task := asyncio.current_task()) is None or task.cancelling():
                 raise
             result = _failure(call, STOPPED)  # the tool's own doing: the others go on
-        result = self._results[at] = replace(result, output=_whole(result.output))
+        self._results[at] = result
         self._put(ToolRan(call.id, call.name, result.output, result.is_error))
 
     async def _result(self, call: ToolCallBlock) -> ToolResultBlock:
@@ -90,22 +95,41 @@ class Calls:
         if tool is None:
             known = ", ".join(self._tools)
             return _failure(call, f"no tool is called {call.name}: use {known}")
-        async with self._previewing:  # first come, first served: questions keep the calls' order
-            preview = await asyncio.to_thread(tool.preview, call.input)  # a diff reads the file
-        refusal = await self._approve(tool, call, preview)
+        async with self._preparing:  # first come, first served: questions keep the calls' order
+            prepared = await self._prepare(tool, call)
+        refusal = await self._approve(prepared)
         if refusal is not None:
             return _failure(call, refusal)
+        preview = prepared.preview
         self._put(ToolStarted(call.id, call.name, call.input, preview.title, preview.detail))
-        return await tool.run(call, _Context(call.id, self._put))
+        return await prepared.run(_Context(call.id, self._put))
+
+    async def _prepare(self, tool: RunnableTool, call: ToolCallBlock) -> PreparedCall:
+        try:
+            prepared = await asyncio.to_thread(tool.prepare, call)  # a diff reads the file
+            earlier = self._changing.get(prepared.asked.subject.full)
+            waiting = [earlier] if earlier else []
+        except ToolFailure:
+            waiting = list(self._changing.values())  # what it lacks may be what they make
+            if not waiting:
+                raise
+        if waiting:
+            await asyncio.wait(waiting)
+            prepared = await asyncio.to_thread(tool.prepare, call)
+        path = prepared.asked.subject.full
+        if path and prepared.asked.changes and (task := asyncio.current_task()):
+            self._changing[path] = task
+        return prepared
 
 
 def _failure(call: ToolCallBlock, said: str) -> ToolResultBlock:
-    return ToolResultBlock(call.id, said, is_error=True)
+    return ToolResultBlock(call.id, _whole(said), is_error=True)
 
 
 def _whole(text: str) -> str:
-    """Text that can be stored and sent: half a character would spoil the session for good."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+    """Text that can be stored and sent: half a character, or a subclass of `str`, would spoil the
+    session for good."""
+    return str.__str__(text) if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 class _Context:

@@ -66,7 +66,7 @@ class ConversationOptions(TypedDict, total=False):
     """What `Conversation` takes beside its model, for the functions that make one."""
 
     system: str
-    tools: Iterable[Callable[..., Any]]
+    tools: Iterable[Callable[..., Any] | RunnableTool]
     settings: Mapping[str, object] | None
     max_tokens: int | None
     temperature: float | None
@@ -94,7 +94,7 @@ class Conversation:
         model: str | None = None,
         *,
         system: str = "",
-        tools: Iterable[Callable[..., Any]] = (),
+        tools: Iterable[Callable[..., Any] | RunnableTool] = (),
         settings: Mapping[str, object] | None = None,
         max_tokens: int | None = None,
         temperature: float | None = None,

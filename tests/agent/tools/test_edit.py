@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from mull.agent.tools.table import builtin_tools
 from mull.agent.tools.tool import Preview
-from tool_calls import fail, fill, start, use
+from mull.policy.approval import parse_rule
+from tool_calls import Screen, answer, call, fail, fill, preview, use
 
 
 def edit(folder, data, old, new, **more):
@@ -133,23 +134,29 @@ def test_the_preview_is_the_difference_and_changes_nothing(tmp_path):
     lines = [f"line {n}\n" for n in range(1, 101)]
     workspace = fill(tmp_path, {"a": "".join(lines)})
     tool = builtin_tools(workspace)["edit"]
-    assert tool.preview({"path": "a", "old": "line 50\n", "new": "fifty\n"}) == Preview(
+    assert preview(tool, path="a", old="line 50\n", new="fifty\n") == Preview(
         "edit a (+1 −1)",
         "--- a/a\n+++ b/a\n@@ -47,7 +47,7 @@\n line 47\n line 48\n line 49\n-line 50\n+fifty\n"
         " line 51\n line 52\n line 53",
         "diff",
     )
-    missing = tool.preview({"path": "a", "old": "nope", "new": ""})
-    assert missing.title.startswith("edit: old is not in a")
     assert (tmp_path / "a").read_text() == "".join(lines)
 
 
-def test_edits_of_one_file_side_by_side_all_arrive(tmp_path):
-    workspace = fill(tmp_path, {"a": "".join(f"<{n}>\n" for n in range(20))})
+def test_the_file_is_looked_at_once_and_what_was_shown_is_done(tmp_path):
+    tool = builtin_tools(fill(tmp_path, {"a": "one\ntwo\n"}))["edit"]
+    prepared = tool.prepare(call("edit", path="a", old="two", new="2"))
+    late = tool.prepare(call("edit", path="a", old="one", new="1"))
+    assert asyncio.run(prepared.run(Screen())).output == "edited a (+1 −1) at line 2"
+    assert asyncio.run(late.run(Screen())).output == (
+        "a has changed since this edit was prepared, and stays as it is now: read it again"
+    )
+    assert (tmp_path / "a").read_text() == "one\n2\n"
 
-    async def all_at_once():
-        edits = (start(workspace, "edit", path="a", old=f"<{n}>", new=f"[{n}]") for n in range(20))
-        return await asyncio.gather(*edits)
 
-    assert not any(result.is_error for result in asyncio.run(all_at_once()))
-    assert (tmp_path / "a").read_text() == "".join(f"[{n}]\n" for n in range(20))
+def test_what_may_not_be_read_is_not_quoted_either(tmp_path):
+    workspace = fill(tmp_path, {".env": "key = hidden\n"})
+    given = call("edit", path=".env", old="key = hiden", new="x")
+    assert "hidden" in asyncio.run(answer(builtin_tools(workspace)["edit"], given)).output
+    tool = builtin_tools(workspace, rules=[parse_rule("deny", "read(.env)")])["edit"]
+    assert asyncio.run(answer(tool, given)).output == "old is not in .env"

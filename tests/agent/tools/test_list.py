@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mull.agent.tools.ignore import Ignores
-from mull.agent.tools.walk import walk
+from mull.agent.tools.walk import Ignores, walk
 from tool_calls import fail, fill, use
 
 

@@ -6,7 +6,7 @@ import tracemalloc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mull.agent.tools.output import Output
+from mull.agent.tools.run import Output
 
 
 def test_memory_does_not_grow_with_the_output(tmp_path):

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mull.agent.tools import confined
 from mull.agent.tools.workspace import Workspace
 from mull.neutral.blocks import MediaBlock
 from tool_calls import fail, fill, start, use
@@ -161,7 +160,7 @@ def test_a_file_that_may_not_be_read_says_so(tmp_path, monkeypatch):
             raise PermissionError(13, "Permission denied", path)
         return opened(path, *arguments, **more)
 
-    monkeypatch.setattr(confined.os, "open", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     assert fail(workspace, "read", path="a") == "a: permission denied"
 
 

@@ -15,10 +15,12 @@ from mull.agent.tools.process import Command
 from mull.agent.tools.table import builtin_tools
 from tool_calls import (
     Screen,
+    answer,
     call,
     fail,
     fill,
     is_running,
+    preview,
     start,
     use,
     wait_for_the_rest,
@@ -165,7 +167,7 @@ def test_the_time_can_be_set_within_a_limit(workspace):
         "timeout can be at most 600 seconds"
     )
     short = builtin_tools(workspace, most_seconds=5)["run"]
-    result = asyncio.run(short.run(call("run", command="true", timeout=6), Screen()))
+    result = asyncio.run(answer(short, call("run", command="true", timeout=6)))
     assert result.output == "timeout can be at most 5 seconds"
 
 
@@ -281,7 +283,7 @@ def test_keys_are_kept_from_commands(workspace, monkeypatch):
     command = "echo ${ACME_API_KEY-none} ${OTHER_API_KEY-none} ${SPECIAL-none} ${PLAIN-none}"
     assert use(workspace, "run", command=command) == "none none sk-3 p"
     tool = builtin_tools(workspace, withheld=["SPECIAL"], passed_on=["OTHER_API_KEY"])["run"]
-    result = asyncio.run(tool.run(call("run", command=command), Screen()))
+    result = asyncio.run(answer(tool, call("run", command=command)))
     assert result.output == "none sk-2 none p"
     assert use(workspace, "run", command="env | grep ^MULL_ || true") == "(no output)"
 
@@ -290,7 +292,7 @@ def test_odd_commands_are_errors_in_words(workspace):
     assert fail(workspace, "run", command="echo \0") == "a command cannot hold a zero byte"
     assert "length" in fail(workspace, "run", command="")
     assert "too long" in fail(workspace, "run", command="echo " + "x" * 3_000_000)
-    assert "run failed" in fail(workspace, "run", command="echo \ud800")
+    assert "surrogates not allowed" in fail(workspace, "run", command="echo \ud800")
 
 
 def test_commands_run_side_by_side(workspace):
@@ -305,7 +307,7 @@ def test_commands_run_side_by_side(workspace):
 
 
 def test_the_preview_hides_nothing(workspace):
-    shown = builtin_tools(workspace)["run"].preview({"command": "rm -rf /\r\x1b[2Kls\nmore\u202e"})
+    shown = preview(builtin_tools(workspace)["run"], command="rm -rf /\r\x1b[2Kls\nmore\u202e")
     assert shown.title == "run: rm -rf /\\r\\x1b[2Kls …"
     assert shown.detail == "rm -rf /\\r\\x1b[2Kls\nmore\\u202e"
     assert shown.kind == "command"

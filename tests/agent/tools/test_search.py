@@ -10,7 +10,7 @@ from mull.agent.tools import search
 from mull.agent.tools.table import builtin_tools
 from mull.agent.tools.tool import Preview
 from mull.policy.approval import parse_rule
-from tool_calls import Screen, call, fail, fill, start, use
+from tool_calls import answer, call, fail, fill, preview, start, use
 
 
 @pytest.fixture(autouse=True)
@@ -175,11 +175,11 @@ def test_what_may_not_be_read_is_not_found_by_searching_either(tmp_path):
     denied = ("read(.env)", f"read({tmp_path}/keys/)", "search(b)")
     rules = [parse_rule("deny", text) for text in denied]
     tool = builtin_tools(workspace, rules=rules)["search"]
-    result = asyncio.run(tool.run(call("search", pattern="needle"), Screen()))
+    result = asyncio.run(answer(tool, call("search", pattern="needle")))
     assert result.output == "a\n1: needle"
 
 
 def test_the_preview_says_what_is_searched_for(tmp_path):
     tool = builtin_tools(fill(tmp_path, {"src/a": ""}))["search"]
-    shown = tool.preview(call("search", pattern="a\x1bb", path="src", glob="*.py").input)
+    shown = preview(tool, pattern="a\x1bb", path="src", glob="*.py")
     assert shown == Preview("search a\\x1bb in src (*.py)")

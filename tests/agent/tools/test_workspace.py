@@ -4,10 +4,8 @@ import os
 
 import pytest
 
-from mull.agent.tools import confined
-from mull.agent.tools.confined import open_to_read, read_whole, replace_file
 from mull.agent.tools.tool import ToolFailure
-from mull.agent.tools.workspace import Workspace
+from mull.agent.tools.workspace import Workspace, open_to_read, read_whole, replace_file
 from mull.neutral.errors import LocalError
 from tool_calls import fail, fill, use
 
@@ -131,11 +129,11 @@ def test_a_file_swapped_between_its_two_looks_is_not_read(folder, monkeypatch):
     def look_then_swap(*arguments, **more):
         found = looked(*arguments, **more)
         if arguments[0] == "a.txt":
-            monkeypatch.setattr(confined.os, "stat", looked)
+            monkeypatch.setattr(os, "stat", looked)
             swap(folder / "a.txt", "../secret.txt")
         return found
 
-    monkeypatch.setattr(confined.os, "stat", look_then_swap)
+    monkeypatch.setattr(os, "stat", look_then_swap)
     with pytest.raises(ToolFailure, match="symbolic link that leads round in circles, or was"):
         open_to_read(place)
 

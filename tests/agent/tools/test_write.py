@@ -5,16 +5,9 @@ import os
 import stat
 import threading
 
-import pytest
-
-from mull.agent.tools import confined
 from mull.agent.tools.table import builtin_tools
 from mull.agent.tools.tool import Preview
-from tool_calls import fail, fill, start, use
-
-
-def preview(workspace, **given):
-    return builtin_tools(workspace)["write"].preview(given)
+from tool_calls import Screen, call, fail, fill, preview, start, use
 
 
 def test_a_new_file_is_made_with_its_folders(tmp_path):
@@ -54,7 +47,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monke
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(confined.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     assert fail(workspace, "write", path="a", content="new") == "a: no space left on device"
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a": "old"}
 
@@ -72,11 +65,11 @@ def test_a_folder_or_a_name_below_a_file_cannot_be_written(tmp_path):
 
 
 def test_the_preview_shows_the_difference_and_changes_nothing(tmp_path):
-    workspace = fill(tmp_path, {"a": "1\n2\n3\n"})
-    assert preview(workspace, path="a", content="1\nzwei\n3\n") == Preview(
+    tool = builtin_tools(fill(tmp_path, {"a": "1\n2\n3\n"}))["write"]
+    assert preview(tool, path="a", content="1\nzwei\n3\n") == Preview(
         "write a (+1 −1)", "--- a/a\n+++ b/a\n@@ -1,3 +1,3 @@\n 1\n-2\n+zwei\n 3", "diff"
     )
-    assert preview(workspace, path="n/b", content="x\n") == Preview(
+    assert preview(tool, path="n/b", content="x\n") == Preview(
         "write n/b (+1 −0), new", "--- a/n/b\n+++ b/n/b\n@@ -0,0 +1 @@\n+x", "diff"
     )
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
@@ -84,35 +77,45 @@ def test_the_preview_shows_the_difference_and_changes_nothing(tmp_path):
 
 
 def test_the_preview_of_a_binary_file_says_what_is_lost(tmp_path):
-    shown = preview(fill(tmp_path, {"a": bytes(20)}), path="a", content="x")
+    shown = preview(builtin_tools(fill(tmp_path, {"a": bytes(20)}))["write"], path="a", content="x")
     assert shown.detail == "replaces binary data, 20 bytes"
 
 
-@pytest.mark.parametrize(
-    "given", [{}, {"path": "../x", "content": ""}, {"path": ".", "content": ""}]
-)
-def test_the_preview_of_what_cannot_be_done_says_why(tmp_path, given):
-    shown = preview(fill(tmp_path, {}), **given)
-    assert shown.kind == "text"
-    assert shown.title.startswith("write: ")
-    assert "\n" not in shown.title
-
-
 def test_nothing_hides_in_a_preview(tmp_path):
-    shown = preview(fill(tmp_path, {}), path="a", content="ok\x1b[2K\rbad \u202e\n")
+    shown = preview(
+        builtin_tools(fill(tmp_path, {}))["write"], path="a", content="ok\x1b[2K\rbad \u202e\n"
+    )
     assert shown.detail.endswith("+ok\\x1b[2K\\rbad \\u202e")
 
 
-def test_writes_side_by_side_end_with_one_of_them(tmp_path):
-    workspace = fill(tmp_path, {})
-    contents = [str(n) * 100_000 for n in range(8)]
+def test_what_is_written_is_what_was_shown_or_nothing(tmp_path):
+    tool = builtin_tools(fill(tmp_path, {"a": "old\n"}))["write"]
+    prepared = tool.prepare(call("write", path="a", content="new\n"))
+    (tmp_path / "a").write_text("somebody else's\n")
+    result = asyncio.run(prepared.run(Screen()))
+    assert (result.output, result.is_error) == (
+        "a has changed since this write was prepared, and stays as it is now: read it again",
+        True,
+    )
+    assert (tmp_path / "a").read_text() == "somebody else's\n"
 
-    async def all_at_once():
-        await asyncio.gather(*(start(workspace, "write", path="a", content=c) for c in contents))
 
-    asyncio.run(all_at_once())
-    assert (tmp_path / "a").read_text() in contents
-    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+def test_a_file_that_came_meanwhile_is_not_replaced(tmp_path):
+    tool = builtin_tools(fill(tmp_path, {}))["write"]
+    prepared = tool.prepare(call("write", path="a", content="new\n"))
+    (tmp_path / "a").write_text("first\n")
+    assert asyncio.run(prepared.run(Screen())).is_error
+    assert (tmp_path / "a").read_text() == "first\n"
+
+
+def test_a_link_that_came_meanwhile_leads_nowhere(tmp_path):
+    """The path is located once: where it leads later does not count."""
+    tool = builtin_tools(fill(tmp_path, {"a/x": "1", "b/x": "1"}))["write"]
+    prepared = tool.prepare(call("write", path="a/x", content="2"))
+    (tmp_path / "a").rename(tmp_path / "c")
+    (tmp_path / "a").symlink_to("b")
+    assert asyncio.run(prepared.run(Screen())).is_error
+    assert [(tmp_path / name / "x").read_text() for name in "bc"] == ["1", "1"]
 
 
 class WatchedLock:

@@ -7,6 +7,7 @@ leaves it; calls may come from any task. Nothing of the SDK's own errors gets pa
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -16,12 +17,12 @@ from mull.agent.mcp.address import AddressTransport
 from mull.agent.mcp.log import ServerLog
 from mull.agent.mcp.process import ProcessTransport
 from mull.agent.mcp.settled import Settled
-from mull.neutral.errors import MullError, RemoteError
+from mull.neutral.errors import LocalError, MullError, RemoteError
 
 if TYPE_CHECKING:
     from mcp import Client
 
-__all__ = ["Closed", "Connection", "connect"]
+__all__ = ["Closed", "Connection", "connect", "load_sdk"]
 
 _MOST_PAGES = 100
 _LISTEN_AGAIN = 5.0
@@ -101,6 +102,19 @@ class Connection:
             on_change()  # what changed meanwhile was not told
 
 
+async def load_sdk() -> None:
+    """Import the SDK, which takes most of a second, without holding up the terminal.
+
+    Raises:
+        LocalError: it is not installed.
+    """
+    try:
+        await asyncio.to_thread(_import)
+    except ImportError as error:
+        missing = "" if error.name == "mcp" else f" ({error})"
+        raise LocalError(f"the MCP SDK is not installed{missing}: install mull[mcp]") from None
+
+
 @asynccontextmanager
 async def connect(
     settled: Settled, log: ServerLog, on_change: Callable[[], None], deadline: float
@@ -172,3 +186,12 @@ def _why(error: BaseException, transport: ProcessTransport | AddressTransport) -
     if isinstance(transport, AddressTransport):
         return transport.explain(error, said)
     return transport.how_it_ended() if transport.ended_itself else said
+
+
+def _import() -> None:
+    import mcp  # noqa: F401
+
+    for name in ("mcp", "client"):  # the SDK's loggers; without any handler Python would print
+        logger = logging.getLogger(name)
+        if not logger.handlers:
+            logger.addHandler(logging.NullHandler())

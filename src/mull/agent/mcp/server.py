@@ -13,20 +13,22 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from mull.agent.mcp.connection import Closed, Connection, connect
+from mull.agent.mcp.connection import Closed, Connection, connect, load_sdk
 from mull.agent.mcp.log import ServerLog
-from mull.agent.mcp.restart import Restarts
-from mull.agent.mcp.sdk import load_sdk
 from mull.agent.mcp.settled import settle
 from mull.client.refusal import scrub
 from mull.neutral.errors import MullError, RemoteError
 from mull.store.mcp import McpConfig
 
-__all__ = ["Server", "State"]
+__all__ = ["Restarts", "Server", "State"]
 
 State: TypeAlias = Literal["off", "starting", "ready", "restarting", "failed", "stopped"]
 
 _SETTLED = frozenset({"off", "ready", "failed", "stopped"})
+PAUSES = (0.25, 1.0, 4.0)
+"""Seconds before each start in a row; there is none after the last."""
+STEADY = 60.0
+"""After so many seconds a server counts as running well, and its starts are forgotten."""
 _BETWEEN_LISTS = 0.1
 """Seconds between two listings: a server that always tells of changes must not keep us busy."""
 
@@ -230,3 +232,19 @@ class Server:
 
 def _one_line(text: str) -> str:
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+
+
+class Restarts:
+    """The starts of one server since it last ran well: arithmetic on times, no clock."""
+
+    def __init__(self) -> None:
+        self._made = 0
+
+    def next_pause(self, ran: float) -> float | None:
+        """Seconds to wait when it ended after `ran` seconds; None: leave it."""
+        if ran >= STEADY:
+            self._made = 0
+        if self._made == len(PAUSES):
+            return None
+        self._made += 1
+        return PAUSES[self._made - 1]

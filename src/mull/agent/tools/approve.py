@@ -12,12 +12,11 @@ from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
-from mull.agent.tools.builtin import BuiltinTool
-from mull.agent.tools.tool import Preview, RunnableTool, ToolFailure
+from mull.agent.tools.tool import PreparedCall, Preview
 from mull.logs import log_warning
-from mull.neutral.blocks import ToolCallBlock, Value
+from mull.neutral.blocks import Value
 from mull.neutral.errors import LocalError
-from mull.policy.approval import Asked, Decision, Effect, Mode, Rule, Subject, decide, parse_rule
+from mull.policy.approval import Asked, Decision, Effect, Mode, Rule, decide, parse_rule
 from mull.policy.approval import suggest as suggest_rules
 from mull.policy.globs import has_wildcard
 
@@ -116,18 +115,14 @@ class Gate:
         """All rules in force, those of this session among them."""
         return (*self._rules, *self.session)
 
-    async def admit(self, tool: RunnableTool, call: ToolCallBlock, preview: Preview) -> str | None:
+    async def admit(self, call: PreparedCall) -> str | None:
         """None if the call may run, else what the model is told instead of a result."""
-        try:
-            asked = _asked(tool, call)
-        except ToolFailure as failure:
-            return str(failure)
-        decision = self._decide(asked)
+        decision = self._decide(call.asked)
         if decision.verdict == "ask":
             async with self._asking:
-                decision = self._decide(asked)  # an answer given meanwhile may settle it
+                decision = self._decide(call.asked)  # an answer given meanwhile may settle it
                 if decision.verdict == "ask":
-                    return await self._ask(asked, tool, call, preview)
+                    return await self._ask(call)
         if decision.verdict == "refuse":
             return f"not run: {decision.reason}; do not try to get round this"
         return None
@@ -135,12 +130,11 @@ class Gate:
     def _decide(self, asked: Asked) -> Decision:
         return decide(asked, self.mode, self.rules)
 
-    async def _ask(
-        self, asked: Asked, tool: RunnableTool, call: ToolCallBlock, preview: Preview
-    ) -> str | None:
-        rules = suggest_rules(asked)
-        request = ApprovalRequest(call.id, asked.tool, tool.source, preview, rules)
-        answer = await self._approver.ask(request)
+    async def _ask(self, call: PreparedCall) -> str | None:
+        rules = suggest_rules(call.asked)
+        answer = await self._approver.ask(
+            ApprovalRequest(call.call.id, call.asked.tool, call.source, call.preview, rules)
+        )
         rule = answer.rule or rules[0]
         match answer.choice:
             case "once":
@@ -168,14 +162,6 @@ class Gate:
 def unknown_rules(rules: Sequence[Rule], names: Collection[str]) -> list[str]:
     """The rules that speak of no tool there is: most likely they are misspelt."""
     return [rule.text for rule in rules if not has_wildcard(rule.tool) and rule.tool not in names]
-
-
-def _asked(tool: RunnableTool, call: ToolCallBlock) -> Asked:
-    if isinstance(tool, BuiltinTool):
-        subject = tool.subject(call)
-    else:
-        subject = Subject("text", msgspec.json.encode(call.input, order="sorted").decode())
-    return Asked(tool.definition.name, tool.changes, subject)
 
 
 def _refusal(answer: ApprovalAnswer) -> str:

@@ -1,36 +1,43 @@
-"""What mull's own tools have in common: typed arguments in, a result or a failure out."""
+"""What mull's own tools have in common: typed arguments in, a plan out."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from mull.agent.tools.arguments import input_of, read_arguments, schema_of
-from mull.agent.tools.shown import one_line, shown_name
-from mull.agent.tools.tool import Preview, ToolContext, ToolFailure
+from mull.agent.tools.shown import shown_name
+from mull.agent.tools.tool import (
+    PreparedCall,
+    Preview,
+    ToolContext,
+    Work,
+    input_of,
+    read_arguments,
+    schema_of,
+)
 from mull.agent.tools.workspace import Located, Workspace
-from mull.neutral.blocks import MediaBlock, ToolCallBlock, ToolResultBlock
+from mull.neutral.blocks import ToolCallBlock
 from mull.neutral.request import Tool
-from mull.policy.approval import Subject
+from mull.policy.approval import Asked, Rule, Subject, decide
 
-__all__ = ["BuiltinTool", "Outcome", "in_thread", "path_subject"]
+__all__ = ["BuiltinTool", "Plan", "in_thread", "path_subject"]
 
 A = TypeVar("A", bound=msgspec.Struct)
 T = TypeVar("T")
 
 
-class Outcome(NamedTuple):
-    """What a call came to; `failed` marks it as an error for the model."""
+class Plan(NamedTuple):
+    """What a call comes down to: what rules are compared with, what it would do, and doing it."""
 
-    text: str
-    failed: bool = False
-    media: tuple[MediaBlock, ...] = ()
+    subject: Subject
+    preview: Preview
+    work: Work
 
 
 class BuiltinTool(ABC, Generic[A]):
@@ -42,58 +49,42 @@ class BuiltinTool(ABC, Generic[A]):
     changes = False
     source = "built in"
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, rules: Sequence[Rule] = ()) -> None:
         self.workspace = workspace
+        self._rules = rules
 
     @cached_property
     def definition(self) -> Tool:
         """Name, description and schema, as the model gets them."""
         return Tool(self.name, self.description, schema_of(self.arguments))
 
-    def subject(self, call: ToolCallBlock) -> Subject:
-        """What rules are compared with.
+    def prepare(self, call: ToolCallBlock) -> PreparedCall:
+        """Check the arguments and plan what they ask for.
 
         Raises:
-            ToolFailure: the call cannot be done anyway; says why.
+            ToolFailure: they do not fit, or lead out of the working folder.
         """
-        return self.about(self._given(call))
+        schema = self.definition.parameters
+        given = read_arguments(input_of(call, schema), self.arguments, schema, strict=False)
+        plan = self.plan(given)
+        asked = Asked(self.name, self.changes, plan.subject)
+        return PreparedCall(call, self.source, asked, plan.preview, plan.work)
 
-    def preview(self, input: dict[str, Any]) -> Preview:
-        """What this call would do, or why it cannot."""
-        try:
-            return self.show(self._read(input))
-        except (ToolFailure, OSError) as failure:
-            return Preview(f"{self.name}: {one_line(str(failure))}", str(failure))
-
-    async def run(self, call: ToolCallBlock, context: ToolContext) -> ToolResultBlock:
-        """Do it; whatever goes wrong is an error result."""
-        try:
-            outcome = await self.work(self._given(call), context)
-        except ToolFailure as failure:
-            outcome = Outcome(str(failure), failed=True)
-        except OSError as error:
-            outcome = Outcome(f"{self.name} failed: {error.strerror or error}", failed=True)
-        except Exception as error:  # a fault of ours must not end the turn
-            outcome = Outcome(f"{self.name} failed: {type(error).__name__}: {error}", failed=True)
-        return ToolResultBlock(call.id, outcome.text, outcome.failed, outcome.media)
+    def may_be_read(self, file: Subject) -> bool:
+        """Whether rules let `read` show it, and this tool: what they keep is not to be had by a
+        detour either."""
+        return all(
+            decide(Asked(tool, False, file), "ask", self._rules).verdict == "run"
+            for tool in ("read", self.name)
+        )
 
     @abstractmethod
-    def about(self, given: A) -> Subject:
-        """What rules are compared with."""
+    def plan(self, given: A) -> Plan:
+        """What these arguments come down to; paths are located here and nowhere else.
 
-    @abstractmethod
-    def show(self, given: A) -> Preview:
-        """What it would do."""
-
-    @abstractmethod
-    async def work(self, given: A, context: ToolContext) -> Outcome:
-        """Do it."""
-
-    def _given(self, call: ToolCallBlock) -> A:
-        return self._read(input_of(call, self.definition.parameters))
-
-    def _read(self, input: dict[str, Any]) -> A:
-        return read_arguments(input, self.arguments, self.definition.parameters, strict=False)
+        Raises:
+            ToolFailure: it cannot be done, whoever allows it.
+        """
 
 
 def path_subject(place: Located) -> Subject:
@@ -101,10 +92,14 @@ def path_subject(place: Located) -> Subject:
     return Subject("path", place.name, shown_name(place.path))
 
 
-async def in_thread(work: Callable[[threading.Event], T]) -> T:
-    """Run it beside the event loop; the event is set when nobody waits for it any more."""
-    left = threading.Event()
-    try:
-        return await asyncio.to_thread(work, left)
-    finally:
-        left.set()
+def in_thread(work: Callable[[threading.Event], T]) -> Callable[[ToolContext], Awaitable[T]]:
+    """Work that runs beside the event loop; its event is set when nobody waits for it any more."""
+
+    async def run(context: ToolContext) -> T:
+        left = threading.Event()
+        try:
+            return await asyncio.to_thread(work, left)
+        finally:
+            left.set()
+
+    return run

@@ -10,14 +10,11 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from mull.agent.tools.builtin import BuiltinTool, Outcome, in_thread, path_subject
-from mull.agent.tools.confined import kind_of
-from mull.agent.tools.ignore import PASSED_OVER
+from mull.agent.tools.builtin import BuiltinTool, Plan, in_thread, path_subject
 from mull.agent.tools.shown import one_line, shown_name
-from mull.agent.tools.tool import Preview, ToolContext, ToolFailure
-from mull.agent.tools.walk import Entry, entries, walk
-from mull.agent.tools.workspace import Located
-from mull.policy.approval import Subject
+from mull.agent.tools.tool import Outcome, Preview, ToolFailure
+from mull.agent.tools.walk import PASSED_OVER, Entry, entries, walk
+from mull.agent.tools.workspace import Located, kind_of
 from mull.policy.globs import expand_braces, path_matches
 
 __all__ = ["List", "fits"]
@@ -50,27 +47,20 @@ class List(BuiltinTool[ListArguments]):
     )
     arguments = ListArguments
 
-    def about(self, given: ListArguments) -> Subject:
-        """The folder."""
-        return path_subject(self._place(given))
-
-    def show(self, given: ListArguments) -> Preview:
-        """The folder and the pattern."""
+    def plan(self, given: ListArguments) -> Plan:
+        """The folder, or what fits the pattern below it."""
+        place = self.workspace.locate(given.path, to_read=True)
         wanted = f" {one_line(given.pattern)} in" if given.pattern else ""
-        return Preview(f"list{wanted} {self._place(given).name}")
+        work = in_thread(lambda left: self._list(place, given, left))
+        return Plan(path_subject(place), Preview(f"list{wanted} {place.name}"), work)
 
-    async def work(self, given: ListArguments, context: ToolContext) -> Outcome:
-        """List it."""
+    def _list(self, place: Located, given: ListArguments, left: threading.Event) -> Outcome:
         self.workspace.check()
-        place = self._place(given)
         kind = kind_of(place)
         if kind != "a folder":
             said = f"is {kind}, no folder" if kind else "does not exist"
             raise ToolFailure(f"{place.name} {said}")
-        return await in_thread(lambda left: Outcome(_listed(place, given, left)))
-
-    def _place(self, given: ListArguments) -> Located:
-        return self.workspace.locate(given.path, to_read=True)
+        return Outcome(_listed(place, given, left))
 
 
 def fits(pattern: str, path: str) -> bool:

@@ -16,14 +16,12 @@ from typing import Annotated, BinaryIO, NamedTuple
 
 from msgspec import Meta, Struct
 
-from mull.agent.tools.builtin import BuiltinTool, Outcome, in_thread, path_subject
-from mull.agent.tools.confined import open_to_read
+from mull.agent.tools.builtin import BuiltinTool, Plan, in_thread, path_subject
 from mull.agent.tools.shown import plural
 from mull.agent.tools.text import HEAD, Encoding, describe, encoding_of, image_type
-from mull.agent.tools.tool import Preview, ToolContext, ToolFailure
-from mull.agent.tools.workspace import Located
+from mull.agent.tools.tool import Outcome, Preview, ToolFailure
+from mull.agent.tools.workspace import Located, open_to_read
 from mull.neutral.blocks import MediaBlock
-from mull.policy.approval import Subject
 
 __all__ = ["Read"]
 
@@ -59,22 +57,12 @@ class Read(BuiltinTool[ReadArguments]):
     )
     arguments = ReadArguments
 
-    def about(self, given: ReadArguments) -> Subject:
-        """The file."""
-        return path_subject(self._place(given))
-
-    def show(self, given: ReadArguments) -> Preview:
-        """The file and where reading begins."""
+    def plan(self, given: ReadArguments) -> Plan:
+        """One page of the file."""
+        place = self.workspace.locate(given.path, to_read=True)
         start = f" from line {given.offset:,}" if given.offset > 1 else ""
-        return Preview(f"read {self._place(given).name}{start}")
-
-    async def work(self, given: ReadArguments, context: ToolContext) -> Outcome:
-        """Read one page of it."""
-        place = self._place(given)
-        return await in_thread(lambda left: _read(place, given, left))
-
-    def _place(self, given: ReadArguments) -> Located:
-        return self.workspace.locate(given.path, to_read=True)
+        work = in_thread(lambda left: _read(place, given, left))
+        return Plan(path_subject(place), Preview(f"read {place.name}{start}"), work)
 
 
 def _read(place: Located, given: ReadArguments, left: threading.Event) -> Outcome:

@@ -1,6 +1,6 @@
 """`search`: lines that a regular expression fits, with ripgrep where it is installed.
 
-Both ways print the same and are read by the same code. An expression that only Python knows
+Both ways print the same, and `Matches` makes a page of it. An expression that only Python knows
 (looking ahead or back) is searched for by Python.
 """
 
@@ -10,26 +10,24 @@ import asyncio
 import re
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
 
-from mull.agent.tools.builtin import BuiltinTool, Outcome, path_subject
-from mull.agent.tools.confined import kind_of
+from mull.agent.tools.builtin import BuiltinTool, Plan, path_subject
 from mull.agent.tools.grep import Wanted
-from mull.agent.tools.ignore import PASSED_OVER
 from mull.agent.tools.list import fits
-from mull.agent.tools.matches import LONGEST_LINE, Matches
 from mull.agent.tools.process import Command
-from mull.agent.tools.read import Read
 from mull.agent.tools.shown import one_line
-from mull.agent.tools.tool import Preview, ToolContext, ToolFailure
-from mull.agent.tools.workspace import Located, Workspace
-from mull.policy.approval import Asked, Rule, Subject, decide
+from mull.agent.tools.tool import Outcome, Preview, ToolFailure
+from mull.agent.tools.walk import PASSED_OVER
+from mull.agent.tools.workspace import Located, kind_of
+from mull.policy.approval import Subject
 
-__all__ = ["Search"]
+__all__ = ["Matches", "Search"]
 
 _USUAL = 100
 _MOST = 1000
@@ -42,6 +40,11 @@ _BOOT = (
     " from mull.agent.tools.grep import main; sys.exit(main())"
 )
 _PLAIN_GLOB = re.compile(r"[\w.*?{},-]+", re.ASCII)
+
+_LONGEST_LINE = 500
+_MOST_CHARACTERS = 60_000
+_MOST_WORDS = 1000
+_ROW = re.compile(rb"(\d+)([:-])(.*)", re.DOTALL)
 
 
 class SearchArguments(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -72,29 +75,22 @@ class Search(BuiltinTool[SearchArguments]):
     )
     arguments = SearchArguments
 
-    def __init__(self, workspace: Workspace, rules: Sequence[Rule] = ()) -> None:
-        super().__init__(workspace)
-        self._rules = rules
-
-    def about(self, given: SearchArguments) -> Subject:
-        """Where it searches."""
-        return path_subject(self._place(given))
-
-    def show(self, given: SearchArguments) -> Preview:
+    def plan(self, given: SearchArguments) -> Plan:
         """The expression and where it is searched for."""
+        place = self.workspace.locate(given.path, to_read=True)
+        if given.glob:
+            fits(given.glob, "")  # refuses a pattern that is none before anything runs
         only = f" ({one_line(given.glob)})" if given.glob else ""
-        return Preview(f"search {one_line(given.pattern)} in {self._place(given).name}{only}")
+        preview = Preview(f"search {one_line(given.pattern)} in {place.name}{only}")
+        return Plan(path_subject(place), preview, lambda context: self._search(given, place))
 
-    async def work(self, given: SearchArguments, context: ToolContext) -> Outcome:
+    async def _search(self, given: SearchArguments, place: Located) -> Outcome:
         """Search until the page is full."""
         self.workspace.check()
-        place = self._place(given)
         kind = kind_of(place)
         if kind not in ("a file", "a folder"):
             raise ToolFailure(f"{place.name} {f'is {kind}' if kind else 'does not exist'}")
         glob = given.glob if kind == "a folder" else None
-        if glob:
-            fits(glob, "")  # refuses a pattern that is none before anything runs
         ripgrep = shutil.which("rg")
         ways = [_ripgrep(ripgrep, given, glob, place)] if ripgrep else []
         for arguments in [*ways, _stand_in(given, place)]:
@@ -103,9 +99,6 @@ class Search(BuiltinTool[SearchArguments]):
             if problem is None:
                 return Outcome(matches.text())
         raise ToolFailure(f"{one_line(given.pattern)} is no regular expression: {problem}")
-
-    def _place(self, given: SearchArguments) -> Located:
-        return self.workspace.locate(given.path, to_read=True)
 
     def _acceptor(self, glob: str | None, place: Located) -> Callable[[str], str | None]:
         """The name to show for a file, if the glob fits it and it may be read.
@@ -120,16 +113,9 @@ class Search(BuiltinTool[SearchArguments]):
                 return None
             full = place.root / path
             name = self.workspace.name(full)
-            return None if self._is_denied(Subject("path", name, str(full))) else name
+            return name if self.may_be_read(Subject("path", name, str(full))) else None
 
         return accept
-
-    def _is_denied(self, file: Subject) -> bool:
-        """What rules keep from `read` is not to be had by searching either."""
-        return any(
-            decide(Asked(tool, False, file), "ask", self._rules).verdict == "refuse"
-            for tool in (Read.name, self.name)
-        )
 
 
 async def _collect(arguments: list[str], place: Located, matches: Matches) -> str | None:
@@ -157,7 +143,7 @@ def _ripgrep(program: str, given: SearchArguments, glob: str | None, place: Loca
         program, "--no-config", "--no-messages", "--color=never", "--no-heading",
         "--with-filename", "--line-number", "--null", "--sort=path", "--hidden", "--crlf",
         "--no-ignore-global", "--no-ignore-exclude", "--no-ignore-dot",
-        f"--max-columns={4 * LONGEST_LINE}", "--max-columns-preview",
+        f"--max-columns={4 * _LONGEST_LINE}", "--max-columns-preview",
         f"--context={given.context}",
         "--ignore-case" if given.ignore_case else "--case-sensitive",
         *(f"--glob=!{name}" for name in PASSED_OVER),
@@ -174,8 +160,110 @@ def _stand_in(given: SearchArguments, place: Located) -> list[str]:
         pattern=given.pattern,
         ignore_case=given.ignore_case,
         context=given.context,
-        longest=LONGEST_LINE,
+        longest=_LONGEST_LINE,
     )
     paths = "\n".join(path for path in sys.path if path)
     request = msgspec.json.encode(wanted).decode()
     return [sys.executable, "-I", "-c", _BOOT, paths, request]
+
+
+class Matches:
+    """A page of results, read from bytes as they come; says when it has enough.
+
+    `accept` gives the name to show for a path, or None if nothing of that file is wanted.
+    """
+
+    def __init__(
+        self, limit: int, offset: int, context: int, accept: Callable[[str], str | None]
+    ) -> None:
+        self.is_full = False
+        self._last_wanted = offset + limit
+        self._offset = offset
+        self._accept = accept
+        self._count = 0
+        self._rows: list[str] = []
+        self._size = 0
+        self._waiting: deque[tuple[int, str]] = deque(maxlen=context)
+        self._has_context = context > 0
+        self._file: tuple[bytes, str | None] = (b"", None)
+        self._shown_file: str | None = None
+        self._shown_line = 0
+        self._rest = b""
+        self._words = b""
+        self._note = ""
+
+    def take(self, data: bytes) -> bool:
+        """Read on; False when the page is full."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            name, zero, row = line.partition(b"\0")
+            if zero:
+                self._take_row(name, row)
+            elif line == b"--":
+                self._waiting.clear()
+            else:
+                self._words = (self._words + line + b"\n")[:_MOST_WORDS]
+            if self.is_full:
+                return False
+        return True
+
+    def stop(self, note: str) -> None:
+        """Nothing more will come, and why."""
+        self._note = note
+
+    def complaint(self) -> str | None:
+        """What was said instead of results; None if there are results."""
+        if self._count:
+            return None
+        said = self._words.decode("utf-8", "replace").split("\n")
+        return next((line.strip() for line in reversed(said) if line.strip()), "it cannot be read")
+
+    def text(self) -> str:
+        """The page."""
+        note = self._note
+        if self.is_full:
+            note = f"there are more matches: read on with offset={self._count - 1}"
+        elif not self._rows and not note:
+            note = f"no more than {self._count} matches" if self._count else "no matches"
+        return "\n".join([*self._rows, *([f"[{note}]"] if note else [])])
+
+    def _take_row(self, name: bytes, row: bytes) -> None:
+        found = _ROW.match(row)
+        shown_as = self._name(name)
+        if found is None or shown_as is None:
+            return
+        number, line = int(found[1]), found[3].decode("utf-8", "replace").removesuffix("\r")
+        text = line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]} […]"
+        if found[2] == b"-":
+            self._take_neighbour(shown_as, number, text)
+            return
+        self._count += 1
+        if self._count > self._last_wanted or self._size > _MOST_CHARACTERS:
+            self.is_full = True
+        elif self._count > self._offset:
+            for earlier, neighbour in self._waiting:
+                self._show(shown_as, earlier, "-", neighbour)
+            self._show(shown_as, number, ":", text)
+        self._waiting.clear()
+
+    def _take_neighbour(self, name: str, number: int, text: str) -> None:
+        if name == self._shown_file and number == self._shown_line + 1:
+            self._show(name, number, "-", text)
+        else:
+            self._waiting.append((number, text))
+
+    def _name(self, raw: bytes) -> str | None:
+        if raw != self._file[0]:
+            path = raw.decode("utf-8", "replace").removeprefix("./")
+            self._file = (raw, self._accept(path))
+            self._waiting.clear()
+        return self._file[1]
+
+    def _show(self, name: str, number: int, sign: str, text: str) -> None:
+        if name != self._shown_file:
+            self._rows += [*([""] if self._rows else []), name]
+        elif self._has_context and number != self._shown_line + 1:
+            self._rows.append("--")
+        self._rows.append(f"{number}{sign} {text}")
+        self._shown_file, self._shown_line = name, number
+        self._size += len(self._rows[-1])

@@ -7,14 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 from mull.agent.tools.builtin import BuiltinTool
-from mull.agent.tools.edit import Edit
+from mull.agent.tools.change import Edit, Write
 from mull.agent.tools.list import List
 from mull.agent.tools.read import Read
 from mull.agent.tools.run import MOST_SECONDS, Run
 from mull.agent.tools.search import Search
 from mull.agent.tools.tool import RunnableTool
 from mull.agent.tools.workspace import Workspace
-from mull.agent.tools.write import Write
 from mull.neutral.errors import LocalError
 from mull.policy.approval import Rule
 from mull.policy.globs import text_matches
@@ -43,17 +42,16 @@ def builtin_tools(
 ) -> dict[str, RunnableTool]:
     """mull's own tools by name, at work in this workspace.
 
-    What the `rules` keep from `read` is kept from `search` too. A command may run for
-    `most_seconds`. It does not get variables whose names look like keys, nor those that are
-    `withheld`, unless they are `passed_on`.
+    What the `rules` keep from `read` is not to be had from `search`, or from what `edit` answers. A
+    command may run for `most_seconds`. It does not get variables whose names look like keys, nor
+    those that are `withheld`, unless they are `passed_on`.
 
     Raises:
         LocalError: this system lacks what keeps the tools inside the working folder.
     """
     if os.name != "posix":
         raise LocalError("mull's own tools need Linux or macOS: this system cannot confine them")
-    made = {tool.name: tool(workspace) for tool in _TOOLS}
-    made[Search.name] = Search(workspace, rules)
+    made = {tool.name: tool(workspace, rules) for tool in _TOOLS}
     made[Run.name] = Run(workspace, most_seconds, withheld, passed_on)
     return dict(made)
 

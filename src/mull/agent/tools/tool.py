@@ -1,17 +1,42 @@
 """What every tool offers, wherever it comes from: built in, a Python function, an MCP server.
 
-The runner knows nothing of a tool but this. A tool describes itself to the model, says whether it
-changes anything, shows a person what a call would do, and runs.
+The runner and the gate know nothing of a tool but this. A tool describes itself to the model, says
+whether it changes anything, and prepares a call: arguments are read and paths located once, and
+what a person is shown, what rules are compared with and what runs all come from that one value.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from mull.neutral.blocks import ToolCallBlock, ToolResultBlock, Value
+import msgspec
+
+from mull.neutral.blocks import MediaBlock, ToolCallBlock, ToolResultBlock, Value
 from mull.neutral.request import Tool
+from mull.policy.approval import Asked, Subject
 
-__all__ = ["Preview", "RunnableTool", "ToolContext", "ToolFailure"]
+__all__ = [
+    "Outcome",
+    "PreparedCall",
+    "Preview",
+    "RunnableTool",
+    "ToolContext",
+    "ToolFailure",
+    "Work",
+    "explain",
+    "input_of",
+    "json_subject",
+    "read_arguments",
+    "schema_of",
+]
+
+A = TypeVar("A", bound=msgspec.Struct)
+
+
+class ToolFailure(Exception):
+    """Why a call cannot be done, in words that the model can act on."""
 
 
 class Preview(Value, frozen=True):
@@ -22,6 +47,14 @@ class Preview(Value, frozen=True):
     kind: Literal["text", "diff", "command"] = "text"
 
 
+class Outcome(NamedTuple):
+    """What a call came to; `failed` marks it as an error for the model."""
+
+    text: str
+    failed: bool = False
+    media: tuple[MediaBlock, ...] = ()
+
+
 class ToolContext(Protocol):
     """What a running tool may use."""
 
@@ -29,6 +62,35 @@ class ToolContext(Protocol):
         """Show output while it comes."""
 
 
+Work: TypeAlias = Callable[[ToolContext], Awaitable[Outcome]]
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCall:
+    """A call whose arguments have been read and whose paths have been located.
+
+    `asked` is what rules are compared with, `preview` what a person is shown, and `work` does
+    exactly that.
+    """
+
+    call: ToolCallBlock
+    source: str
+    asked: Asked
+    preview: Preview
+    work: Work
+
+    async def run(self, context: ToolContext) -> ToolResultBlock:
+        """The call's result. Whatever goes wrong is an error result; only cancelling raises."""
+        try:
+            outcome = await self.work(context)
+        except ToolFailure as failure:
+            outcome = Outcome(str(failure), failed=True)
+        except (Exception, SystemExit) as error:  # a fault of a tool must not end the turn
+            outcome = Outcome(explain(error), failed=True)
+        return ToolResultBlock(self.call.id, outcome.text, outcome.failed, outcome.media)
+
+
+@runtime_checkable
 class RunnableTool(Protocol):
     """A tool that the model may call."""
 
@@ -44,12 +106,102 @@ class RunnableTool(Protocol):
     def source(self) -> str:
         """Where the tool comes from: `built in`, `function`, `mcp:NAME`."""
 
-    def preview(self, input: dict[str, Any]) -> Preview:
-        """What this call would do. Never raises and never changes anything."""
+    def prepare(self, call: ToolCallBlock) -> PreparedCall:
+        """Read the arguments and look at what they mean. May read files, never changes anything.
 
-    async def run(self, call: ToolCallBlock, context: ToolContext) -> ToolResultBlock:
-        """The call's result. Whatever goes wrong is an error result; only cancelling raises."""
+        Raises:
+            ToolFailure: the call cannot be done, whoever allows it; says why.
+        """
 
 
-class ToolFailure(Exception):
-    """Why a call cannot be done, in words that the model can act on."""
+def explain(error: BaseException) -> str:
+    """An exception in one line: `ValueError: it is under water`."""
+    try:
+        said = str(error)
+    except Exception:  # it has to be told all the same
+        said = ""
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+def json_subject(given: Mapping[str, Any]) -> Subject:
+    """The arguments as JSON, keys in order: what rules of tools are compared with whose arguments
+    mean nothing to us."""
+    return Subject("text", msgspec.json.encode(given, order="sorted").decode())
+
+
+def schema_of(arguments: type[msgspec.Struct], texts: Mapping[str, str] = {}) -> dict[str, Any]:
+    """The JSON schema; `texts` describe fields that do not describe themselves.
+
+    Raises:
+        TypeError: a field has a type that JSON cannot express.
+    """
+    (schema,), parts = msgspec.json.schema_components((arguments,), ref_template="#/$defs/{name}")
+    own = parts.pop(schema["$ref"].rpartition("/")[2]) if "$ref" in schema else schema
+    own.pop("title", None)
+    own.pop("description", None)  # the struct's docstring is for readers of the code
+    for name, text in texts.items():
+        if name in own["properties"]:
+            own["properties"][name].setdefault("description", text)
+    return {**own, "$defs": parts} if parts else own
+
+
+def input_of(call: ToolCallBlock, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The call's arguments as an object.
+
+    Raises:
+        ToolFailure: the model wrote something else.
+    """
+    if call.input or not (call.arguments or "").strip():
+        return call.input
+    try:
+        return msgspec.json.decode(call.arguments or "", type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        said = f"the arguments are not a JSON object: {(call.arguments or '')[:200]}"
+        raise ToolFailure(f"{said}\nexpected: {_shape(schema)}") from None
+
+
+def read_arguments(
+    given: Mapping[str, Any], arguments: type[A], schema: Mapping[str, Any], *, strict: bool = True
+) -> A:
+    """The values, checked. Not strict takes `"10"` for a number and null for what was left out.
+
+    Raises:
+        ToolFailure: they do not fit; says where, and what would.
+    """
+    if not strict:
+        given = {name: value for name, value in given.items() if value is not None}
+    try:
+        return msgspec.convert(given, arguments, strict=strict)
+    except msgspec.ValidationError as error:
+        raise ToolFailure(f"wrong arguments: {error}\nexpected: {_shape(schema)}") from None
+
+
+def _shape(schema: Mapping[str, Any], parts: Mapping[str, Any] | None = None) -> str:
+    """`{"path": string, "offset"?: integer}`: what may be left out has a question mark."""
+    parts = schema.get("$defs", {}) if parts is None else parts
+    required = schema.get("required", ())
+    fields = (
+        f'"{name}"{"" if name in required else "?"}: {_kind(said, parts)}'
+        for name, said in schema.get("properties", {}).items()
+    )
+    return "{" + ", ".join(fields) + "}"
+
+
+def _kind(schema: Mapping[str, Any], parts: Mapping[str, Any]) -> str:
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        part = parts.get(name, {})
+        inner = {key: value for key, value in parts.items() if key != name}  # it may hold itself
+        return _shape(part, inner) if "properties" in part else _kind(part, inner)
+    if "enum" in schema:
+        return " | ".join(msgspec.json.encode(value).decode() for value in schema["enum"])
+    if "anyOf" in schema:
+        return " | ".join(_kind(one, parts) for one in schema["anyOf"])
+    if schema.get("type") == "array":
+        return f"[{_kind(schema.get('items') or {}, parts)}, …]"
+    limits = [
+        f"{sign} {schema[key]}"
+        for key, sign in (("minimum", ">="), ("exclusiveMinimum", ">"), ("maximum", "<="))
+        if key in schema
+    ]
+    return " ".join([str(schema.get("type") or "any"), *limits])

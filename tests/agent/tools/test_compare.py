@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mull.agent.tools.diff import Diff, diff
+from mull.agent.tools.compare import Diff, diff
 
 LINES = st.lists(st.sampled_from(["a", "b", "c", ""]), max_size=30)
 
