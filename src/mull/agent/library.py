@@ -14,7 +14,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypedDict, Unpack
 
 from msgspec.structs import replace
@@ -202,12 +202,12 @@ class Conversation:
     def stream(self, text: Said) -> Stream:
         """Say something and get the answer's events as they come."""
         message, turn = as_message(text), self._turn()
-        return Stream(turn, lambda: self._run(turn, message), _shared_loop())
+        return Stream(turn, partial(self._run, turn, message), _shared_loop())
 
     def stream_async(self, text: Said) -> AsyncStream:
         """`stream` on the caller's event loop."""
         message, turn = as_message(text), self._turn()
-        return AsyncStream(turn, lambda: self._run(turn, message))
+        return AsyncStream(turn, partial(self._run, turn, message))
 
     def subscribe(self, hear: Callable[[Event], None]) -> Callable[[], None]:
         """Have `hear` called with every event of the turns that begin from now on; what comes back

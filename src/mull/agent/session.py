@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -74,7 +75,7 @@ class Session(Conversation):
     def submit(self, said: Said) -> AsyncStream:
         """Say something; the events of the answer come as they happen."""
         turn, message = self._turn(), as_message(said)
-        return AsyncStream(turn, lambda: self._run(turn, message, takes_back=False))
+        return AsyncStream(turn, partial(self._run, turn, message, takes_back=False))
 
     def retry(self) -> AsyncStream:
         """Take the last answer back and ask for another.
@@ -86,7 +87,7 @@ class Session(Conversation):
         turn = self._turn()  # a missing key is told before the answer is taken back
         if start + 1 < len(self.log):
             self._keep(Undone(start + 1, len(self.log), time.time()))
-        return AsyncStream(turn, lambda: self._run(turn, None))
+        return AsyncStream(turn, partial(self._run, turn, None))
 
     async def compress(
         self, say: Callable[[Event], None], strategy: Strategy | None = None

@@ -43,7 +43,9 @@ class AsyncStream:
 
     async def __anext__(self) -> Event:
         while not self._inbox:
-            task = self._started()
+            if self._run is not None:
+                self._begin(asyncio.get_running_loop().create_task(self._run()))
+            task = self._task
             if task is None or task.done():
                 self._task = None
                 if task is not None and not task.cancelled():
@@ -75,14 +77,11 @@ class AsyncStream:
             with suppress(RuntimeError):  # its loop is closed
                 self._task.get_loop().call_soon_threadsafe(self._task.cancel)
 
-    def _started(self) -> asyncio.Task[None] | None:
-        """What runs the turn, begun with the first event that is asked for."""
-        if self._run is not None:
-            run, self._run = self._run, None
-            self._task = asyncio.get_running_loop().create_task(run())
-            self._task.add_done_callback(self._inbox.wake)
-            self._task.add_done_callback(_look_at)
-        return self._task
+    def _begin(self, task: asyncio.Task[None]) -> None:
+        """The turn runs from now on."""
+        self._run, self._task = None, task
+        task.add_done_callback(self._inbox.wake)
+        task.add_done_callback(_look_at)
 
     @property
     def prepared(self) -> Prepared | None:

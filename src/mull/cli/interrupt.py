@@ -30,21 +30,18 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     """
     told: list[int] = []
 
-    async def watched() -> T:
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        assert task is not None
-
-        def stop(number: int, _: object) -> None:
-            if told:
-                raise KeyboardInterrupt
-            told.append(number)
-            loop.call_soon_threadsafe(task.cancel)
-
-        with _taken(stop):
-            return await work
+    def stop(number: int, _: object) -> None:
+        if told:
+            raise KeyboardInterrupt
+        told.append(number)
+        loop.call_soon_threadsafe(task.cancel)
 
     try:
-        return asyncio.run(watched())
+        with asyncio.Runner() as runner:
+            loop = runner.get_loop()
+            task = loop.create_task(work)
+            with _taken(stop):
+                return loop.run_until_complete(task)
     except asyncio.CancelledError:
         if told:
             raise KeyboardInterrupt from None

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Sequence
 
+    from mull.neutral.errors import MullError
+
 __all__ = ["COMMANDS", "main"]
 
 COMMANDS = {
@@ -44,8 +46,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words in (["--version"], ["-V"]):
         print(f"mull {__version__}")
         return 0
+    from mull.neutral.errors import MullError
+
+    words = _with_default(words)
     try:
-        status = _run(words)
+        options = _parser(words).parse_args(words)
+        status: int = options.run(options)
+        sys.stdout.flush()
+    except MullError as error:
+        status = _told(error)
     except KeyboardInterrupt:
         status = EXIT_INTERRUPTED
     except BrokenPipeError:
@@ -64,22 +73,14 @@ def _write_anything() -> None:
             reconfigure(errors="backslashreplace")
 
 
-def _run(words: list[str]) -> int:
+def _told(error: MullError) -> int:
+    """Tell what went wrong; the exit status for it."""
     import os
 
-    from mull.neutral.errors import MullError
-
-    words = _with_default(words)
-    options = _parser(words).parse_args(words)
-    try:
-        status: int = options.run(options)
-        sys.stdout.flush()
-        return status
-    except MullError as error:
-        if os.environ.get("DEBUG") == "1":
-            raise
-        print(f"mull: {error}", file=sys.stderr)
-        return error.exit_status
+    if os.environ.get("DEBUG") == "1":
+        raise error
+    print(f"mull: {error}", file=sys.stderr)
+    return error.exit_status
 
 
 def _with_default(words: list[str]) -> list[str]:

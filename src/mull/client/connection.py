@@ -111,8 +111,10 @@ class Connection(asyncio.Protocol):
         self._ended, self._lost = True, exc
         self._wake()
 
-    def start(self, idle: float | None, until: float) -> None:
-        """Begin the time of a request, which ends at `until` by the loop's clock."""
+    def ask(self, data: bytes, idle: float | None, until: float) -> None:
+        """Send a request; its time begins, and ends at `until` by the loop's clock. What the socket
+        does not take at once waits in memory."""
+        self._transport.write(data)
         self._stop_timer()
         now = self.loop.time()
         self._patience = Patience(idle, None if until == math.inf else until - now, now)

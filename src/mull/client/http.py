@@ -136,7 +136,9 @@ class Answer:
         kept = self._pool.take(place)
         if kept is None or not await self._ask_kept(kept, data, until):
             patience = min(self._limits.connect, max(until - loop.time(), 0.0))
-            await self._ask(await connect(place, patience), data, until)
+            self._connection = await connect(place, patience)
+            self._connection.ask(data, self._limits.idle, until)
+            await self._hear(len(data))
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -147,9 +149,10 @@ class Answer:
 
     async def _ask_kept(self, connection: Connection, data: bytes, until: float) -> bool:
         """Ask on a connection that was used before. False if it was closed before it heard."""
-        began = connection.loop.time()
+        began, self._connection = connection.loop.time(), connection
+        connection.ask(data, self._limits.idle, until)
         try:
-            await self._ask(connection, data, until)
+            await self._hear(len(data))
         except NetworkError as error:
             if self._reader.touched:
                 raise
@@ -161,13 +164,11 @@ class Answer:
             return False
         return True
 
-    async def _ask(self, connection: Connection, data: bytes, until: float) -> None:
-        """Send the request and wait for the head of the answer."""
-        self._connection, self._name = connection, connection.place.name
-        extra = upload_seconds(len(data))
-        connection.start(self._limits.idle, until)
+    async def _hear(self, sent: int) -> None:
+        """Wait for the head of the answer to so many bytes."""
+        connection, extra = self._connection, upload_seconds(sent)
+        self._name = connection.place.name
         try:
-            connection.write(data)
             while not self._reader.status:
                 self._first += self._feed(await connection.read(extra))
             self._open()
