@@ -188,14 +188,14 @@ HISTORY = [
         BUDGETED,
         "messages.5.content.0.type: Expected `thinking` or `redacted_thinking`, but found"
         " `tool_use`. To avoid this requirement, disable `thinking`.",
-        lambda body: body.get("thinking") == {"type": "disabled"} and left("a", "b")(body),
+        lambda body: body.get("thinking") == {"type": "disabled"} and left()(body),
         **ONCE,
     ),
     row(
         BUDGETED,
         "messages.5: a final `assistant` message must start with a thinking block (preceeding the"
         " lastmost set of `tool_use` and `tool_result` blocks).",
-        lambda body: body.get("thinking") == {"type": "disabled"} and left("a", "b")(body),
+        lambda body: body.get("thinking") == {"type": "disabled"} and left()(body),
         **ONCE,
     ),
     row(

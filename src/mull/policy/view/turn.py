@@ -25,7 +25,7 @@ from mull.neutral.blocks import (
     Value,
 )
 from mull.neutral.messages import Message, Origin
-from mull.policy.reasoning import StripPolicy, starts_turn
+from mull.policy.reasoning import StripPolicy, turn_start
 from mull.policy.view.intake import Intake, taken
 from mull.policy.view.media import without_untaken
 from mull.policy.view.repair import Repair, repair_turn
@@ -151,8 +151,7 @@ def chain_lacks_thought(turn: Sequence[Message], origin: Origin) -> bool:
     not make alone: to an endpoint a chain is one answer, whose later calls need no new thought."""
     if not is_open_chain(turn):
         return False
-    spoken = (at for at in range(len(turn) - 1, -1, -1) if starts_turn(turn[at]))
-    answers = [message for message in turn[next(spoken, 0) :] if message.role == "assistant"]
+    answers = [message for message in turn[turn_start(turn) :] if message.role == "assistant"]
     if not answers:
         return False
     first = answers[0].blocks[0] if answers[0].blocks else None
