@@ -15,7 +15,7 @@ from healing import ASK, call, open_turn, plain_turn, signed, steered, thoughts
 from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolResultBlock
 from mull.neutral.messages import Message, assistant, user
 from mull.neutral.target import Target
-from mull.policy.heal.healing import Refusal
+from mull.policy.failure import Failure
 
 TOGGLE = {"type": "toggle"}
 LEVELS = {"type": "effort", "values": ("none", "low", "medium", "high")}
@@ -64,8 +64,8 @@ class Row:
     lasts: bool = True
 
     @property
-    def refusal(self) -> Refusal:
-        return Refusal(self.status, self.text, self.code)
+    def refusal(self) -> Failure:
+        return Failure(self.text, self.status, self.code)
 
 
 def row(where: Target, text: str, seen: Callable[[dict[str, Any]], bool], **more: Any) -> Row:

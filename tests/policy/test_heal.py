@@ -17,7 +17,8 @@ from healing import (
 )
 from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolResultBlock
 from mull.neutral.messages import Message, assistant, user
-from mull.policy.heal.healing import Refusal, heal
+from mull.policy.failure import Failure
+from mull.policy.heal.healing import heal
 from mull.policy.heal.lessons import Lessons, apply_lessons
 from mull.testing.rules import refusal as rule
 
@@ -252,7 +253,7 @@ def test_a_chain_without_its_thought_is_asked_for_without_thinking(text):
 
 def test_a_model_that_cannot_stop_is_not_asked_to():
     always = target("anthropic-budget", dialect="anthropic", options=BUDGET[1:], compat=SEPARATE)
-    assert heal(prepared(always), Refusal(400, EXPECTED)) is None
+    assert heal(prepared(always), Failure(EXPECTED, 400)) is None
 
 
 def test_thoughts_of_the_open_turn_go_where_thinking_is_off():

@@ -16,8 +16,10 @@ from mull.history.log import Log
 from mull.neutral.messages import messages_to_json
 from mull.neutral.request import NamedTool, RequestOptions, Tool
 from mull.neutral.thinking import LADDER, WRITERS, write_thinking
+from mull.policy.failure import Failure
+from mull.policy.heal.advice import explain
 from mull.policy.heal.causes import CAUSES
-from mull.policy.heal.healing import Refusal, explain, heal
+from mull.policy.heal.healing import heal
 from mull.policy.heal.lessons import Lessons, apply_lessons, lessons_from_json, lessons_to_json
 from mull.policy.parts import Parts, count_parts
 from mull.policy.prepare import prepare
@@ -119,9 +121,9 @@ def requests(draw):
 
 words = st.sampled_from([*KNOWN, *(text.pattern.pattern for c in CAUSES for text in c.texts)])
 refusals = st.builds(
-    Refusal,
-    st.sampled_from([200, 400, 404, 422, 500]),
+    Failure,
     st.lists(words | texts, min_size=1, max_size=3).map(" ".join),
+    st.sampled_from([200, 400, 404, 422, 500]),
     st.none() | texts,
     st.none() | texts,
 )
@@ -192,7 +194,7 @@ def test_a_repair_of_an_ordinary_conversation_changes_the_bytes(writer):
             refused = prepared(one, settings={"effort": "high"}, **parts)
             before = encode_request(refused.request, refused.target)
             for text in KNOWN:
-                repaired = heal(refused, Refusal(400, text))
+                repaired = heal(refused, Failure(text, 400))
                 if repaired is not None:
                     after = encode_request(repaired.request, repaired.target)
                     assert (after.path, after.body) != (before.path, before.body), text
@@ -215,7 +217,7 @@ def test_a_refusal_of_the_history_leaves_the_wish_to_think_alone(row, wish):
 
 @given(targets(), st.integers(0, 999), st.text(max_size=200), st.none() | texts, origins)
 def test_no_text_makes_it_stumble(one, status, text, code, origin):
-    refusal = Refusal(status, text, code)
+    refusal = Failure(text, status, code)
     heal(prepared(one, []), refusal)
     assert len(explain(refusal, one).splitlines()) <= 2
 
@@ -224,6 +226,6 @@ def test_no_text_makes_it_stumble(one, status, text, code, origin):
 def test_an_endless_text_is_read_in_no_time(filler):
     refused = prepared(target("openai-effort"))
     began = time.process_time()
-    heal(refused, Refusal(400, filler * 200_000))
-    explain(Refusal(400, filler * 200_000), refused.target)
+    heal(refused, Failure(filler * 200_000, 400))
+    explain(Failure(filler * 200_000, 400), refused.target)
     assert time.process_time() - began < 2

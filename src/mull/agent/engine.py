@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mull.client.auth_drive import Sessions
     from mull.client.exchange import ExchangeOptions
     from mull.client.http import Transport
-    from mull.policy.heal.case import Refusal
+    from mull.policy.failure import Failure
     from mull.policy.heal.healing import Repaired
 
 __all__ = ["EMBEDDED", "Engine"]
@@ -176,7 +176,7 @@ class Engine:
 
         repairs: list[Repaired] = []
 
-        def repair(refused: Prepared, refusal: Refusal) -> Repaired | None:
+        def repair(refused: Prepared, refusal: Failure) -> Repaired | None:
             from mull.policy.heal.healing import heal  # only what is refused needs it
 
             repaired = heal(refused, refusal)

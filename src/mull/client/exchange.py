@@ -28,12 +28,11 @@ from mull.client.refusal import (
     failure_in_stream,
     is_refusal,
     read_refusal,
-    refusal_of,
     refused_error,
     scrub,
     secrets_in,
 )
-from mull.client.retry import Failure, Retry, RetryRules, Stop, decide
+from mull.client.retry import Retry, RetryRules, Stop, decide
 from mull.dialects.decoder import Decoder
 from mull.dialects.registry import decoder, encode_request
 from mull.neutral.errors import NetworkError, RemoteError, SilenceError
@@ -49,7 +48,7 @@ from mull.neutral.events import (
     Warned,
 )
 from mull.neutral.request import WireRequest
-from mull.policy.heal.case import Refusal
+from mull.policy.failure import Failure
 from mull.policy.prepare import Prepared
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ _TELLS = frozenset({Warned, Failed})
 _UNSEEN = frozenset({Started, UsageReported, Warned, BlockEnded})
 
 
-Heal: TypeAlias = "Callable[[Prepared, Refusal], Repaired | None]"
+Heal: TypeAlias = "Callable[[Prepared, Failure], Repaired | None]"
 """`mull.policy.heal.healing.heal`, or a function around it that also learns."""
 
 
@@ -189,7 +188,7 @@ class _Run:
         failure = attempt.failure
         assert failure is not None
         refused = failure.status is not None
-        healed = self._repair(failure, attempt) if refused else None
+        healed = self._repair(failure) if refused else None
         if healed is not None:
             return healed
         decision = self._decide(failure, attempt)
@@ -212,11 +211,10 @@ class _Run:
             return Stop(f"Another try in {span} would be over the time limit that was set")
         return decision
 
-    def _repair(self, failure: Failure, attempt: _Attempt) -> Healed | None:
+    def _repair(self, failure: Failure) -> Healed | None:
         if self._heal is None:
             return None
-        refusal = refusal_of(failure, streamed=attempt.ending is not None)
-        repaired = self._heal(self.prepared, refusal)
+        repaired = self._heal(self.prepared, failure)
         if repaired is None:
             return None
         wire, request = self._encode(repaired.prepared)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
+
+from msgspec.structs import replace
 
 from mull.history.log import Log
 from mull.neutral.blocks import Value
@@ -31,7 +33,6 @@ from mull.policy.thinking.plan import (
     Planned,
     plan_least,
     plan_thinking,
-    plan_without_thinking,
     window_of,
     wish_of,
 )
@@ -249,24 +250,23 @@ class _Settled(NamedTuple):
 
 def _settle(made: Made, target: Target) -> _Settled:
     """The view and the thinking plan, which depend on one another, and the count of both."""
-    log, snapshot, counter, amendment = made.log, made.snapshot, made.counter, made.amendment
+    log, snapshot, counter = made.log, made.snapshot, made.counter
     memory = _memories.setdefault(log, Memory())
-    options = amend_options(made.options, amendment)
-    asked = options.max_tokens
+    options = amend_options(made.options, made.amendment)
+    limits: dict[str, Any] = {"max_tokens": options.max_tokens, "amendment": made.amendment}
     plan = plan_least if options.least_thinking else plan_thinking
     fixed = _count_fixed(options, target, counter)
-    planned = plan(target, snapshot, max_tokens=asked, amendment=amendment)
+    planned = plan(target, snapshot, **limits)
     rules = _rules(made, target, planned)
     view = memory.view(log, rules, counter)
     count = _count(made, target, rules, (fixed + view.parts).total)
-    used = count.estimate
-    planned = plan(target, snapshot, max_tokens=asked, used=used, amendment=amendment)
+    planned = plan(target, snapshot, **limits, used=count.estimate)
     reason = _chain_lacks_thought(view, target, planned)
     reason = reason or forced_tools_stop_thinking(options, target, planned)
     if reason:
-        planned = plan_without_thinking(
-            target, snapshot, reason, max_tokens=asked, used=used, amendment=amendment
-        )
+        planned = plan_least(target, snapshot, **limits, used=count.estimate)
+        told = Note("reasoning.enabled", reason, warning=True, effective=planned.summary)
+        planned = replace(planned, notes=(told, *planned.notes))
     final = _rules(made, target, planned)
     if final != rules:
         view = memory.view(log, final, counter)

@@ -93,9 +93,8 @@ def amend_messages(
     if amendment.keys:
         amended = [_rebuilt(one, partial(_without_keys, amendment.keys)) for one in amended]
     if amendment.marks_calls:
-        mark = _unsigned_step if dialect == "gemini" else _marked_step
         start = turn_start(amended)
-        amended[start:] = map(mark, amended[start:])
+        amended[start:] = [_marked_step(dialect, one) for one in amended[start:]]
     same = len(amended) == len(messages) and all(map(_is_same, amended, messages))
     return messages if same else tuple(amended)
 
@@ -135,26 +134,16 @@ def _without_keys(keys: frozenset[str], block: Block) -> Block:
     return block
 
 
-def _unsigned_step(message: Message) -> Message:
-    """A step whose first call is unsigned, without any signature: the encoder marks such a one."""
+def _marked_step(dialect: Dialect, message: Message) -> Message:
+    """A step whose first call is unsigned, marked in OpenAI's shape. In Gemini's own it loses all
+    signatures: the encoder marks such a one."""
     calls = message.tool_calls
-    if not calls or calls[0].signature:
-        return message
-
-    def clean(block: Block) -> Block:
-        signed = isinstance(block, ToolCallBlock) and block.signature
-        return replace(block, signature=None) if signed else block
-
-    return _rebuilt(message, clean)
-
-
-def _marked_step(message: Message) -> Message:
-    """A step of an OpenAI-shaped history, its first call marked unless it is signed."""
-    calls = message.tool_calls
-    if not calls or call_seals(calls[0]):
+    if not calls or calls[0].signature or call_seals(calls[0]):
         return message
 
     def mark(block: Block) -> Block:
+        if dialect == "gemini" and isinstance(block, ToolCallBlock):
+            return replace(block, signature=None) if block.signature else block
         return with_seal(calls[0], GOOGLE, UNSIGNED_CALL) if block is calls[0] else block
 
     return _rebuilt(message, mark)

@@ -17,47 +17,19 @@ from mull.policy.heal.amendment import UNAMENDED, Amendment, Part
 from mull.policy.heal.lessons import Lesson
 
 __all__ = [
-    "READ",
     "Case",
     "Cause",
     "Mend",
     "Mends",
-    "Refusal",
     "Repair",
     "Text",
     "keys_of",
     "known",
     "once",
-    "plain",
     "squashed",
 ]
 
-READ = 8_000
-"""How much of a refusal is read; what names the cause stands at its beginning."""
-_MARKS = re.compile(r"""[`'"\\‘’“”]""")
-_BLANKS = re.compile(r"\s+")
 _JOINTS = re.compile(r"[\s_.-]+")
-
-
-class Refusal(Value, frozen=True):
-    """An endpoint's no: `text`, `code` and `kind` (its error type) are its own words.
-
-    An error inside a stream has the stream's status, 200.
-    """
-
-    status: int
-    text: str
-    code: str | None = None
-    kind: str | None = None
-
-
-def plain(refusal: Refusal) -> str:
-    """The refusal as patterns see it: on one line and without quotation marks.
-
-    Providers quote the same sentence differently, and proxies quote the providers.
-    """
-    said = " ".join(part for part in (refusal.text, refusal.code, refusal.kind) if part)
-    return _BLANKS.sub(" ", _MARKS.sub("", said[:READ]))
 
 
 class Case(Value, frozen=True):

@@ -10,19 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from mull.policy.failure import Failure, plain, stated
 from mull.policy.heal import history, plan
 from mull.policy.heal import request as rest
-from mull.policy.heal.case import Cause, Refusal, known, plain
+from mull.policy.heal.case import Cause, known
 
-__all__ = ["CAUSES", "causes_of", "has_other_subject"]
-
-_OTHER_STATUS = frozenset({401, 402, 403, 407, 408, 413, 429, 502, 503, 504, 529})
-_OTHER_CODES = re.compile(
-    r"context_length_exceeded|insufficient_quota|rate_limit|authentication|permission|billing"
-    r"|overloaded|content_policy|content_filter|model_not_found|invalid_api_key",
-    re.IGNORECASE,
-)
-
+__all__ = ["CAUSES", "causes_of"]
 
 _OFF = "set reasoning.enabled=false for this request"
 _STRIP = "set reasoning.stripFromContext=all to go on without earlier thoughts"
@@ -181,29 +174,32 @@ _HISTORY = (
 
 _PLAN = (
     known(
-        plan.to_adaptive,
+        plan.other_shape,
         "the model decides itself how long it thinks and takes no budget",
         _ROW,
-        (r"thinking\.type\.enabled is not supported", "anomalyco/opencode#22863"),
+        (r"(?P<budget>thinking\.type\.enabled) is not supported", "anomalyco/opencode#22863"),
     ),
     known(
-        plan.to_budget,
+        plan.other_shape,
         "the model is steered by a thinking budget",
         _ROW,
-        (r"thinking\.type\.adaptive is not supported", "mirror of anomalyco/opencode#22863"),
-        (r"adaptive thinking is not supported", "docker/docker-agent#3362"),
+        (
+            r"(?P<adaptive>thinking\.type\.adaptive|adaptive thinking) is not supported",
+            "mirror of anomalyco/opencode#22863; docker/docker-agent#3362",
+        ),
+        (
+            r"thinking[_ ]?(?P<level>level) is not supported",
+            "RooCodeInc/Roo-Code#10700; gemini-cli#14025",
+        ),
     ),
     known(
-        plan.to_gemini_budget,
-        "the model is steered by a thinking budget",
-        _ROW,
-        (r"thinking[_ ]?level is not supported", "RooCodeInc/Roo-Code#10700; gemini-cli#14025"),
-    ),
-    known(
-        plan.to_gemini_level,
+        plan.other_shape,
         "the model is steered by levels",
         _ROW,
-        (r"thinking[_ ]?budget is not supported", "mirror of RooCodeInc/Roo-Code#10700"),
+        (
+            r"thinking[_ ]?(?P<budget>budget) is not supported",
+            "mirror of RooCodeInc/Roo-Code#10700",
+        ),
     ),
     known(
         plan.must_think,
@@ -383,7 +379,7 @@ _REST = (
         (rf"{_SAMPLING}\b.{{0,40}}not supported", "aaif-goose/goose#9281"),
     ),
     known(
-        plan.no_thinking_parameter,
+        plan.take_back,
         "the model does not think, or not on request",
         "set reasoning.enabled=false",
         (
@@ -426,18 +422,11 @@ _REST = (
 CAUSES: tuple[Cause, ...] = (*_HISTORY, *_PLAN, *_REST)
 
 
-def has_other_subject(refusal: Refusal) -> bool:
-    """Whether its status or code says that it is not about what the request asks for."""
-    if refusal.status in _OTHER_STATUS:
-        return True
-    return any(_OTHER_CODES.search(word) for word in (refusal.code, refusal.kind) if word)
-
-
-def causes_of(refusal: Refusal) -> Iterator[tuple[Cause, re.Match[str]]]:
-    """The causes that the refusal may have, the likeliest first; none if it has another subject."""
-    if has_other_subject(refusal):
+def causes_of(failure: Failure) -> Iterator[tuple[Cause, re.Match[str]]]:
+    """What may have caused a refusal, the likeliest first; nothing if it states another subject."""
+    if stated(failure) is not None:
         return
-    said = plain(refusal)
+    said = plain(failure)
     for cause in CAUSES:
         found = next((hit for text in cause.texts if (hit := text.pattern.search(said))), None)
         if found is not None:

@@ -29,15 +29,11 @@ __all__ = [
     "lower_limit",
     "must_think",
     "nearest_effort",
-    "no_thinking_parameter",
     "other_level",
+    "other_shape",
     "steer_by",
     "stop_thinking",
     "take_back",
-    "to_adaptive",
-    "to_budget",
-    "to_gemini_budget",
-    "to_gemini_level",
 ]
 
 _OTHER_SHAPE: dict[WriterName, WriterName] = {
@@ -56,30 +52,13 @@ _SURE_BUDGET = {"type": "budget_tokens", "min": 1024, "max": 24_576, "learnt": T
 _WORD = re.compile(r"[a-z]+")
 
 
-def to_adaptive(case: Case, found: re.Match[str]) -> Mends:
-    """A budget is refused: the model decides, at the effort that was wished."""
-    return _switch(case, "anthropic-adaptive", "adaptive thinking instead of a budget")
-
-
-def to_budget(case: Case, found: re.Match[str]) -> Mends:
-    """Adaptive thinking is refused: the budget that the effort stands for."""
-    return _switch(case, "anthropic-budget", "a thinking budget instead of adaptive thinking")
-
-
-def to_gemini_level(case: Case, found: re.Match[str]) -> Mends:
-    """A budget is refused: the level that was wished."""
-    return _switch(case, "gemini-level", "a thinking level instead of a budget")
-
-
-def to_gemini_budget(case: Case, found: re.Match[str]) -> Mends:
-    """A level is refused: the budget it stands for."""
-    return _switch(case, "gemini-budget", "a thinking budget instead of a level")
-
-
-def _switch(case: Case, writer: WriterName, words: str) -> Mends:
-    """The same wish in the endpoint's other shape."""
-    if case.plan.writer == _OTHER_SHAPE[writer] and case.plan.state != "absent":
-        yield Mend(words, steer_by(writer, case.target.facts))
+def other_shape(case: Case, found: re.Match[str]) -> Mends:
+    """The same wish in the endpoint's other shape; the name of the group is the refused one's."""
+    plan = case.plan
+    if plan.state != "absent" and plan.writer.partition("-")[2] in found.groupdict():
+        writer = _OTHER_SHAPE[plan.writer]
+        text = f"steered by {writer} instead of {plan.writer}"
+        yield Mend(text, steer_by(writer, case.target.facts))
 
 
 def steer_by(writer: WriterName, facts: ModelFacts) -> Lesson:
@@ -157,7 +136,7 @@ def drop_budget(case: Case, found: re.Match[str]) -> Mends:
     """The server cannot hold to a budget: think without one."""
     if case.plan.budget:
         lesson = Lesson(compat={"budgetField": None})
-        yield Mend("no thinking budget sent: the server takes none", lesson)
+        yield once("no thinking budget sent: the server takes none", "budget", lesson=lesson)
 
 
 def lower_budget(case: Case, found: re.Match[str]) -> Mends:
@@ -202,13 +181,8 @@ def clamp_budget(case: Case, found: re.Match[str]) -> Mends:
         yield once("no thinking budget sent: the model decides", "budget")
 
 
-def no_thinking_parameter(case: Case, found: re.Match[str]) -> Mends:
-    """The model or server takes no such parameter: none is sent."""
-    return take_back(case)
-
-
-def take_back(case: Case) -> Mends:
-    """Send no thinking parameter, now and from now on."""
+def take_back(case: Case, found: re.Match[str] | None = None) -> Mends:
+    """The model or server takes no thinking parameter: none is sent, now and from now on."""
     taught: dict[str, Any] = {"thinkingWriter": "none"}
     if set(write_thinking(case.plan)) & set(case.target.compat.keep_thinking or ()):
         taught["keepThinking"] = None  # the same parameter by another way

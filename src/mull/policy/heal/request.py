@@ -18,8 +18,8 @@ from mull.policy.heal.plan import (
     drop_budget,
     drop_effort,
     drop_summary,
-    no_thinking_parameter,
     stop_thinking,
+    take_back,
 )
 
 __all__ = [
@@ -87,7 +87,7 @@ def keep_reasoning_home(case: Case, found: re.Match[str]) -> Mends:
 def no_encrypted_reasoning(case: Case, found: re.Match[str]) -> Mends:
     """The model does not reason: neither ask for reasoning nor for its encrypted form."""
     if case.target.dialect != _RESPONSES:
-        yield from no_thinking_parameter(case, found)
+        yield from take_back(case)
         return
     lesson = Lesson(compat={"thinkingWriter": "none"}, facts={"reasoning": False})
     yield Mend("no reasoning asked for: the model has none to give", lesson)
@@ -95,9 +95,10 @@ def no_encrypted_reasoning(case: Case, found: re.Match[str]) -> Mends:
 
 def drop_parameter(case: Case, found: re.Match[str]) -> Mends:
     """A parameter is refused by name: whatever put it into the request leaves it out."""
-    named = [squashed(part) for part in found["name"].split(".")]
+    name = found["name"].strip(".")
+    named = [squashed(part) for part in name.split(".")]
     compat, request = case.target.compat, case.request
-    kept = {name: value for name, value in compat.extra_body.items() if squashed(name) not in named}
+    kept = {key: value for key, value in compat.extra_body.items() if squashed(key) not in named}
     if "temperature" in named and request.temperature is not None:
         lasting = "thinking" not in case.said
         lesson = Lesson(facts={"temperature": False}) if lasting else Lesson()
@@ -114,7 +115,7 @@ def drop_parameter(case: Case, found: re.Match[str]) -> Mends:
         lesson = Lesson(compat={"keepThinking": None})
         yield Mend("not asked to keep earlier reasoning", lesson)
     elif kept != compat.extra_body:
-        yield Mend(f"{found['name']} not sent", Lesson(compat={"extraBody": kept}))
+        yield Mend(f"{name} not sent", Lesson(compat={"extraBody": kept}))
     elif named[-1].startswith("reasoning"):
         yield from keep_reasoning_home(case, found)
 
@@ -126,7 +127,7 @@ def _drop_thinking(case: Case, found: re.Match[str], last: str) -> Mends:
         return drop_summary(case, found)
     if last == squashed(case.plan.budget_field or "thinking_budget"):
         return drop_budget(case, found)
-    return no_thinking_parameter(case, found)
+    return take_back(case)
 
 
 def rename_limit(case: Case, found: re.Match[str]) -> Mends:

@@ -42,7 +42,6 @@ __all__ = [
     "level_table",
     "plan_least",
     "plan_thinking",
-    "plan_without_thinking",
     "window_of",
     "wish_of",
 ]
@@ -129,21 +128,6 @@ def plan_least(
     explicit = wish.says_how_much and wish.explicit
     least = Wish(level="none", explicit=explicit)
     return _plan(target, snapshot, least, max_tokens, used, amendment)
-
-
-def plan_without_thinking(
-    target: Target,
-    snapshot: Snapshot,
-    reason: str,
-    *,
-    max_tokens: int | None = None,
-    used: int = 0,
-    amendment: Amendment = UNAMENDED,
-) -> Planned:
-    """The plan for a request that must not think, whatever was wished."""
-    planned = plan_least(target, snapshot, max_tokens=max_tokens, used=used, amendment=amendment)
-    note = Note(about="reasoning.enabled", text=reason, warning=True, effective=planned.summary)
-    return msgspec.structs.replace(planned, notes=(note, *planned.notes))
 
 
 def level_table(target: Target, snapshot: Snapshot) -> tuple[LevelRow, ...]:

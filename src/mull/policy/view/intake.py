@@ -64,6 +64,10 @@ class Intake(Value, frozen=True):
     refused: frozenset[str] = frozenset()
     left_out: frozenset[str] = frozenset()
 
+    def leaves_out(self, thought: ThinkingBlock) -> bool:
+        """Whether the thought in this form does not go this once."""
+        return bool(self.left_out) and thought_name(thought) in self.left_out
+
 
 def intake_of(
     target: Target, *, thinks: bool, only: str | None, left_out: frozenset[str] = frozenset()
@@ -133,11 +137,7 @@ def _lean(block: ThinkingBlock, form: _Form) -> _Form:
 
 
 def _unrefused(block: Block, form: Block | Left, intake: Intake) -> Block | Left:
-    if (
-        isinstance(form, ThinkingBlock)
-        and intake.left_out
-        and thought_name(form) in intake.left_out
-    ):
+    if isinstance(form, ThinkingBlock) and intake.leaves_out(form):
         return "refused"
     if intake.refused.isdisjoint(fingerprints(block)):
         return form

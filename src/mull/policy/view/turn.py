@@ -258,10 +258,15 @@ def _own_blocks(
             tally += Tally(**{form: 1})
             continue
         if isinstance(form, ThinkingBlock):
+            short = shorter.form(form) if form is block else form
+            if short is not form and rules.intake.leaves_out(short):
+                shorter.used -= 1
+                tally += Tally(refused=1)
+                continue
             sent += not form.is_blank
             if isinstance(block, ThinkingBlock) and form.thought != block.thought:
                 tally += Tally(unsigned=1)  # a part of it
-            form = shorter.form(form) if form is block else form
+            form = short
         out.append(form)
     if keep.unwanted is not None and sent:
         tally += Tally(required=sent) if rules.required else Tally(returned=sent)
