@@ -473,6 +473,7 @@ LEAKS = [
     Reply.events(chunk(content="x"), {"error": {"message": f"bad key {KEY}", "x": KEY}}),
     Reply.json({"error": {"message": f"wait {KEY}"}}, 503),
     Reply.json({"error": {"message": "echo mine-own-secret"}}, 400),
+    Reply.json({"error": {"message": f"bad key {KEY}", "type": KEY, "code": KEY}}, 400),
 ]
 
 

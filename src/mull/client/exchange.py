@@ -320,6 +320,7 @@ class _Attempt:
             failure,
             text=scrub(failure.text, self._secrets),
             code=scrub(failure.code, self._secrets),
+            kind=scrub(failure.kind, self._secrets),
             body=scrub(failure.body, self._secrets),
             headers=scrub(dict(failure.headers), self._secrets),
         )

@@ -29,6 +29,7 @@ __all__ = [
     "squashed",
 ]
 
+_NOTHING = Lesson()
 _JOINTS = re.compile(r"[\s_.-]+")
 
 
@@ -49,7 +50,7 @@ class Mend(Value, frozen=True):
     """What was learnt of the target, what is different this once, and words for both."""
 
     text: str
-    lesson: Lesson = Lesson()
+    lesson: Lesson = _NOTHING
     amendment: Amendment = UNAMENDED
 
 
@@ -58,7 +59,7 @@ Repair: TypeAlias = Callable[[Case, re.Match[str]], Mends]
 """What may mend a case, the smallest change first; the first that changes the request is taken."""
 
 
-def once(text: str, *parts: Part, lesson: Lesson = Lesson()) -> Mend:  # noqa: B008 (frozen)
+def once(text: str, *parts: Part, lesson: Lesson = _NOTHING) -> Mend:
     """The mend that leaves these parts out this once."""
     return Mend(text, lesson, Amendment(without=frozenset(parts)))
 

@@ -35,6 +35,7 @@ __all__ = [
     "strip_signatures",
 ]
 
+_NOTHING = Lesson()
 _PATH = re.compile(r"\bmessages\.(\d+)\b")
 _Which: TypeAlias = Callable[[ThinkingBlock], bool]
 
@@ -152,7 +153,7 @@ def sign_calls(case: Case, found: re.Match[str]) -> Mends:
     Every Gemini model that demands signatures is steered by levels; for those the encoder marks a
     step in which no call is signed.
     """
-    messages, lesson = case.request.messages, Lesson()
+    messages, lesson = case.request.messages, _NOTHING
     turn = messages[turn_start(messages) :]
     if all(calls[0].signature for message in turn if (calls := message.tool_calls)):
         return
@@ -174,17 +175,15 @@ def strip_signatures(case: Case, found: re.Match[str]) -> Mends:
 def _without(
     thoughts: Sequence[ThinkingBlock],
     said: str,
-    lesson: Lesson | None = None,
+    lesson: Lesson = _NOTHING,
     *,
     forever: bool = False,
 ) -> Mends:
     """Go without these thoughts: this once, or for ever as far as they carry anything."""
-    if not thoughts:
-        return
-    lesson = lesson or Lesson()
-    names = frozenset(map(thought_name, thoughts))
-    lesson = lesson | _refused(thoughts) if forever else lesson
-    yield Mend(f"{_count(thoughts)} {said}", lesson, Amendment(thoughts=names))
+    if thoughts:
+        names = frozenset(map(thought_name, thoughts))
+        lesson = lesson | _refused(thoughts) if forever else lesson
+        yield Mend(f"{_count(thoughts)} {said}", lesson, Amendment(thoughts=names))
 
 
 def _all(case: Case, which: _Which) -> list[ThinkingBlock]:
