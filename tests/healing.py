@@ -12,7 +12,8 @@ from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolRes
 from mull.neutral.messages import Message, assistant, user
 from mull.neutral.request import RequestOptions, Tool
 from mull.neutral.target import Target
-from mull.policy.heal.healing import Refusal, Repaired, heal
+from mull.policy.failure import Failure
+from mull.policy.heal.healing import Repaired, heal
 from mull.policy.heal.lessons import Lessons, apply_lessons
 from mull.policy.prepare import Prepared, prepare
 
@@ -109,7 +110,7 @@ def said(messages: tuple[Message, ...]) -> list[str]:
 
 def mended(refused: Prepared, text: str, status: int = 400, **more: Any) -> Repaired:
     """The repair, after checking what holds of every repair."""
-    refusal = Refusal(status, text, **more)
+    refusal = Failure(text, status, **more)
     before = encode_request(refused.request, refused.target).body
     repaired = heal(refused, refusal)
     assert repaired is not None, text

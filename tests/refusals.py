@@ -15,7 +15,7 @@ from healing import ASK, call, open_turn, plain_turn, signed, steered, thoughts
 from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolResultBlock
 from mull.neutral.messages import Message, assistant, user
 from mull.neutral.target import Target
-from mull.policy.heal.healing import Refusal
+from mull.policy.failure import Failure
 
 TOGGLE = {"type": "toggle"}
 LEVELS = {"type": "effort", "values": ("none", "low", "medium", "high")}
@@ -64,8 +64,8 @@ class Row:
     lasts: bool = True
 
     @property
-    def refusal(self) -> Refusal:
-        return Refusal(self.status, self.text, self.code)
+    def refusal(self) -> Failure:
+        return Failure(self.text, self.status, self.code)
 
 
 def row(where: Target, text: str, seen: Callable[[dict[str, Any]], bool], **more: Any) -> Row:
@@ -188,14 +188,14 @@ HISTORY = [
         BUDGETED,
         "messages.5.content.0.type: Expected `thinking` or `redacted_thinking`, but found"
         " `tool_use`. To avoid this requirement, disable `thinking`.",
-        lambda body: body.get("thinking") == {"type": "disabled"} and left("a", "b")(body),
+        lambda body: body.get("thinking") == {"type": "disabled"} and left()(body),
         **ONCE,
     ),
     row(
         BUDGETED,
         "messages.5: a final `assistant` message must start with a thinking block (preceeding the"
         " lastmost set of `tool_use` and `tool_result` blocks).",
-        lambda body: body.get("thinking") == {"type": "disabled"} and left("a", "b")(body),
+        lambda body: body.get("thinking") == {"type": "disabled"} and left()(body),
         **ONCE,
     ),
     row(

@@ -7,7 +7,7 @@ import pytest
 
 from mull.agent import library
 from mull.agent.engine import Engine
-from mull.policy.heal.case import Refusal
+from mull.policy.failure import Failure
 from mull.policy.heal.causes import causes_of
 from mull.store.config import read_config
 from page_examples import assert_shown, blocks, run_page
@@ -40,7 +40,7 @@ def shown_refusals():
 
 @pytest.mark.parametrize("words", list(shown_refusals()))
 def test_every_refusal_on_the_pages_is_one_that_is_healed(words):
-    assert list(causes_of(Refusal(400, words))), words
+    assert list(causes_of(Failure(words, 400))), words
 
 
 def test_every_row_for_a_config_file_can_be_read():

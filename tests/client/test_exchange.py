@@ -317,7 +317,8 @@ def test_a_refusal_inside_the_stream_is_healed_too(before):
     error = {"error": {"message": "Encrypted content gone", "code": "invalid_encrypted_content"}}
     heal = Healer()
     talk = Talk([Reply.events(*before, error), Reply.events(*WHOLE)], heal=heal)
-    assert [(r.status, r.text) for r in heal.shown] == [(200, "Encrypted content gone")]
+    (shown,) = heal.shown
+    assert (shown.streamed, shown.text) == (True, "Encrypted content gone")
     assert next(type(e) for e in talk.events if not isinstance(e, Started)) is Healed
     assert assemble(talk.events).text == "yes"
 
@@ -421,7 +422,7 @@ def test_an_overload_inside_the_stream_is_waited_out():
     ]
     script = [Reply.events(start, error), Reply.events(start, *text)]
     talk = Talk(script, prepared("anthropic"))
-    assert [e.reason for e in talk.of(Retrying)] == ["529: Overloaded"]
+    assert [e.reason for e in talk.of(Retrying)] == ["Overloaded"]
     assert assemble(talk.events).text == "yes"
     assert assemble(talk.events).status == "complete"
 
@@ -477,6 +478,7 @@ LEAKS = [
     Reply.events(chunk(content="x"), {"error": {"message": f"bad key {KEY}", "x": KEY}}),
     Reply.json({"error": {"message": f"wait {KEY}"}}, 503),
     Reply.json({"error": {"message": "echo mine-own-secret"}}, 400),
+    Reply.json({"error": {"message": f"bad key {KEY}", "type": KEY, "code": KEY}}, 400),
 ]
 
 

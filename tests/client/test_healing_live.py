@@ -26,7 +26,7 @@ from mull.neutral.errors import RefusedError
 from mull.neutral.events import Failed, Finished, Healed
 from mull.neutral.request import RequestOptions
 from mull.neutral.target import Target
-from mull.policy.heal.case import plain
+from mull.policy.failure import plain
 from mull.policy.heal.causes import CAUSES
 from mull.policy.tokens import CHARACTERS
 from mull.settings.registry import parse_all

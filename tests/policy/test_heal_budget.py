@@ -18,7 +18,8 @@ from healing import (
     thoughts,
 )
 from mull.dialects.registry import encode_request
-from mull.policy.heal.healing import Refusal, heal
+from mull.policy.failure import Failure
+from mull.policy.heal.healing import heal
 from mull.policy.heal.lessons import Lessons, apply_lessons, lessons_from_json, lessons_to_json
 
 TOGGLE = {"type": "toggle"}
@@ -205,5 +206,5 @@ def test_a_repair_that_would_change_nothing_is_none():
         "Invalid `signature` in `thinking` block",
         "Reasoning is mandatory for this model",
     ):
-        assert heal(refused, Refusal(400, text)) is None
+        assert heal(refused, Failure(text, 400)) is None
     assert encode_request(refused.request, refused.target) == before

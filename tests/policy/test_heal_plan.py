@@ -30,7 +30,7 @@ def gemini(writer, *options, **facts):
         ({"effort": "low"}, "low"),
         ({"effort": "medium"}, "medium"),
         ({"effort": "max"}, "high"),
-        ({"maxTokens": 30_000}, "medium"),
+        ({"maxTokens": 30_000}, None),
     ],
 )
 def test_a_budget_becomes_adaptive_thinking_and_stays_so(settings, effort):
@@ -44,6 +44,7 @@ def test_a_budget_becomes_adaptive_thinking_and_stays_so(settings, effort):
     assert wire["thinking"] == {"type": "adaptive", "display": "summarized"}
     assert wire.get("output_config") == ({"effort": effort} if effort else None)
     assert repaired.learn.compat == {"thinkingWriter": "anthropic-adaptive"}
+    assert steered(again(repaired, refused, **settings)) == wire
     assert steered(again(repaired, refused, effort="high"))["output_config"] == {"effort": "high"}
     assert steered(again(repaired, refused, maxTokens=5_000))["thinking"]["type"] == "adaptive"
 

@@ -1,5 +1,6 @@
 """What holds of healing whatever an endpoint says and whatever was sent."""
 
+import re
 import time
 
 import msgspec
@@ -15,10 +16,16 @@ from mull.history.log import Log
 from mull.neutral.messages import messages_to_json
 from mull.neutral.request import NamedTool, RequestOptions, Tool
 from mull.neutral.thinking import LADDER, WRITERS, write_thinking
+from mull.policy.failure import Failure
+from mull.policy.heal.advice import explain
 from mull.policy.heal.causes import CAUSES
-from mull.policy.heal.healing import Refusal, explain, heal
+from mull.policy.heal.healing import heal
 from mull.policy.heal.lessons import Lessons, apply_lessons, lessons_from_json, lessons_to_json
+from mull.policy.parts import Parts, count_parts
 from mull.policy.prepare import prepare
+from mull.policy.tokens import CHARACTERS, count_block
+from mull.settings.registry import REGISTRY
+from refusals import HISTORY
 
 DIALECTS = {
     "anthropic": ("anthropic-budget", "anthropic-adaptive", "none"),
@@ -114,12 +121,40 @@ def requests(draw):
 
 words = st.sampled_from([*KNOWN, *(text.pattern.pattern for c in CAUSES for text in c.texts)])
 refusals = st.builds(
-    Refusal,
-    st.sampled_from([200, 400, 404, 422, 500]),
+    Failure,
     st.lists(words | texts, min_size=1, max_size=3).map(" ".join),
+    st.sampled_from([200, 400, 404, 422, 500]),
     st.none() | texts,
     st.none() | texts,
 )
+
+
+def check_counted(healed):
+    """The count is of what is sent, and so are the notes."""
+    counted = count_parts(healed.request.messages, lambda block: count_block(block, CHARACTERS))
+    assert healed.parts == Parts(tools=healed.parts.tools) + counted
+    assert healed.estimate == healed.parts.total
+    assert healed.thinking == next(n.text for n in healed.notes if n.kind == "outcome")
+    assert [note.about for note in healed.notes].count("healing") == 1
+
+
+def check_wishes(refused, repaired, said):
+    """It is made from the user's own settings and options, and keeps what the refusal leaves."""
+    made, request = repaired.prepared.made, repaired.request
+    assert made.log is refused.made.log
+    assert made.options == refused.made.options
+    for key in REGISTRY:
+        if refused.made.snapshot.explicit(key):
+            assert made.snapshot[key] == refused.made.snapshot[key]
+    asked, told = made.options, {note.about for note in repaired.prepared.notes}
+    if request.temperature != asked.temperature:
+        assert request.temperature is None
+        assert "temperature" in told or "temperature" in said
+    if request.tool_choice != asked.tool_choice:
+        assert "toolChoice" in told or "tool_choice" in said
+    if asked.max_tokens is not None and request.max_tokens != asked.max_tokens:
+        assert request.max_tokens < asked.max_tokens
+        assert re.search("limit|max_|budget", said)
 
 
 @tried(2)
@@ -131,6 +166,8 @@ def test_a_repair_changes_something_keeps_what_is_visible_and_happens_once(refus
     if repaired is None:
         return
     assert (repaired.request, repaired.target) != (refused.request, refused.target)
+    check_counted(repaired.prepared)
+    check_wishes(refused, repaired, refusal.text)
     assert said(repaired.request.messages) == said(refused.request.messages)
     assert heal(repaired.prepared, refusal) is None
     fragment = write_thinking(repaired.request.thinking)
@@ -157,15 +194,30 @@ def test_a_repair_of_an_ordinary_conversation_changes_the_bytes(writer):
             refused = prepared(one, settings={"effort": "high"}, **parts)
             before = encode_request(refused.request, refused.target)
             for text in KNOWN:
-                repaired = heal(refused, Refusal(400, text))
+                repaired = heal(refused, Failure(text, 400))
                 if repaired is not None:
                     after = encode_request(repaired.request, repaired.target)
                     assert (after.path, after.body) != (before.path, before.body), text
 
 
+@pytest.mark.parametrize(
+    "row", HISTORY, ids=[f"{n}-{one.text[:40]}" for n, one in enumerate(HISTORY)]
+)
+@pytest.mark.parametrize("wish", [{"effort": "high"}, {"maxTokens": 3_000}, {"enabled": True}])
+def test_a_refusal_of_the_history_leaves_the_wish_to_think_alone(row, wish):
+    refused = prepared(row.target, row.history, settings=wish, **{"max_tokens": 9_000, **row.parts})
+    repaired = heal(refused, row.refusal)
+    if repaired is None or "thinking: off" in repaired.change:
+        return  # no thoughts to leave out, or a chain that lost the thought it began with
+    plan, before = repaired.request.thinking, refused.request.thinking
+    assert repaired.request.max_tokens == 9_000
+    if repaired.learn is None or not repaired.learn.compat.get("thinkingWriter"):
+        assert write_thinking(plan) == write_thinking(before)
+
+
 @given(targets(), st.integers(0, 999), st.text(max_size=200), st.none() | texts, origins)
 def test_no_text_makes_it_stumble(one, status, text, code, origin):
-    refusal = Refusal(status, text, code)
+    refusal = Failure(text, status, code)
     heal(prepared(one, []), refusal)
     assert len(explain(refusal, one).splitlines()) <= 2
 
@@ -174,6 +226,6 @@ def test_no_text_makes_it_stumble(one, status, text, code, origin):
 def test_an_endless_text_is_read_in_no_time(filler):
     refused = prepared(target("openai-effort"))
     began = time.process_time()
-    heal(refused, Refusal(400, filler * 200_000))
-    explain(Refusal(400, filler * 200_000), refused.target)
+    heal(refused, Failure(filler * 200_000, 400))
+    explain(Failure(filler * 200_000, 400), refused.target)
     assert time.process_time() - began < 2

@@ -10,8 +10,10 @@ from mull.dialects.registry import encode_request
 from mull.neutral.blocks import TextBlock, ThinkingBlock
 from mull.neutral.messages import assistant, user
 from mull.neutral.request import NamedTool
+from mull.policy.failure import Failure
+from mull.policy.heal.advice import explain
 from mull.policy.heal.causes import CAUSES
-from mull.policy.heal.healing import Refusal, explain, heal
+from mull.policy.heal.healing import heal
 from mull.policy.heal.lessons import Lessons, apply_lessons
 from mull.testing.rules import refusal as rule
 
@@ -80,7 +82,7 @@ def test_what_thinks_in_streams_only_is_streamed(text):
     again = apply_lessons(qwen, lessons)
     assert body(prepared(again, ASK, stream=False, settings={"effort": "high"}))["stream"] is True
     streamed = prepared(qwen, ASK, settings={"effort": "high"})
-    assert heal(streamed, Refusal(400, text)) is None
+    assert heal(streamed, Failure(text, 400)) is None
 
 
 @pytest.mark.parametrize(
@@ -133,7 +135,7 @@ def test_a_model_that_cannot_stop_is_left_the_choice(text):
     always = target("thinking-type", options=[TOGGLE], can_be_off=False)
     repaired = mended(prepared(always, ASK, tool_choice="required"), text)
     assert body(repaired)["tool_choice"] == "auto"
-    assert heal(prepared(always, ASK, tool_choice="auto"), Refusal(400, text)) is None
+    assert heal(prepared(always, ASK, tool_choice="auto"), Failure(text, 400)) is None
 
 
 def test_a_tool_choice_that_nobody_takes_is_left_out():
@@ -189,7 +191,7 @@ def test_words_put_into_its_mouth_stay_where_thinking_can_go():
     repaired = mended(refused, text, status=500)
     assert body(repaired)["chat_template_kwargs"] == {"enable_thinking": False}
     strict = "This model does not support assistant message prefill."
-    assert heal(refused, Refusal(400, strict)) is None
+    assert heal(refused, Failure(strict, 400)) is None
 
 
 def test_a_parameter_is_left_out_by_whatever_sent_it():
@@ -207,7 +209,7 @@ def test_a_parameter_is_left_out_by_whatever_sent_it():
     )
     text = "context_management: Extra inputs are not permitted"
     assert "context_management" not in body(mended(prepared(claude, ASK), text))
-    assert heal(prepared(CHAT, ASK), Refusal(400, "Unknown parameter: 'frobnicate'.")) is None
+    assert heal(prepared(CHAT, ASK), Failure("Unknown parameter: 'frobnicate'.", 400)) is None
 
 
 OTHERS = [
@@ -234,8 +236,8 @@ OTHERS = [
 def test_refusals_with_another_subject_are_nothing_to_mend(status, text, code):
     claude = target("anthropic-adaptive", dialect="anthropic", options=[TOGGLE, EFFORT])
     for one in (CHAT, claude):
-        assert heal(prepared(one), Refusal(status, text, code)) is None
-        told = explain(Refusal(status, text, code), one)
+        assert heal(prepared(one), Failure(text, status, code)) is None
+        told = explain(Failure(text, status, code), one)
         assert "Acme refused the request for thinker" in told
         assert len(told.splitlines()) <= 2
 
@@ -244,22 +246,22 @@ def test_refusals_with_another_subject_are_nothing_to_mend(status, text, code):
     ("refusal", "told"),
     [
         (
-            Refusal(400, "messages.1.content.0: Invalid `signature` in `thinking` block"),
+            Failure("messages.1.content.0: Invalid `signature` in `thinking` block", 400),
             "Acme refused the request for thinker (400): messages.1.content.0: Invalid `signature`"
             " in `thinking` block\nThe signature of an earlier thought does not verify there; set"
             " reasoning.stripFromContext=all to go on without earlier thoughts.",
         ),
         (
-            Refusal(401, "Incorrect API key provided: sk-proj-abcdefghijklmnop1234."),
+            Failure("Incorrect API key provided: sk-proj-abcdefghijklmnop1234.", 401),
             "Acme refused the request for thinker (401): Incorrect API key provided: ***\nThe key"
             " was not accepted; `mull keys set acme` stores another.",
         ),
         (
-            Refusal(418, "I am a teapot"),
+            Failure("I am a teapot", 418),
             "Acme refused the request for thinker (418): I am a teapot",
         ),
         (
-            Refusal(500, ""),
+            Failure("", 500),
             "Acme refused the request for thinker (500) without a reason\nThe fault is the"
             " provider's; try again later.",
         ),
@@ -282,11 +284,11 @@ def test_the_user_is_told_what_why_and_what_to_do(refusal, told):
 )
 def test_no_key_is_told(secret):
     for text in (f"bad key {secret}", f"Authorization: Bearer {secret}", f"api_key={secret}!"):
-        assert secret not in explain(Refusal(401, text), CHAT)
+        assert secret not in explain(Failure(text, 401), CHAT)
 
 
 def test_a_long_refusal_is_shortened():
-    told = explain(Refusal(400, "no " * 1000), CHAT)
+    told = explain(Failure("no " * 1000, 400), CHAT)
     assert len(told) < 400
     assert told.endswith("…")
 

@@ -280,6 +280,14 @@ def test_a_budget_for_a_model_that_takes_none_is_told_not_sent():
     ]
 
 
+def test_a_budget_for_a_switch_means_on():
+    switch = target("thinking-type", options=TOGGLE)
+    assert sent(switch, maxTokens=5000) == {"thinking": {"type": "enabled"}}
+    assert warnings(switch, maxTokens=5000) == [
+        "thinker takes no token budget: 5,000 tokens not sent"
+    ]
+
+
 def test_a_switch_knows_on_and_off():
     switch = target("thinking-type", options=TOGGLE)
     assert sent(switch) == {}

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mull.client.auth_drive import Sessions
     from mull.client.exchange import ExchangeOptions
     from mull.client.http import Transport
-    from mull.policy.heal.case import Refusal
+    from mull.policy.failure import Failure
     from mull.policy.heal.healing import Repaired
 
 __all__ = ["EMBEDDED", "Engine"]
@@ -225,7 +225,7 @@ class Engine:
             await transport.close()
 
 
-def _heal(refused: Prepared, refusal: Refusal) -> Repaired | None:
+def _heal(refused: Prepared, refusal: Failure) -> Repaired | None:
     from mull.policy.heal.healing import heal  # only what is refused needs it
 
     return heal(refused, refusal)

@@ -28,12 +28,11 @@ from mull.client.refusal import (
     failure_in_stream,
     is_refusal,
     read_refusal,
-    refusal_of,
     refused_error,
     scrub,
     secrets_in,
 )
-from mull.client.retry import Failure, Retry, RetryRules, Stop, decide
+from mull.client.retry import Retry, RetryRules, Stop, decide
 from mull.dialects.decoder import Decoder
 from mull.dialects.registry import decoder, encode_request
 from mull.neutral.errors import NetworkError, RemoteError, SilenceError
@@ -49,7 +48,7 @@ from mull.neutral.events import (
     Warned,
 )
 from mull.neutral.request import WireRequest
-from mull.policy.heal.case import Refusal
+from mull.policy.failure import Failure
 from mull.policy.prepare import Prepared
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ class Aid:
     may repair what was refused, and `learn` is told when that helped."""
 
     enter: Callable[[Access], Awaitable[Access]] | None = None
-    heal: Callable[[Prepared, Refusal], Repaired | None] | None = None
+    heal: Callable[[Prepared, Failure], Repaired | None] | None = None
     learn: Callable[[Target, Repaired], None] | None = None
 
 
@@ -161,7 +160,7 @@ class _Run:
         way: Access,
         options: ExchangeOptions,
         clock: Clock,
-        heal: Callable[[Prepared, Refusal], Repaired | None] | None,
+        heal: Callable[[Prepared, Failure], Repaired | None] | None,
         sending: Sending,
     ) -> None:
         self._way = way
@@ -209,7 +208,7 @@ class _Run:
         failure = attempt.failure
         assert failure is not None
         refused = failure.status is not None
-        healed = self._repair(failure, attempt) if refused else None
+        healed = self._repair(failure) if refused else None
         if healed is not None:
             return healed
         decision = self._decide(failure, attempt)
@@ -232,11 +231,10 @@ class _Run:
             return Stop(f"Another try in {span} would be over the time limit that was set")
         return decision
 
-    def _repair(self, failure: Failure, attempt: _Attempt) -> Healed | None:
+    def _repair(self, failure: Failure) -> Healed | None:
         if self._heal is None:
             return None
-        refusal = refusal_of(failure, streamed=attempt.ending is not None)
-        repaired = self._heal(self.prepared, refusal)
+        repaired = self._heal(self.prepared, failure)
         if repaired is None:
             return None
         wire, request = self._encode(repaired.prepared)
@@ -342,6 +340,7 @@ class _Attempt:
             failure,
             text=scrub(failure.text, self._secrets),
             code=scrub(failure.code, self._secrets),
+            kind=scrub(failure.kind, self._secrets),
             body=scrub(failure.body, self._secrets),
             headers=scrub(dict(failure.headers), self._secrets),
         )

@@ -15,18 +15,17 @@ import msgspec
 
 from mull.auth.static import MASK
 from mull.client.http import Answer, host_of
-from mull.client.retry import Failure, wait_asked
+from mull.client.retry import wait_asked
 from mull.dialects.registry import decode_response
 from mull.neutral.errors import NetworkError, RefusedError
 from mull.neutral.events import Failed
 from mull.neutral.target import Target
-from mull.policy.heal.case import Refusal
+from mull.policy.failure import Failure, is_damage
 
 __all__ = [
     "failure_in_stream",
     "is_refusal",
     "read_refusal",
-    "refusal_of",
     "refused_error",
     "scrub",
     "secrets_in",
@@ -34,32 +33,6 @@ __all__ = [
 
 BODY_LIMIT = 256 * 1024
 
-_NOT_A_REFUSAL = frozenset({"unreadable", "damaged", "no_choices", "spliced"})
-"""Codes of our own decoder for answers that it could not read."""
-_UNREAD = frozenset({"unreadable", "empty", "incomplete", "damaged", "no_choices"})
-_STATUS_OF_CODE = {
-    "invalid_request_error": 400,
-    "INVALID_ARGUMENT": 400,
-    "authentication_error": 401,
-    "UNAUTHENTICATED": 401,
-    "permission_error": 403,
-    "PERMISSION_DENIED": 403,
-    "not_found_error": 404,
-    "NOT_FOUND": 404,
-    "rate_limit_error": 429,
-    "rate_limit_exceeded": 429,
-    "RESOURCE_EXHAUSTED": 429,
-    "api_error": 500,
-    "server_error": 500,
-    "internal_server_error": 500,
-    "INTERNAL": 500,
-    "UNAVAILABLE": 503,
-    "server_is_overloaded": 503,
-    "slow_down": 503,
-    "timeout_error": 504,
-    "DEADLINE_EXCEEDED": 504,
-    "overloaded_error": 529,
-}
 _SECRET = re.compile(r"\S{8,}")
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 
@@ -84,7 +57,7 @@ async def read_refusal(answer: Answer, target: Target) -> Failure | None:
 
 def _read_body(body: bytes, target: Target) -> Failure:
     ending = decode_response(body, target)[-1]
-    if not isinstance(ending, Failed) or ending.code in _UNREAD:
+    if not isinstance(ending, Failed) or is_damage(ending.code):
         return Failure(_words(body))
     return _from_event(ending)
 
@@ -113,29 +86,21 @@ def _from_event(failed: Failed) -> Failure:
 
 def is_refusal(failed: Failed) -> bool:
     """Whether a failure inside a stream is the endpoint's own no, not a cut or damage."""
-    return failed.status != "interrupted" and failed.code not in _NOT_A_REFUSAL
+    return failed.status != "interrupted" and not is_damage(failed.code)
 
 
 def failure_in_stream(failed: Failed) -> Failure:
-    """A refusal inside a stream, with the status that it would have had before one."""
+    """A refusal inside a stream, with the status that its code may be."""
     code = failed.code or ""
-    numeric = int(code) if code.isascii() and code.isdigit() and len(code) == 3 else None
-    failure = _from_event(failed)
-    status = numeric or _STATUS_OF_CODE.get(code) or _STATUS_OF_CODE.get(failure.kind or "")
-    return msgspec.structs.replace(failure, status=status or 400)
-
-
-def refusal_of(failure: Failure, *, streamed: bool) -> Refusal:
-    """The refusal as healing reads it."""
-    status = 200 if streamed else failure.status or 0
-    return Refusal(status, failure.text, failure.code, failure.kind)
+    status = int(code) if re.fullmatch(r"[1-5][0-9]{2}", code) else 400
+    return msgspec.structs.replace(_from_event(failed), status=status, streamed=True)
 
 
 def refused_error(
     failure: Failure, target: Target, url: str, advice: str, now: float
 ) -> RefusedError:
     """The error for a person: who refused, in its own words, and what to do."""
-    from mull.policy.heal.healing import explain  # its many patterns are only needed for this
+    from mull.policy.heal.advice import explain  # its many patterns are only needed for this
 
     status = failure.status or 0
     where = failure.headers.get("location")
@@ -148,7 +113,7 @@ def refused_error(
         said = f"{host_of(url)} answered with {failure.text}, not a model's answer"
         message = f"{said}.\nCheck the base URL."
     else:
-        message = explain(refusal_of(failure, streamed=False), target)
+        message = explain(failure, target)
     if advice:
         message += (" " if "\n" in message else "\n") + f"{advice}."
     return RefusedError(

@@ -1,35 +1,27 @@
 """Whether a request that failed goes out again, and when.
 
-Only what failed before anything came is asked about here; the caller sees to that. A server's own
-word on when to come back goes before any arithmetic, in whatever form it says it. An account that
-is out of money or of its daily share is not asked again: waiting does not help it.
+Only what failed before anything came is asked about here; the caller sees to that. Whether waiting
+may help follows from what the failure means (`mull.policy.failure`). A server's own word on when to
+come back goes before any arithmetic, in whatever form it says it.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from mull.client.clock import say_seconds
 from mull.neutral.blocks import Value
+from mull.policy.failure import Failure, details, meaning_of
 
-__all__ = ["Failure", "Retry", "RetryRules", "Stop", "decide", "wait_asked"]
+__all__ = ["Retry", "RetryRules", "Stop", "decide", "wait_asked"]
 
-RETRIED = frozenset({408, 409, 425, 429})
-"""Refusals that may be over soon, beside everything from 500 up."""
 TOO_MANY = 429
 FIRST_WAIT, LONGEST_BACKOFF = 0.5, 30.0
 
-_EXHAUSTED = re.compile(
-    r"insufficient[_ ](quota|balance|credit|funds)|exceeded_current_quota|billing|credit_?balance"
-    r"|credit balance is too low|out of credits|no resource package|account_?deactivated"
-    r"|used all available credits|usage[_ ]limit[_ ](reached|exceeded)|payment required",
-    re.IGNORECASE,
-)
-_DAILY = re.compile(r"per[_-]?day", re.IGNORECASE)
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|us|µs|ns|d|h|m|s)")
 _SPAN_SECONDS = {
     "ns": 1e-9,
@@ -46,18 +38,6 @@ _TRY_AGAIN = re.compile(
     r"|(?:try again|retry) (?:in|after) (\d+(?:\.\d+)?) seconds?",
     re.IGNORECASE,
 )
-
-
-class Failure(Value, frozen=True):
-    """What went wrong, in the other side's own words where it has some. A `status` of None is a
-    connection that failed."""
-
-    text: str
-    status: int | None = None
-    code: str | None = None
-    kind: str | None = None
-    headers: dict[str, str] = {}
-    body: Any = None
 
 
 class RetryRules(Value, frozen=True):
@@ -88,10 +68,11 @@ def decide(
 ) -> Retry | Stop:
     """Decide after attempt number `attempt` (from 1); `now` is in seconds since 1970, `rand` from
     0 to 1."""
-    if not _may_pass(failure):
+    meaning, told = meaning_of(failure), failure.headers.get("x-should-retry")
+    if meaning.name == "quota":
+        return Stop("Asking again does not help")
+    if not (told == "true" if told in ("true", "false") else meaning.passes):
         return Stop()
-    if _is_exhausted(failure):
-        return Stop("The account's quota or credit is used up; asking again does not help")
     asked = wait_asked(failure, now)
     if asked is not None and asked > rules.longest_wait:
         return Stop(f"It asks to wait {say_seconds(asked)}: try again then")
@@ -105,27 +86,8 @@ def decide(
 
 
 def _reason(failure: Failure) -> str:
-    return failure.text if failure.status is None else f"{failure.status}: {failure.text}"
-
-
-def _may_pass(failure: Failure) -> bool:
-    if failure.status is None:
-        return True
-    told = failure.headers.get("x-should-retry")
-    if told in ("true", "false"):
-        return told == "true"
-    return failure.status in RETRIED or failure.status >= 500
-
-
-def _is_exhausted(failure: Failure) -> bool:
-    if _EXHAUSTED.search(failure.code or ""):
-        return True
-    details = list(_details(failure.body))
-    if any(_DAILY.search(str(v.get("quotaId", ""))) for d in details for v in _violations(d)):
-        return True
-    # Gemini speaks of plan and billing also where only a minute's share is used up, and then
-    # says when to come back.
-    return _retry_info(details) is None and _EXHAUSTED.search(failure.text) is not None
+    bare = failure.status is None or failure.streamed
+    return failure.text if bare else f"{failure.status}: {failure.text}"
 
 
 def wait_asked(failure: Failure, now: float) -> float | None:
@@ -134,7 +96,7 @@ def wait_asked(failure: Failure, now: float) -> float | None:
     for seconds in (
         _number(headers.get("retry-after-ms"), 1e-3),
         _moment(headers.get("retry-after"), now),
-        _retry_info(list(_details(failure.body))),
+        _retry_info(failure.body),
         _in_words(failure.text),
         _resets(headers, now) if failure.status == TOO_MANY else None,
     ):
@@ -209,22 +171,9 @@ def _resets(headers: Mapping[str, str], now: float) -> float | None:
     return max(waits, default=None)
 
 
-def _details(body: Any) -> Iterator[dict[str, Any]]:
-    """The `details` of an error as Google writes it, wherever the error stands."""
-    for value in body if isinstance(body, list) else [body]:
-        error = value.get("error", value) if isinstance(value, dict) else None
-        details = error.get("details") if isinstance(error, dict) else None
-        if isinstance(details, list):
-            yield from (detail for detail in details if isinstance(detail, dict))
-
-
-def _violations(detail: dict[str, Any]) -> list[dict[str, Any]]:
-    found = detail.get("violations")
-    return [v for v in found if isinstance(v, dict)] if isinstance(found, list) else []
-
-
-def _retry_info(details: list[dict[str, Any]]) -> float | None:
-    for detail in details:
+def _retry_info(body: Any) -> float | None:
+    """`retryDelay`, as Google writes it."""
+    for detail in details(body):
         delay = detail.get("retryDelay")
         if isinstance(delay, str) and (span := _span(delay)) is not None:
             return span

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
+
+from msgspec.structs import replace
 
 from mull.history.log import Log
 from mull.neutral.blocks import Value
@@ -17,7 +19,8 @@ from mull.neutral.messages import Dialect, Message, Origin
 from mull.neutral.request import Note, Request, RequestOptions
 from mull.neutral.target import Target
 from mull.neutral.thinking import WriterName
-from mull.policy.parts import Parts
+from mull.policy.heal.amendment import UNAMENDED, Amendment, amend_messages, amend_options
+from mull.policy.parts import Parts, count_parts
 from mull.policy.reported import corrected, last_report
 from mull.policy.thinking.budget import ANSWER_ROOM
 from mull.policy.thinking.parameters import (
@@ -30,7 +33,6 @@ from mull.policy.thinking.plan import (
     Planned,
     plan_least,
     plan_thinking,
-    plan_without_thinking,
     window_of,
     wish_of,
 )
@@ -64,6 +66,13 @@ class Made:
     options: RequestOptions
     counter: Counter
     home: Origin
+    amendment: Amendment = UNAMENDED
+
+    @property
+    def field(self) -> str | None:
+        """The user's own choice of the field that reasoning goes back in."""
+        chosen: str | None = self.snapshot["reasoning.fieldName"]
+        return None if "reasoning_field" in self.amendment.without else chosen
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Made)
@@ -113,16 +122,22 @@ class Prepared(Value, frozen=True):
         """`123000/212000`; an unknown window is a question mark."""
         return f"{self.estimate}/{self.window or '?'}"
 
-    def anew(self, target: Target) -> Prepared:
-        """The request from the same log and wishes, to a target of which more is known now.
+    def anew(self, target: Target, amendment: Amendment = UNAMENDED) -> Prepared:
+        """The request from the same log and wishes, to a target of which more is known now, and
+        with what is to be different this once.
 
         Raises:
             BudgetError: numbers that the user gave cannot hold there.
         """
-        snapshot = self.made.snapshot.with_preset(preset_values(target.facts))
         made = self.made
         return prepare(
-            made.log, snapshot, target, made.options, counter=made.counter, home=made.home
+            made.log,
+            made.snapshot.with_preset(preset_values(target.facts)),
+            target,
+            made.options,
+            counter=made.counter,
+            home=made.home,
+            amendment=amendment,
         )
 
 
@@ -138,10 +153,12 @@ def prepare(
     *,
     counter: Counter = CHARACTERS,
     home: Origin | None = None,
+    amendment: Amendment = UNAMENDED,
 ) -> Prepared:
     """Make the request that would be sent now, and count it.
 
     `home` is where messages come from that do not say it; without it they are the target's own.
+    `amendment` is what a refusal made different this once.
 
     Raises:
         BudgetError: numbers that the user gave cannot hold.
@@ -149,16 +166,17 @@ def prepare(
     """
     if log.active:
         check_question(log.active[-1], target)
-    made = Made(log, snapshot, conversation, counter, home or target.origin)
+    made = Made(log, snapshot, conversation, counter, home or target.origin, amendment)
+    conversation = amend_options(conversation, amendment)
     settled = _settle(made, target)
     view, planned = settled.view, settled.planned
     parameters = settle_parameters(conversation, target, planned)
     window = window_of(target, snapshot)
-    history = _history(log, view, target, conversation)
+    history = _history(made, view, target)
     gone = view.parts.total - history.parts.total
     return Prepared(
         made=made,
-        request=_request(history.messages, snapshot, conversation, planned, parameters),
+        request=_request(history.messages, made, conversation, planned, parameters),
         target=target,
         parts=settled.fixed + history.parts,
         stored=settled.fixed + view.stored,
@@ -232,22 +250,23 @@ class _Settled(NamedTuple):
 
 def _settle(made: Made, target: Target) -> _Settled:
     """The view and the thinking plan, which depend on one another, and the count of both."""
-    log, snapshot, options, counter = made.log, made.snapshot, made.options, made.counter
+    log, snapshot, counter = made.log, made.snapshot, made.counter
     memory = _memories.setdefault(log, Memory())
-    asked = options.max_tokens
+    options = amend_options(made.options, made.amendment)
+    limits: dict[str, Any] = {"max_tokens": options.max_tokens, "amendment": made.amendment}
     plan = plan_least if options.least_thinking else plan_thinking
     fixed = _count_fixed(options, target, counter)
-    planned = plan(target, snapshot, max_tokens=asked)
+    planned = plan(target, snapshot, **limits)
     rules = _rules(made, target, planned)
     view = memory.view(log, rules, counter)
     count = _count(made, target, rules, (fixed + view.parts).total)
-    planned = plan(target, snapshot, max_tokens=asked, used=count.estimate)
+    planned = plan(target, snapshot, **limits, used=count.estimate)
     reason = _chain_lacks_thought(view, target, planned)
     reason = reason or forced_tools_stop_thinking(options, target, planned)
     if reason:
-        planned = plan_without_thinking(
-            target, snapshot, reason, max_tokens=asked, used=count.estimate
-        )
+        planned = plan_least(target, snapshot, **limits, used=count.estimate)
+        told = Note("reasoning.enabled", reason, warning=True, effective=planned.summary)
+        planned = replace(planned, notes=(told, *planned.notes))
     final = _rules(made, target, planned)
     if final != rules:
         view = memory.view(log, final, counter)
@@ -277,22 +296,26 @@ class _History(NamedTuple):
     notes: Sequence[Note] = ()
 
 
-def _history(log: Log, view: LogView, target: Target, conversation: RequestOptions) -> _History:
-    """The view; for a model that binds its thoughts, without those that no longer fit."""
+def _history(made: Made, view: LogView, target: Target) -> _History:
+    """The view, amended; for a model that binds its thoughts, without those that no longer fit."""
+    messages, parts = view.sent(), view.parts
+    amended = amend_messages(messages, made.amendment, target.dialect)
+    if amended is not messages:
+        parts = count_parts(amended, view.count)
     if not target.compat.binds_thinking:
-        return _History(view.sent(), view.parts)
-    bound = _memories[log].bound(log, view, hash_opening(conversation))
+        return _History(amended, parts)
+    bound = _memories[made.log].bound(made.log, amended, hash_opening(made.options))
     gone = Parts(thinking=sum(map(view.count, bound.left_out())))
-    return _History(bound.messages, view.parts - gone, bound.prefix, bound.notes())
+    return _History(bound.messages, parts - gone, bound.prefix, bound.notes())
 
 
 def _rules(made: Made, target: Target, planned: Planned) -> Rules:
-    snapshot = made.snapshot
+    snapshot, left_out = made.snapshot, made.amendment.thoughts
     off = wish_of(snapshot).level == "none"
     return Rules(
         origin=target.origin,
         home=made.home,
-        intake=intake_of(target, thinks=planned.thinks, only=snapshot["reasoning.fieldName"]),
+        intake=intake_of(target, thinks=planned.thinks, only=made.field, left_out=left_out),
         include=snapshot["reasoning.includeInContext"],
         strip=snapshot["reasoning.stripFromContext"],
         handoff=snapshot["reasoning.handoff"],
@@ -347,11 +370,12 @@ def _usable(
 
 def _request(
     messages: Sequence[Message],
-    snapshot: Snapshot,
+    made: Made,
     conversation: RequestOptions,
     planned: Planned,
     parameters: Parameters,
 ) -> Request:
+    snapshot = made.snapshot
     strips = snapshot["reasoning.stripFromContext"] != "none"
     return Request(
         messages=messages,
@@ -363,7 +387,7 @@ def _request(
         max_tokens=planned.max_tokens,
         stream=conversation.stream,
         keep_thinking=snapshot["reasoning.includeInContext"] and not strips,
-        reasoning_field=snapshot["reasoning.fieldName"],
+        reasoning_field=made.field,
     )
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "has_thinking",
     "starts_turn",
     "thinking_to_reasoning_field",
+    "turn_start",
     "without_thinking",
 ]
 
@@ -75,6 +76,12 @@ def estimate_thinking_tokens(
 def starts_turn(message: Message) -> bool:
     """Whether a turn begins here on the wire: somebody speaks in the user's name."""
     return message.is_spoken
+
+
+def turn_start(messages: Sequence[Message]) -> int:
+    """Where the last turn begins; everything before it is complete."""
+    starts = (at for at in range(len(messages) - 1, -1, -1) if starts_turn(messages[at]))
+    return next(starts, 0)
 
 
 def has_thinking(message: Message) -> bool:

@@ -1,4 +1,4 @@
-"""What a repair is given and what it gives: the refused request, and one change to it.
+"""What a repair is given and what it gives: the refused request, and ways to ask otherwise.
 
 A cause ties the texts of refusals to the repair that mends them.
 """
@@ -9,68 +9,28 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-import msgspec
-
 from mull.neutral.blocks import Value
-from mull.neutral.messages import Message
 from mull.neutral.request import Request
 from mull.neutral.target import Target
 from mull.neutral.thinking import ThinkingPlan
-from mull.policy.heal.lessons import Lesson, apply_lesson
+from mull.policy.heal.amendment import UNAMENDED, Amendment, Part
+from mull.policy.heal.lessons import Lesson
 
 __all__ = [
-    "READ",
     "Case",
     "Cause",
-    "Change",
-    "Refusal",
+    "Mend",
+    "Mends",
     "Repair",
     "Text",
     "keys_of",
     "known",
-    "plain",
+    "once",
     "squashed",
 ]
 
-READ = 8_000
-"""How much of a refusal is read; what names the cause stands at its beginning."""
 _NOTHING = Lesson()
-_MARKS = re.compile(r"""[`'"\\‘’“”]""")
-_BLANKS = re.compile(r"\s+")
 _JOINTS = re.compile(r"[\s_.-]+")
-
-
-class Refusal(Value, frozen=True):
-    """An endpoint's no: `text`, `code` and `kind` (its error type) are its own words.
-
-    An error inside a stream has the stream's status, 200.
-    """
-
-    status: int
-    text: str
-    code: str | None = None
-    kind: str | None = None
-
-
-def plain(refusal: Refusal) -> str:
-    """The refusal as patterns see it: on one line and without quotation marks.
-
-    Providers quote the same sentence differently, and proxies quote the providers.
-    """
-    said = " ".join(part for part in (refusal.text, refusal.code, refusal.kind) if part)
-    return _BLANKS.sub(" ", _MARKS.sub("", said[:READ]))
-
-
-class Change(Value, frozen=True):
-    """One repair: the request as it is now, and what a lesson makes of the target.
-
-    `renew` says that the log may hold more for the changed target than the refused request did.
-    """
-
-    text: str
-    request: Request
-    lesson: Lesson = _NOTHING
-    renew: bool = False
 
 
 class Case(Value, frozen=True):
@@ -82,32 +42,26 @@ class Case(Value, frozen=True):
 
     @property
     def plan(self) -> ThinkingPlan:
-        """What the request asks of the model's thinking."""
+        """What the request asked of the model's thinking."""
         return self.request.thinking
 
-    def taught(self, lesson: Lesson) -> Target:
-        """The target that a lesson makes of this one."""
-        return apply_lesson(self.target, lesson)
 
-    def plans(
-        self, text: str, plan: ThinkingPlan, lesson: Lesson = _NOTHING, **changes: Any
-    ) -> Change:
-        """The change that asks something else of the model's thinking."""
-        return Change(text, self._request(thinking=plan, **changes), lesson)
+class Mend(Value, frozen=True):
+    """What was learnt of the target, what is different this once, and words for both."""
 
-    def sends(self, text: str, messages: tuple[Message, ...], lesson: Lesson = _NOTHING) -> Change:
-        """The change that sends another history."""
-        return Change(text, self._request(messages=messages), lesson)
-
-    def asks(self, text: str, lesson: Lesson = _NOTHING, **changes: Any) -> Change:
-        """The change of other parameters, or of the target alone."""
-        return Change(text, self._request(**changes), lesson)
-
-    def _request(self, **changes: Any) -> Request:
-        return msgspec.structs.replace(self.request, **changes)
+    text: str
+    lesson: Lesson = _NOTHING
+    amendment: Amendment = UNAMENDED
 
 
-Repair: TypeAlias = Callable[[Case, re.Match[str]], Change | None]
+Mends: TypeAlias = Iterator[Mend]
+Repair: TypeAlias = Callable[[Case, re.Match[str]], Mends]
+"""What may mend a case, the smallest change first; the first that changes the request is taken."""
+
+
+def once(text: str, *parts: Part, lesson: Lesson = _NOTHING) -> Mend:
+    """The mend that leaves these parts out this once."""
+    return Mend(text, lesson, Amendment(without=frozenset(parts)))
 
 
 class Text(NamedTuple):

@@ -10,50 +10,196 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from mull.policy.heal import plan
+from mull.policy.failure import Failure, plain, stated
+from mull.policy.heal import history, plan
 from mull.policy.heal import request as rest
-from mull.policy.heal.case import Cause, Refusal, known, plain
-from mull.policy.heal.causes_history import HISTORY
+from mull.policy.heal.case import Cause, known
 
-__all__ = ["CAUSES", "causes_of", "has_other_subject"]
-
-_OTHER_STATUS = frozenset({401, 402, 403, 407, 408, 413, 429, 502, 503, 504, 529})
-_OTHER_CODES = re.compile(
-    r"context_length_exceeded|insufficient_quota|rate_limit|authentication|permission|billing"
-    r"|overloaded|content_policy|content_filter|model_not_found|invalid_api_key",
-    re.IGNORECASE,
-)
-
+__all__ = ["CAUSES", "causes_of"]
 
 _OFF = "set reasoning.enabled=false for this request"
+_STRIP = "set reasoning.stripFromContext=all to go on without earlier thoughts"
 _ROW = "say so in the compat rows of the config file"
 _SAMPLING = r"(?P<name>temperature|top_p|top_k)"
 
+_HISTORY = (
+    known(
+        history.drop_bound,
+        "a thought is bound to a conversation that has changed since",
+        _STRIP,
+        (r"bound to a different conversation", "anomalyco/opencode#48637"),
+    ),
+    known(
+        history.drop_unverified,
+        "the signature of an earlier thought does not verify there",
+        _STRIP,
+        (r"invalid signature in (a )?thinking block", "claude-code-hub#576; claw#96272"),
+        (r"invalid data in (a )?redacted_thinking block", "Messages API, round trip"),
+    ),
+    known(
+        history.drop_latest,
+        "the thoughts of an answer are not what the endpoint wrote",
+        _STRIP,
+        (
+            r"thinking( or redacted_thinking)? blocks .{0,60}cannot be modified",
+            "anthropics/claude-code#63284; BerriAI/litellm#23047",
+        ),
+        (r"first block must be thinking or redacted_thinking", "NousResearch/hermes-agent#35975"),
+    ),
+    known(
+        history.drop_unsigned,
+        "an earlier thought has no signature",
+        _STRIP,
+        (r"thinking\.signature: field required", "Messages API, round trip"),
+    ),
+    known(
+        history.drop_extra_key,
+        "an earlier answer holds a key that is not taken back",
+        _STRIP,
+        (
+            r"messages\.\d+\.content\.\d+(\.\w+)?\.(?P<key>\w+): extra inputs are not permitted",
+            "Messages API, round trip; anthropics/claude-code#4378",
+        ),
+    ),
+    known(
+        history.drop_blank,
+        "an earlier thought is empty",
+        _STRIP,
+        (r"each thinking block must contain thinking", "Messages API, round trip"),
+    ),
+    known(
+        history.drop_trailing,
+        "an earlier answer ends with a thought",
+        _STRIP,
+        (
+            r"final block in an assistant message cannot be (redacted_)?thinking",
+            "tailcallhq/forgecode#2107",
+        ),
+    ),
+    known(
+        plan.stop_thinking,
+        "the tool chain began without a thought, so its model cannot think on",
+        _OFF,
+        (r"expected thinking or redacted_thinking, but found", "anomalyco/opencode#3077"),
+        (
+            r"final assistant message must start with a thinking block",
+            "run-llama/llama_index#18834",
+        ),
+    ),
+    known(
+        history.drop_open,
+        "the request does not think, but its history has thoughts",
+        _STRIP,
+        (r"when thinking is disabled, an assistant message", "tailcallhq/forgecode#1853"),
+    ),
+    known(
+        history.drop_items,
+        "the endpoint cannot use the reasoning that was sent back",
+        _STRIP,
+        (r"provided without its required following item", "vercel/ai#7099; coder/xum#59"),
+        (r"provided without its required reasoning item", "npm @ai-sdk/openai 4.0.114 changelog"),
+        (r"item with id \S+ not found", "anomalyco/opencode#7724"),
+        (r"invalid_encrypted_content", "openai/codex#8119; Wei-Shaw/sub2api#3138"),
+        (
+            r"encrypted content .{0,120}could not be (verified|decrypted)",
+            "openai/codex#8128; Wei-Shaw/sub2api#2863",
+        ),
+        (r"encrypted_content was not issued to this caller", "can1357/oh-my-pi#11928"),
+        (r"item\[content\] is empty", "ggml-org/llama.cpp /v1/responses"),
+        (
+            r"doesn.?t support the reasoningContent\.reasoningText\.signature",
+            "npm @earendil-works/pi-ai 1.5.0, Converse",
+        ),
+    ),
+    known(
+        rest.no_encrypted_reasoning,
+        "the model does not reason",
+        _OFF,
+        (
+            r"encrypted content is not supported with this model",
+            "OpenHands/software-agent-sdk#1208",
+        ),
+    ),
+    known(
+        history.sign_calls,
+        "a tool call of this turn is not one the model signed",
+        "start a new turn, or switch back to the model that made the call",
+        (r"missing a thought_?signature", "thClaws/thClaws#65; nanbingxyz/5ire#405"),
+    ),
+    known(
+        history.strip_signatures,
+        "a thought signature does not verify there",
+        _STRIP,
+        (r"(invalid|corrupted) thought_? ?signature", "docs.apiyi.com gemini-thought-signature"),
+        (r"thought_? ?signature is not valid", "Vertex, docs.apiyi.com"),
+    ),
+    known(
+        rest.add_reasoning,
+        "the endpoint wants the reasoning of earlier answers back",
+        "set reasoning.includeInContext=true, or reasoning.enabled=false",
+        (
+            r"reasoning_content is (?P<blank>missing) in assistant tool call message",
+            "anomalyco/opencode#25758; MoonshotAI/kimi-agent-sdk#169",
+        ),
+        (
+            r"(?P<all>(?P<blank>requires) reasoning_content on every assistant message)",
+            "MoonshotAI/kimi-cli#2446",
+        ),
+        (
+            r"(?P<all>reasoning_content in the thinking mode must be passed back)",
+            "api-docs.deepseek.com; anomalyco/opencode#24135",
+        ),
+        (
+            r"(?P<all>content\[\]\.thinking in the thinking mode must be passed back)",
+            "api-docs.deepseek.com, Anthropic route",
+        ),
+        (r"(?P<all>missing reasoning_content field in the assistant message)", "block/goose#6902"),
+    ),
+    known(
+        rest.keep_reasoning_home,
+        "the endpoint does not take reasoning back in this field",
+        "set reasoning.includeInContext=false",
+        (
+            r"messages[.\[, ]+\d+.{0,200}?\b(reasoning\w*|thinking)\b.{0,120}?"
+            r"(unsupported|not permitted|not supported|extra_forbidden|unknown|unrecognized)",
+            "janhq/jan#8136 (Groq); Kilo-Org/kilocode#10375 (Cerebras); charmbracelet/crush#1590",
+        ),
+        (
+            r"(extra_forbidden|not permitted).{0,120}messages[.\[, ]+\d+.{0,60}"
+            r"\b(reasoning\w*|thinking)\b",
+            "BerriAI/litellm#30835 (Mistral); earendil-works/pi#4514",
+        ),
+    ),
+)
+
 _PLAN = (
     known(
-        plan.to_adaptive,
+        plan.other_shape,
         "the model decides itself how long it thinks and takes no budget",
         _ROW,
-        (r"thinking\.type\.enabled is not supported", "anomalyco/opencode#22863"),
+        (r"(?P<budget>thinking\.type\.enabled) is not supported", "anomalyco/opencode#22863"),
     ),
     known(
-        plan.to_budget,
+        plan.other_shape,
         "the model is steered by a thinking budget",
         _ROW,
-        (r"thinking\.type\.adaptive is not supported", "mirror of anomalyco/opencode#22863"),
-        (r"adaptive thinking is not supported", "docker/docker-agent#3362"),
+        (
+            r"(?P<adaptive>thinking\.type\.adaptive|adaptive thinking) is not supported",
+            "mirror of anomalyco/opencode#22863; docker/docker-agent#3362",
+        ),
+        (
+            r"thinking[_ ]?(?P<level>level) is not supported",
+            "RooCodeInc/Roo-Code#10700; gemini-cli#14025",
+        ),
     ),
     known(
-        plan.to_gemini_budget,
-        "the model is steered by a thinking budget",
-        _ROW,
-        (r"thinking[_ ]?level is not supported", "RooCodeInc/Roo-Code#10700; gemini-cli#14025"),
-    ),
-    known(
-        plan.to_gemini_level,
+        plan.other_shape,
         "the model is steered by levels",
         _ROW,
-        (r"thinking[_ ]?budget is not supported", "mirror of RooCodeInc/Roo-Code#10700"),
+        (
+            r"thinking[_ ]?(?P<budget>budget) is not supported",
+            "mirror of RooCodeInc/Roo-Code#10700",
+        ),
     ),
     known(
         plan.must_think,
@@ -233,7 +379,7 @@ _REST = (
         (rf"{_SAMPLING}\b.{{0,40}}not supported", "aaif-goose/goose#9281"),
     ),
     known(
-        plan.no_thinking_parameter,
+        plan.take_back,
         "the model does not think, or not on request",
         "set reasoning.enabled=false",
         (
@@ -273,21 +419,14 @@ _REST = (
     ),
 )
 
-CAUSES: tuple[Cause, ...] = (*HISTORY, *_PLAN, *_REST)
+CAUSES: tuple[Cause, ...] = (*_HISTORY, *_PLAN, *_REST)
 
 
-def has_other_subject(refusal: Refusal) -> bool:
-    """Whether its status or code says that it is not about what the request asks for."""
-    if refusal.status in _OTHER_STATUS:
-        return True
-    return any(_OTHER_CODES.search(word) for word in (refusal.code, refusal.kind) if word)
-
-
-def causes_of(refusal: Refusal) -> Iterator[tuple[Cause, re.Match[str]]]:
-    """The causes that the refusal may have, the likeliest first; none if it has another subject."""
-    if has_other_subject(refusal):
+def causes_of(failure: Failure) -> Iterator[tuple[Cause, re.Match[str]]]:
+    """What may have caused a refusal, the likeliest first; nothing if it states another subject."""
+    if stated(failure) is not None:
         return
-    said = plain(refusal)
+    said = plain(failure)
     for cause in CAUSES:
         found = next((hit for text in cause.texts if (hit := text.pattern.search(said))), None)
         if found is not None:

@@ -19,14 +19,20 @@ from mull.neutral.messages import Dialect
 from mull.neutral.target import Compat, ModelFacts, Target
 
 __all__ = [
+    "GOOGLE",
     "Lesson",
     "Lessons",
     "apply_lesson",
     "apply_lessons",
+    "call_seals",
     "fingerprints",
     "lessons_from_json",
     "lessons_to_json",
+    "with_seal",
 ]
+
+GOOGLE = "google"
+_VENDORS, _SEAL = "extra_content", "thought_signature"
 
 KEPT_CARRIERS = 4096
 """How many refused carriers are remembered of one target; the oldest go first."""
@@ -162,9 +168,28 @@ def fingerprints(block: Block) -> Iterator[str]:
             carriers += [entry.get("signature"), entry.get("data")]
     elif isinstance(block, TextBlock | ToolCallBlock):
         carriers = [block.signature]
+        carriers += call_seals(block).values() if isinstance(block, ToolCallBlock) else ()
     for carrier in carriers:
         if isinstance(carrier, str):  # an empty one can be refused too
             yield blake2b(carrier.encode("utf-8", "replace"), digest_size=8).hexdigest()
+
+
+def call_seals(call: ToolCallBlock) -> dict[str, Any]:
+    """Gemini's signatures on an OpenAI-shaped call, by the vendor that hung them there:
+    `extra_content.google.thought_signature`."""
+    held = (call.extra or {}).get(_VENDORS)
+    vendors = held.items() if isinstance(held, dict) else ()
+    return {name: v[_SEAL] for name, v in vendors if isinstance(v, dict) and _SEAL in v}
+
+
+def with_seal(call: ToolCallBlock, vendor: str, seal: str) -> ToolCallBlock:
+    """The call with a signature in this vendor's place."""
+    extra = call.extra or {}
+    vendors = extra.get(_VENDORS)
+    vendors = vendors if isinstance(vendors, dict) else {}
+    own = vendors.get(vendor)
+    own = {**(own if isinstance(own, dict) else {}), _SEAL: seal}
+    return msgspec.structs.replace(call, extra={**extra, _VENDORS: {**vendors, vendor: own}})
 
 
 def lessons_to_json(lessons: Lessons) -> bytes:

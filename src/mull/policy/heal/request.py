@@ -9,20 +9,17 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import msgspec
-
 from mull.neutral.messages import Dialect
 from mull.neutral.request import NamedTool
-from mull.neutral.thinking import ThinkingPlan, write_thinking
-from mull.policy.heal.case import Case, Change, keys_of, squashed
-from mull.policy.heal.history import drop_last_answer
+from mull.neutral.thinking import write_thinking
+from mull.policy.heal.case import Case, Mend, Mends, keys_of, once, squashed
 from mull.policy.heal.lessons import Lesson
 from mull.policy.heal.plan import (
     drop_budget,
     drop_effort,
     drop_summary,
-    no_thinking_parameter,
     stop_thinking,
+    take_back,
 )
 
 __all__ = [
@@ -42,29 +39,28 @@ _RESPONSES: Dialect = "openai-responses"
 _TAKES_FILLERS: frozenset[Dialect] = frozenset({"openai-chat", "anthropic"})
 
 
-def add_reasoning(case: Case, found: re.Match[str]) -> Change | None:
+def add_reasoning(case: Case, found: re.Match[str]) -> Mends:
     """Reasoning is missed in earlier answers: send what is there, and a filler where none is."""
-    compat = case.target.compat
+    compat, dialect = case.target.compat, case.target.dialect
     everywhere = found.groupdict().get("all") is not None or compat.requires_reasoning == "all"
     requires = "all" if everywhere else "tool_calls"
     is_off = case.plan.state == "off" and write_thinking(case.plan)
-    if case.target.dialect not in _TAKES_FILLERS or is_off:
-        return None
-    if not _lacks_reasoning(case, everywhere):
-        return None
+    if dialect not in _TAKES_FILLERS or is_off or not _lacks_reasoning(case, everywhere):
+        return
     filler = " " if found.groupdict().get("blank") is not None else ""
     if compat.requires_reasoning == requires and compat.missing_reasoning is not None:
         filler = " "  # some count an empty string as missing: anomalyco/opencode#25758
     taught: dict[str, Any] = {"requiresReasoning": requires, "missingReasoning": filler}
     facts: dict[str, Any] = {}
-    field = case.request.reasoning_field
-    if case.target.dialect == "openai-chat":
-        taught["reasoningOut"] = _FIELD
-        facts["interleaved"] = {"field": _FIELD}
-        field = None if field != _FIELD else field
     text = "reasoning sent with earlier answers, and a filler where there is none"
-    change = case.asks(text, Lesson(compat=taught, facts=facts), reasoning_field=field)
-    return msgspec.structs.replace(change, renew=True)
+    if dialect == "anthropic":
+        yield Mend(text, Lesson(compat=taught))
+        return
+    taught["reasoningOut"] = _FIELD
+    facts["interleaved"] = {"field": _FIELD}
+    lesson = Lesson(compat=taught, facts=facts)
+    own_field = case.request.reasoning_field not in (None, _FIELD)
+    yield once(text, "reasoning_field", lesson=lesson) if own_field else Mend(text, lesson)
 
 
 def _lacks_reasoning(case: Case, everywhere: bool) -> bool:
@@ -77,95 +73,91 @@ def _lacks_reasoning(case: Case, everywhere: bool) -> bool:
     return any(block.source_field != _FIELD for m in answers for block in m.thinking)
 
 
-def keep_reasoning_home(case: Case, found: re.Match[str]) -> Change | None:
+def keep_reasoning_home(case: Case, found: re.Match[str]) -> Mends:
     """The field of earlier reasoning is refused: it is not sent back."""
-    compat, request = case.target.compat, case.request
+    thoughts = any(message.thinking for message in case.request.messages)
     if case.target.dialect != "openai-chat":
-        return None
-    if not any(message.thinking for message in request.messages) and not compat.missing_reasoning:
-        return None
-    taught = {"reasoningOut": "never", "requiresReasoning": "no", "missingReasoning": None}
-    text = "earlier reasoning not sent back: the endpoint refuses its field"
-    return case.asks(text, Lesson(compat=taught), reasoning_field=None)
+        return
+    if thoughts or case.target.compat.missing_reasoning:
+        taught = {"reasoningOut": "never", "requiresReasoning": "no", "missingReasoning": None}
+        text = "earlier reasoning not sent back: the endpoint refuses its field"
+        yield once(text, "reasoning_field", lesson=Lesson(compat=taught))
 
 
-def no_encrypted_reasoning(case: Case, found: re.Match[str]) -> Change | None:
+def no_encrypted_reasoning(case: Case, found: re.Match[str]) -> Mends:
     """The model does not reason: neither ask for reasoning nor for its encrypted form."""
     if case.target.dialect != _RESPONSES:
-        return no_thinking_parameter(case, found)
+        yield from take_back(case)
+        return
     lesson = Lesson(compat={"thinkingWriter": "none"}, facts={"reasoning": False})
-    text = "no reasoning asked for: the model has none to give"
-    return case.plans(text, ThinkingPlan("absent", thinks=False), lesson)
+    yield Mend("no reasoning asked for: the model has none to give", lesson)
 
 
-def drop_parameter(case: Case, found: re.Match[str]) -> Change | None:
+def drop_parameter(case: Case, found: re.Match[str]) -> Mends:
     """A parameter is refused by name: whatever put it into the request leaves it out."""
-    named = [squashed(part) for part in found["name"].split(".")]
+    name = found["name"].strip(".")
+    named = [squashed(part) for part in name.split(".")]
     compat, request = case.target.compat, case.request
+    kept = {key: value for key, value in compat.extra_body.items() if squashed(key) not in named}
     if "temperature" in named and request.temperature is not None:
         lasting = "thinking" not in case.said
         lesson = Lesson(facts={"temperature": False}) if lasting else Lesson()
-        return case.asks("temperature not sent", lesson, temperature=None)
-    if "toolchoice" in named and request.tool_choice is not None:
-        return case.asks("tool choice not sent", tool_choice=None)
-    if "streamoptions" in named and compat.stream_usage:
-        return case.asks("usage in the stream not asked for", Lesson(compat={"streamUsage": False}))
-    if squashed(compat.max_tokens_field) in named and compat.max_tokens_field != "max_tokens":
-        lesson = Lesson(compat={"maxTokensField": "max_tokens"})
-        return case.asks("the limit sent as max_tokens", lesson)
-    if any(key in named for key in keys_of(write_thinking(case.plan))):
-        return _drop_thinking(case, found, named[-1])
-    if any(key in named for key in keys_of(compat.keep_thinking or {})):
+        yield once("temperature not sent", "temperature", lesson=lesson)
+    elif "toolchoice" in named and request.tool_choice is not None:
+        yield once("tool choice not sent", "tool_choice")
+    elif "streamoptions" in named and compat.stream_usage:
+        yield Mend("usage in the stream not asked for", Lesson(compat={"streamUsage": False}))
+    elif squashed(compat.max_tokens_field) in named and compat.max_tokens_field != "max_tokens":
+        yield Mend("the limit sent as max_tokens", Lesson(compat={"maxTokensField": "max_tokens"}))
+    elif any(key in named for key in keys_of(write_thinking(case.plan))):
+        yield from _drop_thinking(case, found, named[-1])
+    elif any(key in named for key in keys_of(compat.keep_thinking or {})):
         lesson = Lesson(compat={"keepThinking": None})
-        return case.asks("not asked to keep earlier reasoning", lesson)
-    kept = {name: value for name, value in compat.extra_body.items() if squashed(name) not in named}
-    if kept != compat.extra_body:
-        return case.asks(f"{found['name']} not sent", Lesson(compat={"extraBody": kept}))
-    return keep_reasoning_home(case, found) if named[-1].startswith("reasoning") else None
+        yield Mend("not asked to keep earlier reasoning", lesson)
+    elif kept != compat.extra_body:
+        yield Mend(f"{name} not sent", Lesson(compat={"extraBody": kept}))
+    elif named[-1].startswith("reasoning"):
+        yield from keep_reasoning_home(case, found)
 
 
-def _drop_thinking(case: Case, found: re.Match[str], last: str) -> Change | None:
+def _drop_thinking(case: Case, found: re.Match[str], last: str) -> Mends:
     if last in ("effort", "reasoningeffort"):
         return drop_effort(case, found)
     if last == "summary":
         return drop_summary(case, found)
     if last == squashed(case.plan.budget_field or "thinking_budget"):
         return drop_budget(case, found)
-    return no_thinking_parameter(case, found)
+    return take_back(case)
 
 
-def rename_limit(case: Case, found: re.Match[str]) -> Change | None:
+def rename_limit(case: Case, found: re.Match[str]) -> Mends:
     """The limit of the answer has another name here."""
-    if case.request.max_tokens is None:
-        return None
-    lesson = Lesson(compat={"maxTokensField": found["name"]})
-    return case.asks(f"the limit of the answer sent as {found['name']}", lesson)
+    if case.request.max_tokens is not None:
+        lesson = Lesson(compat={"maxTokensField": found["name"]})
+        yield Mend(f"the limit of the answer sent as {found['name']}", lesson)
 
 
-def free_tools(case: Case, found: re.Match[str]) -> Change | None:
+def free_tools(case: Case, found: re.Match[str]) -> Mends:
     """A forced tool and thinking exclude each other: no thinking, else no force."""
     choice = case.request.tool_choice
-    if choice != "required" and not isinstance(choice, NamedTool):
-        return None
-    quiet = stop_thinking(case, found)
-    if quiet is not None and write_thinking(quiet.request.thinking) != write_thinking(case.plan):
-        return quiet
-    return case.asks("the tool is left to the model: it cannot be forced here", tool_choice="auto")
+    if choice == "required" or isinstance(choice, NamedTool):
+        yield from stop_thinking(case, found)
+        yield once("the tool is left to the model: it cannot be forced here", "forced_tool")
 
 
-def to_stream(case: Case, found: re.Match[str]) -> Change | None:
+def to_stream(case: Case, found: re.Match[str]) -> Mends:
     """The endpoint thinks in streams only."""
-    if case.request.stream:
-        return None
-    lesson = Lesson(compat={"thinkingNeedsStream": True})
-    return case.asks("streamed: the endpoint thinks in streams only", lesson, stream=True)
+    if not case.request.stream:
+        lesson = Lesson(compat={"thinkingNeedsStream": True})
+        text = "streamed: the endpoint thinks in streams only"
+        yield once(text, "whole_answer", lesson=lesson)
 
 
-def to_responses(case: Case, found: re.Match[str]) -> Change | None:
+def to_responses(case: Case, found: re.Match[str]) -> Mends:
     """The model takes tools with reasoning on the Responses API only: ask there."""
     compat = case.target.compat
     if case.target.dialect != "openai-chat":
-        return None
+        return
     taught: dict[str, Any] = {
         "thinkingWriter": "responses",
         "requiresReasoning": "tool_calls",
@@ -173,14 +165,12 @@ def to_responses(case: Case, found: re.Match[str]) -> Change | None:
         "systemRole": compat.system_role,
         "auth": compat.auth,
     }
-    lesson = Lesson(compat=taught, dialect=_RESPONSES)
     text = "sent to the Responses API, which takes tools together with reasoning"
-    return msgspec.structs.replace(case.asks(text, lesson), renew=True)
+    yield Mend(text, Lesson(compat=taught, dialect=_RESPONSES))
 
 
-def end_with_user(case: Case, found: re.Match[str]) -> Change | None:
+def end_with_user(case: Case, found: re.Match[str]) -> Mends:
     """A request that ends with an answer: without it if it is empty, else without thinking."""
-    shorter = drop_last_answer(case, found)
-    if shorter is not None or "thinking" not in found[0]:
-        return shorter
-    return stop_thinking(case, found)
+    yield once("an empty answer at the end left out", "empty_end")
+    if "thinking" in found[0]:
+        yield from stop_thinking(case, found)

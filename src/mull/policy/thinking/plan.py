@@ -7,7 +7,6 @@ two and says what became of the wish. Nothing here knows a model's name.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,11 +17,10 @@ from mull.neutral.messages import Dialect
 from mull.neutral.request import Note
 from mull.neutral.target import Target
 from mull.neutral.thinking import LADDER, ThinkingPlan, WriterName, sayable, write_thinking
+from mull.policy.heal.amendment import UNAMENDED, Amendment
 from mull.policy.thinking.budget import ANY_BUDGET, Window, fit_budget, least, shrink_for_context
 from mull.policy.thinking.steering import (
-    BY_ITSELF,
     DEFAULT_BUDGET,
-    LEFT,
     MAY_GO_ON,
     Choice,
     choose,
@@ -41,11 +39,9 @@ __all__ = [
     "Planned",
     "Wish",
     "feedback",
-    "healed_notes",
     "level_table",
     "plan_least",
     "plan_thinking",
-    "plan_without_thinking",
     "window_of",
     "wish_of",
 ]
@@ -97,20 +93,31 @@ def window_of(target: Target, snapshot: Snapshot) -> int | None:
 
 
 def plan_thinking(
-    target: Target, snapshot: Snapshot, *, max_tokens: int | None = None, used: int = 0
+    target: Target,
+    snapshot: Snapshot,
+    *,
+    max_tokens: int | None = None,
+    used: int = 0,
+    amendment: Amendment = UNAMENDED,
 ) -> Planned:
     """Decide what this request asks of the model's thinking.
 
-    `max_tokens` is the user's own limit on the answer, `used` the tokens already in the context.
+    `max_tokens` is the user's own limit on the answer, `used` the tokens already in the context,
+    `amendment` what holds this once after a refusal.
 
     Raises:
         BudgetError: numbers that the user gave cannot hold.
     """
-    return _plan(target, snapshot, wish_of(snapshot), max_tokens, used)
+    return _plan(target, snapshot, wish_of(snapshot), max_tokens, used, amendment)
 
 
 def plan_least(
-    target: Target, snapshot: Snapshot, *, max_tokens: int | None = None, used: int = 0
+    target: Target,
+    snapshot: Snapshot,
+    *,
+    max_tokens: int | None = None,
+    used: int = 0,
+    amendment: Amendment = UNAMENDED,
 ) -> Planned:
     """The plan for a request that is to think as little as it can, whatever was wished.
 
@@ -119,41 +126,19 @@ def plan_least(
     """
     wish = wish_of(snapshot)  # where the user's own was said in a way of guesses, so is this
     explicit = wish.says_how_much and wish.explicit
-    return _plan(target, snapshot, Wish(level="none", explicit=explicit), max_tokens, used)
-
-
-def plan_without_thinking(
-    target: Target, snapshot: Snapshot, reason: str, *, max_tokens: int | None = None, used: int = 0
-) -> Planned:
-    """The plan for a request that must not think, whatever was wished."""
-    planned = plan_least(target, snapshot, max_tokens=max_tokens, used=used)
-    note = Note(about="reasoning.enabled", text=reason, warning=True, effective=planned.summary)
-    return msgspec.structs.replace(planned, notes=(note, *planned.notes))
+    least = Wish(level="none", explicit=explicit)
+    return _plan(target, snapshot, least, max_tokens, used, amendment)
 
 
 def level_table(target: Target, snapshot: Snapshot) -> tuple[LevelRow, ...]:
     """What every level of the ladder, and no level at all, becomes on this target."""
     rows = []
     for level in (None, *LADDER):
-        planned = _plan(target, snapshot, Wish(level=level), None, 0)
+        planned = _plan(target, snapshot, Wish(level=level), None, 0, UNAMENDED)
         warnings = [note.text for note in planned.notes if note.warning]
         told = "; ".join(warnings) or None
         rows.append(LevelRow(level or "unset", planned.summary, planned.sent_as or NOTHING, told))
     return tuple(rows)
-
-
-def healed_notes(notes: Sequence[Note], plan: ThinkingPlan) -> tuple[Note, ...]:
-    """The notes on a request that a repair may have changed: the outcome is that of this plan, and
-    warnings of another plan are left out."""
-    silent = "off" if not plan.thinks else BY_ITSELF if plan.state == "default" else LEFT
-    now = Planned(plan, _words(Choice(plan.state, silent), plan))
-    told = {"text": now.summary, "effective": now.summary, "sent_as": now.sent_as}
-    old = next((note for note in notes if note.kind == OUTCOME), None)
-    if old is None or old.sent_as == now.sent_as:
-        return tuple(notes)
-    stale = {old.about, "reasoning.maxTokens"}
-    kept = (note for note in notes if not (note.warning and note.about in stale))
-    return tuple(msgspec.structs.replace(note, **told) if note is old else note for note in kept)
 
 
 def feedback(target: Target, planned: Planned) -> tuple[str, ...]:
@@ -169,13 +154,21 @@ def feedback(target: Target, planned: Planned) -> tuple[str, ...]:
 
 
 def _plan(
-    target: Target, snapshot: Snapshot, wish: Wish, max_tokens: int | None, used: int
+    target: Target,
+    snapshot: Snapshot,
+    wish: Wish,
+    max_tokens: int | None,
+    used: int,
+    amendment: Amendment,
 ) -> Planned:
     choice = choose(target, wish)
+    if "budget" in amendment.without:
+        choice = msgspec.structs.replace(choice, budget=None)
+    limits = [limit for limit in (target.facts.limit.output, amendment.limit) if limit]
     notes = [Note(about=wish.about, text=text, warning=True) for text in choice.warnings]
     window = Window(
         max_tokens=max_tokens,
-        output=target.facts.limit.output,
+        output=min(limits, default=None),
         context=window_of(target, snapshot),
         used=used,
     )
@@ -184,11 +177,13 @@ def _plan(
         notes.append(Note(about="context.limit", text=text, warning=True, kind="full"))
     _check_limit(target, max_tokens)
     if choice.budget:
-        choice, more = _fit(target, snapshot, choice, window)
+        choice, more = _fit(target, snapshot, choice, window, bends=amendment.limit is not None)
         notes += more
     if max_tokens is None and target.dialect in MAX_TOKENS_REQUIRED:
         max_tokens = window.answer(choice.budget or 0)
     plan = sayable(_plan_of(target, snapshot, choice))
+    if "summary" in amendment.without:
+        plan = msgspec.structs.replace(plan, summary=None)
     planned = Planned(plan, _words(choice, plan), choice.thinks, max_tokens)
     outcome = Note(
         about=wish.about,
@@ -242,18 +237,19 @@ def _check_limit(target: Target, max_tokens: int | None) -> None:
 
 
 def _fit(
-    target: Target, snapshot: Snapshot, choice: Choice, window: Window
+    target: Target, snapshot: Snapshot, choice: Choice, window: Window, *, bends: bool
 ) -> tuple[Choice, list[Note]]:
-    budget, notes = choice.budget, list[Note]()
+    """The choice with a budget that has room; the user's own number only `bends` to a refusal."""
+    budget, notes, explicit = choice.budget, list[Note](), choice.explicit and not bends
     assert budget is not None
-    if target.facts.budget is None and choice.explicit and window.max_tokens is not None:
+    if target.facts.budget is None and explicit and window.max_tokens is not None:
         return choice, notes  # both numbers are the user's, and nobody knows the model's
     option = target.facts.budget or ANY_BUDGET
     if snapshot["reasoning.dynamicBudget"]:
         over, cap = snapshot["reasoning.dynamicBudgetOver"], snapshot["reasoning.dynamicBudgetCap"]
         budget, note = shrink_for_context(budget, window.used, over, max(cap, least(option)))
         notes += [note] if note else []
-    users_own = choice.explicit and not choice.warnings and not notes
+    users_own = explicit and not choice.warnings and not notes
     fit = fit_budget(budget, explicit=users_own, option=option, window=window)
     notes += fit.notes
     if fit.budget is not None:

@@ -280,7 +280,8 @@ def _budget(target: Target, means: _Means, budget: int) -> Choice:
         level = level_for_budget(facts.budget or ANY_BUDGET, budget)
         told = f"{target.model} can be told no budget here: {budget:,} tokens go out as {level}"
         return msgspec.structs.replace(_level(target, means, level), warnings=(told,))
-    choice = _by_default(target, means)
+    switched = means.switch and facts.has_toggle  # a number is a wish to think
+    choice = Choice("on") if switched else _by_default(target, means)
     return msgspec.structs.replace(choice, warnings=(_no_budget(target, budget),))
 
 

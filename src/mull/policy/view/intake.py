@@ -35,13 +35,15 @@ from mull.neutral.places import (
     text_of,
 )
 from mull.neutral.target import Target
-from mull.policy.heal.lessons import fingerprints
+from mull.neutral.thinking import UNSIGNED_CALL
+from mull.policy.heal.amendment import thought_name
+from mull.policy.heal.lessons import call_seals, fingerprints, with_seal
 
 __all__ = ["Intake", "Left", "intake_of", "taken"]
 
 Left: TypeAlias = Literal["untaken", "unsigned", "unreadable", "unfollowed", "refused"]
 """Why a thought is not sent: no place for it, no signature, nothing that the endpoint could read,
-nothing after it in its answer, or the endpoint refused it before."""
+nothing after it in its answer, or the endpoint refuses it."""
 _COPILOT = "reasoning_text"
 _GEMINI = "thought"
 
@@ -49,7 +51,8 @@ _GEMINI = "thought"
 class Intake(Value, frozen=True):
     """What decides it: the dialect, what its row says, and the request's own wishes.
 
-    `refused` are fingerprints of carriers that the endpoint would not take back before.
+    `refused` are fingerprints of carriers that the endpoint would not take back before, `left_out`
+    names of thoughts that it does not take back this once.
     """
 
     dialect: Dialect
@@ -59,9 +62,16 @@ class Intake(Value, frozen=True):
     signed_only: bool = False
     thinks: bool = True
     refused: frozenset[str] = frozenset()
+    left_out: frozenset[str] = frozenset()
+
+    def leaves_out(self, thought: ThinkingBlock) -> bool:
+        """Whether the thought in this form does not go this once."""
+        return bool(self.left_out) and thought_name(thought) in self.left_out
 
 
-def intake_of(target: Target, *, thinks: bool, only: str | None) -> Intake:
+def intake_of(
+    target: Target, *, thinks: bool, only: str | None, left_out: frozenset[str] = frozenset()
+) -> Intake:
     """The intake of a target for a request that thinks or not."""
     compat = target.compat
     return Intake(
@@ -72,6 +82,7 @@ def intake_of(target: Target, *, thinks: bool, only: str | None) -> Intake:
         signed_only=compat.signed_only and compat.requires_reasoning != "all",
         thinks=thinks,
         refused=frozenset(target.refused),
+        left_out=left_out,
     )
 
 
@@ -94,8 +105,8 @@ def taken(blocks: Sequence[Block], intake: Intake, *, paused: bool = False) -> l
             out += [(block, block) for block in run]
     if intake.dialect == "openai-chat":
         _keep_one_seal(out)
-    if intake.refused:
-        out = [(block, _unrefused(block, form, intake.refused)) for block, form in out]
+    if intake.refused or intake.left_out:
+        out = [(block, _unrefused(block, form, intake)) for block, form in out]
     if not paused and intake.dialect in _MUST_BE_FOLLOWED:
         _leave_trailing(out, intake.dialect)
     return out
@@ -125,12 +136,20 @@ def _lean(block: ThinkingBlock, form: _Form) -> _Form:
     return "untaken" if _is_void(form) else form
 
 
-def _unrefused(block: Block, form: Block | Left, refused: frozenset[str]) -> Block | Left:
-    if refused.isdisjoint(fingerprints(block)):
+def _unrefused(block: Block, form: Block | Left, intake: Intake) -> Block | Left:
+    if isinstance(form, ThinkingBlock) and intake.leaves_out(form):
+        return "refused"
+    if intake.refused.isdisjoint(fingerprints(block)):
         return form
-    if isinstance(block, TextBlock | ToolCallBlock):
-        return replace(block, signature=None)
-    return "refused"
+    match block:
+        case TextBlock():
+            return replace(block, signature=None)
+        case ToolCallBlock():
+            for vendor in call_seals(block):
+                block = with_seal(block, vendor, UNSIGNED_CALL)
+            return replace(block, signature=None)
+        case _:
+            return "refused"
 
 
 _MUST_BE_FOLLOWED: frozenset[Dialect] = frozenset({"anthropic", "openai-responses"})

@@ -268,12 +268,12 @@ class Memory:
         self._views[key] = view  # only now: nobody else may see a view that is half made
         return view
 
-    def bound(self, log: Log, view: LogView, opening: str) -> Bound:
-        """The view's messages for a model that binds its thoughts to what stands before them."""
+    def bound(self, log: Log, messages: Sequence[Message], opening: str) -> Bound:
+        """The messages for a model that binds its thoughts to what stands before them."""
         bound = self._bound
         if bound is None or bound.opening != opening:
             bound = Bound(opening, log.prefixes)
         self._bound = None  # nobody else may see one that is half made
-        bound.follow(view.sent())
+        bound.follow(messages)
         self._bound = bound
         return bound

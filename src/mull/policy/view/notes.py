@@ -39,7 +39,7 @@ _SAID_OF = (
         "{n} {thoughts} at the end of an answer not sent: the API takes none",
         False,
     ),
-    ("refused", "reasoning", "{n} {thoughts} left out: the endpoint refused them before", False),
+    ("refused", "reasoning", "{n} {thoughts} left out: the endpoint refused them", False),
     ("foreign", "reasoning.handoff", "{n} {thoughts} of another model left out", False),
     ("opaque", "history", "{n} {pieces} that only another model understands left out", False),
     ("handed_over", "reasoning.handoff", "{n} {thoughts} of another model sent as text", False),

@@ -25,7 +25,7 @@ from mull.neutral.blocks import (
     Value,
 )
 from mull.neutral.messages import Message, Origin
-from mull.policy.reasoning import StripPolicy, starts_turn
+from mull.policy.reasoning import StripPolicy, turn_start
 from mull.policy.view.intake import Intake, taken
 from mull.policy.view.media import without_untaken
 from mull.policy.view.repair import Repair, repair_turn
@@ -151,8 +151,7 @@ def chain_lacks_thought(turn: Sequence[Message], origin: Origin) -> bool:
     not make alone: to an endpoint a chain is one answer, whose later calls need no new thought."""
     if not is_open_chain(turn):
         return False
-    spoken = (at for at in range(len(turn) - 1, -1, -1) if starts_turn(turn[at]))
-    answers = [message for message in turn[next(spoken, 0) :] if message.role == "assistant"]
+    answers = [message for message in turn[turn_start(turn) :] if message.role == "assistant"]
     if not answers:
         return False
     first = answers[0].blocks[0] if answers[0].blocks else None
@@ -259,10 +258,15 @@ def _own_blocks(
             tally += Tally(**{form: 1})
             continue
         if isinstance(form, ThinkingBlock):
+            short = shorter.form(form) if form is block else form
+            if short is not form and rules.intake.leaves_out(short):
+                shorter.used -= 1
+                tally += Tally(refused=1)
+                continue
             sent += not form.is_blank
             if isinstance(block, ThinkingBlock) and form.thought != block.thought:
                 tally += Tally(unsigned=1)  # a part of it
-            form = shorter.form(form) if form is block else form
+            form = short
         out.append(form)
     if keep.unwanted is not None and sent:
         tally += Tally(required=sent) if rules.required else Tally(returned=sent)

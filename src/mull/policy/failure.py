@@ -1,0 +1,234 @@
+"""What went wrong with a request, and what that means: one value and one table.
+
+Whether it may help to send the same again, whether it may be about reasoning, and what to tell a
+person all follow from the meaning. A refusal of which nothing here is stated may be about
+reasoning: `mull.policy.heal.causes` knows the texts of those.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from mull.neutral.blocks import Value
+
+__all__ = [
+    "READ",
+    "Failure",
+    "Meaning",
+    "details",
+    "is_damage",
+    "meaning_of",
+    "plain",
+    "stated",
+    "worded",
+]
+
+READ = 8_000
+"""How much of a text is read; what names the cause stands at its beginning."""
+_MARKS = re.compile(r"""[`'"\\‘’“”]""")
+_DAMAGE = frozenset({"unreadable", "damaged", "no_choices", "spliced", "empty", "incomplete"})
+"""Codes of our own decoders for answers that they could not read."""
+
+
+class Failure(Value, frozen=True):
+    """What went wrong, in the other side's own words where it has some.
+
+    A `status` of None is a connection that failed. One that was `streamed` came inside an answer:
+    its status is the one that it names, or just 400.
+    """
+
+    text: str
+    status: int | None = None
+    code: str | None = None
+    kind: str | None = None
+    headers: dict[str, str] = {}
+    body: Any = None
+    streamed: bool = False
+
+
+class Meaning(Value, frozen=True):
+    """One meaning: why, and what to do, in words for a person.
+
+    It `passes` if the same request may be answered later. `codes` are patterns of an error's code
+    or type, `texts` of its words, `statuses` HTTP's. What is `certain` by code or status has no
+    other subject.
+    """
+
+    name: str
+    why: str = ""
+    advice: str = ""
+    passes: bool = False
+    statuses: tuple[int, ...] = ()
+    codes: str | None = None
+    texts: str | None = None
+    certain: bool = True
+
+    def has_code(self, failure: Failure) -> bool:
+        """Whether the code or type says so."""
+        said = f"{failure.code or ''} {failure.kind or ''}"
+        return self.codes is not None and re.search(self.codes, said, re.IGNORECASE) is not None
+
+
+_NETWORK = Meaning("network", passes=True)
+_REFUSED = Meaning("refused")
+_SPENT = (
+    r"insufficient[_ ](quota|balance|credit|funds)|exceeded_current_quota|billing|credit_?balance"
+    r"|credit balance is too low|out of credits|no resource package|account_?deactivated"
+    r"|used all available credits|usage[_ ]limit[_ ](reached|exceeded)|payment required"
+)
+_LATER = ("the fault is the provider's", "try again later")
+_QUOTA = Meaning(
+    "quota",
+    "the account has no credit left there",
+    "look at the provider's billing page",
+    statuses=(402,),
+    codes=_SPENT,
+    texts=_SPENT,
+)
+_SERVER = Meaning(
+    "server",
+    *_LATER,
+    passes=True,
+    statuses=(500,),
+    codes=r"api_error|server_error|\binternal",
+    certain=False,
+)
+_MEANINGS = (
+    _QUOTA,
+    Meaning(
+        "rate",
+        "too many requests, or a limit of the account",
+        "wait a little",
+        passes=True,
+        statuses=(429,),
+        codes=r"rate_?limit|resource_exhausted",
+    ),
+    Meaning(
+        "auth",
+        "the key was not accepted",
+        "`mull keys set {provider}` stores another",
+        statuses=(401,),
+        codes=r"authentication|unauthenticated|invalid_api_key",
+    ),
+    Meaning(
+        "auth",
+        "the key may not do this",
+        "check what the account and its key are allowed",
+        statuses=(403,),
+        codes=r"permission",
+    ),
+    Meaning("auth", "the proxy wants a login", "put it into its address", statuses=(407,)),
+    Meaning(
+        "length",
+        "the conversation is longer than the model can read",
+        "compress it, start a new one, or choose a model with a larger window",
+        codes=r"context_length_exceeded",
+        texts=r"context[_ ]length|context limit|context window|prompt is too long|maximum context",
+    ),
+    Meaning("length", "the request is too large", "compress the conversation", statuses=(413,)),
+    Meaning(
+        "safety",
+        "the provider will not answer this",
+        "put the question differently",
+        codes=r"content_policy|content_filter",
+        texts=r"content[_ ]policy|content[_ ]filter|safety|flagged",
+    ),
+    Meaning(
+        "model",
+        "the provider does not offer this model to this account",
+        "`mull models` lists names",
+        codes=r"model_not_found",
+        texts=r"does not exist|no such model|not found the model",
+    ),
+    Meaning(
+        "overload",
+        *_LATER,
+        passes=True,
+        statuses=(408, 502, 503, 504, 529),
+        codes=r"overloaded|unavailable|slow_down|timeout|deadline_exceeded",
+    ),
+    Meaning("busy", passes=True, statuses=(409, 425), certain=False),
+    Meaning(
+        "address",
+        "there is nothing at this address",
+        "check the base URL and the model's name",
+        statuses=(404,),
+        codes=r"not_found",
+        certain=False,
+    ),
+    _SERVER,
+)
+
+
+def meaning_of(failure: Failure) -> Meaning:
+    """What it most likely means: as stated, else by its words, else by its status alone."""
+    vague = (
+        one
+        for one in _MEANINGS
+        if failure.status in one.statuses or (failure.streamed and one.has_code(failure))
+    )
+    rest = _SERVER if (failure.status or 0) >= 500 else _REFUSED
+    return stated(failure) or worded(failure) or next(vague, rest)
+
+
+def stated(failure: Failure) -> Meaning | None:
+    """What its status or its code says outright, whatever its words are about."""
+    if failure.status is None:
+        return _NETWORK
+    if _is_exhausted(failure):
+        return _QUOTA
+    certain = (one for one in _MEANINGS if one.certain)
+    return next((m for m in certain if failure.status in m.statuses or m.has_code(failure)), None)
+
+
+def worded(failure: Failure) -> Meaning | None:
+    """What its words say."""
+    said = plain(failure)
+    named = (one for one in _MEANINGS if one.texts)
+    return next((m for m in named if re.search(m.texts or "", said, re.IGNORECASE)), None)
+
+
+def plain(failure: Failure) -> str:
+    """The failure as patterns see it: on one line and without quotation marks.
+
+    Providers quote the same sentence differently, and proxies quote the providers.
+    """
+    said = " ".join(part for part in (failure.text, failure.code, failure.kind) if part)
+    return " ".join(_MARKS.sub("", said[:READ]).split())
+
+
+def is_damage(code: str | None) -> bool:
+    """Whether the code is our own decoders', for an answer that could not be read."""
+    return code in _DAMAGE
+
+
+def _is_exhausted(failure: Failure) -> bool:
+    """Whether money or the day's share is used up, whatever the status.
+
+    Gemini speaks of plan and billing also where only a minute's share is used up, and then says
+    when to come back.
+    """
+    if _QUOTA.has_code(failure):
+        return True
+    found = (v for detail in details(failure.body) for v in _violations(detail))
+    if any(re.search(r"per[_-]?day", str(v.get("quotaId", "")), re.IGNORECASE) for v in found):
+        return True
+    if any(isinstance(detail.get("retryDelay"), str) for detail in details(failure.body)):
+        return False
+    return re.search(_SPENT, failure.text[:READ], re.IGNORECASE) is not None
+
+
+def details(body: Any) -> Iterator[dict[str, Any]]:
+    """The `details` of an error as Google writes it, wherever the error stands."""
+    for value in body if isinstance(body, list) else [body]:
+        error = value.get("error", value) if isinstance(value, dict) else None
+        found = error.get("details") if isinstance(error, dict) else None
+        if isinstance(found, list):
+            yield from (detail for detail in found if isinstance(detail, dict))
+
+
+def _violations(detail: dict[str, Any]) -> list[dict[str, Any]]:
+    found = detail.get("violations")
+    return [v for v in found if isinstance(v, dict)] if isinstance(found, list) else []

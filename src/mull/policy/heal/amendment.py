@@ -1,0 +1,149 @@
+"""What one request does otherwise than was wished, because the endpoint refused it so.
+
+A lesson holds from now on; an amendment holds once. Settings, log and target stay as they are:
+`prepare` makes the request from them and leaves out, or lowers, what the amendment names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from hashlib import blake2b
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from mull.neutral.blocks import Block, TextBlock, ThinkingBlock, ToolCallBlock, Value
+from mull.neutral.messages import Dialect, Message
+from mull.neutral.request import RequestOptions
+from mull.neutral.thinking import UNSIGNED_CALL
+from mull.policy.heal.lessons import GOOGLE, call_seals, with_seal
+from mull.policy.reasoning import turn_start
+
+__all__ = ["UNAMENDED", "Amendment", "Part", "amend_messages", "amend_options", "thought_name"]
+
+Part: TypeAlias = Literal[
+    "thinking",
+    "budget",
+    "summary",
+    "temperature",
+    "tool_choice",
+    "forced_tool",
+    "whole_answer",
+    "reasoning_field",
+    "empty_end",
+]
+"""What a request can do without: any thinking; the number or the summary that it asks for; values
+of the caller's; an answer in one piece; the user's own field for reasoning; an answer at the end
+that says nothing."""
+
+
+class Amendment(Value, frozen=True):
+    """What is different this once.
+
+    `limit` is the most tokens that the answer may have, thinking included: whoever gave a larger
+    number, it is lowered. `thoughts` are left out by their `thought_name`, `keys` are not sent
+    back with earlier answers, and `marks_calls` says of this turn's unsigned calls that they are
+    not the model's own.
+    """
+
+    without: frozenset[Part] = frozenset()
+    limit: int | None = None
+    thoughts: frozenset[str] = frozenset()
+    keys: frozenset[str] = frozenset()
+    marks_calls: bool = False
+
+
+UNAMENDED = Amendment()
+
+
+def thought_name(thought: ThinkingBlock) -> str:
+    """A short name for a thought as it is sent; equal thoughts have one name."""
+    return blake2b(msgspec.json.encode(thought, order="sorted"), digest_size=8).hexdigest()
+
+
+def amend_options(options: RequestOptions, amendment: Amendment) -> RequestOptions:
+    """The caller's options as far as they hold."""
+    changes: dict[str, Any] = {}
+    if "thinking" in amendment.without:
+        changes["least_thinking"] = True
+    if "temperature" in amendment.without:
+        changes["temperature"] = None
+    if "tool_choice" in amendment.without:
+        changes["tool_choice"] = None
+    if "forced_tool" in amendment.without:
+        changes["tool_choice"] = "auto"
+    if "whole_answer" in amendment.without:
+        changes["stream"] = True
+    if amendment.limit is not None and options.max_tokens is not None:
+        changes["max_tokens"] = min(options.max_tokens, amendment.limit)
+    return replace(options, **changes) if changes else options
+
+
+def amend_messages(
+    messages: Sequence[Message], amendment: Amendment, dialect: Dialect
+) -> Sequence[Message]:
+    """The messages of a view as they are sent; the same object where nothing is amended."""
+    if amendment == UNAMENDED:
+        return messages
+    amended = list(messages)
+    if "empty_end" in amendment.without and amended and says_nothing(amended[-1]):
+        amended.pop()
+    if amendment.keys:
+        amended = [_rebuilt(one, partial(_without_keys, amendment.keys)) for one in amended]
+    if amendment.marks_calls:
+        start = turn_start(amended)
+        amended[start:] = [_marked_step(dialect, one) for one in amended[start:]]
+    same = len(amended) == len(messages) and all(map(_is_same, amended, messages))
+    return messages if same else tuple(amended)
+
+
+def says_nothing(message: Message) -> bool:
+    """Whether it is an answer without words or calls; one with words is the user's own prefill."""
+    return message.role == "assistant" and all(
+        isinstance(block, ThinkingBlock)
+        or (isinstance(block, TextBlock) and not block.text.strip())
+        for block in message.blocks
+    )
+
+
+def _rebuilt(message: Message, change: Callable[[Block], Block]) -> Message:
+    """The answer with its blocks changed; the same object where none is."""
+    if message.role != "assistant":
+        return message
+    blocks = tuple(map(change, message.blocks))
+    same = all(map(_is_same, blocks, message.blocks))
+    return message if same else replace(message, blocks=blocks)
+
+
+def _is_same(one: object, other: object) -> bool:
+    return one is other
+
+
+def _without_keys(keys: frozenset[str], block: Block) -> Block:
+    if isinstance(block, TextBlock | ToolCallBlock) and not keys.isdisjoint(block.extra or ()):
+        kept = {key: value for key, value in (block.extra or {}).items() if key not in keys}
+        return replace(block, extra=kept or None)
+    if isinstance(block, ThinkingBlock) and any(
+        keys & entry.keys() for entry in block.details or ()
+    ):
+        entries = block.details or ()
+        details = [{k: v for k, v in entry.items() if k not in keys} for entry in entries]
+        return replace(block, details=details)
+    return block
+
+
+def _marked_step(dialect: Dialect, message: Message) -> Message:
+    """A step whose first call is unsigned, marked in OpenAI's shape. In Gemini's own it loses all
+    signatures: the encoder marks such a one."""
+    calls = message.tool_calls
+    if not calls or calls[0].signature or call_seals(calls[0]):
+        return message
+
+    def mark(block: Block) -> Block:
+        if dialect == "gemini" and isinstance(block, ToolCallBlock):
+            return replace(block, signature=None) if block.signature else block
+        return with_seal(calls[0], GOOGLE, UNSIGNED_CALL) if block is calls[0] else block
+
+    return _rebuilt(message, mark)
