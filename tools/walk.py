@@ -21,6 +21,7 @@ from types import FrameType
 from typing import Any
 
 from mull.testing import Call, Say, StrictServer, Think
+from mull.testing.server import Gate, Reply, ScriptedServer
 
 ROOT = str(Path(__file__).parent.parent / "src" / "mull") + os.sep
 ASKED = {
@@ -31,7 +32,7 @@ ASKED = {
     "lessons applied": ("policy/heal/lessons.py", "apply_lessons"),
     "keys looked up": ("store/keys.py", "find"),
     "tools chosen": ("agent/tools/table.py", "choose_tools"),
-    "calls prepared": ("agent/tools/tool.py", "prepare"),
+    "calls prepared": ("agent/tools/builtin.py", "prepare"),
 }
 """What is counted, and the function that does it."""
 
@@ -134,19 +135,51 @@ def watched(walk: Walk) -> Iterator[None]:
         sqlite3.connect = connect
 
 
+def walk_up() -> Walk:
+    """One `mull ask` whose answer comes piece by piece, each when the last one was drawn."""
+    from mull.cli.main import main
+
+    walk, gates = Walk(), [Gate(), Gate(), Gate()]
+    left = iter(gates)
+
+    def open_next() -> None:
+        for gate in left:
+            gate.open()
+            return
+
+    walk.drawn = open_next
+    pieces = ({"content": f"{word} "} for word in ("so", "it", "is"))
+    chunks = [{"id": "c", "choices": [{"index": 0, "delta": piece}]} for piece in pieces]
+    steps = [step for pair in zip(chunks, gates, strict=True) for step in pair]
+    server = ScriptedServer(lambda _: Reply.events(*steps, "[DONE]"))
+    with server, _home(), watched(walk):
+        main(["ask", "-m", "openai-compatible/m", "--base-url", server.url, "hi"])
+    return walk
+
+
+@contextlib.contextmanager
+def _home() -> Iterator[None]:
+    """A place of its own, and nothing printed."""
+    with (
+        tempfile.TemporaryDirectory() as home,
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
+        os.environ.update(MULL_CONFIG_DIR=home, MULL_DATA_DIR=home, MOONSHOTAI_API_KEY="k")
+        sys.stdin = io.StringIO()
+        yield
+
+
 def walk_ask(*words: str, script: Any) -> Walk:
     """One `mull ask` against a played provider, when everything is loaded by one before it."""
     from mull.cli.main import main
 
     walk = Walk()
-    with StrictServer("kimi", [*script, *script]) as server, tempfile.TemporaryDirectory() as home:
-        os.environ.update(MULL_CONFIG_DIR=home, MULL_DATA_DIR=home, MOONSHOTAI_API_KEY="k")
+    with StrictServer("kimi", [*script, *script]) as server, _home():
         asked = ["ask", "-m", "moonshotai/kimi-k2-thinking", "--base-url", server.url, *words, "hi"]
-        sys.stdin = io.StringIO()
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        main(asked)
+        with watched(walk):
             main(asked)
-            with watched(walk):
-                main(asked)
     return walk
 
 
@@ -154,8 +187,7 @@ def table(walks: dict[str, Walk]) -> list[str]:
     """The counts, one row each."""
     rows: list[tuple[str, Callable[[Walk], object]]] = [
         ("functions down", lambda walk: len(walk.down)),
-        ("functions up", lambda walk: len(walk.up)),
-        ("asynchronous generators on the way up", lambda walk: len(walk.generators)),
+        ("asynchronous generators", lambda walk: len(walk.generators)),
         ("calls in all", lambda walk: walk.calls.total()),
         ("synced commits", lambda walk: walk.commits),
         *((what, lambda walk, at=at: walk.calls[at]) for what, at in ASKED.items()),
@@ -172,8 +204,7 @@ def main() -> None:
         "`mull ask`": walk_ask(script=[[Think("hm"), Say("yes")]]),
         "`mull ask` with a tool round": walk_ask("--tools", "all", "--yes", script=calls),
     }
-    first = walks["`mull ask`"]
-    print("down:", *first.down, "", "up:", *first.up, "", sep="\n")
+    print("down:", *walks["`mull ask`"].down, "", "up:", *walk_up().up, "", sep="\n")
     print(*table(walks), sep="\n")
 
 
