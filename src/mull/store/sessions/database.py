@@ -6,12 +6,14 @@ refuses becomes a ConfigError, and then nothing was changed.
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from mull.neutral.errors import ConfigError, SessionError
 from mull.store.files import make_parents
@@ -47,6 +49,9 @@ class _Unwritable(ConfigError):
     """The file cannot be made, or opened for writing."""
 
 
+_used: WeakSet[Database] = WeakSet()
+
+
 class Database:
     """One open file of sessions, for all threads of this process."""
 
@@ -56,6 +61,10 @@ class Database:
         self._turns = RLock()
         self._connection: Connection | None = None
         self._unwritable: ConfigError | None = None
+        self._opener = 0
+
+    def __del__(self) -> None:
+        self._leave()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -102,6 +111,12 @@ class Database:
             self._unwritable = None
             if connection is not None:
                 connection.close()
+
+    def _leave(self) -> None:
+        """Close the file unless it was a parent's, before a fork: whoever closes it last puts
+        SQLite's log away."""
+        if self._connection is not None and self._opener == os.getpid():
+            self.close()
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Connection]:
@@ -150,7 +165,8 @@ class Database:
             else:
                 self._tell(self._replace_damaged(error))
                 connection = _connected(self._path)
-        self._opened = os.stat(self._path)
+        self._opened, self._opener = os.stat(self._path), os.getpid()
+        _used.add(self)
         return connection
 
     def _open_read_only(self, why: ConfigError) -> Connection:
@@ -181,6 +197,12 @@ class Database:
             ) from None
         if moved:
             self.close()
+
+
+@atexit.register
+def _leave_all() -> None:
+    for database in _used:
+        database._leave()
 
 
 @contextmanager
