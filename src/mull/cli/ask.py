@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -113,13 +112,13 @@ def run(options: Namespace) -> int:
         return EXIT["interrupted"]
 
 
-@dataclass
 class _Asking:
     """A question under way: where it is kept, and what shows its answer until all is said."""
 
-    store: SessionStore
-    session: Session | None = None
-    show: Show | None = None
+    def __init__(self, store: SessionStore) -> None:
+        self.store = store
+        self.session: Session | None = None
+        self.show: Show | None = None
 
     def left(self, options: Namespace) -> str:
         """What there is of an answer that was interrupted, and how to go on with it."""

@@ -18,8 +18,6 @@ from weakref import WeakSet
 from mull.neutral.errors import ConfigError, SessionError
 from mull.store.files import make_parents
 from mull.store.locks import FileLock
-from mull.store.sessions.damage import is_damage, replace_damaged
-from mull.store.sessions.readonly import read_only
 from mull.store.sessions.schema import VERSION, migrate, version_of
 
 if TYPE_CHECKING:
@@ -144,6 +142,8 @@ class Database:
                     " was typed or read, bytes were not UTF-8. Nothing was changed"
                 ) from None
             except Error as error:
+                from mull.store.sessions.damage import is_damage
+
                 if is_damage(error) and self._unwritable is None:
                     self.close()
                     said = self._replace_damaged(error)
@@ -160,6 +160,8 @@ class Database:
         except _Unwritable as error:
             connection = self._open_read_only(error)
         except Error as error:
+            from mull.store.sessions.damage import is_damage
+
             if not is_damage(error):
                 connection = self._open_read_only(_spoken(error, self._path))
             else:
@@ -170,6 +172,8 @@ class Database:
         return connection
 
     def _open_read_only(self, why: ConfigError) -> Connection:
+        from mull.store.sessions.readonly import read_only
+
         connection = read_only(self._path)
         if connection is None:
             raise why
@@ -177,6 +181,8 @@ class Database:
         return connection
 
     def _replace_damaged(self, error: Error) -> str:
+        from mull.store.sessions.damage import replace_damaged
+
         with _opening(self._path):
             return replace_damaged(self._path, error, _prepared)
 
