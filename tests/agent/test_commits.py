@@ -77,11 +77,11 @@ def test_a_question_and_its_answer_are_a_commit_each(ask):
     assert ask(fine, "-m", SONNET, "--no-save") == 0
 
 
-def test_what_tools_did_is_safe_before_it_is_told_and_so_are_their_results(ask, tmp_path):
+def test_a_round_of_tools_is_two_more(ask, tmp_path):
     (tmp_path / "a.txt").write_text("hello")
     script = [[Think("look"), Call("read", {"path": "a.txt"})], [Say("done")]]
-    # the question, the call, what the tool did, the results of all, the answer
-    assert ask(script, "-m", SONNET, "--tools", "read") == 5
+    # the question, the call, its result, the answer
+    assert ask(script, "-m", SONNET, "--tools", "read") == 4
 
 
 def test_a_change_at_the_terminal_is_one_commit(tmp_path, commits):

@@ -36,7 +36,16 @@ from mull.agent.watch import Stopwatch
 from mull.history.log import Entry, Log, Record
 from mull.neutral.assemble import Assembler
 from mull.neutral.errors import LocalError, MullError
-from mull.neutral.events import Event, Failed, Finished, Healed, Hurried, Nudged, StateChanged
+from mull.neutral.events import (
+    Event,
+    Failed,
+    Finished,
+    Healed,
+    Hurried,
+    Nudged,
+    StateChanged,
+    ToolRan,
+)
 from mull.neutral.messages import Message, Origin, user
 from mull.neutral.request import Note, RequestOptions, WireRequest
 from mull.neutral.target import Target
@@ -390,12 +399,16 @@ async def _shorten(turn: Turn) -> None:
 async def _run_tools(turn: Turn) -> None:
     """Run all calls of the last answer at once; their results stand in the order of the calls."""
     loop, going_on = asyncio.get_running_loop(), True
+    held: list[Event] = []
 
     def put(event: Event) -> None:
         loop.call_soon_threadsafe(tell, event)
 
     def tell(event: Event) -> None:
         if not going_on:  # a tool that did not end with its call
+            return
+        if isinstance(event, ToolRan) and calls.all_ran:
+            held.append(event)  # told when the results of all are safe, which is at once
             return
         if turn.recorder is not None:
             turn.recorder.events((event,))
@@ -407,6 +420,8 @@ async def _run_tools(turn: Turn) -> None:
     finally:
         going_on = False
         turn.add(Entry(Message(role="tool", blocks=calls.results()), time.time()))
+        if held:
+            turn.hub.publish([shown for event in held for shown in calls.in_order(event)])
     if turn.allows("results"):
         turn.signal("results")
         return
