@@ -13,9 +13,9 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from mull.agent.calls import Approve, Calls, allow_all
@@ -102,8 +102,7 @@ class Send(Protocol):
         """`sending` is told each request as it goes out: this one, or one that was repaired."""
 
 
-@dataclass(frozen=True)
-class Situation:
+class Situation(Struct, frozen=True):
     """Where a request goes and what shapes it, as things stand now.
 
     Where it is `interactive`, a person may end a thought early; `end_thought` has the endpoint do
@@ -115,7 +114,7 @@ class Situation:
     options: RequestOptions
     counter: Counter
     send: Send
-    tools: Mapping[str, RunnableTool] = field(default_factory=dict)
+    tools: Mapping[str, RunnableTool] = {}
     interactive: bool = False
     end_thought: Callable[[str], Coroutine[Any, Any, bool]] | None = None
 
@@ -132,8 +131,7 @@ class Shorten(Protocol):
         """Do it; the records that the log gains by it."""
 
 
-@dataclass
-class Turn:
+class Turn(Struct):
     """What a turn needs, and what it leaves: the messages it added and what there is to say.
 
     `now` is the situation of the request under way; what is given is that of the first one.
