@@ -435,7 +435,9 @@ def as_message(said: Said) -> Message:
     return user(_sayable(said))
 
 
-def _tools_from(functions: Iterable[Callable[..., Any]]) -> Mapping[str, RunnableTool]:
+def _tools_from(
+    functions: Iterable[Callable[..., Any] | RunnableTool],
+) -> Mapping[str, RunnableTool]:
     given = tuple(functions)
     if not given:
         return {}

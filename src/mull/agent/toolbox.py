@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -11,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from mull.agent.instructions import BASE, Instruction, load_instructions, system_prompt
 from mull.agent.tools.approve import Approver, Gate, unknown_rules
 from mull.agent.tools.table import builtin_tools, choose_tools
-from mull.agent.tools.tool import RunnableTool, ToolContext
+from mull.agent.tools.tool import Outcome, PreparedCall, RunnableTool, ToolContext
 from mull.agent.tools.workspace import Workspace
 from mull.logs import log_warning
-from mull.neutral.blocks import ToolCallBlock, ToolResultBlock
+from mull.neutral.blocks import ToolCallBlock
 from mull.policy.approval import Mode
 from mull.store.approvals import allow_always, load_policy
 from mull.store.paths import config_dir
@@ -173,12 +174,20 @@ class _Elsewhere:
         self.definition = tool.definition
         self.changes = tool.changes
         self.source = tool.source
-        self.preview = tool.preview
 
-    async def run(self, call: ToolCallBlock, context: ToolContext) -> ToolResultBlock:
-        """The call's result; what the tool says meanwhile comes over as well."""
-        over = _Over(asyncio.get_running_loop(), context)
-        return await _at(self._home, lambda: self._tool.run(call, over))
+    def prepare(self, call: ToolCallBlock) -> PreparedCall:
+        """The same call, done over there; what the tool says meanwhile comes over as well."""
+        prepared = self._tool.prepare(call)
+
+        async def work(context: ToolContext) -> Outcome:
+            over = _Over(asyncio.get_running_loop(), context)
+
+            async def there() -> Outcome:
+                return await prepared.work(over)
+
+            return await _at(self._home, there)
+
+        return replace(prepared, work=work)
 
 
 class _Over(NamedTuple):
