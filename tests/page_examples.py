@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from mull.cli.main import _parser, _with_default, main
+from mull.cli.main import _with_default, main, parse
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"`([\w-]+\.\w+)`")
@@ -81,7 +81,7 @@ def typed(text: str):
 def parse_command(line: str) -> None:
     """Check a line's form; argparse exits if it is wrong."""
     words = _with_default(words_of(line))
-    _parser(words).parse_args(words)
+    parse(words)
 
 
 def run_conversation(text: str, monkeypatch) -> str:

@@ -86,7 +86,7 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
 def _commands_page() -> str:
     lines = ["# Commands", "", "What `--help` says of each command."]
-    top = command._parser([])
+    top = command.parser_of(None)
     for parser in (top, *(p for name in command.COMMANDS for p in _parsers(name))):
         parser.formatter_class = _Help
         vars(parser)["color"] = False  # Python 3.14 would colour it on a terminal
@@ -96,7 +96,7 @@ def _commands_page() -> str:
 
 def _parsers(name: str) -> Iterator[argparse.ArgumentParser]:
     """A command's parser and those of its subcommands."""
-    yield from _walk(_children(command._parser([name]))[name])
+    yield from _walk(command.parser_of(name))
 
 
 def _walk(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:

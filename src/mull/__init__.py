@@ -12,7 +12,7 @@ _PUBLIC = {
     "mull.agent.functions": "FunctionTool",
     "mull.agent.library": "ask ask_async stream stream_async Conversation ConversationOptions Said",
     "mull.agent.mcp.servers": "McpServers ServerStatus",
-    "mull.agent.opening": "open_session",
+    "mull.agent.opening": "open_session open_session_async",
     "mull.agent.reach": "Key",
     "mull.agent.results": "Result",
     "mull.agent.session": "Session",
@@ -32,8 +32,8 @@ _PUBLIC = {
         "Block TextBlock ThinkingBlock ToolCallBlock ToolResultBlock MediaBlock OpaqueBlock"
     ),
     "mull.neutral.errors": (
-        "MullError LocalError SettingError ConfigError ProfileError SessionError SessionBusy "
-        "CatalogError UnknownModel UnknownLevel AmbiguousModel BudgetError RemoteError "
+        "MullError LocalError SettingError ConfigError NoModelError ProfileError SessionError "
+        "SessionBusy CatalogError UnknownModel UnknownLevel AmbiguousModel BudgetError RemoteError "
         "NetworkError SilenceError RefusedError"
     ),
     "mull.neutral.events": (
@@ -61,7 +61,9 @@ _PUBLIC = {
     "mull.store.mcp": "McpConfig",
     "mull.store.sessions.memory": "MemorySessions",
     "mull.store.sessions.sqlite": "open_sessions this_folder SqliteSessions",
-    "mull.store.sessions.values": "SessionStore SessionInfo Hold Hit SearchKind JournalBatch",
+    "mull.store.sessions.values": (
+        "SessionStore SessionInfo Changes Hold Hit SearchKind JournalBatch"
+    ),
     "mull.tokenizers": "counter_for",
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names.split()}

@@ -11,6 +11,7 @@ from mull.agent.library import stream_async as stream_async
 from mull.agent.mcp.servers import McpServers as McpServers
 from mull.agent.mcp.servers import ServerStatus as ServerStatus
 from mull.agent.opening import open_session as open_session
+from mull.agent.opening import open_session_async as open_session_async
 from mull.agent.reach import Key as Key
 from mull.agent.results import Result as Result
 from mull.agent.session import Session as Session
@@ -56,6 +57,7 @@ from mull.neutral.errors import ConfigError as ConfigError
 from mull.neutral.errors import LocalError as LocalError
 from mull.neutral.errors import MullError as MullError
 from mull.neutral.errors import NetworkError as NetworkError
+from mull.neutral.errors import NoModelError as NoModelError
 from mull.neutral.errors import ProfileError as ProfileError
 from mull.neutral.errors import RefusedError as RefusedError
 from mull.neutral.errors import RemoteError as RemoteError
@@ -130,6 +132,7 @@ from mull.store.sessions.memory import MemorySessions as MemorySessions
 from mull.store.sessions.sqlite import SqliteSessions as SqliteSessions
 from mull.store.sessions.sqlite import open_sessions as open_sessions
 from mull.store.sessions.sqlite import this_folder as this_folder
+from mull.store.sessions.values import Changes as Changes
 from mull.store.sessions.values import Hit as Hit
 from mull.store.sessions.values import Hold as Hold
 from mull.store.sessions.values import JournalBatch as JournalBatch

@@ -1,7 +1,5 @@
 """`python -m mull`."""
 
-import sys
+from mull.cli.main import entry
 
-from mull.cli.main import main
-
-sys.exit(main())
+entry()

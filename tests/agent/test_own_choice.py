@@ -89,7 +89,7 @@ def test_a_setting_after_the_models_level_holds_also_when_the_session_is_opened_
     first = mull.open_session("a", model="zai/glm-4.7/high", **where)
     first.set("reasoning.effort", "low")
     first._keep(mull.history.log.Entry(mull.user("q")))
-    first.release()
+    first.close()
     assert mull.open_session("a", **where).snapshot()["reasoning.effort"] == "low"
 
 

@@ -18,6 +18,7 @@ from mull.neutral.errors import ConfigError, LocalError, SessionBusy, SettingErr
 from mull.neutral.events import TextDelta, ThinkingDelta, UsageReported
 from mull.neutral.messages import assistant, user
 from mull.store.sessions.sqlite import SqliteSessions
+from mull.store.sessions.writing import go_on_writing
 from mull.testing.server import STALL, Reply, ScriptedServer
 from side_calls import engine_at
 
@@ -47,12 +48,14 @@ def talking(store, *replies, info=None, **more):
             info = store.create(folder="/w", name="kept", model="zai/glm-4.7", base_url=server.url)
         else:
             info = store.update(info.id, base_url=server.url)
-        session = Session(store, info, engine=Engine(load_setup()), key="k", **more)
+        session = Session(
+            go_on_writing(store, info.id), engine=Engine(load_setup()), key="k", **more
+        )
         session.server = server
         try:
             yield session
         finally:
-            session.release()
+            session.close()
 
 
 def on_a_loop(session, work):
@@ -82,28 +85,17 @@ def test_what_was_said_is_on_disk_and_comes_back_with_the_same_request(store):
         first, second = stored(store, session)[1::2]
         assert first.thought_seconds is not None
         assert second.seconds >= second.thought_seconds
-    again = Session(store, session.info, engine=Engine(load_setup()))
+    again = Session(go_on_writing(store, session.info.id), engine=Engine(load_setup()))
     assert again.prepared() == before
     assert again.log.messages == session.log.messages
-    again.release()
+    again.close()
 
 
 def test_nobody_else_can_write_an_open_session(store):
     with talking(store) as session, pytest.raises(SessionBusy):
-        Session(store, session.info, engine=Engine(load_setup()))
+        Session(go_on_writing(store, session.info.id), engine=Engine(load_setup()))
     with talking(store, info=session.info):
         pass
-
-
-def test_a_session_in_which_nothing_was_said_is_not_kept_unless_it_has_a_name(store):
-    with talking(store) as session:
-        pass
-    assert [info.name for info in store.list()] == ["kept"]
-    with talking(store, info=session.info) as session:
-        session.rename(None)
-    assert len(store.list()) == 1  # another may be opened in its place, and it again
-    session.close()
-    assert store.list() == []
 
 
 def test_settings_and_model_come_back_with_the_session_and_the_command_line_goes_before(store):
@@ -121,9 +113,9 @@ def test_settings_and_model_come_back_with_the_session_and_the_command_line_goes
             again.set("reasoning.effort", "hard")
         assert again.info.settings == {"reasoning.effort": "low"}
     engine = Engine(load_setup(sets=["reasoning.effort=high"]))
-    third = Session(store, again.info, engine=engine)
+    third = Session(go_on_writing(store, again.info.id), engine=engine)
     assert third.snapshot()["reasoning.effort"] == "high"
-    third.release()
+    third.close()
 
 
 def test_a_level_that_is_set_after_the_model_holds(store):
@@ -167,11 +159,11 @@ def test_without_a_key_the_last_answer_is_not_taken_back(store):
     with talking(store, answer("one")) as session:
         say(session, "q1")
     store.update(session.info.id, base_url=None)
-    again = Session(store, store.info(session.info.id), engine=Engine(load_setup()))
+    again = Session(go_on_writing(store, session.info.id), engine=Engine(load_setup()))
     with pytest.raises(ConfigError, match="key"):
         again.retry()
     assert [m.text for m in again.log.messages] == ["q1", "one"]
-    again.release()
+    again.close()
 
 
 def test_words_that_mull_wrote_belong_to_the_turn_of_the_user(store):
@@ -217,7 +209,8 @@ def test_an_answer_is_journaled_while_it_comes(store):
             async for event in stream:
                 if isinstance(event, ThinkingDelta):
                     break
-            await asyncio.sleep(0)
+            assert store.news(session.info.id, 0)[1] == []  # it is safe within the second
+            session._recorder._flush()
             found = store.news(session.info.id, 0)[1]
             await stream.aclose()
             return found
@@ -272,9 +265,9 @@ def test_after_a_switch_and_a_crash_an_answer_is_of_the_model_that_was_asked(
     replies = [Reply.events(counted, STALL), Reply.events(*thinks, STALL)]
     with ScriptedServer(replies) as server:
         info = store.create(folder="/w", model="anthropic/claude-sonnet-4-5")
-        session = Session(store, info, engine=engine_at(server.url))
+        session = Session(go_on_writing(store, info.id), engine=engine_at(server.url))
         crashed = on_a_loop(session, run)
-        session.release()
+        session.close()
     (recovered,) = crashed.recover(info.id)
     crashed.close()
     assert len(recovered.message.thinking) == 1

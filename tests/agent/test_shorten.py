@@ -114,7 +114,7 @@ def test_an_estimate_is_counted_again_before_it_costs_anything():
     side = side_at("http://127.0.0.1:1", KIMI)
     situation = situation_of(side, **SMALL)
     exact = SafeCounter("tenth", True, lambda: lambda text: len(text) // 10)
-    counted = type(situation)(**{**vars(situation), "counter": exact})
+    counted = replace(situation, counter=exact)
     rough = prepare(log, situation.snapshot, KIMI, situation.options, counter=CHARACTERS)
     assert Shortener(side.engine, log).needed(rough, situation)
     assert not Shortener(side.engine, log).needed(rough, counted)

@@ -327,7 +327,7 @@ def test_the_headers_of_a_request():
         "copilot-integration-id": "vscode-chat",
         "x-initiator": "user",
     }
-    assert LOGINS["github-copilot"].request_headers is request_headers
+    assert LOGINS["github-copilot"]().request_headers is request_headers
 
 
 def test_what_follows_a_tool_call_is_the_programs():

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from mull.cli.main import _parser, main
+from mull.cli.main import main, parse
 from mull.cli.session_page import end_of_turn
 from mull.cli.session_tail import follow
 from mull.history.log import Condensed, Entry, Summary, Undone
@@ -474,7 +474,7 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs/sessions.md").read_text(enco
 def test_every_command_on_the_page_is_one(line):
     words = shlex.split(line, comments=True)
     assert words.pop(0) == "mull"
-    assert _parser(words).parse_args(words).run
+    assert parse(words).run
 
 
 def test_the_python_on_the_page_runs(store, here, capsys):

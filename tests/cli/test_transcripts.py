@@ -256,10 +256,10 @@ def test_an_unknown_writer_is_refused(store):
     assert store.list() == []
 
 
-def test_a_session_that_cannot_be_filled_is_taken_away_again(store, monkeypatch):
+def test_a_session_that_cannot_be_filled_is_not_begun(store, monkeypatch):
     Path("talk.json").write_text(json.dumps(MESSAGES))
     monkeypatch.setattr(
-        "mull.store.sessions.sqlite.SqliteSessions.append",
+        "mull.store.sessions.sqlite.SqliteSessions._add",
         lambda *_: (_ for _ in ()).throw(ConfigError("the disk is full")),
     )
     with pytest.raises(ConfigError, match="the disk is full"):

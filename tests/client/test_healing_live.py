@@ -6,11 +6,11 @@ The refusals are in `refusals.ROWS`, each with the change that must be seen on t
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from healing import LOOK, steered
@@ -143,7 +143,7 @@ def turn_of(row: Row, url: str) -> tuple[Turn, Engine]:
     )
     turn = Turn(
         log=Log(usual(row.target) if row.history is None else row.history),
-        situation=lambda: dataclasses.replace(situation, target=engine.learnt(where)),
+        situation=lambda: msgspec.structs.replace(situation, target=engine.learnt(where)),
         now=situation,
     )
     return turn, engine

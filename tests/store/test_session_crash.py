@@ -13,6 +13,7 @@ from mull.neutral.blocks import TextBlock, ThinkingBlock
 from mull.neutral.events import TextDelta, ThinkingDelta
 from mull.neutral.messages import Origin, assistant, user
 from mull.store.sessions.recorder import Recorder
+from mull.store.sessions.writing import begin_writing, go_on_writing
 from session_samples import (
     Process,
     faults,
@@ -52,23 +53,20 @@ def write_for_ever(directory, session):
 
     def work(say):
         store = new_store(directory)
-        with store.hold(session) as hold:
-            store.recover(session, hold)
-            start = store.info(session).records
-            seconds = count()  # each look at the clock finds a second gone: every event is written
-            recorder = Recorder(store, session, start, lambda: next(seconds))
-            say(f"begin {start}")
-            while True:
-                asked = recorder.position
-                recorder.append(question(asked))
-                say(f"question {asked}")
-                recorder.begin(ORIGIN)
-                for number in range(PIECES):
-                    recorder.event(ThinkingDelta(piece(asked, number), 0, "reasoning_content"))
-                    say(f"piece {asked} {number}")
-                recorder.event(TextDelta(f"answer {asked}", 1))
-                recorder.append(answer(asked))
-                say(f"answer {asked}")
+        seconds = count()  # each look at the clock finds a second gone: every event is written
+        recorder = Recorder(go_on_writing(store, session), lambda: next(seconds))
+        say(f"begin {recorder.position}")
+        while True:
+            asked = recorder.position
+            recorder.append(question(asked))
+            say(f"question {asked}")
+            recorder.begin(ORIGIN)
+            for number in range(PIECES):
+                recorder.event(ThinkingDelta(piece(asked, number), 0, "reasoning_content"))
+                say(f"piece {asked} {number}")
+            recorder.event(TextDelta(f"answer {asked}", 1))
+            recorder.append(answer(asked))
+            say(f"answer {asked}")
 
     return work
 
@@ -142,6 +140,34 @@ def test_whatever_was_acknowledged_survives_kill_9(tmp_path, seed):
 @pytest.mark.parametrize("seed", range(10, 20))
 def test_whatever_was_acknowledged_survives_400_times_kill_9(tmp_path, seed):
     crash(tmp_path, random.Random(seed), rounds=40)
+
+
+def test_a_session_begins_whole_or_not_at_all(tmp_path):
+    chance = random.Random(9)
+
+    def work(say):
+        store = new_store(tmp_path)
+        say("begin")
+        while True:
+            kept = begin_writing(store, folder="/", model="m")
+            Recorder(kept).append(question(0))
+            say(kept.info.id)
+            kept.release()
+
+    store, begun = new_store(tmp_path), set()
+    for _ in range(12):
+        store.close()
+        process = Process(work)
+        process.line()
+        begun |= {process.line() for _ in range(chance.randrange(1, 9))}
+        time.sleep(chance.uniform(0, 0.003))
+        process.kill()
+        begun |= set(process.rest())
+        assert faults(tmp_path / "sessions.db") == []
+    found = {info.id: store.load(info.id)[1] for info in store.list()}
+    assert begun <= set(found)
+    assert all(records == [question(0)] for records in found.values())
+    store.close()
 
 
 def test_a_store_whose_first_process_was_killed_can_be_opened(tmp_path):

@@ -41,6 +41,7 @@ from mull.neutral.usage import Usage
 from mull.policy.prepare import prepare
 from mull.store.sessions.journal import decode_events, encode_events, join_deltas
 from mull.store.sessions.recorder import EVERY, Recorder
+from mull.store.sessions.writing import Writing
 from session_samples import Clock, journaled, new_store, turn
 
 KIMI = Origin("moonshotai", "openai-chat", "kimi-k2-thinking", "https://api.moonshot.ai/v1")
@@ -265,29 +266,38 @@ def test_the_journal_begins_where_the_records_end(store, session):
     assert store.news(session, 2, batches[-1].number) == ([], [])
 
 
+class Held:
+    """A hold that keeps nobody out, so that what is written can be recovered."""
+
+    is_held = True
+
+
 class TestRecorder:
     @pytest.fixture
     def recorder(self, store, session, clock):
-        return Recorder(store, session, 1, clock)
+        info, records = store.load(session)
+        return Recorder(Writing(store, info, Held(), records=records), clock)
 
     def thought(self, store, session):
         return "".join(event.text for batch in journaled(store, session) for event in batch.events)
 
     def test_events_are_written_once_a_second(self, store, session, recorder, clock):
-        assert not recorder.due()
-        recorder.event(ThinkingDelta("a"))
-        assert self.thought(store, session) == "a"
-        for letter in "bcd":
-            clock.now += EVERY / 4
+        for letter in "abcd":
+            assert not recorder.due()
             recorder.event(ThinkingDelta(letter))
-        assert self.thought(store, session) == "a"
-        assert not recorder.due()
-        clock.now += EVERY / 4
+            clock.now += EVERY / 4
+        assert self.thought(store, session) == ""
         assert recorder.due()
         recorder.event(ThinkingDelta("e"))
         assert self.thought(store, session) == "abcde"
-        assert len(journaled(store, session)) == 2
         assert not recorder.due()
+        clock.now += 10 * EVERY  # a silence does not make the next one urgent
+        recorder.event(ThinkingDelta("f"))
+        assert len(journaled(store, session)) == 1
+        clock.now += EVERY
+        recorder.event(ThinkingDelta("g"))
+        assert self.thought(store, session) == "abcdefg"
+        assert len(journaled(store, session)) == 2
 
     def test_the_last_events_before_a_silence_are_written_when_somebody_asks(
         self, store, session, recorder, clock
@@ -299,7 +309,7 @@ class TestRecorder:
         recorder.flush()
         assert self.thought(store, session) == "ab"
         recorder.flush()
-        assert len(journaled(store, session)) == 2
+        assert len(journaled(store, session)) == 1
 
     def test_what_is_not_about_the_answer_is_not_written(self, store, session, recorder):
         for event in (
@@ -337,17 +347,18 @@ class TestRecorder:
     def test_the_origin_is_in_the_journal(self, store, session, recorder):
         recorder.begin(KIMI)
         recorder.event(ThinkingDelta("a"))
+        recorder.flush()
         assert store.recover(session)[0].message.origin == KIMI
 
     def test_what_one_model_left_unwritten_is_not_written_as_anothers(
-        self, store, session, recorder, clock
+        self, store, session, recorder
     ):
         recorder.begin(KIMI)
         recorder.event(UsageReported(Usage(1)))
         recorder.event(UsageReported(Usage(2)))
         recorder.begin(CLAUDE)
-        clock.now += EVERY
         recorder.event(TextDelta("a"))
+        recorder.flush()
         (recovered,) = store.recover(session)
         assert (recovered.message.origin, recovered.message.usage) == (CLAUDE, None)
 
@@ -359,10 +370,12 @@ class TestRecorder:
 
         with monkeypatch.context() as patch:
             patch.setattr(store, "journal", refuse)
+            recorder.event(ThinkingDelta("a"))
+            clock.now += EVERY
             with pytest.raises(ConfigError):
-                recorder.event(ThinkingDelta("a"))
-        recorder.event(ThinkingDelta("b"))
-        assert self.thought(store, session) == "ab"
+                recorder.event(ThinkingDelta("b"))
+        recorder.event(ThinkingDelta("c"))
+        assert self.thought(store, session) == "abc"
 
     def test_somebody_elses_record_is_not_written_over(self, store, session, recorder):
         store.append(session, 1, Entry(user("mine")))

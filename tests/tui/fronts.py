@@ -12,6 +12,7 @@ from mull.agent.session import Session
 from mull.agent.setup import load_setup
 from mull.catalog.load import shipped
 from mull.store.sessions.sqlite import SqliteSessions
+from mull.store.sessions.writing import go_on_writing
 from mull.testing.server import Reply, ScriptedServer
 from mull.tui.commands.table import run_command
 from mull.tui.screen.front import Item, Question
@@ -153,13 +154,13 @@ def at_terminal(folder: Any, *replies: Reply, model: str = "zai/glm-4.7", **more
         setup = load_setup(sets=sets)
         if not setup.config.overlay:
             vars(setup)["_catalog"] = shipped()  # read once for all tests, not once for each
-        session = Session(store, info, engine=Engine(setup), key="k", **more)
+        session = Session(go_on_writing(store, info.id), engine=Engine(setup), key="k", **more)
         talk = FakeTalk(session, front)
         talk.server = server
         try:
             yield talk
         finally:
-            session.release()
+            session.close()
             store.close()
 
 

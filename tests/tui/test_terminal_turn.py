@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from mull.store.sessions.sqlite import open_sessions
 from mull.testing.script import Call, Say, Think
 from mull.testing.server import STALL, Gate, ScriptedServer
 from mull.testing.strict import StrictServer
@@ -159,6 +160,15 @@ def test_r03_blank_thoughts_draw_nothing(talk):
         assert rows[rows.index("❯ two") + 2] == "Hello again"
 
 
+def is_journaled():
+    """Whether what has come of the last answer is on disk."""
+    store = open_sessions()
+    try:
+        return any(store.news(info.id, info.records)[1] for info in store.list())
+    finally:
+        store.close()
+
+
 def test_a_thought_that_a_kill_cut_short_is_there_when_the_session_goes_on(talk, start):
     with ScriptedServer(
         [answer(think("I was just about to"), STALL), answer(say("Fine."))]
@@ -166,6 +176,7 @@ def test_a_thought_that_a_kill_cut_short_is_there_when_the_session_goes_on(talk,
         terminal = talk(server)
         terminal.say("slow question")
         terminal.wait_for("I was just about to")
+        terminal.wait_for(lambda _: is_journaled())
         terminal.process.kill()
         terminal.process.wait()
         again = start("--continue", "--view", "full")

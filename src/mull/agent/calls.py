@@ -57,6 +57,11 @@ class Calls:
             for at, call in enumerate(self._calls):
                 group.create_task(self._run_one(at, call))
 
+    @property
+    def all_ran(self) -> bool:
+        """Whether every call has its result."""
+        return None not in self._results
+
     def results(self) -> tuple[ToolResultBlock, ...]:
         """A result for every call, in the order of the calls."""
         return tuple(

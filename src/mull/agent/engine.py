@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from mull.agent.setup import Setup, isolated_setup, load_setup
 from mull.client.access import Access, access, missing_key
-from mull.neutral.errors import ConfigError, UnknownModel
+from mull.neutral.errors import ConfigError, NoModelError, UnknownModel
 from mull.neutral.messages import Dialect
 from mull.neutral.target import Target
 from mull.policy.heal.lessons import Lessons, apply_lessons
@@ -99,11 +99,11 @@ class Engine:
 
         Raises:
             CatalogError: no model, or more than one, has this name.
-            ConfigError: no model is named anywhere.
+            NoModelError: no model is named anywhere.
         """
         name = model or self.setup.settings.snapshot().model
         if name is None:
-            raise ConfigError(
+            raise NoModelError(
                 "no model is named: give one (-m PROVIDER/MODEL), or set one for good with"
                 ' model = "PROVIDER/MODEL" in config.toml or MULL_MODEL'
             )

@@ -21,7 +21,6 @@ from msgspec.structs import replace
 
 from mull.agent.calls import Approve, allow_all
 from mull.agent.engine import Engine
-from mull.agent.functions import tools_from
 from mull.agent.hub import Hub, Subscriber
 from mull.agent.reach import Key, Reach, Reaches
 from mull.agent.results import Result, result_of
@@ -115,7 +114,7 @@ class Conversation:
             self.settings.set(name, value)
         if model is not None:
             self.settings.set_model(model)
-        self._tools: Mapping[str, RunnableTool] = tools_from(tools)
+        self._tools: Mapping[str, RunnableTool] = _tools_from(tools)
         self._limits = limits
         usual = self._engine.setup.parameters
         self._options = RequestOptions(
@@ -434,6 +433,17 @@ def as_message(said: Said) -> Message:
     if not isinstance(said, str):
         raise LocalError(f"a question is text or a message, not {type(said).__name__}")
     return user(_sayable(said))
+
+
+def _tools_from(
+    functions: Iterable[Callable[..., Any] | RunnableTool],
+) -> Mapping[str, RunnableTool]:
+    given = tuple(functions)
+    if not given:
+        return {}
+    from mull.agent.functions import tools_from
+
+    return tools_from(given)
 
 
 def _sayable(text: str) -> str:

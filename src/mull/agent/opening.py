@@ -1,15 +1,21 @@
-"""How a session begins: a new one, one that is known by name, or the last one of the folder."""
+"""How a session begins: a new one, one that is known by name, or the last one of the folder.
+
+There is one way, for the command, the terminal and the library. They differ in what they pass.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import date
 from typing import TYPE_CHECKING, Any, Unpack
 
-from msgspec.structs import replace
-
 from mull.agent.session import Session
+from mull.logs import log_warning
 from mull.neutral.blocks import Value
 from mull.neutral.errors import SessionError
+from mull.settings.registry import parse_all
+from mull.store.sessions.writing import Writing, begin_writing, go_on_writing
 
 if TYPE_CHECKING:
     from mull.agent.engine import Engine
@@ -17,23 +23,27 @@ if TYPE_CHECKING:
     from mull.agent.toolbox import Toolbox
     from mull.store.sessions.values import SessionInfo, SessionStore
 
-__all__ = ["Opening", "begin_session", "find_session", "of_another_folder", "open_session"]
+__all__ = ["Opening", "find_session", "open_kept", "open_session", "open_session_async"]
 
 
 class Opening(Value, frozen=True):
-    """Which session is meant, and what a new one is given. What is given overrules a stored one."""
+    """Which session is meant, and what it is given.
+
+    What is given overrules what is stored. `goes_on` says that a session of the given `name`, if
+    there is one, is meant. `base` is what the model is told of itself where neither a prompt nor
+    tools are given.
+    """
 
     folder: str
     reference: str | None = None
     last: bool = False
     name: str | None = None
+    goes_on: bool = False
     model: str | None = None
     base_url: str | None = None
     system: str | None = None
-
-    def given_system(self, system: str) -> Opening:
-        """The same with another system prompt."""
-        return replace(self, system=system)
+    base: str = ""
+    settings: Mapping[str, Any] = {}
 
 
 def find_session(store: SessionStore, opening: Opening) -> SessionInfo | None:
@@ -44,6 +54,10 @@ def find_session(store: SessionStore, opening: Opening) -> SessionInfo | None:
     """
     if opening.reference is not None:
         return store.find(opening.reference, opening.folder)
+    if opening.goes_on and opening.name is not None:
+        with suppress(SessionError):  # there is none yet
+            return _called(opening.name, store.find(opening.name, opening.folder))
+        return None
     if not opening.last:
         return None
     found = store.last(opening.folder)
@@ -55,39 +69,86 @@ def find_session(store: SessionStore, opening: Opening) -> SessionInfo | None:
     return found
 
 
-def of_another_folder(found: SessionInfo | None, opening: Opening) -> str | None:
-    """What to tell where a session goes on elsewhere than it was begun, and tools with it."""
-    if found is None or found.folder == opening.folder:
-        return None
-    return f"session {found.id} was begun in {found.folder}: tools work in {opening.folder} now"
+def _called(name: str, found: SessionInfo) -> SessionInfo | None:
+    """The session that was found, unless only its id begins like the name of a new one."""
+    return found if name.strip().lower() in (found.id, (found.name or "").lower()) else None
 
 
-def begin_session(
+async def open_kept(
     store: SessionStore,
     engine: Engine,
     opening: Opening,
-    found: SessionInfo | None = None,
+    *,
+    toolbox: Toolbox | None = None,
+    shares_tools: bool = False,
+    warn: Callable[[str], None] = log_warning,
     **more: Any,
 ) -> Session:
-    """Open the session that was found, or a new one.
+    """Open the session that is meant, its tools started and its prompt written.
+
+    Nothing of a new session is on disk before something is said in it, unless it has a name.
+    Servers that are started here end with the session, unless it `shares_tools` with others.
 
     Raises:
-        LocalError: the model is unknown, or another process has the session open.
+        LocalError: there is no such session or model, or another process has the session open;
+            nothing was started or stored.
     """
+    found = find_session(store, opening)
+    kept = _held(store, opening, found, engine)
+    try:
+        session = Session(kept, engine=engine, toolbox=toolbox, warn=warn, **more)
+    except BaseException:
+        kept.release()
+        raise
+    try:
+        for trouble in await session.start_tools(owned=not shares_tools):
+            warn(trouble)
+        if toolbox is not None and found is not None and found.folder != opening.folder:
+            warn(
+                f"session {found.id} was begun in {found.folder}:"
+                f" tools work in {opening.folder} now"
+            )
+        if found is None or opening.system is not None:
+            session.instruct(_system(opening, toolbox))
+        kept.reserve_name()
+    except BaseException:
+        await session.aclose()
+        raise
+    return session
+
+
+def _held(
+    store: SessionStore, opening: Opening, found: SessionInfo | None, engine: Engine
+) -> Writing:
+    """The session that was found, or a new one, with what is given; nobody else can write it."""
     if found is None:
-        found = store.create(
+        return begin_writing(
+            store,
             folder=opening.folder,
             name=opening.name,
             model=opening.model or engine.setup.settings.snapshot().model,
             base_url=opening.base_url,
-            system=opening.system or "",
+            settings=opening.settings,
         )
-    else:
-        given = {key: getattr(opening, key) for key in ("model", "base_url", "system")}
-        changes = {key: value for key, value in given.items() if value is not None}
-        store.hold(found.id).release()  # one that is open elsewhere stays as it is
-        found = store.update(found.id, **changes) if changes else found
-    return Session(store, found, engine=engine, **more)
+    kept = go_on_writing(store, found.id)
+    if opening.model is not None:
+        kept.give(model=opening.model)
+    if opening.base_url is not None:
+        kept.give(base_url=opening.base_url)
+    if opening.settings:
+        kept.give(settings={**kept.info.settings, **opening.settings})
+    return kept
+
+
+def _system(opening: Opening, toolbox: Toolbox | None) -> str:
+    """What the model is told before anything is said."""
+    if toolbox is not None:
+        return toolbox.system(opening.system or "", today=date.today())
+    if opening.system is not None or not opening.base:
+        return opening.system or ""
+    from mull.agent.instructions import system_prompt
+
+    return system_prompt(opening.base, (), (), None, date.today())
 
 
 def open_session(
@@ -103,32 +164,52 @@ def open_session(
     """The stored session of this name or id, begun if there is none.
 
     Without a name it is a new one, or the `last` one of the folder. Takes what `Conversation`
-    takes.
+    takes. The servers of a `toolbox` are started, and end when the session is closed.
 
     Raises:
         LocalError: the model is unknown, or another process has the session open.
     """
+    from mull.agent.library import _shared_loop
+
+    return _shared_loop().run(lambda: _open(name, model, last, folder, store, toolbox, **more))
+
+
+async def open_session_async(
+    name: str | None = None,
+    *,
+    model: str | None = None,
+    last: bool = False,
+    folder: str | None = None,
+    store: SessionStore | None = None,
+    toolbox: Toolbox | None = None,
+    **more: Unpack[ConversationOptions],
+) -> Session:
+    """`open_session` on the caller's event loop, where the servers of a `toolbox` then live."""
+    return await _open(name, model, last, folder, store, toolbox, **more)
+
+
+async def _open(
+    name: str | None,
+    model: str | None,
+    last: bool,
+    folder: str | None,
+    store: SessionStore | None,
+    toolbox: Toolbox | None,
+    **more: Unpack[ConversationOptions],
+) -> Session:
     from mull.agent.library import shared_engine
     from mull.store.sessions.sqlite import open_sessions, this_folder
 
-    kept = store or open_sessions()
     given: dict[str, Any] = {**more}
     opening = Opening(
         folder or this_folder(),
         last=last,
         name=name,
+        goes_on=True,
         model=model,
         base_url=given.pop("base_url", None),
         system=given.pop("system", None),
+        settings=parse_all(given.pop("settings", None) or {}),
     )
-    found = find_session(kept, opening)
-    if name is not None:
-        with suppress(SessionError):  # there is none yet
-            found = _called(name, kept.find(name, opening.folder))
     engine = given.pop("engine", None) or shared_engine()
-    return begin_session(kept, engine, opening, found, toolbox=toolbox, **given)
-
-
-def _called(name: str, found: SessionInfo) -> SessionInfo | None:
-    """The session that was found, unless only its id begins like the name of a new one."""
-    return found if name.strip().lower() in (found.id, (found.name or "").lower()) else None
+    return await open_kept(store or open_sessions(), engine, opening, toolbox=toolbox, **given)

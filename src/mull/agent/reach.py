@@ -6,8 +6,10 @@ No other provider gets them, and no other provider's key goes to that address.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from mull.neutral.messages import Dialect
 from mull.neutral.target import Target
@@ -22,9 +24,8 @@ Key: TypeAlias = str | Callable[[], str | Awaitable[str]]
 """A key, or what gives one when a request goes out: tokens that rotate."""
 
 
-@dataclass(frozen=True, repr=False)
-class Reach:
-    """What was given for one provider; None leaves it to the layers below."""
+class Reach(Struct, frozen=True):
+    """What was given for one provider; None leaves it to the layers below. It is never shown."""
 
     key: Key | None = None
     base_url: str | None = None
@@ -34,8 +35,11 @@ class Reach:
 
     def over(self, other: Reach) -> Reach:
         """The same, and what only the other one says."""
-        said = {name: value for name, value in vars(self).items() if value is not None}
+        said = {name: value for name, value in asdict(self).items() if value is not None}
         return replace(other, **said)
+
+    def __repr__(self) -> str:
+        return "Reach()"
 
 
 class Reaches:

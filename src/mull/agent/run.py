@@ -13,9 +13,9 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from mull.agent.calls import Approve, Calls, allow_all
@@ -36,7 +36,16 @@ from mull.agent.watch import Stopwatch
 from mull.history.log import Entry, Log, Record
 from mull.neutral.assemble import Assembler
 from mull.neutral.errors import LocalError, MullError
-from mull.neutral.events import Event, Failed, Finished, Healed, Hurried, Nudged, StateChanged
+from mull.neutral.events import (
+    Event,
+    Failed,
+    Finished,
+    Healed,
+    Hurried,
+    Nudged,
+    StateChanged,
+    ToolRan,
+)
 from mull.neutral.messages import Message, Origin, user
 from mull.neutral.request import Note, RequestOptions, WireRequest
 from mull.neutral.target import Target
@@ -93,8 +102,7 @@ class Send(Protocol):
         """`sending` is told each request as it goes out: this one, or one that was repaired."""
 
 
-@dataclass(frozen=True)
-class Situation:
+class Situation(Struct, frozen=True):
     """Where a request goes and what shapes it, as things stand now.
 
     Where it is `interactive`, a person may end a thought early; `end_thought` has the endpoint do
@@ -106,7 +114,7 @@ class Situation:
     options: RequestOptions
     counter: Counter
     send: Send
-    tools: Mapping[str, RunnableTool] = field(default_factory=dict)
+    tools: Mapping[str, RunnableTool] = {}
     interactive: bool = False
     end_thought: Callable[[str], Coroutine[Any, Any, bool]] | None = None
 
@@ -123,8 +131,7 @@ class Shorten(Protocol):
         """Do it; the records that the log gains by it."""
 
 
-@dataclass
-class Turn:
+class Turn(Struct):
     """What a turn needs, and what it leaves: the messages it added and what there is to say.
 
     `now` is the situation of the request under way; what is given is that of the first one.
@@ -390,12 +397,16 @@ async def _shorten(turn: Turn) -> None:
 async def _run_tools(turn: Turn) -> None:
     """Run all calls of the last answer at once; their results stand in the order of the calls."""
     loop, going_on = asyncio.get_running_loop(), True
+    held: list[Event] = []
 
     def put(event: Event) -> None:
         loop.call_soon_threadsafe(tell, event)
 
     def tell(event: Event) -> None:
         if not going_on:  # a tool that did not end with its call
+            return
+        if isinstance(event, ToolRan) and calls.all_ran:
+            held.append(event)  # told when the results of all are safe, which is at once
             return
         if turn.recorder is not None:
             turn.recorder.events((event,))
@@ -407,6 +418,8 @@ async def _run_tools(turn: Turn) -> None:
     finally:
         going_on = False
         turn.add(Entry(Message(role="tool", blocks=calls.results()), time.time()))
+        if held:
+            turn.hub.publish([shown for event in held for shown in calls.in_order(event)])
     if turn.allows("results"):
         turn.signal("results")
         return

@@ -7,9 +7,10 @@ can be taken back or summarised; what was said stays. One process at a time has 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from msgspec.structs import replace
 
@@ -18,14 +19,16 @@ from mull.agent.reach import Key
 from mull.agent.recording import TimedRecorder
 from mull.agent.run import Turn, prepare_quickly
 from mull.agent.streams import AsyncStream
-from mull.history.log import Log, Undone
+from mull.history.log import Entry, Log, Record, Undone
 from mull.logs import log_warning
 from mull.neutral.errors import LocalError, SettingError
 from mull.neutral.events import Event
+from mull.neutral.messages import Message
 from mull.neutral.target import Target
 from mull.policy.prepare import Prepared, prepare
 from mull.settings.layers import Settings
 from mull.settings.registry import SettingValue, find
+from mull.store.sessions.recorder import Recorder
 from mull.tokenizers import counter_for
 
 if TYPE_CHECKING:
@@ -34,7 +37,8 @@ if TYPE_CHECKING:
     from mull.agent.tools.tool import RunnableTool
     from mull.policy.compress.plan import Strategy
     from mull.settings.profile import Parameters
-    from mull.store.sessions.values import SessionInfo, SessionStore
+    from mull.store.sessions.values import Changes, SessionInfo, SessionStore
+    from mull.store.sessions.writing import Writing
 
 __all__ = ["Session", "restore_settings"]
 
@@ -44,33 +48,36 @@ class Session(Conversation):
 
     def __init__(
         self,
-        store: SessionStore,
-        info: SessionInfo,
+        kept: Writing,
         *,
         engine: Engine,
         toolbox: Toolbox | None = None,
         warn: Callable[[str], None] = log_warning,
+        messages: Iterable[Message] = (),
         **more: Any,
     ) -> None:
+        info = kept.info
         super().__init__(
             info.model, engine=engine, system=info.system, base_url=info.base_url, **more
         )
-        from mull.store.sessions.recorder import Recorder
-
-        self.store = store
-        self._hold = store.hold(info.id)
-        try:
-            self.recovered = store.recover(info.id, self._hold)
-            self.info, records = store.load(info.id)
-        except BaseException:
-            self._hold.release()
-            raise
-        self.log = Log(records=records)
-        self._recorder: TimedRecorder = TimedRecorder(Recorder(store, info.id, len(records)), warn)
+        self._kept = kept
+        self.log = Log(records=kept.records)
+        self._written = Recorder(kept)
+        self._recorder: TimedRecorder = TimedRecorder(self._written, warn)
         self.toolbox = toolbox
+        self._owned: Toolbox | None = None
+        self._gathers = False
         if toolbox is not None:
             self._approve = toolbox.gate.admit
-        restore_settings(self.settings, self.info, warn, engine.setup.settings.chosen_in_session())
+        restore_settings(self.settings, info, warn, engine.setup.settings.chosen_in_session())
+        self._begin_with(tuple(messages))
+
+    def _begin_with(self, messages: Sequence[Message]) -> None:
+        """Let a session that begins go on from what was said elsewhere."""
+        if messages and self.log:
+            raise LocalError("messages are for a session that begins: this one has its own")
+        for message in messages:
+            self._keep(Entry(message, time.time()))
 
     def submit(self, said: Said) -> AsyncStream:
         """Say something; the events of the answer come as they happen."""
@@ -125,9 +132,9 @@ class Session(Conversation):
         Raises:
             CatalogError: no model, or more than one, has this name; nothing has changed.
         """
+        self._check_open()
         target = super().switch(model, key=key, base_url=base_url, headers=headers)
-        address = self._reaches.of(target).base_url
-        self.info = self.store.update(self.info.id, model=model, base_url=address)
+        self._change(model=model, base_url=self._reaches.of(target).base_url)
         return target
 
     def set(self, key: str, value: object) -> SettingValue:
@@ -136,8 +143,9 @@ class Session(Conversation):
         Raises:
             SettingError: the key or value is not allowed; nothing has changed.
         """
+        self._check_open()
         parsed = super().set(key, value)
-        self._remember({**self.info.settings, find(key).key: parsed})
+        self._change(settings={**self.info.settings, find(key).key: parsed})
         return parsed
 
     def unset(self, key: str) -> None:
@@ -146,9 +154,10 @@ class Session(Conversation):
         Raises:
             SettingError: there is no such setting.
         """
+        self._check_open()
         super().unset(key)
         name = find(key).key
-        self._remember({k: v for k, v in self.info.settings.items() if k != name})
+        self._change(settings={k: v for k, v in self.info.settings.items() if k != name})
 
     def use_parameters(self, parameters: Parameters) -> None:
         """Ask with these from the next request on; None leaves one to the provider."""
@@ -162,7 +171,8 @@ class Session(Conversation):
         Raises:
             SessionError: another one has it, or it cannot be a name.
         """
-        self.info = self.store.update(self.info.id, name=name)
+        self._check_open()
+        self._kept.change(name=name)
 
     def prepared(self) -> Prepared:
         """The request that would go out now, counted; nothing is sent."""
@@ -189,30 +199,92 @@ class Session(Conversation):
         """What the session sends with."""
         return self._engine
 
-    def release(self) -> None:
-        """Let other processes open the session."""
-        if not self._hold.is_held:
-            return
-        self._recorder.close()
-        self._hold.release()
+    @property
+    def info(self) -> SessionInfo:
+        """What the session is called, where it was begun, what it goes on with."""
+        return self._kept.info
 
-    def forget_if_empty(self) -> None:
-        """Keep no session in which nothing was said, unless it has a name."""
-        if not self.log and self.info.name is None:
-            self.store.delete(self.info.id)
+    @property
+    def store(self) -> SessionStore:
+        """Where the session is kept."""
+        return self._kept.store
+
+    @property
+    def recovered(self) -> Sequence[Record]:
+        """What had come of an answer when the process before was killed."""
+        return self._kept.recovered
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Put all changes of model and settings that are made inside on disk in one go."""
+        self._gathers = True
+        try:
+            yield
+        finally:
+            self._gathers = False
+            self._kept.change()
+
+    async def start_tools(self, *, owned: bool) -> tuple[str, ...]:
+        """Start the servers of tools, if nobody has yet; what there is to say of them.
+
+        Servers that are the session's own end with it.
+        """
+        if self.toolbox is None or self.toolbox.is_started:
+            return ()
+        if owned:
+            self._owned = self.toolbox
+        await self.toolbox.start()
+        return (*self.toolbox.warnings, *self.toolbox.trouble)
+
+    def instruct(self, system: str) -> None:
+        """Give the session another system prompt; it is stored with what is said next."""
+        self._kept.give(system=system)
+        self._options = replace(self._options, system=system)
 
     def close(self) -> None:
-        """Close the session; one in which nothing was said is not kept."""
-        self.release()
-        self.forget_if_empty()
+        """Write what waits, end what the session has started and let others open it.
+
+        Nothing can be said in it or changed any more. Who closes it twice does no harm.
+        """
+        self._release()
+        owned, self._owned = self._owned, None
+        if owned is not None:
+            owned.close_now()
+
+    async def aclose(self) -> None:
+        """`close` on the caller's event loop."""
+        self._release()
+        owned, self._owned = self._owned, None
+        if owned is not None:
+            await owned.close()
+
+    def _release(self) -> None:
+        if self._kept.is_held:
+            self._recorder.close()
+            self._kept.release()
+
+    def _keep(self, record: Record) -> None:
+        self._check_open()
+        if self._kept.is_stored:
+            super()._keep(record)
+        else:  # where not even the first one can be stored, nothing is asked
+            self._written.append(record)
+            self.log.add(record)
+
+    def _change(self, **changes: Unpack[Changes]) -> None:
+        self._check_open()
+        if self._gathers:
+            self._kept.give(**changes)
+        else:
+            self._kept.change(**changes)
+
+    def _check_open(self) -> None:
+        if not self._kept.is_held:
+            raise LocalError("this session is closed: open it again to go on with it")
 
     def _turn(self) -> Turn:
-        if not self._hold.is_held:
-            raise LocalError("this session is closed: open it again to go on with it")
+        self._check_open()
         return super()._turn()
-
-    def _remember(self, settings: Mapping[str, SettingValue]) -> None:
-        self.info = self.store.update(self.info.id, settings=settings)
 
 
 def restore_settings(

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from mull.agent.instructions import BASE, Instruction, load_instructions, system_prompt
 from mull.agent.tools.approve import Approver, Gate, unknown_rules
 from mull.agent.tools.table import builtin_tools, choose_tools
-from mull.agent.tools.tool import RunnableTool
+from mull.agent.tools.tool import Outcome, PreparedCall, RunnableTool, ToolContext
 from mull.agent.tools.workspace import Workspace
 from mull.logs import log_warning
+from mull.neutral.blocks import ToolCallBlock
 from mull.policy.approval import Mode
 from mull.store.approvals import allow_always, load_policy
 from mull.store.paths import config_dir
@@ -23,9 +26,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Toolbox"]
 
+_T = TypeVar("_T")
+
 
 class Toolbox:
     """What a model may use in a folder. Servers are started by `start` and ended by `close`.
+
+    They live on the event loop that started them; their tools can be used on any.
 
     Raises:
         LocalError: a word of `wanted` fits no tool, or a policy file is not as it should be.
@@ -60,15 +67,22 @@ class Toolbox:
         )
         self.instructions: tuple[Instruction, ...] = load_instructions(self.workspace.root)
         self.mcp: McpServers | None = None
+        self.is_started = False
+        self._home: asyncio.AbstractEventLoop | None = None
+        self._closing: asyncio.Task[None] | None = None
         if not self._configs:
             self.choose(wanted)  # a word that fits no tool is told before anything is asked
 
     async def start(self) -> None:
-        """Start the servers; returns when each is up or has failed."""
+        """Start the servers; returns when each is up or has failed. Once is enough."""
+        if self.is_started:
+            return
+        self.is_started = True
         if self._configs:
             from mull.agent.mcp.servers import McpServers
 
             self.mcp = McpServers(self._configs, on_change=self._on_change)
+            self._home = asyncio.get_running_loop()
             await self.mcp.start()
         self.warnings += tuple(
             f"the rule {rule} speaks of no tool that there is"
@@ -77,8 +91,21 @@ class Toolbox:
 
     async def close(self) -> None:
         """End the servers."""
-        if self.mcp is not None:
-            await self.mcp.close()
+        if self.mcp is not None and self._home is not None and not self._home.is_closed():
+            await _at(self._home, self.mcp.close)
+
+    def close_now(self) -> None:
+        """`close` for code that blocks. On the servers' own event loop, which cannot wait for
+        itself, they end as soon as it goes on."""
+        loop = self._home
+        if loop is None or loop.is_closed():
+            return
+        if loop is _running_loop():
+            self._closing = loop.create_task(self.close())
+        elif loop.is_running():
+            asyncio.run_coroutine_threadsafe(self.close(), loop).result()
+        else:
+            loop.run_until_complete(self.close())
 
     @property
     def trouble(self) -> tuple[str, ...]:
@@ -98,7 +125,15 @@ class Toolbox:
     @property
     def all(self) -> Mapping[str, RunnableTool]:
         """Every tool there is."""
-        return {**self._own, **(self.mcp.tools if self.mcp else {})}
+        return {**self._own, **self._served()}
+
+    def _served(self) -> Mapping[str, RunnableTool]:
+        """The servers' tools; a turn that runs on another event loop reaches them over there."""
+        served = self.mcp.tools if self.mcp else {}
+        here, home = _running_loop(), self._home
+        if home is None or here is None or here is home:
+            return served
+        return {name: _Elsewhere(tool, home) for name, tool in served.items()}
 
     def offered(self) -> Mapping[str, RunnableTool]:
         """The tools that the model is offered now; under read-only, none that changes things.
@@ -128,6 +163,55 @@ class Toolbox:
         self.choose(self.wanted)
         tools = [tool.definition for tool in self.offered().values()]
         return system_prompt(base or BASE, self.instructions, tools, self.workspace, today)
+
+
+class _Elsewhere:
+    """A tool whose server is talked to on another event loop, which runs in another thread."""
+
+    def __init__(self, tool: RunnableTool, home: asyncio.AbstractEventLoop) -> None:
+        self._tool = tool
+        self._home = home
+        self.definition = tool.definition
+        self.changes = tool.changes
+        self.source = tool.source
+
+    def prepare(self, call: ToolCallBlock) -> PreparedCall:
+        """The same call, done over there; what the tool says meanwhile comes over as well."""
+        prepared = self._tool.prepare(call)
+
+        async def work(context: ToolContext) -> Outcome:
+            over = _Over(asyncio.get_running_loop(), context)
+
+            async def there() -> Outcome:
+                return await prepared.work(over)
+
+            return await _at(self._home, there)
+
+        return replace(prepared, work=work)
+
+
+class _Over(NamedTuple):
+    """Says on its own loop what is said on another."""
+
+    loop: asyncio.AbstractEventLoop
+    context: ToolContext
+
+    def emit(self, text: str) -> None:
+        self.loop.call_soon_threadsafe(self.context.emit, text)
+
+
+async def _at(loop: asyncio.AbstractEventLoop, work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
+    """What the work comes to on that loop."""
+    if loop is asyncio.get_running_loop():
+        return await work()
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), loop))
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 def _key_variables(setup: Setup) -> list[str]:

@@ -22,6 +22,7 @@ from mull.auth.secret import Secret, parse_secret
 from mull.neutral.blocks import Block, MediaBlock, ToolResultBlock
 from mull.neutral.errors import ConfigError, NetworkError, RefusedError, RemoteError
 from mull.neutral.messages import Message
+from mull.neutral.patterns import pattern
 from mull.settings.words import quote
 
 __all__ = ["log_in", "request_headers", "session"]
@@ -42,8 +43,8 @@ _EXPIRES = 900.0
 _MARGIN = 300.0  # a session is renewed this long before it ends
 _HALF_HOUR = 1500.0
 
-_HTTPS = re.compile(r"https://[A-Za-z0-9.-]+(?::\d+)?(?:/[!-~]*)?", re.ASCII)
-_USER_CODE = re.compile(r"[A-Za-z0-9-]{4,32}", re.ASCII)
+_HTTPS = pattern(r"https://[A-Za-z0-9.-]+(?::\d+)?(?:/[!-~]*)?", re.ASCII)
+_USER_CODE = pattern(r"[A-Za-z0-9-]{4,32}", re.ASCII)
 
 _CLIENT_HEADERS = {
     "accept": "application/json",

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from mull.auth import copilot
-from mull.auth.flow import Flow, LoggedIn, Session
 from mull.auth.secret import Secret
 from mull.neutral.messages import Message
+
+if TYPE_CHECKING:
+    from mull.auth.flow import Flow, LoggedIn, Session
 
 __all__ = ["LOGINS", "Login"]
 
@@ -22,6 +24,10 @@ class Login(Struct, frozen=True):
     request_headers: Callable[[Sequence[Message]], dict[str, str]]
 
 
-LOGINS: Mapping[str, Login] = {
-    "github-copilot": Login(copilot.log_in, copilot.session, copilot.request_headers),
-}
+def _copilot() -> Login:
+    from mull.auth import copilot
+
+    return Login(copilot.log_in, copilot.session, copilot.request_headers)
+
+
+LOGINS: Mapping[str, Callable[[], Login]] = {"github-copilot": _copilot}

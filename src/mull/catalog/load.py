@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, field
 
 from mull.catalog import compat, families
 from mull.catalog.entry import Entry, Via, check, overlay, tidy
@@ -64,8 +64,9 @@ class Header(Struct, frozen=True):
         return max((source.date or "" for source in self.sources), default="")
 
 
-class Provider(Struct, frozen=True):
-    """One provider; its models are raw JSON until one is looked up.
+class Provider(Struct, frozen=True, dict=True):
+    """One provider; its models are raw JSON until they are asked for, and each of them until it is
+    looked up.
 
     `dialect` is for providers that a user adds: models.dev names an npm package instead.
     """
@@ -77,7 +78,16 @@ class Provider(Struct, frozen=True):
     api: str | None = None
     doc: str | None = None
     dialect: Dialect | None = None
-    models: dict[str, Raw] = {}
+    raw: Raw = field(default=Raw(b"{}"), name="models")
+
+    @cached_property
+    def models(self) -> Mapping[str, Raw]:
+        """The models by their ids.
+
+        Raises:
+            CatalogError: they are damaged.
+        """
+        return _decoded(_models, self.raw, f"{self.id}.models")
 
 
 class _Reached(Struct, frozen=True):
@@ -94,6 +104,7 @@ class _Shipped(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _line = msgspec.json.Decoder(Provider)
+_models = msgspec.json.Decoder(dict[str, Raw])
 _entry = msgspec.json.Decoder(dict[str, Any])
 _reached = msgspec.json.Decoder(_Reached)
 _encode = msgspec.json.Encoder().encode
@@ -317,7 +328,7 @@ def _laid(row: Provider, over: Mapping[str, Any], key: str) -> Provider:
     models = over.get("models", {})
     if not isinstance(models, Mapping):
         raise CatalogError(f"{key}.models: must be an object of models")
-    merged = dict(row.models)
+    merged = dict(row.models) if models else {}
     for model, entry in models.items():
         place = f"{key}.models.{model}"
         if not isinstance(entry, Mapping):
@@ -326,13 +337,13 @@ def _laid(row: Provider, over: Mapping[str, Any], key: str) -> Provider:
         laid = overlay(under, {**tidy(entry), **{k: None for k, v in entry.items() if v is None}})
         check(laid, place)
         merged[model] = Raw(_encode(laid))
-    fields = {f: getattr(row, f) for f in Provider.__struct_fields__ if f not in ("id", "models")}
+    fields = {f: getattr(row, f) for f in Provider.__struct_fields__ if f not in ("id", "raw")}
     fields = overlay(fields, {k: v for k, v in over.items() if k in fields})
     try:
         laid_row = msgspec.convert({"id": key, "name": key, **fields}, Provider)
     except msgspec.ValidationError as error:
         raise CatalogError(f"{key}: {error}") from None
-    return msgspec.structs.replace(laid_row, models=merged)
+    return msgspec.structs.replace(laid_row, raw=Raw(_encode(merged)) if models else row.raw)
 
 
 def _decoded(decoder: msgspec.json.Decoder[_T], raw: Raw, place: str) -> _T:

@@ -139,7 +139,7 @@ def _at(asked: _Asked, provider: Provider, model: str, typed: str) -> Found:
     owner = _owner(asked)
     if owner is not None and typed in owner.models:
         return Found(owner.id, typed, typed)
-    own = asked.catalog.names_of(provider).find(model)
+    own = asked.catalog.names_of(provider).find(model) if provider.models else []
     if own:
         return own[0]
     if "/" in model:
@@ -147,8 +147,8 @@ def _at(asked: _Asked, provider: Provider, model: str, typed: str) -> Found:
     note = _unlisted(provider, model)
     # Makers' names double as provider ids, so the whole may be a gateway's own id. Who named a
     # provider must not be sent to another; a hint is enough.
-    elsewhere = [f"{hit.provider}/{hit.model}" for hit in _exact(asked.catalog, typed)]
-    if note and elsewhere:
+    if note and (others := _exact(asked.catalog, typed)):
+        elsewhere = [f"{hit.provider}/{hit.model}" for hit in others]
         note += f" (others have it: {listed(elsewhere)})"
     return Found(provider.id, model, model, note, known=False)
 

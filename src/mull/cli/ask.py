@@ -9,15 +9,22 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mull.agent.engine import Engine
+from mull.agent.opening import open_kept
 from mull.cli import interrupt, opening, setup
 from mull.cli.draw import JsonLines, JsonObject, Plain, Show
-from mull.neutral.errors import ConfigError, LocalError, MullError, NetworkError, RefusedError
+from mull.neutral.errors import (
+    ConfigError,
+    LocalError,
+    MullError,
+    NetworkError,
+    NoModelError,
+    RefusedError,
+)
 from mull.neutral.messages import Status
 from mull.settings.layers import Snapshot
 from mull.store.sessions.sqlite import this_folder
@@ -105,13 +112,13 @@ def run(options: Namespace) -> int:
         return EXIT["interrupted"]
 
 
-@dataclass
 class _Asking:
     """A question under way: where it is kept, and what shows its answer until all is said."""
 
-    store: SessionStore
-    session: Session | None = None
-    show: Show | None = None
+    def __init__(self, store: SessionStore) -> None:
+        self.store = store
+        self.session: Session | None = None
+        self.show: Show | None = None
 
     def left(self, options: Namespace) -> str:
         """What there is of an answer that was interrupted, and how to go on with it."""
@@ -140,36 +147,30 @@ async def _ask(
     toolbox: Toolbox | None,
 ) -> Status:
     """One turn of a session, shown as it comes."""
-    try:
-        session = asking.session = await opening.begin(
-            options,
-            engine,
-            asking.store,
-            toolbox,
-            no_model=lambda: no_model(engine),
-            warn=_say,
-            max_tokens=options.max_tokens,
-            temperature=options.temperature,
-        )
+    async with engine:
         try:
+            session = asking.session = await open_kept(
+                asking.store,
+                engine,
+                opening.wanted(options),
+                toolbox=toolbox,
+                warn=_say,
+                max_tokens=options.max_tokens,
+                temperature=options.temperature,
+            )
+        except NoModelError:
+            raise ConfigError(await no_model(engine)) from None
+        async with session:
             show = _show(options, shown=session.snapshot())
             stream = session.submit(prompt)
             asking.show = show
             show.begin(session.target)
-            try:
+            async with stream:
                 async for event in stream:
                     show.event(event)
-            finally:
-                await stream.aclose()
             asking.show = None
             show.end(stream.result)
             return _status(stream.result)
-        finally:
-            await session.aclose()
-            await engine.close()
-    finally:
-        if toolbox is not None:
-            await toolbox.close()
 
 
 def _status(result: Result) -> Status:

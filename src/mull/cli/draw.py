@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 import msgspec
 
@@ -25,8 +25,9 @@ from mull.neutral.events import (
 )
 from mull.neutral.messages import Status
 from mull.neutral.target import Target
-from mull.tui.conversation.words import ENDINGS
-from mull.tui.text.safe import Inbox, neutralise
+
+if TYPE_CHECKING:
+    from mull.tui.text.safe import Inbox
 
 __all__ = ["JsonLines", "JsonObject", "Plain", "Show", "result_json"]
 
@@ -58,7 +59,7 @@ class Plain:
         self._hidden = thinking == "hide"
         self._thoughts = thoughts_on(out if thinking == "show" and out.isatty() else err)
         self._last = ""
-        self._answer = Inbox()
+        self._answer: Inbox | None = None
 
     def begin(self, target: Target) -> None:
         for note in target.notes:
@@ -96,6 +97,8 @@ class Plain:
             if note.warning and note.about != "healed":  # told when it happened
                 self._say(note.text)
         if result.status in _TOLD:
+            from mull.tui.conversation.words import ENDINGS
+
             said = ENDINGS[result.status]
             self._say(f"{said[:1].lower()}{said[1:]}".removesuffix("."))
         elif calls := result.message.tool_calls:
@@ -111,6 +114,10 @@ class Plain:
 
     def _write_answer(self, text: str = "", *, final: bool = False) -> None:
         if self._out.isatty():
+            if self._answer is None:
+                from mull.tui.text.safe import Inbox
+
+                self._answer = Inbox()
             self._answer.add(text)
             text = self._answer.take(final=final)
         if text:
@@ -132,7 +139,14 @@ class Plain:
         if self._out.isatty() and self._err.isatty():  # in a pipe no line end is added to an answer
             self._end_line()
         self._out.flush()
-        print(f"mull: {neutralise(text)}", file=self._err)
+        _tell(text, self._err)
+
+
+def _tell(text: str, err: TextIO) -> None:
+    """A line in mull's own name, which a terminal obeys nothing in."""
+    from mull.tui.text.safe import neutralise  # most answers come without one
+
+    print(f"mull: {neutralise(text)}", file=err, flush=True)
 
 
 class JsonObject:
@@ -147,7 +161,7 @@ class JsonObject:
 
     def event(self, event: Event) -> None:
         if isinstance(event, Warned) and event.code == DEBUG:
-            print(f"mull: {neutralise(event.text)}", file=self._err, flush=True)
+            _tell(event.text, self._err)
 
     def end(self, result: Result) -> None:
         self._out.write(msgspec.json.format(result_json(result), indent=2).decode() + "\n")

@@ -170,7 +170,7 @@ def _login(options: Namespace) -> int:
         )
     from mull.client.auth_drive import drive
 
-    outcome = drive(LOGINS[provider].log_in(), show=_show_code)
+    outcome = drive(LOGINS[provider]().log_in(), show=_show_code)
     where = keys.keep(provider, outcome.key)
     print(f"Logged in at {provider}; the login is in {_stored(keys, where)}.")
     return 0

@@ -12,12 +12,13 @@ from mull._version import __version__
 
 TYPE_CHECKING = False  # without importing typing: `mull --version` answers at once
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
+    from argparse import ArgumentParser, Namespace
     from collections.abc import Sequence
+    from typing import NoReturn
 
     from mull.neutral.errors import MullError
 
-__all__ = ["COMMANDS", "main"]
+__all__ = ["COMMANDS", "entry", "main", "parse", "parser_of"]
 
 COMMANDS = {
     "chat": ("mull.cli.chat", "talk with a model at the terminal; the same as mull alone"),
@@ -37,6 +38,30 @@ COMMANDS = {
 }
 
 EXIT_INTERRUPTED = 130
+_YOUNG = 20_000
+"""Objects between two looks for garbage; the usual 700 is looked through 200 times at the start."""
+
+
+def entry() -> NoReturn:
+    """Run the command line as a program of its own, and end."""
+    import gc
+    import os
+
+    gc.set_threshold(_YOUNG)
+    status = main()
+    threads = sys.modules.get("threading")
+    if threads is not None and threads.active_count() > 1:
+        sys.exit(status)
+    # taking the interpreter apart takes longer than an answer; the system does it at once
+    import atexit
+
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            status = status or 1
+    os._exit(status)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,9 +73,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     from mull.neutral.errors import MullError
 
-    words = _with_default(words)
     try:
-        options = _parser(words).parse_args(words)
+        options = parse(_with_default(words))
         status: int = options.run(options)
         sys.stdout.flush()
     except MullError as error:
@@ -90,25 +114,36 @@ def _with_default(words: list[str]) -> list[str]:
     return words
 
 
-def _parser(words: list[str]) -> ArgumentParser:
+def parse(words: list[str]) -> Namespace:
+    """The options that the words are; `run` among them is what does the work."""
+    if words[0] in COMMANDS:
+        return parser_of(words[0]).parse_args(words[1:])
+    return parser_of(None).parse_args(words)
+
+
+def parser_of(name: str | None) -> ArgumentParser:
+    """The parser of one command, or the one that lists them: all of them at once would take longer
+    than most commands do."""
     from argparse import ArgumentParser, RawDescriptionHelpFormatter
     from functools import partial
     from importlib import import_module
 
     # told its width, a formatter does not load half the standard library to find it out
     formatter = partial(RawDescriptionHelpFormatter, width=_columns() - 2)
+    if name is not None:
+        module, line = COMMANDS[name]
+        command = ArgumentParser(f"mull {name}", description=line, formatter_class=formatter)
+        loaded = import_module(module)
+        loaded.arguments(command)
+        command.set_defaults(run=loaded.run)
+        return command
     parser = ArgumentParser(
         prog="mull", description="mull keeps a model's thinking.", formatter_class=formatter
     )
     parser.add_argument("--version", "-V", action="version", version=f"mull {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    wanted = next((word for word in words if not word.startswith("-")), None)
-    for name, (module, line) in COMMANDS.items():
-        command = commands.add_parser(name, help=line, description=line, formatter_class=formatter)
-        if name == wanted:  # the others only need their line in the list
-            loaded = import_module(module)
-            loaded.arguments(command)
-            command.set_defaults(run=loaded.run)
+    for known, (_, line) in COMMANDS.items():
+        commands.add_parser(known, help=line)
     return parser
 
 

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Awaitable, Callable
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mull.agent.engine import Engine
-from mull.agent.opening import Opening, begin_session, find_session, of_another_folder
-from mull.neutral.errors import ConfigError
+from mull.agent.opening import Opening
 from mull.store.sessions.sqlite import this_folder
 
 if TYPE_CHECKING:
-    from mull.agent.session import Session
     from mull.agent.toolbox import Toolbox
     from mull.agent.tools.approve import Approver
     from mull.policy.approval import Mode
-    from mull.store.sessions.values import SessionStore
 
 __all__ = [
     "add_session_arguments",
     "add_tool_arguments",
     "approval_mode",
-    "begin",
     "pack_tools",
     "wanted",
 ]
@@ -101,34 +94,3 @@ def pack_tools(
         approver=approver,
         **more,
     )
-
-
-async def begin(
-    options: Namespace,
-    engine: Engine,
-    store: SessionStore,
-    toolbox: Toolbox | None,
-    *,
-    no_model: Callable[[], Awaitable[str]],
-    **more: Any,
-) -> Session:
-    """Open the session that the options mean, its tools ready.
-
-    Raises:
-        LocalError: there is no such session or model, or it cannot be opened.
-    """
-    opening = wanted(options)
-    found = find_session(store, opening)
-    known = opening.model or (found and found.model) or engine.setup.settings.snapshot().model
-    if known is None:
-        raise ConfigError(await no_model())
-    engine.target(known, base_url=opening.base_url)  # told before anything is stored
-    if toolbox is not None:
-        await toolbox.start()
-        moved = of_another_folder(found, opening)
-        for warning in (*toolbox.warnings, *toolbox.trouble, *([moved] if moved else [])):
-            print(f"mull: {warning}", file=sys.stderr)
-        if found is None or opening.system is not None:
-            system = toolbox.system(opening.system or "", today=date.today())
-            opening = opening.given_system(system)
-    return begin_session(store, engine, opening, found, toolbox=toolbox, **more)

@@ -80,10 +80,12 @@ def name_for(options: Namespace, store: SessionStore, info: SessionInfo) -> str:
 def _compress(options: Namespace) -> int:
     from mull.agent.session import Session
     from mull.cli import interrupt
+    from mull.store.sessions.writing import go_on_writing
 
     store, info = stored_session(options.session)
-    session = Session(store, info, engine=engine_for(options, info), warn=tell)
-    try:
+    with Session(
+        go_on_writing(store, info.id), engine=engine_for(options, info), warn=tell
+    ) as session:
         if options.undo:
             if not session.undo_compression():
                 raise SessionError(f"session {info.id} has no summary that could be taken back")
@@ -91,8 +93,6 @@ def _compress(options: Namespace) -> int:
         else:
             done = interrupt.run(_compressed(session, options.strategy))
             print(f"C{done.text[1:]}: {done.before:,} → {done.after:,} tokens.")
-    finally:
-        session.release()
     return 0
 
 

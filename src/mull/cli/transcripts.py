@@ -149,18 +149,14 @@ def _stored(
     from mull.store.sessions.sqlite import this_folder
 
     model = transcript.model
-    info = store.create(
+    info, hold = store.draft(
         folder=this_folder(),
         name=name,
         model=model if model and _resolved(ready, model) else None,
         system=transcript.system,
     )
-    try:
-        store.append(info.id, 0, *transcript.records)
-    except BaseException:
-        store.delete(info.id)
-        raise
-    return store.info(info.id)
+    with hold:
+        return store.begin(info, *transcript.records)
 
 
 def _resolved(ready: Setup, name: str) -> Target | None:

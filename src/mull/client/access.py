@@ -19,15 +19,16 @@ from mull.auth.static import MASK, key_headers
 from mull.auth.variables import Found, key_variables
 from mull.neutral.errors import ConfigError
 from mull.neutral.messages import Message
+from mull.neutral.patterns import pattern
 from mull.neutral.request import WireRequest
 from mull.neutral.target import Target
 from mull.settings.words import join_or, quote
 
 __all__ = ["Access", "ConfigSaid", "KeySource", "access", "missing_key", "request_headers"]
 
-_VARIABLE = re.compile(r"\$\{([^}]*)\}")
-_ADDRESS = re.compile(r"https?://[^\s/?#@]+(?:/[^\s?#]*)?", re.IGNORECASE)
-_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
+_VARIABLE = pattern(r"\$\{([^}]*)\}")
+_ADDRESS = pattern(r"https?://[^\s/?#@]+(?:/[^\s?#]*)?", re.IGNORECASE)
+_NAME = pattern(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
 
 
 class ProviderSaid(Protocol):
@@ -140,7 +141,7 @@ def request_headers(
     login = LOGINS.get(target.provider)
     return {
         **{name.lower(): text for name, text in wire.headers.items()},
-        **(login.request_headers(messages) if login else {}),
+        **(login().request_headers(messages) if login else {}),
         **(key_headers(target, way.key.reveal()) if way.key else {}),
         **way.headers,
     }

@@ -130,7 +130,7 @@ class Sessions:
             return way
         at = (way.login, way.key)
         with self._lock:
-            flow = LOGINS[way.login].session(way.key, self._held.get(at), self._clock())
+            flow = LOGINS[way.login]().session(way.key, self._held.get(at), self._clock())
             session = drive(flow, show=_nothing, send=self._send)
             self._held[at] = session
         base_url = way.base_url

@@ -16,7 +16,6 @@ An answer that begins anew after `Retrying` or `Healed` may say `Started` a seco
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
@@ -69,8 +68,7 @@ def _ignore(prepared: Prepared, wire: WireRequest) -> None:
     pass
 
 
-@dataclass(frozen=True)
-class Aid:
+class Aid(msgspec.Struct, frozen=True):
     """What helps an exchange. `enter` has the last word on the way before anything goes out, `heal`
     may repair what was refused, and `learn` is told when that helped."""
 
@@ -82,8 +80,7 @@ class Aid:
 _RULES = RetryRules()
 
 
-@dataclass(frozen=True)
-class ExchangeOptions:
+class ExchangeOptions(msgspec.Struct, frozen=True):
     """`idle` and `total` are limits in seconds: None leaves the idle limit to what is known of the
     model, and the total off. `sending` is told each request that goes out, keyless, with its notes
     and, after healing, with the target it really goes to.

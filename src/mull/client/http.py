@@ -14,9 +14,10 @@ import math
 import os
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 from urllib.parse import SplitResult, urlsplit
+
+from msgspec import Struct
 
 from mull._version import __version__
 from mull.client.clock import upload_seconds
@@ -34,18 +35,19 @@ being closed: its endpoint has not begun to think about what it was asked."""
 _WBITS = {"gzip": 31, "x-gzip": 31, "deflate": 47}
 
 
-@dataclass(frozen=True)
-class HttpRequest:
+class HttpRequest(Struct, frozen=True):
     """One request. Its headers hold keys, so they are never shown."""
 
     method: str
     url: str
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    body: bytes = field(default=b"", repr=False)
+    headers: Mapping[str, str] = {}
+    body: bytes = b""
+
+    def __repr__(self) -> str:
+        return f"HttpRequest({self.method} {self.url})"
 
 
-@dataclass(frozen=True)
-class TransportOptions:
+class TransportOptions(Struct, frozen=True):
     """`connect` is how many seconds a connection may take to stand."""
 
     connect: float = 20.0

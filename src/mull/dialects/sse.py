@@ -10,11 +10,14 @@ take a good one with it.
 from __future__ import annotations
 
 import itertools
-import json
 import re
-from typing import Any, NamedTuple, TypeAlias
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
+
+if TYPE_CHECKING:
+    from json import JSONDecoder
 
 __all__ = [
     "BOM",
@@ -40,7 +43,6 @@ _BOUNDARY = re.compile(r"\s*(?:$|\{|data:|event:|\[DONE\])")
 _LATER = re.compile(r"data:[ \t]*(?=[{\[])|\{")
 _TRIES = 1_000
 """Places in one frame at which a good event is looked for after a bad one."""
-_decoder = json.JSONDecoder()
 _GLUED_DATA = re.compile(rb"data: ?(?=\{|\[DONE\])")
 
 
@@ -268,9 +270,16 @@ def _recover(data: bytes) -> Parsed:
     return Parsed(values, problem, odd=True, done=done)
 
 
+@cache  # most streams have no such frame, and `json` brings much with it
+def _decoder() -> JSONDecoder:
+    from json import JSONDecoder
+
+    return JSONDecoder()
+
+
 def _value(text: str, at: int) -> tuple[Any, int] | None:
     try:
-        return _decoder.raw_decode(text, at)
+        return _decoder().raw_decode(text, at)
     except (ValueError, RecursionError):
         return None
 

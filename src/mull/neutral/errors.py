@@ -4,6 +4,7 @@
     ├── LocalError            what was asked cannot be done; nothing was changed
     │   ├── SettingError      a setting's key or value is not allowed (ERR-001)
     │   ├── ConfigError       a file of the user's cannot be read as what it should be
+    │   │   └── NoModelError  no model is named anywhere
     │   ├── ProfileError      a profile is missing, damaged or not a profile
     │   ├── SessionError      a session is missing, or cannot be written as asked
     │   │   └── SessionBusy   another process has it open; `pid` says which
@@ -33,6 +34,7 @@ __all__ = [
     "LocalError",
     "MullError",
     "NetworkError",
+    "NoModelError",
     "ProfileError",
     "RefusedError",
     "RemoteError",
@@ -74,6 +76,10 @@ class SettingError(LocalError):
 
 class ConfigError(LocalError):
     """A user's file cannot be read as what it should be."""
+
+
+class NoModelError(ConfigError):
+    """No model is named anywhere."""
 
 
 class ProfileError(LocalError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -116,8 +117,16 @@ def assistant(
 
 
 _encoder = msgspec.json.Encoder()
-_message = msgspec.json.Decoder(Message)
-_messages = msgspec.json.Decoder(tuple[Message, ...])
+
+
+@cache  # a decoder takes longer to make than all of this file
+def _message() -> msgspec.json.Decoder[Message]:
+    return msgspec.json.Decoder(Message)
+
+
+@cache
+def _messages() -> msgspec.json.Decoder[tuple[Message, ...]]:
+    return msgspec.json.Decoder(tuple[Message, ...])
 
 
 def message_to_json(message: Message) -> bytes:
@@ -132,7 +141,7 @@ def message_from_json(data: bytes | str) -> Message:
         ConfigError: the JSON is not a message; says where and why.
     """
     try:
-        return _message.decode(data)
+        return _message().decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"not a message: {error}") from None
 
@@ -149,6 +158,6 @@ def messages_from_json(data: bytes | str) -> tuple[Message, ...]:
         ConfigError: the JSON is not a list of messages; says where and why.
     """
     try:
-        return _messages.decode(data)
+        return _messages().decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"not a list of messages: {error}") from None

@@ -7,10 +7,10 @@ from the very blocks that are sent, so it cannot drift from them. The log is nev
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from mull.history.log import Log
@@ -56,8 +56,7 @@ CHAIN_STARTS_WITH_THOUGHT: frozenset[WriterName] = frozenset({"anthropic-budget"
 """Writers whose endpoints refuse to think on in a tool chain that began without a thought."""
 
 
-@dataclass(frozen=True, eq=False)
-class Made:
+class Made(Struct, frozen=True, eq=False):
     """What a request was made from; from the same, with a target that is known better, another
     can be made. Requests are equal by what they are, not by where they come from."""
 

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from mull.neutral.errors import ProfileError, SettingError
+from mull.neutral.patterns import pattern
 from mull.neutral.target import Target
 from mull.settings.layers import Snapshot
 from mull.settings.model import parse_model
@@ -34,12 +35,12 @@ __all__ = [
 
 VERSION = 1
 
-_SECRET_KEY = re.compile(
+_SECRET_KEY = pattern(
     r"api.?key|access.?key|private.?key|^key$|token$|secret|passw|authorization|bearer|credential"
     r"|cookie",
     re.IGNORECASE,
 )
-_PROVIDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
+_PROVIDER = pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 _NO_SECRETS = "profiles hold no secrets, keys belong in environment variables"
 
 

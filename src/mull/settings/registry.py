@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from mull.neutral.errors import SettingError
+from mull.neutral.patterns import pattern
 from mull.neutral.thinking import LADDER, LEVEL_ALIASES
 from mull.settings.words import closest, join_or, quote, quote_value
 
@@ -41,12 +42,12 @@ _BOOLEANS = {
     **dict.fromkeys(("true", "on", "yes", "1"), True),
     **dict.fromkeys(("false", "off", "no", "0"), False),
 }
-_WHOLE = re.compile(r"\+?(?:\d+(?:_\d+)*|\d{1,3}(?:,\d{3})+)(?:\.0+)?", re.ASCII)
-_DECIMAL = re.compile(r"\+?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
-_FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}", re.ASCII)
+_WHOLE = pattern(r"\+?(?:\d+(?:_\d+)*|\d{1,3}(?:,\d{3})+)(?:\.0+)?", re.ASCII)
+_DECIMAL = pattern(r"\+?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_FIELD = pattern(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}", re.ASCII)
 _TAKEN = ("content", "name", "refusal", "role", "tool_call_id", "tool_calls")
 """Fields of a message that mean something else: reasoning there would be taken for it."""
-_MODEL = re.compile(r"[^\s/](?:\S{0,298}[^\s/])?")
+_MODEL = pattern(r"[^\s/](?:\S{0,298}[^\s/])?")
 
 
 class Setting(Struct, frozen=True):

@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from mull.neutral.patterns import pattern
+
 __all__ = ["closest", "join_or", "looks_secret", "quote", "quote_value"]
 
 _LONGEST = 60
 
 # model ids may begin like keys do (xai-…, hf-…), so most kinds ask for a long run of key letters
-_SECRET = re.compile(
+_SECRET = pattern(
     r"""(?<![A-Za-z0-9])(?:
         sk-(?:[a-z0-9]+-){0,3}[A-Za-z0-9_]{16,}                         # model providers
       | (?:rk|gsk|csk|fw|r8|hf)_[A-Za-z0-9_]{16,} | (?:xai|nvapi|pplx|tgp)-[A-Za-z0-9_]{16,}

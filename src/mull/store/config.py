@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from msgspec import Struct
 
@@ -21,7 +21,6 @@ from mull.settings.model import parse_model
 from mull.settings.registry import SettingValue, parse_all
 from mull.settings.words import join_or, quote, quote_value
 from mull.store.files import read_bytes
-from mull.store.mcp import McpConfig, read_servers
 from mull.store.tables import (
     VARIABLE,
     check_keys,
@@ -31,6 +30,9 @@ from mull.store.tables import (
     refused,
     table_of,
 )
+
+if TYPE_CHECKING:
+    from mull.store.mcp import McpConfig
 
 __all__ = ["CONFIG_FILE", "Config", "ProviderConfig", "load_config", "read_config"]
 
@@ -106,6 +108,14 @@ def read_config(data: bytes, file: str) -> Config:
         raise ConfigError(f"{file}: {error}") from None
 
 
+def _servers(tables: Mapping[str, Any], file: str) -> Mapping[str, McpConfig]:
+    if "mcp" not in tables:
+        return {}
+    from mull.store.mcp import read_servers
+
+    return read_servers(table_of(tables, "mcp", file), file)
+
+
 def _read(tables: Mapping[str, Any], file: str) -> Config:
     model = tables.get("model")
     providers, themes = table_of(tables, "providers", file), table_of(tables, "themes", file)
@@ -118,7 +128,7 @@ def _read(tables: Mapping[str, Any], file: str) -> Config:
         },
         models=_models(table_of(tables, "models", file), file),
         compat=_compat(tables.get("compat", []), file),
-        mcp=read_servers(table_of(tables, "mcp", file), file),
+        mcp=_servers(tables, file),
         themes={name: table_of(themes, name, file) for name in themes},
     )
     _check_overlay(config, file)

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -23,7 +24,9 @@ from mull.auth.secret import Secret, parse_secret
 from mull.auth.variables import Found, KeyPlace, key_variables
 from mull.neutral.errors import ConfigError
 from mull.store.files import read_bytes, write_atomic
-from mull.store.vault import SystemVault, Vault
+
+if TYPE_CHECKING:
+    from mull.store.vault import Vault
 
 __all__ = ["KEYS_FILE", "GivenKeys", "Keys", "Stored"]
 
@@ -46,7 +49,13 @@ class Keys:
     ) -> None:
         self.path = directory / KEYS_FILE
         self.environ = environ
-        self._vault = vault or SystemVault()
+        self._given_vault = vault
+
+    @cached_property
+    def _vault(self) -> Vault:
+        from mull.store.vault import SystemVault
+
+        return self._given_vault or SystemVault()
 
     def find(
         self,

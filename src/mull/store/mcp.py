@@ -13,13 +13,14 @@ from typing import Any
 from msgspec import Struct
 
 from mull.neutral.errors import ConfigError
+from mull.neutral.patterns import pattern
 from mull.settings.words import join_or, quote
 from mull.store.tables import VARIABLE, check_keys, is_address, read_headers, refused
 
 __all__ = ["McpConfig", "check_name", "read_servers"]
 
 # no "__" and no "_" at an end: a tool is called mcp__NAME__tool, and NAME must be found in that
-_NAME = re.compile(r"[A-Za-z0-9]+(?:[_-][A-Za-z0-9]+)*", re.ASCII)
+_NAME = pattern(r"[A-Za-z0-9]+(?:[_-][A-Za-z0-9]+)*", re.ASCII)
 _LONGEST_NAME = 32
 _LONGEST_WAIT = 24 * 60 * 60
 _OF_COMMANDS = ("args", "env", "cwd")

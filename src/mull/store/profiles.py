@@ -11,6 +11,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from mull.neutral.errors import ConfigError, ProfileError
+from mull.neutral.patterns import pattern
 from mull.settings.profile import Profile, profile_from_json, profile_to_json
 from mull.settings.words import closest, quote
 from mull.store.files import read_bytes, remove, write_atomic
@@ -20,9 +21,9 @@ __all__ = ["NO_PROFILE", "Profiles"]
 NO_PROFILE = "none"
 """Stands for "no profile" wherever one is named, so no profile can be called so."""
 
-_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9_-])?", re.ASCII)
+_NAME = pattern(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9_-])?", re.ASCII)
 # Windows opens devices under these names, with any ending
-_DEVICE = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
+_DEVICE = pattern(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
 
 
 class Profiles:

@@ -7,11 +7,11 @@ table and what may stand there. Which keys there are is for those to say who rea
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from mull.neutral.errors import ConfigError
+from mull.neutral.patterns import pattern
 from mull.settings.registry import REGISTRY
 from mull.settings.words import closest, join_or, quote, quote_value
 
@@ -25,10 +25,10 @@ __all__ = [
     "table_of",
 ]
 
-VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+VARIABLE = pattern(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 """The name of an environment variable."""
-_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
-_URL = re.compile(r"https?://[^\s/?#]+\S*", re.IGNORECASE)
+_HEADER = pattern(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
+_URL = pattern(r"https?://[^\s/?#]+\S*", re.IGNORECASE)
 
 
 def decode_toml(data: bytes, file: str) -> dict[str, Any]:
@@ -37,6 +37,8 @@ def decode_toml(data: bytes, file: str) -> dict[str, Any]:
     Raises:
         ConfigError: it is not TOML; says where.
     """
+    import tomllib  # many have no such file
+
     try:
         return tomllib.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from mull.agent.opening import Opening, begin_session, find_session, of_another_folder
+from mull.agent.instructions import BASE
+from mull.agent.opening import Opening, find_session, open_kept
 
 if TYPE_CHECKING:
     from mull.agent.engine import Engine
@@ -34,10 +34,9 @@ class SessionDesk:
         self.engine = engine
         self.store = store
         self.toolbox = toolbox
-        self._begin = begin
+        self._begin = replace(begin, base=BASE)
         self._warn = warn
         self._more = more
-        self._started = False
         self._session: Session | None = None
 
     @property
@@ -61,34 +60,20 @@ class SessionDesk:
     async def open(
         self, reference: str | None = None, *, new: bool = False, fork_at: int | None = None
     ) -> Session:
-        """The session that is meant: by reference, new, or as the command line says."""
-        await self._start()
-        begin, kept = self._begin, {}
-        if reference is not None:
-            info = self.store.find(reference, begin.folder)
-            if fork_at is not None:
-                info = self.store.fork(info.id, fork_at)
-            opening, found = Opening(folder=begin.folder), info
-        elif new:
-            opening, found = self._anew(), None
-            kept = dict(self._session.info.settings) if self._session else {}
-        else:
-            opening, found = begin, find_session(self.store, begin)
-        if self.toolbox is not None and (moved := of_another_folder(found, begin)):
-            self._warn(moved)
-        if found is None or opening.system is not None:
-            opening = opening.given_system(self._system(opening.system or ""))
-        self._session = begin_session(
+        """The session that is meant: by reference, new, or as the command line says.
+
+        Raises:
+            LocalError: it cannot be opened, or is open here already.
+        """
+        self._session = await open_kept(
             self.store,
             self.engine,
-            opening,
-            found,
+            self._meant(reference, fork_at) if reference else self._anew() if new else self._begin,
             toolbox=self.toolbox,
+            shares_tools=True,
             warn=self._warn,
             **self._more,
         )
-        for key, value in kept.items():
-            self._session.set(key, value)
         return self._session
 
     async def close(self) -> None:
@@ -96,26 +81,23 @@ class SessionDesk:
         if self.toolbox is not None:
             await self.toolbox.close()
 
+    def _meant(self, reference: str, fork_at: int | None) -> Opening:
+        """The session of a reference, or a copy of its beginning."""
+        folder = self._begin.folder
+        if fork_at is not None:
+            found = self.store.find(reference, folder)
+            reference = self.store.fork(found.id, fork_at).id
+        return Opening(folder=folder, reference=reference)
+
     def _anew(self) -> Opening:
-        """Another session like the last one: the same model, at the same address."""
-        last = self._session.settings if self._session else self.engine.setup.settings
-        model = last.snapshot().model
-        address = self._session.info.base_url if self._session else None
-        return Opening(folder=self._begin.folder, model=model, base_url=address)
-
-    async def _start(self) -> None:
-        if self.toolbox is None or self._started:
-            return
-        self._started = True
-        await self.toolbox.start()
-        for warning in (*self.toolbox.warnings, *self.toolbox.trouble):
-            self._warn(warning)
-
-    def _system(self, given: str) -> str:
-        if self.toolbox is not None:
-            return self.toolbox.system(given, today=date.today())
-        if given:
-            return given
-        from mull.agent.instructions import BASE, system_prompt
-
-        return system_prompt(BASE, (), (), None, date.today())
+        """Another session like the last one: model, address and settings are the same."""
+        last = self._session
+        if last is None:
+            return replace(self._begin, reference=None, last=False, name=None)
+        return Opening(
+            folder=self._begin.folder,
+            model=last.settings.snapshot().model,
+            base_url=last.info.base_url,
+            base=self._begin.base,
+            settings=last.info.settings,
+        )

@@ -120,17 +120,9 @@ class Talk:
             LocalError: it cannot be opened; the one before stays open.
         """
         before = self._session
+        self.session = await self._desk.open(reference, new=new, fork_at=fork_at)
         if before is not None:
-            before.release()  # a copy of it, or the same one, may be what is meant
-        try:
-            self.session = await self._desk.open(reference, new=new, fork_at=fork_at)
-        except BaseException:
-            if before is not None:
-                self.session = await self._desk.open(before.info.id)
-            raise
-        if before is not None:
-            if before.info.id != self.session.info.id:
-                before.forget_if_empty()
+            await before.aclose()
             self._painter.forget()
             self.front.clear()
         title = _opened(self.session, is_first=before is None)

@@ -6,18 +6,18 @@ refuses becomes a ConfigError, and then nothing was changed.
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from mull.neutral.errors import ConfigError, SessionError
 from mull.store.files import make_parents
 from mull.store.locks import FileLock
-from mull.store.sessions.damage import is_damage, replace_damaged
-from mull.store.sessions.readonly import read_only
 from mull.store.sessions.schema import VERSION, migrate, version_of
 
 if TYPE_CHECKING:
@@ -47,6 +47,9 @@ class _Unwritable(ConfigError):
     """The file cannot be made, or opened for writing."""
 
 
+_used: WeakSet[Database] = WeakSet()
+
+
 class Database:
     """One open file of sessions, for all threads of this process."""
 
@@ -56,6 +59,10 @@ class Database:
         self._turns = RLock()
         self._connection: Connection | None = None
         self._unwritable: ConfigError | None = None
+        self._opener = 0
+
+    def __del__(self) -> None:
+        self._leave()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -103,6 +110,12 @@ class Database:
             if connection is not None:
                 connection.close()
 
+    def _leave(self) -> None:
+        """Close the file unless it was a parent's, before a fork: whoever closes it last puts
+        SQLite's log away."""
+        if self._connection is not None and self._opener == os.getpid():
+            self.close()
+
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Connection]:
         from sqlite3 import Error
@@ -129,6 +142,8 @@ class Database:
                     " was typed or read, bytes were not UTF-8. Nothing was changed"
                 ) from None
             except Error as error:
+                from mull.store.sessions.damage import is_damage
+
                 if is_damage(error) and self._unwritable is None:
                     self.close()
                     said = self._replace_damaged(error)
@@ -145,15 +160,20 @@ class Database:
         except _Unwritable as error:
             connection = self._open_read_only(error)
         except Error as error:
+            from mull.store.sessions.damage import is_damage
+
             if not is_damage(error):
                 connection = self._open_read_only(_spoken(error, self._path))
             else:
                 self._tell(self._replace_damaged(error))
                 connection = _connected(self._path)
-        self._opened = os.stat(self._path)
+        self._opened, self._opener = os.stat(self._path), os.getpid()
+        _used.add(self)
         return connection
 
     def _open_read_only(self, why: ConfigError) -> Connection:
+        from mull.store.sessions.readonly import read_only
+
         connection = read_only(self._path)
         if connection is None:
             raise why
@@ -161,6 +181,8 @@ class Database:
         return connection
 
     def _replace_damaged(self, error: Error) -> str:
+        from mull.store.sessions.damage import replace_damaged
+
         with _opening(self._path):
             return replace_damaged(self._path, error, _prepared)
 
@@ -181,6 +203,12 @@ class Database:
             ) from None
         if moved:
             self.close()
+
+
+@atexit.register
+def _leave_all() -> None:
+    for database in _used:
+        database._leave()
 
 
 @contextmanager

@@ -7,6 +7,7 @@ journal is the message that the process would have stored, had it been stopped t
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from itertools import groupby
 
 import msgspec
@@ -40,7 +41,6 @@ _JOURNALED = (
 )
 
 _encode = msgspec.json.Encoder().encode
-_decoder: msgspec.json.Decoder[tuple[Event, ...]] = msgspec.json.Decoder(tuple[Event, ...])
 
 
 def is_journaled(event: Event) -> bool:
@@ -56,9 +56,14 @@ def encode_events(events: Iterable[Event]) -> bytes:
 def decode_events(data: bytes) -> tuple[Event, ...]:
     """What `encode_events` was given, as far as it goes: nothing, if it is something else."""
     try:
-        return _decoder.decode(data)
+        return _decoder().decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return ()
+
+
+@cache  # only what a crash has left is ever decoded
+def _decoder() -> msgspec.json.Decoder[tuple[Event, ...]]:
+    return msgspec.json.Decoder(tuple[Event, ...])
 
 
 def join_deltas(events: Iterable[Event]) -> list[Event]:

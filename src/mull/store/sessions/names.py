@@ -6,11 +6,11 @@ store differ because the store counts on from one that is taken.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from datetime import UTC, datetime, timedelta
 
 from mull.neutral.errors import SessionError
+from mull.neutral.patterns import pattern
 from mull.settings.words import quote
 
 __all__ = ["DAY_LETTERS", "LONGEST_NAME", "checked_name", "new_id", "next_id", "title_of"]
@@ -22,7 +22,7 @@ _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"  # none that looks like another
 _PLACES = 5
 _PARTS = 32**_PLACES
 _DAY = 86_400
-_LIKE_AN_ID = re.compile(r"\d{6}-.*")
+_LIKE_AN_ID = pattern(r"\d{6}-.*")
 LONGEST_NAME = 64
 _LONGEST_TITLE = 60
 

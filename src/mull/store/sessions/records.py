@@ -6,6 +6,7 @@ Texts for searching, the number of turns and the title of a session all follow f
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -28,7 +29,6 @@ __all__ = [
 ]
 
 _encoder = msgspec.json.Encoder()
-_decoder: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
 
 
 def encode_record(record: Record) -> bytes:
@@ -52,11 +52,16 @@ def decode_record(data: bytes, session: str, position: int) -> Record:
         ConfigError: it is something else; says which record and why.
     """
     try:
-        return _decoder.decode(data)
+        return _decoder().decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(
             f"record {position} of session {session} cannot be read ({error}); it is unchanged"
         ) from None
+
+
+@cache  # a session that begins has none to decode
+def _decoder() -> msgspec.json.Decoder[Record]:
+    return msgspec.json.Decoder(Record)
 
 
 def ends_answer(record: Record) -> bool:

@@ -7,57 +7,87 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from mull.neutral.errors import SessionError
 from mull.settings.words import closest, join_or, quote
-from mull.store.sessions.names import DAY_LETTERS, new_id, next_id
-from mull.store.sessions.values import SessionInfo
+from mull.store.sessions.names import DAY_LETTERS, checked_name
+from mull.store.sessions.values import Changes, SessionInfo
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-__all__ = ["find_info", "insert_info", "read_info", "read_infos", "update_info"]
+__all__ = [
+    "check_name_free",
+    "find_info",
+    "insert_info",
+    "is_stored",
+    "read_info",
+    "read_infos",
+    "tidied",
+    "update_info",
+]
 
 # in the order of SessionInfo's fields
 _COLUMNS = """
     id, folder, created, updated, name, title, model, base_url, system, settings, parent, parent_at,
     (SELECT coalesce(max(position) + 1, 0) FROM records WHERE session = sessions.id), turns
 """
+_CHANGED = ("name", "model", "base_url", "system", "settings")
 _MOST_NAMED = 5
 
 
-def insert_info(connection: Connection, info: SessionInfo) -> str:
-    """Put a new session's row in, and return the id that it gets.
+def is_stored(connection: Connection, ident: str) -> bool:
+    """Whether there is a session of this id."""
+    found = connection.execute("SELECT 1 FROM sessions WHERE id = ?", (ident,)).fetchone()
+    return found is not None
+
+
+def insert_info(connection: Connection, info: SessionInfo) -> None:
+    """Put a new session's row in.
 
     Raises:
         SessionError: its name is taken.
     """
-    ident = new_id(info.created)
-    while connection.execute("SELECT 1 FROM sessions WHERE id = ?", (ident,)).fetchone():
-        ident = next_id(ident)
+    check_name_free(connection, info)
+    fields = ("id", "folder", "created", "updated", *_CHANGED, "parent", "parent_at")
     connection.execute(
-        "INSERT INTO sessions (id, folder, created, updated) VALUES (?, ?, ?, ?)",
-        (ident, info.folder, info.created, info.updated),
+        f"INSERT INTO sessions ({', '.join(fields)}) VALUES ({', '.join('?' * len(fields))})",
+        [_column(getattr(info, name)) for name in fields],
     )
-    fields = ("name", "model", "base_url", "system", "settings", "parent", "parent_at")
-    update_info(connection, ident, {name: getattr(info, name) for name in fields})
-    return ident
 
 
-def update_info(connection: Connection, session: str, changes: Mapping[str, Any]) -> None:
+def update_info(connection: Connection, info: SessionInfo, changes: Mapping[str, Any]) -> None:
     """Change some fields of a session.
 
     Raises:
         SessionError: another session of the folder has the name.
     """
-    if name := changes.get("name"):
-        folder = "(SELECT folder FROM sessions WHERE id = ?)"
-        taken = f"name = ? AND folder = {folder} AND id <> ?"
-        for other in read_infos(connection, taken, (name, session, session)):
-            raise SessionError(f"session {other.id} of this folder is called {quote(name)} already")
-    for column, value in changes.items():
-        kept = msgspec.json.encode(value).decode() if isinstance(value, dict) else value
-        connection.execute(f"UPDATE sessions SET {column} = ? WHERE id = ?", (kept, session))
+    if not changes:
+        return
+    check_name_free(connection, replace(info, **changes))
+    values = [_column(value) for value in changes.values()]
+    columns = ", ".join(f"{name} = ?" for name in changes)
+    connection.execute(f"UPDATE sessions SET {columns} WHERE id = ?", (*values, info.id))
+
+
+def check_name_free(connection: Connection, info: SessionInfo) -> None:
+    """See to it that no other session of its folder has its name.
+
+    Raises:
+        SessionError: one has it.
+    """
+    if info.name is None:
+        return
+    taken = (info.name, info.folder, info.id)
+    for other in read_infos(connection, "name = ? AND folder = ? AND id <> ?", taken):
+        raise SessionError(
+            f"session {other.id} of this folder is called {quote(info.name)} already"
+        )
+
+
+def _column(value: object) -> object:
+    return msgspec.json.encode(value).decode() if isinstance(value, dict) else value
 
 
 def read_infos(
@@ -137,3 +167,28 @@ def _missing(connection: Connection, word: str, folder: str | None) -> str:
         return f"there is no session {quote(word)}: none is stored yet for this folder"
     named = [f"{info.id} ({info.label})" if info.label else info.id for info in here]
     return f"there is no session {quote(word)}: the last ones here are {', '.join(named)}"
+
+
+def tidied(changes: Changes) -> dict[str, Any]:
+    """The changes as they are stored: names as people see them, addresses without a login.
+
+    Raises:
+        SessionError: nothing can be called so.
+    """
+    kept: dict[str, Any] = {**changes}
+    if kept.get("name") is not None:
+        kept["name"] = checked_name(kept["name"])
+    if "base_url" in kept:
+        kept["base_url"] = _without_login(kept["base_url"])
+    if "settings" in kept:
+        kept["settings"] = dict(kept["settings"])
+    return kept
+
+
+def _without_login(url: str | None) -> str | None:
+    """An address without a name and password in it: secrets are not for the store."""
+    if url is None or "://" not in url:
+        return url
+    scheme, _, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"

@@ -8,7 +8,6 @@ spaces between words, which the index takes for one long word.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,6 +17,7 @@ import msgspec
 from mull.history.log import Entry, Record
 from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 from mull.neutral.messages import Message
+from mull.neutral.patterns import pattern
 from mull.store.sessions.values import SearchKind
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ INDEX_DAMAGED = 267
 
 _BROKEN = (1, INDEX_DAMAGED)  # 1: so broken that it cannot even be opened
 _OPEN, _CLOSE = "\x02", "\x03"
-_MARKS = re.compile(f"[{_OPEN}{_CLOSE}]")
+_MARKS = pattern(f"[{_OPEN}{_CLOSE}]")
 _UNMARKED = {0: " ", ord(_OPEN): " ", ord(_CLOSE): " "}
 _LIMITS = "(? IS NULL OR texts.kind = ?) AND (? IS NULL OR sessions.folder = ?)"
 _WORDS_AROUND = 24
@@ -103,7 +103,7 @@ _LONG = 100_000
 """Characters from which SQLite's own snippets take too long: minutes for a thought of 50 MB."""
 _LETTERS_AROUND = 70
 # Thai and Lao, Burmese, Khmer, kana, Han
-_UNSPACED = re.compile(
+_UNSPACED = pattern(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003ffff]"
 )

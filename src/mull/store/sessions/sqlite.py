@@ -10,12 +10,12 @@ from __future__ import annotations
 import builtins
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
 from mull.history.log import Record
 from mull.logs import log_warning
@@ -27,7 +27,7 @@ from mull.store.sessions import search as searching
 from mull.store.sessions.database import Database
 from mull.store.sessions.journal import decode_events, encode_events, fold
 from mull.store.sessions.lock import SessionLock, holder
-from mull.store.sessions.names import checked_name
+from mull.store.sessions.names import new_id, next_id
 from mull.store.sessions.records import (
     account,
     account_all,
@@ -35,8 +35,18 @@ from mull.store.sessions.records import (
     ends_answer,
     read_records,
 )
-from mull.store.sessions.rows import find_info, insert_info, read_info, read_infos, update_info
+from mull.store.sessions.rows import (
+    check_name_free,
+    find_info,
+    insert_info,
+    is_stored,
+    read_info,
+    read_infos,
+    tidied,
+    update_info,
+)
 from mull.store.sessions.values import (
+    Changes,
     Hit,
     Hold,
     JournalBatch,
@@ -95,30 +105,42 @@ class SqliteSessions:
         """Close the file; it is opened again when needed."""
         self._database.close()
 
-    def create(
-        self,
-        *,
-        folder: str,
-        name: str | None = None,
-        model: str | None = None,
-        base_url: str | None = None,
-        system: str = "",
-        settings: Mapping[str, Any] | None = None,
-    ) -> SessionInfo:
-        now = self._clock()
-        info = SessionInfo(
-            id="",
-            folder=folder,
-            created=now,
-            updated=now,
-            name=None if name is None else checked_name(name),
-            model=model,
-            base_url=_without_login(base_url),
-            system=system,
-            settings=dict(settings or {}),
-        )
+    def create(self, *, folder: str, **given: Unpack[Changes]) -> SessionInfo:
+        info, hold = self.draft(folder=folder, **given)
+        with hold:
+            return self.begin(info)
+
+    def draft(self, *, folder: str, **given: Unpack[Changes]) -> tuple[SessionInfo, Hold]:
+        now, wanted = self._clock(), tidied(given)
+        with self._database.writing() as connection:  # nothing is, but it could be
+            ident, hold = self._reserve(connection, now)
+            info = SessionInfo(id=ident, folder=folder, created=now, updated=now, **wanted)
+            try:
+                check_name_free(connection, info)
+            except BaseException:
+                hold.release()
+                raise
+        return info, hold
+
+    def _reserve(self, connection: Connection, now: float) -> tuple[str, Hold]:
+        """An id that nobody else has or will get, because its lock is ours."""
+        ident = new_id(now)
+        while True:
+            if self.holder(ident) is None and not is_stored(connection, ident):
+                with suppress(SessionBusy):
+                    hold = self._lock(ident)
+                    if not is_stored(connection, ident):
+                        return ident, hold
+                    hold.release()
+            ident = next_id(ident)
+
+    def begin(self, info: SessionInfo, *records: Record) -> SessionInfo:
+        encoded = [(record, encode_record(record)) for record in records]
         with self._database.writing() as connection:
-            return read_info(connection, insert_info(connection, info))
+            insert_info(connection, info)
+            if encoded:
+                self._add(connection, info, encoded)
+            return read_info(connection, info.id)
 
     def find(self, reference: str, folder: str | None = None) -> SessionInfo:
         with self._database.reading() as connection:
@@ -143,7 +165,9 @@ class SqliteSessions:
         with self._database.reading() as connection:
             return read_info(connection, session), read_records(connection, session)
 
-    def append(self, session: str, position: int, *records: Record) -> None:
+    def append(
+        self, session: str, position: int, *records: Record, **changes: Unpack[Changes]
+    ) -> SessionInfo:
         encoded = [(record, encode_record(record)) for record in records]
         with self._database.writing() as connection:
             info = read_info(connection, session)
@@ -153,31 +177,18 @@ class SqliteSessions:
                     " wrote it. Nothing was stored; open it again, or go on with a copy"
                     f" (`mull sessions fork {session}`)"
                 )
+            if changes:
+                update_info(connection, info, tidied(changes))
             self._add(connection, info, encoded)
+            return read_info(connection, session)
 
-    def update(
-        self,
-        session: str,
-        *,
-        name: str | UnsetType | None = UNSET,
-        model: str | UnsetType | None = UNSET,
-        base_url: str | UnsetType | None = UNSET,
-        system: str | UnsetType = UNSET,
-        settings: Mapping[str, Any] | UnsetType = UNSET,
-    ) -> SessionInfo:
-        changes: dict[str, Any] = {
-            "name": checked_name(name) if isinstance(name, str) else name,
-            "model": model,
-            "base_url": _without_login(base_url) if isinstance(base_url, str) else base_url,
-            "system": system,
-            "settings": settings if isinstance(settings, UnsetType) else dict(settings),
-        }
-        given = {column: value for column, value in changes.items() if value is not UNSET}
+    def update(self, session: str, **changes: Unpack[Changes]) -> SessionInfo:
         with self._database.writing() as connection:
-            update_info(connection, session, given)
+            update_info(connection, read_info(connection, session), tidied(changes))
             return read_info(connection, session)
 
     def fork(self, session: str, at: int | None = None, name: str | None = None) -> SessionInfo:
+        wanted = tidied({"name": name})
         with self._database.writing() as connection:
             parent, now = read_info(connection, session), self._clock()
             end = parent.records if at is None else at
@@ -185,23 +196,24 @@ class SqliteSessions:
                 raise SessionError(
                     f"session {session} has {parent.records} records: a copy cannot end at {end}"
                 )
-            copy = msgspec.structs.replace(
-                parent,
-                created=now,
-                updated=now,
-                name=None if name is None else checked_name(name),
-                parent=session,
-                parent_at=end,
-            )
-            fork = insert_info(connection, copy)
-            connection.execute(
-                "INSERT INTO records (session, position, data) SELECT ?, position, data"
-                " FROM records WHERE session = ? AND position < ? ORDER BY position",
-                (fork, session, end),
-            )
-            account_all(connection, fork)
-            searching.index_texts(connection)
-            return read_info(connection, fork)
+            ident, hold = self._reserve(connection, now)
+            with hold:
+                times = {"created": now, "updated": now}
+                origin = {"parent": session, "parent_at": end}
+                copy = msgspec.structs.replace(parent, id=ident, **times, **wanted, **origin)
+                self._copy(connection, copy)
+            return read_info(connection, ident)
+
+    def _copy(self, connection: Connection, copy: SessionInfo) -> None:
+        """Store a copy of a session's beginning."""
+        insert_info(connection, copy)
+        connection.execute(
+            "INSERT INTO records (session, position, data) SELECT ?, position, data"
+            " FROM records WHERE session = ? AND position < ? ORDER BY position",
+            (copy.id, copy.parent, copy.parent_at),
+        )
+        account_all(connection, copy.id)
+        searching.index_texts(connection)
 
     def delete(self, session: str) -> None:
         with self.hold(session), self._database.erasing() as connection:
@@ -253,17 +265,22 @@ class SqliteSessions:
                     return self.recover(session, own)
             except SessionBusy:
                 return []
-        with self._database.writing() as connection:
+        with self._database.reading() as connection:
             batches = _batches(connection, session)
-            records: list[Record] = [*fold(batches)]
-            if batches:
-                connection.execute("DELETE FROM journal WHERE session = ?", (session,))
-                info = read_info(connection, session)
-                self._add(connection, info, [(each, encode_record(each)) for each in records])
-            return records
+        if not batches:  # whoever could add one would have to hold it
+            return []
+        records: list[Record] = [*fold(batches)]
+        with self._database.writing() as connection:
+            connection.execute("DELETE FROM journal WHERE session = ?", (session,))
+            info = read_info(connection, session)
+            self._add(connection, info, [(each, encode_record(each)) for each in records])
+        return records
 
     def hold(self, session: str) -> Hold:
-        return SessionLock(self._locks, self.info(session).id)
+        return self._lock(self.info(session).id)
+
+    def _lock(self, ident: str) -> Hold:
+        return SessionLock(self._locks, ident)
 
     def holder(self, session: str) -> int | None:
         return holder(self._locks, session)
@@ -300,12 +317,3 @@ def _batches(connection: Connection, session: str, after: int = 0) -> list[Journ
         )
         for number, at, origin, events in rows
     ]
-
-
-def _without_login(url: str | None) -> str | None:
-    """An address without a name and password in it: secrets are not for the store."""
-    if url is None or "://" not in url:
-        return url
-    scheme, _, rest = url.partition("://")
-    host, slash, path = rest.partition("/")
-    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, Protocol, Self, TypeAlias
-
-from msgspec import UNSET, UnsetType
+from typing import Any, Literal, Protocol, Self, TypeAlias, TypedDict, Unpack
 
 from mull.history.log import Record
 from mull.neutral.blocks import Value
 from mull.neutral.events import Event
 from mull.neutral.messages import Origin
 
-__all__ = ["Hit", "Hold", "JournalBatch", "SearchKind", "SessionInfo", "SessionStore"]
+__all__ = ["Changes", "Hit", "Hold", "JournalBatch", "SearchKind", "SessionInfo", "SessionStore"]
 
 SearchKind: TypeAlias = Literal["thinking", "answer", "question", "tool"]
 """Where a search looks."""
@@ -50,6 +48,16 @@ class SessionInfo(Value, frozen=True):
     def label(self) -> str:
         """What a person knows it by: its name, or how it began."""
         return self.name or self.title
+
+
+class Changes(TypedDict, total=False):
+    """What can be changed of a session; what is not there stays."""
+
+    name: str | None
+    model: str | None
+    base_url: str | None
+    system: str
+    settings: Mapping[str, Any]
 
 
 class Hit(Value, frozen=True):
@@ -96,17 +104,17 @@ class SessionStore(Protocol):
     raises, nothing was changed.
     """
 
-    def create(
-        self,
-        *,
-        folder: str,
-        name: str | None = None,
-        model: str | None = None,
-        base_url: str | None = None,
-        system: str = "",
-        settings: Mapping[str, Any] | None = None,
-    ) -> SessionInfo:
-        """Begin an empty session."""
+    def create(self, *, folder: str, **given: Unpack[Changes]) -> SessionInfo:
+        """Store a session that is empty so far."""
+
+    def draft(self, *, folder: str, **given: Unpack[Changes]) -> tuple[SessionInfo, Hold]:
+        """A session that is not stored yet, and the right to write it.
+
+        Its id is its own from now on. A name is its own when it is stored: `begin` does that.
+        """
+
+    def begin(self, info: SessionInfo, *records: Record) -> SessionInfo:
+        """Store a draft together with its first records; on disk when this returns."""
 
     def find(self, reference: str, folder: str | None = None) -> SessionInfo:
         """The session that a person means by an id, its beginning, or a name.
@@ -128,22 +136,16 @@ class SessionStore(Protocol):
     def load(self, session: str) -> tuple[SessionInfo, builtins.list[Record]]:
         """A session and all its records."""
 
-    def append(self, session: str, position: int, *records: Record) -> None:
-        """Add records at the end, which must be at `position`; on disk when this returns.
+    def append(
+        self, session: str, position: int, *records: Record, **changes: Unpack[Changes]
+    ) -> SessionInfo:
+        """Add records at the end, which must be at `position`, and change what is given; on disk
+        when this returns.
 
         With an answer, or the results of tools, the journal of the session ends.
         """
 
-    def update(
-        self,
-        session: str,
-        *,
-        name: str | UnsetType | None = UNSET,
-        model: str | UnsetType | None = UNSET,
-        base_url: str | UnsetType | None = UNSET,
-        system: str | UnsetType = UNSET,
-        settings: Mapping[str, Any] | UnsetType = UNSET,
-    ) -> SessionInfo:
+    def update(self, session: str, **changes: Unpack[Changes]) -> SessionInfo:
         """Change what is given and leave the rest."""
 
     def fork(self, session: str, at: int | None = None, name: str | None = None) -> SessionInfo:

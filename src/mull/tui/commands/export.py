@@ -50,8 +50,7 @@ async def export_session(host: Host, text: str) -> None:
             f"{path_words(host, path)} is there already: name another file, or add {_FORCE}"
         )
     price = pricing(session.engine.setup)
-    info = session.store.info(session.info.id)  # its title is made when something is said
-    transcript = transcript_of(info, tuple(session.log), price)
+    transcript = transcript_of(session.info, tuple(session.log), price)
     data = exported(transcript, form, thinking=_NO_THINKING not in options)
     write_atomic(path, data)
     host.tell(f"Wrote {path_words(host, path)} ({len(data) / 1000:,.0f} kB).")

@@ -60,7 +60,7 @@ def _switch(host: Host, name: str, budget: str | None) -> None:
     session = host.session
     tokens = None if budget is None else parse("reasoning.maxTokens", budget)
     _check(session, name, tokens)
-    with telling_cost(host, "model"):
+    with telling_cost(host, "model"), session.at_once():
         session.switch(name)
         if tokens is not None:
             session.set("reasoning.maxTokens", tokens)

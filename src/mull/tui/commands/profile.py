@@ -77,7 +77,7 @@ def _load(host: Host, name: str) -> None:
     model = setup.read_profile(name).model_name or session.snapshot().model or session.target.name
     session.resolve(model)  # a name that nobody knows is told before anything is changed
     profile = setup.use_profile(name)
-    with telling_cost(host, "model"):
+    with telling_cost(host, "model"), session.at_once():
         setup.settings.load_profile(profile.settings, profile.model_name)  # for sessions to come
         given_up = session.settings.load_profile(profile.settings, profile.model_name)
         for key in tuple(session.info.settings):

@@ -43,7 +43,7 @@ async def list_sessions(host: Host, text: str) -> None:
     if words:
         return _show_hits(host, session.store.search(words, None, session.info.folder, MOST_HITS))
     infos, shown = Known(host).sessions(), page(host)
-    this = session.store.info(session.info.id)  # its title is made when something is said
+    this = session.info
     shown.text(f"This session: {this.id}  {this.label or '(nothing said yet)'}")
     rows = [
         (info.id, info.label, f"{_turns(info)}, {_age(info)}{_running(host, info)}")
@@ -126,6 +126,8 @@ async def fork_session(host: Host, text: str) -> None:
     session = host.session
     word = single(split_words(text), "/fork [TURN]")
     records = tuple(session.log)
+    if not records:
+        raise LocalError("nothing was said yet: there is nothing to copy")
     await host.open(session.info.id, fork_at=_end_of(records, word))
 
 

@@ -7,11 +7,11 @@ visible signs or go; newline and tab stay, and letters of all scripts are left a
 
 from __future__ import annotations
 
-import re
+from mull.neutral.patterns import pattern
 
 __all__ = ["Inbox", "neutralise"]
 
-_UNSAFE = re.compile(
+_UNSAFE = pattern(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
