@@ -33,7 +33,7 @@ class Hub:
 
     def publish(self, events: Sequence[Event]) -> None:
         """Tell everybody. Only on the turn's own event loop."""
-        for subscriber in self._subscribers:
+        for subscriber in self._subscribers if events else ():
             try:
                 subscriber(events)
             except Exception as error:
