@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mull.agent import library
+from mull.agent import shared
 from mull.agent.engine import Engine
 from mull.policy.failure import Failure
 from mull.policy.heal.causes import causes_of
@@ -21,9 +21,9 @@ _REFUSED = re.compile(r"^400 |^messages\.|^`thinking`|^The (encrypted|block)|^It
 def _own_place(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     engine = Engine()
-    monkeypatch.setattr(library, "shared_engine", lambda: engine)
+    monkeypatch.setattr(shared, "engine", lambda: engine)
     yield
-    library._shared_loop().run(engine.close)
+    shared.loop().run(engine.close)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import mull
-from mull.agent import library
+from mull.agent import shared
 from mull.agent.engine import Engine
 from mull.testing.server import STALL, Reply, ScriptedServer
 
@@ -98,12 +98,12 @@ def server(monkeypatch):
         config.parent.mkdir(parents=True, exist_ok=True)
         config.write_text(f'[providers.anthropic]\nbase_url = "{server.url}"\n')
         engine = Engine()
-        monkeypatch.setattr(library, "shared_engine", lambda: engine)
+        monkeypatch.setattr(shared, "engine", lambda: engine)
         logger = logging.getLogger("mull")
         level = logger.level  # an example sets it
         yield server
         logger.setLevel(level)
-        library._shared_loop().run(engine.close)
+        shared.loop().run(engine.close)
 
 
 @pytest.mark.parametrize("page", ["library.md", "tour.md"])

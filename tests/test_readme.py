@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from mull.agent import library
+from mull.agent import shared
 from mull.agent.engine import Engine
 from mull.cli.main import main
 from mull.client.access import Access
@@ -50,11 +50,11 @@ def answer(request):
 def server(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     engine = Engine()
-    monkeypatch.setattr(library, "shared_engine", lambda: engine)
+    monkeypatch.setattr(shared, "engine", lambda: engine)
     with ScriptedServer(answer) as server:
         monkeypatch.setattr("mull.agent.engine._embedded_way", lambda: Access(server.url))
         yield server
-        library._shared_loop().run(engine.close)
+        shared.loop().run(engine.close)
 
 
 def test_the_tour_works_from_beginning_to_end(server, monkeypatch, capsys, tmp_path):

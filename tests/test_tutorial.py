@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mull.agent import library
+from mull.agent import shared
 from mull.agent.engine import Engine
 from mull.client.access import Access
 from mull.testing.server import Reply, ScriptedServer
@@ -24,11 +24,11 @@ def answer(request):
 def test_every_example_prints_what_is_shown(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     engine = Engine()
-    monkeypatch.setattr(library, "shared_engine", lambda: engine)
+    monkeypatch.setattr(shared, "engine", lambda: engine)
     with ScriptedServer(answer) as server:
         monkeypatch.setattr("mull.agent.engine._embedded_way", lambda: Access(server.url))
         assert run_page(PAGE, monkeypatch, capsys) > 10
-        library._shared_loop().run(engine.close)
+        shared.loop().run(engine.close)
     asked = [request.json["messages"][-1]["content"] for request in server.requests]
     assert asked.count("Why is the sky blue?") == 6
     assert "And on Mars?" in asked

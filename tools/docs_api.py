@@ -30,7 +30,13 @@ __all__ = ["SUBJECTS", "documented", "page"]
 SUBJECTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "Asking": (
         "One question, or a conversation; blocking, or on your own event loop.",
-        ("mull.agent.library", "mull.agent.results", "mull.agent.streams", "mull.agent.reach"),
+        (
+            "mull.agent.asking",
+            "mull.agent.library",
+            "mull.agent.results",
+            "mull.agent.streams",
+            "mull.agent.reach",
+        ),
     ),
     "Limits and retries": (
         "How long to wait, and how often to ask again.",

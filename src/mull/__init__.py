@@ -10,7 +10,8 @@ from mull._version import __version__
 _PUBLIC = {
     "mull.agent.engine": "Engine",
     "mull.agent.functions": "FunctionTool",
-    "mull.agent.library": "ask ask_async stream stream_async Conversation ConversationOptions Said",
+    "mull.agent.asking": "ask ask_async stream stream_async",
+    "mull.agent.library": "Conversation ConversationOptions Said",
     "mull.agent.mcp.servers": "McpServers ServerStatus",
     "mull.agent.opening": "open_session open_session_async",
     "mull.agent.reach": "Key",

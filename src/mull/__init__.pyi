@@ -1,13 +1,13 @@
 from mull._version import __version__ as __version__
+from mull.agent.asking import ask as ask
+from mull.agent.asking import ask_async as ask_async
+from mull.agent.asking import stream as stream
+from mull.agent.asking import stream_async as stream_async
 from mull.agent.engine import Engine as Engine
 from mull.agent.functions import FunctionTool as FunctionTool
 from mull.agent.library import Conversation as Conversation
 from mull.agent.library import ConversationOptions as ConversationOptions
 from mull.agent.library import Said as Said
-from mull.agent.library import ask as ask
-from mull.agent.library import ask_async as ask_async
-from mull.agent.library import stream as stream
-from mull.agent.library import stream_async as stream_async
 from mull.agent.mcp.servers import McpServers as McpServers
 from mull.agent.mcp.servers import ServerStatus as ServerStatus
 from mull.agent.opening import open_session as open_session

@@ -8,9 +8,10 @@ import json
 import pytest
 
 from loops import run_moved
-from mull.agent.hurry import ENDED_BY_SERVER, ThoughtStopped
+from mull.agent.hurry import ENDED_BY_SERVER
 from mull.agent.hurry_plan import ASK_NOW, STOPPED
 from mull.agent.library import Conversation
+from mull.agent.turn import ThoughtStopped
 from mull.neutral.events import (
     Finished,
     Hurried,

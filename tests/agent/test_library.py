@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from mull.agent.library import Conversation, ask, ask_async, stream, stream_async
+from mull.agent.asking import ask, ask_async, stream, stream_async
+from mull.agent.library import Conversation
 from mull.client.exchange import ExchangeOptions
 from mull.client.retry import RetryRules
 from mull.neutral.errors import ConfigError, LocalError, NetworkError, RefusedError, SettingError

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mull import testing
-from mull.agent import library
+from mull.agent import shared
 from mull.agent.engine import Engine
 from mull.testing.providers import PROVIDERS
 
@@ -19,9 +19,9 @@ EXAMPLES = re.findall(
 @pytest.fixture
 def _own_engine(monkeypatch):
     engine = Engine()
-    monkeypatch.setattr(library, "shared_engine", lambda: engine)
+    monkeypatch.setattr(shared, "engine", lambda: engine)
     yield
-    library._shared_loop().run(engine.close)
+    shared.loop().run(engine.close)
 
 
 @pytest.mark.usefixtures("_own_engine")

@@ -12,7 +12,8 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
-from mull.agent.hurry_plan import ABOUT, Cause
+from mull.agent.hurry_plan import ABOUT
+from mull.agent.turn import Cause, ThoughtStopped
 from mull.neutral.events import (
     Event,
     Failed,
@@ -24,7 +25,7 @@ from mull.neutral.events import (
     ToolCallDelta,
 )
 
-__all__ = ["ENDED_BY_SERVER", "Hurry", "Refuse", "ThoughtStopped"]
+__all__ = ["ENDED_BY_SERVER", "Hurry", "Refuse"]
 
 ENDED_BY_SERVER = "the thought was ended by the server's own call"
 LAST_WORD = 1.0
@@ -32,13 +33,6 @@ LAST_WORD = 1.0
 
 Refuse: TypeAlias = Callable[[Cause], str | None]
 """What is said if a stream is not stopped for this cause, "" for nothing; None: it is stopped."""
-
-
-class ThoughtStopped(Exception):
-    """The stream was stopped in the middle of a thought."""
-
-    def __init__(self, cause: Cause) -> None:
-        self.cause = cause
 
 
 def _never(cause: Cause) -> None:

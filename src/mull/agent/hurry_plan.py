@@ -8,11 +8,11 @@ is read off the request that is made.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import msgspec
 
-from mull.agent.turn import Limits, Progress, allows
+from mull.agent.turn import Cause, Limits, Progress, allows
 from mull.neutral.blocks import Value
 from mull.neutral.events import Hurried
 from mull.neutral.messages import Message
@@ -27,7 +27,6 @@ __all__ = [
     "ABOUT",
     "ASK_NOW",
     "STOPPED",
-    "Cause",
     "Cut",
     "ask_now",
     "note_cut",
@@ -41,8 +40,6 @@ _GOES_ON = "the thought goes on"
 _TOLD_ALREADY = "the model was already told to answer"
 _ONCE = "a turn stops one thought for that"
 
-Cause: TypeAlias = Literal["hurried", "overdue"]
-"""Why a thought is to end, as the turn's signals call it: somebody asked, or its time is up."""
 ABOUT: Mapping[Cause, str] = {"hurried": "thinking", "overdue": "reasoning.maxSeconds"}
 """What is told of it is about the setting that asked, or about thinking."""
 _LEAST = "reasoning.effort"

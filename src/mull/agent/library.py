@@ -1,4 +1,4 @@
-"""The library's front: ask, stream, and conversations that keep their history.
+"""A conversation: a history that grows turn by turn, and all that was chosen for it.
 
 Everything runs on one asynchronous core. The blocking names use a private event loop; the names
 that end in `_async` run on the caller's own. Settings come from the same layers as the command's:
@@ -14,12 +14,12 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypedDict, Unpack
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypedDict
 
 from msgspec.structs import replace
 
-from mull.agent.calls import Approve, allow_all
+from mull.agent import shared
 from mull.agent.engine import Engine
 from mull.agent.hub import Hub, Subscriber
 from mull.agent.reach import Key, Reach, Reaches
@@ -39,10 +39,10 @@ from mull.settings.registry import SettingValue, parse_all
 from mull.tokenizers import counter_for
 
 if TYPE_CHECKING:
+    from mull.agent.calls import Approve
     from mull.agent.shorten import Shortener
     from mull.client.access import Access
     from mull.client.exchange import ExchangeOptions
-    from mull.client.sync import BlockingLoop
 
 Said: TypeAlias = str | Message
 """What can be asked: text, or a message with attachments."""
@@ -54,10 +54,6 @@ __all__ = [
     "ConversationOptions",
     "Said",
     "as_message",
-    "ask",
-    "ask_async",
-    "stream",
-    "stream_async",
 ]
 
 
@@ -108,7 +104,7 @@ class Conversation:
         engine: Engine | None = None,
     ) -> None:
         self.log = Log(messages)
-        self._engine = engine or shared_engine()
+        self._engine = engine or shared.engine()
         self.settings = self._engine.setup.settings.fork()
         for name, value in parse_all(settings or {}).items():
             self.settings.set(name, value)
@@ -124,7 +120,7 @@ class Conversation:
         )
         self.interactive = False
         self._recorder: Recorder | None = None
-        self._approve: Approve = allow_all
+        self._approve: Approve | None = None
         self._shorten: Shortener | None = None
         self._running: Turn | None = None
         self._subscribers: list[Subscriber] = []
@@ -192,7 +188,7 @@ class Conversation:
             LocalError: the request cannot be made as asked, or an answer is still to come.
         """
         message = as_message(text)
-        return _shared_loop().run(lambda: self._finish(message))
+        return shared.loop().run(lambda: self._finish(message))
 
     async def ask_async(self, text: Said) -> Result:
         """`ask` on the caller's event loop."""
@@ -201,7 +197,7 @@ class Conversation:
     def stream(self, text: Said) -> Stream:
         """Say something and get the answer's events as they come."""
         message, turn = as_message(text), self._turn()
-        return Stream(turn, partial(self._run, turn, message), _shared_loop())
+        return Stream(turn, partial(self._run, turn, message), shared.loop())
 
     def stream_async(self, text: Said) -> AsyncStream:
         """`stream` on the caller's event loop."""
@@ -398,30 +394,6 @@ class Conversation:
         return starts[-1]
 
 
-def ask(prompt: Said, model: str | None = None, **more: Unpack[ConversationOptions]) -> Result:
-    """Ask once and wait for the answer. Takes what `Conversation` takes."""
-    return Conversation(model, **more).ask(prompt)
-
-
-async def ask_async(
-    prompt: Said, model: str | None = None, **more: Unpack[ConversationOptions]
-) -> Result:
-    """`ask` on the caller's event loop."""
-    return await Conversation(model, **more).ask_async(prompt)
-
-
-def stream(prompt: Said, model: str | None = None, **more: Unpack[ConversationOptions]) -> Stream:
-    """Ask once and get the answer's events as they come. Takes what `Conversation` takes."""
-    return Conversation(model, **more).stream(prompt)
-
-
-def stream_async(
-    prompt: Said, model: str | None = None, **more: Unpack[ConversationOptions]
-) -> AsyncStream:
-    """`stream` on the caller's event loop."""
-    return Conversation(model, **more).stream_async(prompt)
-
-
 def as_message(said: Said) -> Message:
     """What is said, as a message.
 
@@ -449,16 +421,3 @@ def _tools_from(
 def _sayable(text: str) -> str:
     """The text with a sign in the place of half characters: nothing can store or send these."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-@cache
-def shared_engine() -> Engine:
-    """The engine of everything that is not given one of its own."""
-    return Engine()
-
-
-@cache
-def _shared_loop() -> BlockingLoop:
-    from mull.client.sync import BlockingLoop
-
-    return BlockingLoop()

@@ -169,9 +169,9 @@ def open_session(
     Raises:
         LocalError: the model is unknown, or another process has the session open.
     """
-    from mull.agent.library import _shared_loop
+    from mull.agent import shared
 
-    return _shared_loop().run(lambda: _open(name, model, last, folder, store, toolbox, **more))
+    return shared.loop().run(lambda: _open(name, model, last, folder, store, toolbox, **more))
 
 
 async def open_session_async(
@@ -197,7 +197,7 @@ async def _open(
     toolbox: Toolbox | None,
     **more: Unpack[ConversationOptions],
 ) -> Session:
-    from mull.agent.library import shared_engine
+    from mull.agent import shared
     from mull.store.sessions.sqlite import open_sessions, this_folder
 
     given: dict[str, Any] = {**more}
@@ -211,5 +211,5 @@ async def _open(
         system=given.pop("system", None),
         settings=parse_all(given.pop("settings", None) or {}),
     )
-    engine = given.pop("engine", None) or shared_engine()
+    engine = given.pop("engine", None) or shared.engine()
     return await open_kept(store or open_sessions(), engine, opening, toolbox=toolbox, **given)

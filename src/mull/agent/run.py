@@ -12,49 +12,44 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from mull.agent.calls import Approve, Calls, allow_all
-from mull.agent.debug import Spotter
+from mull.agent.answering import Answer
 from mull.agent.hub import Hub
-from mull.agent.hurry import Hurry, ThoughtStopped
-from mull.agent.hurry_plan import (
-    Cause,
-    Cut,
-    ask_now,
-    note_cut,
-    reason_to_go_on,
-    tell_cut,
+from mull.agent.turn import (
+    FINAL,
+    Limits,
+    Progress,
+    Signal,
+    ThoughtStopped,
+    advance,
+    allows,
+    meaning,
 )
-from mull.agent.tools.tool import RunnableTool
-from mull.agent.turn import FINAL, Limits, Progress, Signal, advance, allows, meaning
-from mull.agent.watch import Stopwatch
 from mull.history.log import Entry, Log, Record
-from mull.neutral.assemble import Assembler
 from mull.neutral.errors import LocalError, MullError
 from mull.neutral.events import (
     Event,
-    Failed,
-    Finished,
-    Healed,
-    Hurried,
     Nudged,
     StateChanged,
     ToolRan,
 )
 from mull.neutral.messages import Message, Origin, user
-from mull.neutral.request import Note, RequestOptions, WireRequest
+from mull.neutral.request import Note, RequestOptions
 from mull.neutral.target import Target
 from mull.policy.prepare import Prepared, prepare
-from mull.policy.thinking.plan import OUTCOME, plan_least
 from mull.policy.tokens import Counter
 from mull.settings.layers import Snapshot
 
 if TYPE_CHECKING:
+    from mull.agent.calls import Approve
+    from mull.agent.hurry import Hurry
+    from mull.agent.hurry_plan import Cut
+    from mull.agent.tools.tool import RunnableTool
     from mull.client.exchange import Sending
 
 __all__ = [
@@ -140,7 +135,7 @@ class Turn(Struct):
     log: Log
     situation: Callable[[], Situation]
     now: Situation
-    approve: Approve = allow_all
+    approve: Approve | None = None
     shorten: Callable[[], Shorten | None] = lambda: None
     recorder: Recorder | None = None
     limits: Limits = _LIMITS
@@ -223,9 +218,11 @@ async def _send(turn: Turn) -> None:
         return
     cut, turn.cut = turn.cut, None
     if cut is not None:
+        from mull.agent.hurry_plan import tell_cut  # few turns need it
+
         turn.say(tell_cut(cut, prepared))
     turn.note(*prepared.notes)
-    answer = _Answer(turn, prepared)
+    answer = Answer(turn, prepared)
     try:
         async with (
             answer.watched(situation),
@@ -234,8 +231,9 @@ async def _send(turn: Turn) -> None:
             async for events in batches:
                 answer.take(events)
     except ThoughtStopped as stopped:
-        unfinished = answer.keep()
-        turn.add(Entry(user(ask_now(unfinished)), time.time(), own=True))
+        from mull.agent.hurry_plan import Cut, ask_now
+
+        turn.add(Entry(user(ask_now(answer.keep())), time.time(), own=True))
         turn.cut = Cut(stopped.cause, answer.asked.request.thinking)
         turn.signal(stopped.cause)
         return
@@ -249,126 +247,15 @@ async def _send(turn: Turn) -> None:
         turn.say(Nudged(turn.progress.nudges, turn.limits.nudges))
 
 
-class _Answer:
-    """An answer while it comes. Its last events are held back until it is safe."""
-
-    def __init__(self, turn: Turn, prepared: Prepared) -> None:
-        self._turn = turn
-        self._watch = Stopwatch(time.monotonic)
-        self._spotter = Spotter(prepared, turn.say) if turn.debug else None
-        self._kept: Message | None = None
-        self._held: list[Event] = []
-        self._begin(prepared)
-
-    def _begin(self, asked: Prepared) -> None:
-        self.asked = self._turn.prepared = asked
-        self._folding = Assembler(asked.target.origin)
-        if self._turn.recorder is not None:
-            self._turn.recorder.begin(asked.target.origin)
-
-    def watched(self, situation: Situation) -> AbstractAsyncContextManager[None]:
-        """The time in which the answer comes; where somebody may end a thought, it ends with it.
-
-        Raises:
-            ThoughtStopped: the thought was stopped, and the stream with it.
-        """
-        if self._spotter is not None:
-            self._spotter.asked()
-        seconds = situation.snapshot["reasoning.maxSeconds"]
-        if seconds is None and not situation.interactive:
-            self._turn.hurry = None
-            return nullcontext()
-        refuse = self._refusal(situation)
-        hurry = self._turn.hurry = Hurry(seconds, situation.end_thought, refuse, self._tell)
-        return hurry.watch()
-
-    def sending(self, prepared: Prepared, wire: WireRequest) -> None:
-        """A request goes out: this one, or after a refusal another, maybe in another dialect."""
-        self._turn.note(*wire.notes)
-        if prepared is not self.asked:
-            gone = [note for note in self.asked.notes if note not in prepared.notes]
-            self._turn.notes[:] = [note for note in self._turn.notes if note not in gone]
-            self._begin(prepared)
-            self._turn.note(*(note for note in prepared.notes if note.kind == OUTCOME))
-
-    def take(self, events: Sequence[Event]) -> None:
-        """Take events in and tell them, up to the first that has to wait."""
-        self._change_state(events[0])
-        self._folding.add_all(events)
-        self._watch.add_all(events)
-        if self._turn.hurry is not None:
-            self._turn.hurry.take(events)
-        if self._spotter is not None:
-            self._spotter.take(events)
-        if self._held or isinstance(events[-1], Finished | Failed):
-            events = self._hold(events)
-        if self._turn.recorder is not None:
-            self._turn.recorder.events(events)
-        self._turn.hub.publish(events)
-
-    def _hold(self, events: Sequence[Event]) -> Sequence[Event]:
-        ends = (at for at, event in enumerate(events) if isinstance(event, Finished | Failed))
-        start = 0 if self._held else next(ends, len(events))
-        self._held += events[start:]
-        return events[:start]
-
-    def _change_state(self, event: Event) -> None:
-        """What the first of some events means for the state of the turn, and for its notes."""
-        turn = self._turn
-        if isinstance(event, Healed):
-            if not turn.allows("healed"):
-                raise LocalError("the endpoint refuses what was repaired already: stopped")
-            self._folding = Assembler(self.asked.target.origin)
-            turn.note(Note("healed", f"{event.change} ({event.reason})", warning=True))
-            turn.signal("healed")
-        elif not isinstance(event, Finished | Failed) and turn.allows("event"):
-            turn.signal("event")
-
-    def _tell(self, event: Hurried) -> None:
-        """What is done about a thought."""
-        self._turn.note(Note(event.about, event.text))
-        if self._held:
-            self._held.append(event)
-        else:
-            self._turn.say(event)
-
-    def _refusal(self, situation: Situation) -> Callable[[Cause], str | None]:
-        """Why a thought of this answer is not stopped for a cause."""
-        turn, snapshot = self._turn, situation.snapshot
-
-        def refuse(cause: Cause) -> str | None:
-            asked, limit = self.asked, situation.options.max_tokens
-            least = plan_least(asked.target, snapshot, max_tokens=limit, used=asked.estimate)
-            why = reason_to_go_on(cause, turn.progress, turn.limits, asked, least)
-            told = cause == "overdue" and any(note.text == why for note in turn.notes)
-            return "" if told else why
-
-        return refuse
-
-    def keep(self) -> Message:
-        """Put the answer, whole or not, into the log; once."""
-        if self._kept is None:
-            message = self._kept = self._folding.message()
-            if message.blocks or message.status != "interrupted":
-                took = self._watch.seconds, self._watch.thought_seconds
-                prefix = self.asked.prefix if message.thinking else None
-                counted = self.asked.characters
-                self._turn.add(Entry(message, time.time(), *took, prefix, counted=counted))
-        return self._kept
-
-    def end(self) -> None:
-        """Tell what was held back: the answer is safe."""
-        if self._spotter is not None:
-            self._spotter.ended(self.asked)
-        if self._held:
-            self._turn.hub.publish(self._held)
-
-
 def _prepare(turn: Turn, situation: Situation) -> Prepared:
     target, snapshot = situation.target, situation.snapshot
     options = replace(situation.options, least_thinking=turn.cut is not None)
     prepared = prepare_quickly(turn.log, snapshot, target, options, situation.counter)
-    return prepared if turn.cut is None else note_cut(turn.cut, prepared)
+    if turn.cut is None:
+        return prepared
+    from mull.agent.hurry_plan import note_cut
+
+    return note_cut(turn.cut, prepared)
 
 
 def prepare_quickly(
@@ -396,6 +283,8 @@ async def _shorten(turn: Turn) -> None:
 
 async def _run_tools(turn: Turn) -> None:
     """Run all calls of the last answer at once; their results stand in the order of the calls."""
+    from mull.agent.calls import Calls, allow_all
+
     loop, going_on = asyncio.get_running_loop(), True
     held: list[Event] = []
 
@@ -412,7 +301,8 @@ async def _run_tools(turn: Turn) -> None:
             turn.recorder.events((event,))
         turn.hub.publish(tuple(calls.in_order(event)))
 
-    calls = Calls(turn.messages[-1].tool_calls, turn.now.tools, turn.approve, put)
+    approve = turn.approve or allow_all
+    calls = Calls(turn.messages[-1].tool_calls, turn.now.tools, approve, put)
     try:
         await calls.run()
     finally:

@@ -18,10 +18,12 @@ from mull.neutral.messages import Message
 __all__ = [
     "FINAL",
     "TABLE",
+    "Cause",
     "Limits",
     "Progress",
     "Signal",
     "State",
+    "ThoughtStopped",
     "advance",
     "allows",
     "meaning",
@@ -47,6 +49,9 @@ Signal: TypeAlias = Literal[
     "stopped",  # the user has had enough
 ]
 
+Cause: TypeAlias = Literal["hurried", "overdue"]
+"""Why a thought is to end, as the signals call it: somebody asked, or its time is up."""
+
 FINAL: frozenset[State] = frozenset({"done", "failed"})
 _ASKING: tuple[State, ...] = ("sending", "streaming", "healing")
 
@@ -67,6 +72,13 @@ TABLE: Mapping[tuple[State, Signal], State] = {
     **{(state, "failed"): "failed" for state in (*_ASKING, "compressing", "tools")},
     **{(state, "stopped"): "done" for state in (*_ASKING, "compressing", "tools")},
 }
+
+
+class ThoughtStopped(Exception):
+    """The answer was stopped in the middle of a thought."""
+
+    def __init__(self, cause: Cause) -> None:
+        self.cause = cause
 
 
 class Limits(Value, frozen=True):

@@ -1,0 +1,37 @@
+"""One question, one answer: for code that needs no conversation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Unpack
+
+from mull.agent.library import Conversation, ConversationOptions, Said
+
+if TYPE_CHECKING:
+    from mull.agent.results import Result
+    from mull.agent.streams import AsyncStream, Stream
+
+__all__ = ["ask", "ask_async", "stream", "stream_async"]
+
+
+def ask(prompt: Said, model: str | None = None, **more: Unpack[ConversationOptions]) -> Result:
+    """Ask once and wait for the answer. Takes what `Conversation` takes."""
+    return Conversation(model, **more).ask(prompt)
+
+
+async def ask_async(
+    prompt: Said, model: str | None = None, **more: Unpack[ConversationOptions]
+) -> Result:
+    """`ask` on the caller's event loop."""
+    return await Conversation(model, **more).ask_async(prompt)
+
+
+def stream(prompt: Said, model: str | None = None, **more: Unpack[ConversationOptions]) -> Stream:
+    """Ask once and get the answer's events as they come. Takes what `Conversation` takes."""
+    return Conversation(model, **more).stream(prompt)
+
+
+def stream_async(
+    prompt: Said, model: str | None = None, **more: Unpack[ConversationOptions]
+) -> AsyncStream:
+    """`stream` on the caller's event loop."""
+    return Conversation(model, **more).stream_async(prompt)
