@@ -14,6 +14,7 @@ import os
 import sqlite3
 import sys
 import tempfile
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,6 +25,7 @@ from mull.testing import Call, Say, StrictServer, Think
 from mull.testing.server import Gate, Reply, ScriptedServer
 
 ROOT = str(Path(__file__).parent.parent / "src" / "mull") + os.sep
+MODEL = "moonshotai/kimi-k2-thinking"
 ASKED = {
     "snapshots": ("settings/layers.py", "snapshot"),
     "thinking planned": ("policy/thinking/plan.py", "plan_thinking"),
@@ -127,10 +129,12 @@ def watched(walk: Walk) -> Iterator[None]:
     asyncio.events.new_event_loop = looped
     sqlite3.connect = connected  # type: ignore[assignment]
     sys.setprofile(walk.see)
+    threading.setprofile(walk.see)
     try:
         yield
     finally:
         sys.setprofile(None)
+        threading.setprofile(None)
         asyncio.events.new_event_loop = make
         sqlite3.connect = connect
 
@@ -176,10 +180,28 @@ def walk_ask(*words: str, script: Any) -> Walk:
 
     walk = Walk()
     with StrictServer("kimi", [*script, *script]) as server, _home():
-        asked = ["ask", "-m", "moonshotai/kimi-k2-thinking", "--base-url", server.url, *words, "hi"]
+        asked = ["ask", "-m", MODEL, "--base-url", server.url, *words, "hi"]
         main(asked)
         with watched(walk):
             main(asked)
+    return walk
+
+
+def walk_terminal(*lines: str, script: Any) -> Walk:
+    """What these lines make mull do at the terminal, beyond opening it."""
+    from mull.cli.main import main
+
+    opened, walk = Walk(), Walk()
+    with StrictServer("kimi", [*script, *script]) as server, _home():
+        asked = ["chat", "--plain", "--yes", "-m", MODEL, "--base-url", server.url]
+        for said, seen in ((lines, Walk()), ((), opened), (lines, walk)):
+            typed, written = os.pipe()
+            os.write(written, "".join(f"{line}\n" for line in said).encode())
+            os.close(written)
+            with open(typed) as sys.stdin, watched(seen):
+                main(asked)
+    walk.calls.subtract(opened.calls)
+    walk.commits -= opened.commits
     return walk
 
 
@@ -202,7 +224,8 @@ def main() -> None:
     calls = [[Think("hm"), Call("list", {"path": "."})], [Think("so"), Say("yes")]]
     walks = {
         "`mull ask`": walk_ask(script=[[Think("hm"), Say("yes")]]),
-        "`mull ask` with a tool round": walk_ask("--tools", "all", "--yes", script=calls),
+        "a tool round at the terminal": walk_terminal("what is there?", script=calls),
+        "`/model X/high`": walk_terminal(f"/model {MODEL}/high", script=[]),
     }
     print("down:", *walks["`mull ask`"].down, "", "up:", *walk_up().up, "", sep="\n")
     print(*table(walks), sep="\n")
