@@ -26,7 +26,6 @@ from mull.agent.reach import Key, Reach, Reaches
 from mull.agent.results import Result, result_of
 from mull.agent.run import Recorder, Situation, Turn, run_turn
 from mull.agent.streams import AsyncStream, Stream
-from mull.agent.tools.tool import RunnableTool
 from mull.history.log import Entry, Log, Record, Undone
 from mull.neutral.errors import LocalError
 from mull.neutral.events import Event
@@ -41,6 +40,7 @@ from mull.tokenizers import counter_for
 if TYPE_CHECKING:
     from mull.agent.calls import Approve
     from mull.agent.shorten import Shortener
+    from mull.agent.tools.tool import RunnableTool
     from mull.client.access import Access
     from mull.client.exchange import ExchangeOptions
 

@@ -19,6 +19,7 @@ from mull.client.retry import wait_asked
 from mull.dialects.registry import decode_response
 from mull.neutral.errors import NetworkError, RefusedError
 from mull.neutral.events import Failed
+from mull.neutral.patterns import pattern
 from mull.neutral.target import Target
 from mull.policy.failure import Failure, is_damage
 
@@ -33,8 +34,8 @@ __all__ = [
 
 BODY_LIMIT = 256 * 1024
 
-_SECRET = re.compile(r"\S{8,}")
-_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+_SECRET = pattern(r"\S{8,}")
+_TITLE = pattern(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 
 
 async def read_refusal(answer: Answer, target: Target) -> Failure | None:

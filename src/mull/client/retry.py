@@ -15,6 +15,7 @@ from typing import Any
 
 from mull.client.clock import say_seconds
 from mull.neutral.blocks import Value
+from mull.neutral.patterns import pattern
 from mull.policy.failure import Failure, details, meaning_of
 
 __all__ = ["Retry", "RetryRules", "Stop", "decide", "wait_asked"]
@@ -22,7 +23,7 @@ __all__ = ["Retry", "RetryRules", "Stop", "decide", "wait_asked"]
 TOO_MANY = 429
 FIRST_WAIT, LONGEST_BACKOFF = 0.5, 30.0
 
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|us|µs|ns|d|h|m|s)")
+_SPAN = pattern(r"(\d+(?:\.\d+)?)(ms|us|µs|ns|d|h|m|s)")
 _SPAN_SECONDS = {
     "ns": 1e-9,
     "us": 1e-6,
@@ -33,7 +34,7 @@ _SPAN_SECONDS = {
     "h": 3600.0,
     "d": 86400.0,
 }
-_TRY_AGAIN = re.compile(
+_TRY_AGAIN = pattern(
     r"(?:try again|retry) (?:in|after) ((?:\d+(?:\.\d+)?\s?(?:ms|d|h|m|s)(?![a-z]))+)"
     r"|(?:try again|retry) (?:in|after) (\d+(?:\.\d+)?) seconds?",
     re.IGNORECASE,

@@ -8,16 +8,17 @@ behind a word that runs what follows it (`sudo`, `then`, `sh`) at every word.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
+
+from mull.neutral.patterns import pattern
 
 __all__ = ["allow_parts", "deny_parts"]
 
-_HARMLESS = re.compile(r"(?<!\S)(?:2>&1|[12]?> ?/dev/null)(?!\S)")
-_BETWEEN = re.compile(r"&&|\|\||[;|\n]")
-_UNSURE = re.compile(r"[&;|<>()$`\\\n\r\0]")
-_ANY_BREAK = re.compile(r"[;&|<>(){}$`\n\r]+")
-_ASSIGNMENTS = re.compile(r"""(?:\w+=(?:"[^"]*"|'[^']*'|[^\s"'])* )+""")
+_HARMLESS = pattern(r"(?<!\S)(?:2>&1|[12]?> ?/dev/null)(?!\S)")
+_BETWEEN = pattern(r"&&|\|\||[;|\n]")
+_UNSURE = pattern(r"[&;|<>()$`\\\n\r\0]")
+_ANY_BREAK = pattern(r"[;&|<>(){}$`\n\r]+")
+_ASSIGNMENTS = pattern(r"""(?:\w+=(?:"[^"]*"|'[^']*'|[^\s"'])* )+""")
 _QUOTING = str.maketrans("", "", "'\"\\")
 _RUNS_WHAT_FOLLOWS = frozenset(
     """! bash builtin busybox command coproc dash do doas elif else env eval exec find if ionice ksh

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mull.neutral.blocks import Value
+from mull.neutral.patterns import pattern
 
 __all__ = [
     "READ",
@@ -27,7 +28,7 @@ __all__ = [
 
 READ = 8_000
 """How much of a text is read; what names the cause stands at its beginning."""
-_MARKS = re.compile(r"""[`'"\\‘’“”]""")
+_MARKS = pattern(r"""[`'"\\‘’“”]""")
 _DAMAGE = frozenset({"unreadable", "damaged", "no_choices", "spliced", "empty", "incomplete"})
 """Codes of our own decoders for answers that they could not read."""
 
