@@ -353,3 +353,17 @@ def test_one_that_is_open_stays_as_it_is(opened, begin, store):
     with begin(Opening("/w", reference=made, model="deepseek/deepseek-v4")) as session:
         assert session.target.name == "deepseek/deepseek-v4"
     assert store.info(made) == before  # until something is said
+
+
+@pytest.mark.parametrize("other", ["anthropic/claude-sonnet-4-5", "zai/glm-4.6"])
+def test_an_address_stays_with_its_provider_when_a_session_goes_on_with_another_model(store, other):
+    def open_with(model=None, base_url=None):
+        return open_session("talk", model=model, base_url=base_url, key="k", store=store)
+
+    with ScriptedServer([answer()]) as server:
+        with open_with(MODEL, server.url) as session:
+            session.ask("hi")
+        with open_with(other) as session:
+            at_home = other.startswith("zai/")
+            assert (session.info.base_url == server.url) == at_home
+            assert (session.way().base_url == server.url) == at_home

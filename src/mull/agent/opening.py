@@ -132,12 +132,22 @@ def _held(
         )
     kept = go_on_writing(store, found.id)
     if opening.model is not None:
+        if kept.info.base_url is not None and not _is_at_home(opening.model, kept.info, engine):
+            kept.give(base_url=None)
         kept.give(model=opening.model)
     if opening.base_url is not None:
         kept.give(base_url=opening.base_url)
     if opening.settings:
         kept.give(settings={**kept.info.settings, **opening.settings})
     return kept
+
+
+def _is_at_home(model: str, info: SessionInfo, engine: Engine) -> bool:
+    """Whether the session's address is that of this model's provider: no other provider's key goes
+    there."""
+    return info.model is not None and (
+        engine.target(model).provider == engine.target(info.model).provider
+    )
 
 
 def _system(opening: Opening, toolbox: Toolbox | None) -> str:
