@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import json
 import os
 import signal
@@ -144,7 +143,7 @@ def called_once(engine, questions, tools, offered):
 
     def first_must_call():
         choice = None if turn.messages else "required"
-        return dataclasses.replace(
+        return replace(
             situation, options=replace(situation.options, tool_choice=choice)
         )
 

@@ -197,7 +197,7 @@ def test_pictures_go_along_by_path_where_the_model_takes_them(talk):
 def test_a_picture_for_a_model_that_takes_none_is_refused_before_it_is_sent(talk):
     Path("shot.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40))
     with ScriptedServer([answer(say("Text only."))]) as server:
-        terminal = talk(server)
+        terminal = talk(server, model="moonshotai/kimi-k2-thinking")
         terminal.say("/image shot.png")
         terminal.wait_for("takes no images")
         terminal.say("look at @shot.png")
