@@ -11,7 +11,8 @@ import msgspec
 from hypothesis import strategies as st
 
 from conversations import names, target
-from mull.dialects.registry import answer_writer, decoder
+from mull.dialects.registry import decoder
+from mull.dialects.serving import answer_writer
 from mull.dialects.writer import About
 from mull.neutral.assemble import assemble
 from mull.neutral.blocks import Block, TextBlock, ThinkingBlock, ToolCallBlock

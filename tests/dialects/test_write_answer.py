@@ -48,7 +48,7 @@ from answers import (
     written,
 )
 from effort import tried
-from mull.dialects.registry import answer_writer, server_codec, write_answer, write_failure
+from mull.dialects.serving import answer_writer, server_codec, write_answer, write_failure
 from mull.dialects.writer import About
 from mull.neutral.assemble import assemble, tell
 from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from answers import DIALECTS, FIXTURES, answers, assembled, read, target_of, written
-from mull.dialects.registry import write_answer
+from mull.dialects.serving import write_answer
 from mull.dialects.writer import About
 from mull.neutral.assemble import assemble, tell
 from mull.neutral.events import Failed
