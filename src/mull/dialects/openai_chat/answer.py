@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import msgspec
+
 from mull.dialects.openai_chat.finish import STATUSES, write_stop_reason
 from mull.dialects.openai_chat.usage import write_usage
 from mull.dialects.tables import Statuses
@@ -31,6 +33,7 @@ from mull.neutral.places import CONTENT_LIST, DETAILS, TAGS
 
 __all__ = ["STATUSES", "Writer", "write_document", "write_error"]
 
+_to_text = msgspec.json.Encoder().encode
 _FIELD = "reasoning_content"
 _OPAQUE = "reasoning_opaque"
 _NO_FIELDS = frozenset({CONTENT_LIST, DETAILS, TAGS, "extra_content"})
@@ -232,7 +235,7 @@ def _call(call_id: str, name: str, arguments: str) -> dict[str, Any]:
 
 
 def _whole_call(block: ToolCallBlock, *, own: bool) -> dict[str, Any]:
-    text = encode(block.input).decode() if block.arguments is None else block.arguments
+    text = _to_text(block.input).decode() if block.arguments is None else block.arguments
     call = _call(block.id, block.name, text)
     extra = dict(block.extra or {}) if own else {}
     call["function"] |= extra.pop("function", {})
