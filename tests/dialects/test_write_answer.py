@@ -309,6 +309,16 @@ def test_an_answer_without_an_end_does_not_look_finished(dialect):
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
+def test_nothing_is_written_after_the_end(dialect):
+    for end in (Finished("stop"), Failed("no")):
+        writer = answer_writer(dialect)
+        for event in (Started("a", "m"), TextDelta("one", 0), TextDelta("two", 0), end):
+            writer.feed(event)
+        assert writer.feed(TextDelta("late", 0)) + writer.feed(Finished("stop")) == b""
+        assert writer.close() == b""
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
 def test_each_delta_is_written_at_once(dialect):
     writer = answer_writer(dialect)
     writer.feed(Started("a", "m"))

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from mull.dialects.foreign import Conversation
 from mull.dialects.registry import PACKAGES
 from mull.dialects.tables import Statuses
@@ -64,6 +66,8 @@ def answer_writer(dialect: Dialect, about: About | None = None) -> AnswerWriter:
 def write_answer(message: Message, dialect: Dialect, about: About | None = None) -> Document:
     """A whole answer in this dialect, as one document."""
     about = about or About()
+    if about.model is None and message.origin is not None:
+        about = replace(about, model=message.origin.model)
     stream = answer_writer(dialect, about)
     for event in tell(message):  # a stream leaves out what a document does
         stream.feed(event)

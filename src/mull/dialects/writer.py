@@ -272,11 +272,11 @@ class AnswerWriter(BlockFinder, ABC):
 
     def _finished(self, event: Finished) -> bytes:
         out = self._begin() + self._stop_all()
-        self._ended = True
+        self._ended, self._kind = True, None
         return out + self.finish(event.stop_reason)
 
     def _failed(self, event: Failed) -> bytes:
-        self._ended = True
+        self._ended, self._kind = True, None
         return self.fail(event)
 
     def _reclassified(self, event: Reclassified) -> bytes:
