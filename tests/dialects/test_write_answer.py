@@ -22,6 +22,8 @@ by byte and cut anywhere. What differs, and why:
 
 from __future__ import annotations
 
+import json
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -306,6 +308,15 @@ def test_an_answer_without_an_end_does_not_look_finished(dialect):
     assert isinstance(found[-1], Failed)
     message = assemble(found)
     assert (thoughts(message), message.text) == ("so", "half")
+
+
+@pytest.mark.parametrize("name", [n for d, n in FIXTURES if d == "gemini" and n.endswith("sse")])
+def test_gemini_streams_a_list_where_it_is_asked_for_one(name):
+    to = target_of("gemini")
+    events = read(FIXTURES["gemini", name], to)
+    told = written("gemini", events, as_list=True)
+    assert isinstance(json.loads(told), list)
+    assert assembled(told, to).blocks == assembled(written("gemini", events), to).blocks
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -68,7 +68,8 @@ class About(Value, frozen=True):
     `source` is the dialect that the events were read from, None for the one that is written: keys
     and blocks that only one dialect knows go out where they came from. `id` and `model` replace
     what the events say. `reasoning_field` is the field that thoughts go out in, where the dialect
-    has a choice; `usage` says whether the client wants to hear the counts in the stream.
+    has a choice; `usage` says whether the client wants to hear the counts in the stream. With
+    `as_list` a dialect that has this form writes its stream as a list of JSON values.
     """
 
     source: Dialect | None = None
@@ -77,6 +78,7 @@ class About(Value, frozen=True):
     created: int = 0
     reasoning_field: str | None = None
     usage: bool = True
+    as_list: bool = False
 
 
 class _Written:

@@ -42,7 +42,10 @@ Part = dict[str, Any]
 
 
 class Writer(AnswerWriter):
-    """Writes chunks, each a response with one part; the last has the reason and the counts."""
+    """Writes chunks, each a response with one part; the last has the reason and the counts.
+
+    Without `alt=sse` in its address, this API streams the same chunks as one JSON list.
+    """
 
     DIALECT: ClassVar[Dialect] = "gemini"
 
@@ -51,15 +54,27 @@ class Writer(AnswerWriter):
         self._about: Part = {}
         self._before = self._text_tail = self._thought_tail = b""
         self._held: tuple[Thought, str] | None = None
+        self._listed = False
 
     def start(self) -> bytes:
         self._about = _about(self.id, self.model)
-        whole = frame(_response([{"text": 0}], self._about))
+        whole = self._frame(_response([{"text": 0}], self._about))
         self._before, tail = whole.split(b"0}", 1)
         self._text_tail, self._thought_tail = b"}" + tail, b',"thought":true}' + tail
         return b""
 
     def feed(self, event: Event) -> bytes:
+        out = self._feed(event)
+        if not self.about.as_list or not out:
+            return out
+        begun, self._listed = self._listed, True
+        out = out if begun else b"[" + out.removeprefix(b",")
+        return out + b"]" if self._ended else out
+
+    def _frame(self, value: Part) -> bytes:
+        return b",\n%b" % encode(value) if self.about.as_list else frame(value)
+
+    def _feed(self, event: Event) -> bytes:
         if self._held is None:
             return super().feed(event)
         (block, text), self._held = self._held, None
@@ -118,13 +133,13 @@ class Writer(AnswerWriter):
         last = _response([{"text": ""}], self._about, write_finish(reason))
         if self.usage is not None:
             last["usageMetadata"] = write_usage(self.usage)
-        return frame(last)
+        return self._frame(last)
 
     def fail(self, failed: Failed) -> bytes:
         for _ in self._calling:
             self.leave_out("a call that broke off")
         counts = {} if self.usage is None else {"usageMetadata": write_usage(self.usage)}
-        return frame({**_error(failed, self.status_of(failed)), **counts})
+        return self._frame({**_error(failed, self.status_of(failed)), **counts})
 
     def _takes(self, event: ThinkingCarrier) -> bool:
         return bool(self._signature(event.signature) or (self.is_own and event.details))
@@ -137,7 +152,7 @@ class Writer(AnswerWriter):
         return given
 
     def _part(self, part: Part) -> bytes:
-        return frame(_response([part], self._about))
+        return self._frame(_response([part], self._about))
 
     def _text_part(self, text: str, event: TextDelta | ToolCallDelta) -> bytes:
         extra = event.extra if self.is_own else None
