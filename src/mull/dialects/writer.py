@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from itertools import count
 from typing import Any, ClassVar, TypeAlias, cast
 
 import msgspec
@@ -163,6 +164,8 @@ class AnswerWriter(BlockFinder, ABC):
         self._left_out: dict[str, int] = {}
         self._opened: dict[int, Block] = {}
         self._calling: dict[int, Call] = {}
+        self._ids: set[str] = set()
+        self._numbers = count()
         self._begun = self._ended = False
         self._kind: type[Event] | None = None
         self._key: Key = None
@@ -215,11 +218,7 @@ class AnswerWriter(BlockFinder, ABC):
     def call_id(self, block: Call) -> str:
         """The id of a call; one that came without gets a name of its own."""
         if block.id is None:
-            taken = {b.id for b in self._found if type(b) is Call}
-            number = 0
-            while f"call_{number}" in taken:
-                number += 1
-            block.id = f"call_{number}"
+            block.id = next(name for n in self._numbers if (name := f"call_{n}") not in self._ids)
         return block.id
 
     @abstractmethod
@@ -351,7 +350,9 @@ class AnswerWriter(BlockFinder, ABC):
         return out + self.carry(block, event)
 
     def _take_call(self, block: Call, event: ToolCallDelta) -> bytes:
-        block.id = block.id or event.id
+        if event.id:
+            block.id = block.id or event.id
+            self._ids.add(event.id)
         block.name = block.name or event.name
         if event.signature is not None:
             block.signature = event.signature
