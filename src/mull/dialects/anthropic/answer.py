@@ -90,7 +90,7 @@ class Writer(AnswerWriter):
     def carry(self, block: Thought, event: ThinkingCarrier) -> bytes:
         out = b""
         if event.signature:
-            out += _delta(block.at, type="signature_delta", signature=event.signature)
+            out += _delta(block.at, {"type": "signature_delta", "signature": event.signature})
         if self.is_own and event.details:
             out += self._rest(block, event.details[0])
         elif event.encrypted is not None or event.details:
@@ -133,11 +133,11 @@ class Writer(AnswerWriter):
         new = {name: value for name, value in keys.items() if told.get(name) != value}
         cited = new.pop("citations", None) or []
         out = b"".join(
-            _delta(block.at, type="citations_delta", citation=one)
+            _delta(block.at, {"type": "citations_delta", "citation": one})
             for one in cited[len(told.get("citations") or ()) :]
         )
         told |= keys
-        return out + (_delta(block.at, **new, type="block_delta") if new else b"")
+        return out + (_delta(block.at, {**new, "type": "block_delta"}) if new else b"")
 
 
 def write_document(message: Message, about: About) -> bytes:
@@ -197,5 +197,5 @@ def _error(failed: Failed, status: int) -> dict[str, Any]:
     return {"type": "error", "error": {"type": kind, "message": failed.text}}
 
 
-def _delta(index: int, **delta: Any) -> bytes:
+def _delta(index: int, delta: dict[str, Any]) -> bytes:
     return event_frame({"type": "content_block_delta", "index": index, "delta": delta})

@@ -59,7 +59,7 @@ class Writer(AnswerWriter):
         self._head = _about("chat.completion.chunk", self.id, self.model, self.about.created)
         whole = {**self._head, "choices": [{"index": 0, "delta": 0}]}
         self._before = frame(whole).removesuffix(b"0}]}\n\n") + b"{"
-        return self._delta(role="assistant", content="")
+        return self._delta({"role": "assistant", "content": ""})
 
     def open(self, block: Block, event: Event) -> bytes:
         before, self._last = self._last, block
@@ -95,29 +95,29 @@ class Writer(AnswerWriter):
 
     def opaque(self, block: Opaque, data: dict[str, Any]) -> bytes:
         self._last = block
-        return self._delta(content=[data]) if "type" in data else self._delta(**data)
+        return self._delta({"content": [data]} if "type" in data else data)
 
     def carry(self, block: Thought, event: ThinkingCarrier) -> bytes:
         out = b""
         if event.signature:
-            out += self._delta(**{_OPAQUE: event.signature})
+            out += self._delta({_OPAQUE: event.signature})
         details = event.details or []
         if details and (not self.is_own or block.field == CONTENT_LIST):
             self.leave_out("keys or members of a thought that only their own dialect knows")
             details = []
         details = [*details, *_sealed(event.encrypted, event.redacted, event.id, self._entries)]
         self._entries += len(details)
-        return out + (self._delta(**{DETAILS: details}) if details else b"")
+        return out + (self._delta({DETAILS: details}) if details else b"")
 
     def mark(self, block: Text | Call, event: TextDelta | ToolCallDelta) -> bytes:
         if type(block) is Call:
             keys = self._call_keys(event)
-            return self._delta(tool_calls=[{"index": block.at, **keys}]) if keys else b""
+            return self._delta({"tool_calls": [{"index": block.at, **keys}]}) if keys else b""
         if not self.is_own:
             self.leave_out("keys or a signature that only their own dialect knows")
             return b""
         keys = {name: value for name, value in (event.extra or {}).items() if name != "refusal"}
-        return self._delta(content="", **keys) if keys else b""
+        return self._delta({"content": "", **keys}) if keys else b""
 
     def finish(self, reason: str | None) -> bytes:
         word = write_stop_reason(reason, refused=self._refused)
@@ -141,7 +141,7 @@ class Writer(AnswerWriter):
         call = _call(block.id or "", block.name or "", text)
         more = self._call_keys(ToolCallDelta(extra=block.extra, signature=block.signature))
         call["function"] |= more.pop("function", {})
-        return self._delta(tool_calls=[{"index": block.at, **call, **more}])
+        return self._delta({"tool_calls": [{"index": block.at, **call, **more}]})
 
     def _call_keys(self, event: TextDelta | ToolCallDelta) -> dict[str, Any]:
         """What stands beside a call; Google's signature has its place in this dialect too."""
@@ -153,7 +153,7 @@ class Writer(AnswerWriter):
     def _field(self, block: Thought) -> str:
         return self.about.reasoning_field or _own_field(block.field, own=self.is_own)
 
-    def _delta(self, **delta: Any) -> bytes:
+    def _delta(self, delta: dict[str, Any]) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": None}
         return frame({**self._head, "choices": [choice]})
 
