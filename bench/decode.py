@@ -1,4 +1,4 @@
-"""CPU per chunk of decoding, beside the limit and the vendors' own SDKs, in one run."""
+"""CPU per chunk of decoding, beside the limit and the vendors' own SDKs, and of writing."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from collections.abc import Callable
 
 from bench import limits, sdks
 from bench.report import Figure, median_ratio
-from bench.streams import CHUNKS, STREAMS
+from bench.streams import CHUNKS, STREAMS, events
 from mull import resolve
 from mull.dialects.registry import decoder
+from mull.dialects.serving import answer_writer
 from mull.neutral.assemble import Assembler
+from mull.neutral.messages import Dialect
 
 ROUNDS = 5
 READ = 4096
@@ -80,6 +82,19 @@ def measure(dialect: str) -> list[Figure]:
     return figures
 
 
+def writing(dialect: Dialect) -> Figure:
+    """The same answer from events to bytes."""
+    told = [*events(dialect)]
+
+    def write() -> None:
+        writer = answer_writer(dialect)
+        for event in told:
+            writer.feed(event)
+
+    value = statistics.median(cpu_us(write) for _ in range(ROUNDS))
+    return Figure(f"{dialect}: mull, written", value, "µs CPU", "3 µs", value / 3, "≤ 1")
+
+
 def memory() -> Figure:
     """Peak memory of the same text in ten times as many deltas."""
     peaks = []
@@ -104,4 +119,4 @@ def memory() -> Figure:
 def run() -> list[Figure]:
     """All dialects."""
     figures = [figure for dialect in STREAMS for figure in measure(dialect)]
-    return [*figures, memory()]
+    return [*figures, *map(writing, STREAMS), memory()]

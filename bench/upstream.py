@@ -11,20 +11,12 @@ import socket
 import sys
 import threading
 
-from bench.streams import anthropic, chat, gemini, responses
+from bench.streams import STREAMS
 
 HEAD = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n"
     b"cache-control: no-cache\r\n\r\n"
 )
-
-
-STREAMS = {
-    "openai-chat": chat,
-    "anthropic": anthropic,
-    "openai-responses": responses,
-    "gemini": gemini,
-}
 
 
 def render(dialect: str) -> bytes:

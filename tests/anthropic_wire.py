@@ -11,7 +11,10 @@ import msgspec
 from hypothesis import strategies as st
 
 from conversations import json_objects, target, texts
+from mull.dialects.anthropic.endings import write_stop_reason
+from mull.dialects.anthropic.usage import write_usage
 from mull.dialects.registry import decoder
+from mull.dialects.serving import write_answer
 from mull.neutral.assemble import assemble
 from mull.neutral.blocks import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
 from mull.neutral.events import Event, Failed, Finished
@@ -85,21 +88,10 @@ def ended(reason: str | None = "end_turn", **usage: Any) -> list[dict[str, Any]]
 
 
 def wire_block(block: Block) -> dict[str, Any]:
-    """A block as a whole response holds it."""
-    match block:
-        case TextBlock():
-            return {"type": "text", "text": block.text, **(block.extra or {})}
-        case ThinkingBlock() if block.redacted is not None:
-            return {"type": "redacted_thinking", "data": block.redacted}
-        case ThinkingBlock():
-            signed = {} if block.signature is None else {"signature": block.signature}
-            return {"type": "thinking", "thinking": block.thought, **signed}
-        case ToolCallBlock():
-            call = {"id": block.id, "name": block.name, "input": block.input}
-            return {"type": "tool_use", **call, **(block.extra or {})}
-        case OpaqueBlock():
-            return block.data
-    raise AssertionError(block)
+    """A block as a whole response holds it; an input that cannot be read is none here."""
+    whole = json.loads(write_answer(assistant(block), "anthropic").body)
+    written: dict[str, Any] = whole["content"][0]
+    return {**written, "input": block.input} if isinstance(block, ToolCallBlock) else written
 
 
 def _pieces(text: str, rng: random.Random) -> list[str]:
@@ -143,49 +135,22 @@ def _streamed(
     return [start, *deltas, stop(index)]
 
 
-def stop_word(message: Message) -> str:
-    return {"tool_calls": "tool_use", "length": "max_tokens"}.get(message.stop_reason, "end_turn")
-
-
-def wire_usage(usage: Usage) -> dict[str, Any]:
-    cached = (usage.cache_read or 0) + (usage.cache_write or 0)
-    counts: dict[str, Any] = {
-        "input_tokens": None if usage.input is None else usage.input - cached,
-        "cache_read_input_tokens": usage.cache_read,
-        "cache_creation_input_tokens": usage.cache_write,
-        "output_tokens": usage.output,
-    }
-    if usage.reasoning is not None:
-        counts["output_tokens_details"] = {"thinking_tokens": usage.reasoning}
-    return counts
-
-
 def render_stream(message: Message, seed: int = 0, *, neatly: bool = False) -> bytes:
     """The message as a stream that is cut where chance wills; neatly, as the vendor's own server
     would: events with names, signatures in one piece."""
     rng = random.Random(seed)
     assert message.usage is not None
-    values = [started(usage=wire_usage(Usage(input=message.usage.input)))]
+    values = [started(usage=write_usage(Usage(input=message.usage.input)))]
     for index, block in enumerate(message.blocks):
         values += _streamed(index, block, rng, neatly=neatly)
         values += [{"type": "ping"}] if rng.random() < 0.2 else []
-    values += ended(stop_word(message), **wire_usage(message.usage))
+    values += ended(write_stop_reason(message.stop_reason), **write_usage(message.usage))
     return sse(*values, named=neatly or rng.random() < 0.5)
 
 
 def render_whole(message: Message) -> bytes:
     """The message as one response."""
-    assert message.usage is not None
-    return json.dumps(
-        {
-            "id": "msg_1",
-            "type": "message",
-            "role": "assistant",
-            "content": [wire_block(block) for block in message.blocks],
-            "stop_reason": stop_word(message),
-            "usage": wire_usage(message.usage),
-        }
-    ).encode()
+    return write_answer(message, "anthropic").body
 
 
 citations = st.lists(

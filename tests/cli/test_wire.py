@@ -286,3 +286,67 @@ def test_help_teaches(capsys):
     out = capsys.readouterr().out
     assert '"sourceField": "reasoning_content"' in out
     assert "examples:" in out
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "gemini", "openai-chat", "openai-responses"])
+def test_an_answer_goes_out_in_any_dialect_and_comes_back(run, dialect):
+    _, read, _ = run("decode", "-m", "deepseek/deepseek-v4-pro", "-", stdin=STREAM)
+    for words in ((), ("--no-stream",)):
+        given = read.encode()
+        status, out, err = run("encode", "--answer", "--dialect", dialect, *words, "-", stdin=given)
+        assert (status, err) == (0, "")
+        back = ("decode", "-m", "acme/thinker", "--base-url", "http://127.0.0.1:1/v1")
+        _, again, _ = run(*back, "--dialect", dialect, "-", stdin=out.encode())
+        blocks = json.loads(again)["blocks"]
+        assert [b.get("thought", b.get("text")) for b in blocks] == ["hé", "yes"]
+        assert json.loads(again)["usage"]["total"] == 5
+
+
+def test_what_a_dialect_has_no_place_for_is_told(run):
+    said = {
+        "role": "assistant",
+        "origin": {"provider": "openai", "dialect": "openai-responses", "model": "gpt-5"},
+        "blocks": [{"type": "opaque", "data": {"type": "web_search_call"}}],
+    }
+    status, _, err = run(
+        "encode", "--answer", "--dialect", "gemini", "-", stdin=json.dumps(said).encode()
+    )
+    assert status == 0
+    assert err == "mull: not written: 1 × a block that only openai-responses knows\n"
+
+
+def test_a_failed_answer_is_written_with_its_own_words(run):
+    _, read, _ = run("decode", "-m", "deepseek/deepseek-v4-pro", "-", stdin=STREAM[:90])
+    _, out, _ = run("encode", "--answer", "--dialect", "anthropic", "-", stdin=read.encode())
+    assert "event: error" in out
+    assert json.loads(read)["error"]["text"] in out
+
+
+def test_a_request_is_read_as_a_server_reads_it(run):
+    talk = {**TALK, "messages": TALK["messages"][:1]}
+    body = encode(run, "-m", "anthropic/claude-sonnet-4-5/high", talk=talk)["body"]
+    status, out, err = run(
+        "decode", "--request", "--dialect", "anthropic", "-", stdin=json.dumps(body).encode()
+    )
+    assert (status, err) == (0, "")
+    asked = json.loads(out)
+    assert asked["model"] == "claude-sonnet-4-5"
+    assert asked["system"] == "be brief"
+    assert asked["thinking"]["state"] == "on"
+    assert asked["messages"] == talk["messages"]
+    assert asked["tools"] == TALK["tools"]
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("decode", "--request"), "no dialect is named"),
+        (("decode", "--request", "--dialect", "morse"), "there is no dialect 'morse'"),
+        (("encode", "--answer", "--dialect", "gemini"), "not a message"),
+        (("decode", "--request", "--dialect", "gemini"), "the body is not JSON"),
+    ],
+)
+def test_the_other_direction_says_what_is_wrong(run, words, text):
+    status, out, err = run(*words, "-", stdin=b"{")
+    assert (status, out) == (2, "")
+    assert text in err

@@ -3,6 +3,7 @@
 Each size is one at which work that grows with the square takes many times the limit.
 """
 
+import re
 import time
 from contextlib import contextmanager
 
@@ -12,8 +13,11 @@ from conversations import target
 from mull.dialects.anthropic.fold import Fold
 from mull.dialects.openai_chat.calls import Calls
 from mull.dialects.registry import encode_request
+from mull.dialects.serving import answer_writer
 from mull.dialects.sse import SseReader, parse_payload
+from mull.dialects.writer import About
 from mull.neutral.blocks import ToolCallBlock, ToolResultBlock
+from mull.neutral.events import Finished, ToolCallDelta
 from mull.neutral.messages import Message, assistant, user
 from mull.neutral.request import Request
 from mull.neutral.thinking import ThinkingPlan
@@ -89,3 +93,13 @@ def results(call_id):
 
 def asked(*messages):
     return Request((user("q"), *messages), ThinkingPlan("absent"))
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "gemini", "openai-chat", "openai-responses"])
+def test_an_answer_of_many_calls_is_written(dialect):
+    writer = answer_writer(dialect, About(source="openai-chat"))
+    with in_time():
+        for key in range(12_000):
+            writer.feed(ToolCallDelta(key, None, "f", "{}"))
+        written = writer.feed(Finished("tool_calls"))
+    assert len(set(re.findall(rb'"(call_[0-9]+)"', written))) == 12_000

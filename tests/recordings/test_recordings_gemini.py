@@ -35,20 +35,9 @@ from mull.neutral.messages import Message, assistant, user
 from mull.neutral.request import RequestOptions, Tool
 from mull.neutral.thinking import UNSIGNED_CALL
 from mull.policy.prepare import prepare
-from recordings import bodies, chunk_streams, exchanges, need_recordings
+from recordings import exchanges, gemini_answers, need_recordings
 
-
-def answers():
-    """Every recorded answer of this dialect by name."""
-    found = {**chunk_streams("google"), **bodies("vercel-ai/google/*.json")}
-    for conversation in exchanges("*"):
-        for number, exchange in enumerate(conversation):
-            if "enerateContent" in exchange.path:
-                found[f"{exchange.name}/{number}"] = exchange.body
-    return found
-
-
-ANSWERS = answers()
+ANSWERS = gemini_answers()
 
 
 @pytest.fixture(autouse=True)

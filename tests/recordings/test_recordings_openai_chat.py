@@ -33,31 +33,12 @@ from mull.neutral.messages import Message, assistant, user
 from mull.neutral.request import RequestOptions
 from mull.policy.prepare import prepare
 from openai_chat_wire import decode
-from recordings import Exchange, bodies, chunk_streams, exchanges, need_recordings
+from recordings import Exchange, chat_answers, exchanges, need_recordings
 
-PROVIDERS = ("alibaba", "deepseek", "groq", "mistral", "moonshotai", "openai-compatible", "xai")
 MARKS = ("<think>", "</think>")
 
 
-def answers() -> dict[str, bytes]:
-    """Every recorded answer of this dialect by name."""
-    found = {
-        **chunk_streams(*PROVIDERS),
-        **bodies(
-            "llama.cpp/*chat*",
-            "vllm/chat*",
-            "vercel-ai/azure/azure-deepseek*.json",
-            *(f"vercel-ai/{provider}/*.json" for provider in PROVIDERS),
-        ),
-    }
-    for conversation in exchanges():
-        for number, exchange in enumerate(conversation):
-            if exchange.path.endswith("/chat/completions"):
-                found[f"{exchange.name}/{number}"] = exchange.body
-    return {name: body for name, body in found.items() if b'"choices"' in body}
-
-
-ANSWERS = answers()
+ANSWERS = chat_answers()
 CONVERSATIONS = [c for c in exchanges() if len(c) > 1 and c[0].path.endswith("/chat/completions")]
 
 

@@ -39,57 +39,14 @@ from mull.neutral.messages import Message, user
 from mull.neutral.request import Request
 from mull.neutral.thinking import ThinkingPlan
 from openai_responses_wire import cut, decode
-from recordings import FOLDER, Exchange, bodies, chunk_streams, exchanges, need_recordings
+from recordings import Exchange, exchanges, need_recordings, responses_streams, responses_wholes
 
 TARGET = target("responses", dialect="openai-responses")
 
 
-def _is_ours(data: bytes) -> bool:
-    return b'"response.completed"' in data or b'"response.failed"' in data
-
-
-def _streams() -> dict[str, bytes]:
-    """Streams of one response each; some files hold several in a row."""
-    found = bodies("*/*responses*.sse")
-    providers = ("openai", "azure", "xai", "open-responses")
-    found |= {name: data for name, data in chunk_streams(*providers).items() if _is_ours(data)}
-    for exchange in _exchanges():
-        if _is_ours(exchange.body) and not exchange.body.lstrip().startswith(b"{"):
-            found[f"{exchange.name} {len(found)}"] = exchange.body
-    single = {}
-    for name, data in found.items():
-        frames = [frame for frame in data.replace(b"\r\n", b"\n").split(b"\n\n") if frame.strip()]
-        starts = [n for n, frame in enumerate(frames) if b'"response.created"' in frame] or [0]
-        for number, start in enumerate(starts):
-            end = starts[number + 1] if number + 1 < len(starts) else len(frames)
-            single[f"{name} #{number}"] = b"\n\n".join(frames[start:end]) + b"\n\n"
-    return single
-
-
-def _exchanges() -> list[Exchange]:
-    if not FOLDER.is_dir():
-        return []
-    return [one for talk in exchanges() for one in talk if one.path.endswith("/responses")]
-
-
-def _whole() -> dict[str, bytes]:
-    found = {}
-    patterns = [f"vercel-ai/{name}/*.json" for name in ("openai", "azure", "xai", "open-responses")]
-    for name, data in bodies(*patterns).items():
-        if isinstance(json.loads(data).get("output"), list):
-            found[name] = data
-    for exchange in _exchanges():
-        if exchange.body.lstrip().startswith(b"{") and exchange.status == 200:
-            found[f"{exchange.name} {len(found)}"] = exchange.body
-    return found
-
-
-STREAMS = _streams() if FOLDER.is_dir() else {}
-WHOLE = _whole() if FOLDER.is_dir() else {}
-TALKS = [
-    [one for one in talk if one.path.endswith("/responses")]
-    for talk in (exchanges() if FOLDER.is_dir() else [])
-]
+STREAMS = responses_streams()
+WHOLE = responses_wholes()
+TALKS = [[one for one in talk if one.path.endswith("/responses")] for talk in exchanges()]
 TALKS = [talk for talk in TALKS if len(talk) > 1]
 
 

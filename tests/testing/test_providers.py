@@ -127,7 +127,7 @@ def test_gemini_signs_words_where_there_is_no_call():
         ("a", False),
         ("b", True),
     ]
-    (last,) = answer.events[-1]["candidates"][0]["content"]["parts"]
+    (last,) = json.loads(answer.events[-2][6:])["candidates"][0]["content"]["parts"]
     assert (last["text"], last["thoughtSignature"]) == ("", parts[1]["thoughtSignature"])
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from mull.neutral.messages import Dialect
 from mull.neutral.target import Target
+from mull.neutral.traits import TRAITS
 
 __all__ = ["MASK", "key_headers"]
 
 MASK = "***"
-_BY_DIALECT: dict[Dialect, str] = {"anthropic": "x-api-key", "gemini": "x-goog-api-key"}
 
 
 def key_headers(target: Target, key: str) -> dict[str, str]:
     """The headers that carry a key to this target."""
-    name = target.compat.auth or _BY_DIALECT.get(target.dialect, "bearer")
+    name = target.compat.auth or TRAITS[target.dialect].key_header
     return {"authorization": f"Bearer {key}"} if name == "bearer" else {name: key}

@@ -1,7 +1,8 @@
 """`mull wire`: the codecs as a glass box. Nothing is sent, no key is needed.
 
 `encode` shows the very request that would go out for a conversation, `decode` what becomes of the
-raw bytes of an answer.
+raw bytes of an answer. Both go the other way too, as a server speaks: `encode --answer` writes a
+message as a dialect's stream or document, `decode --request` reads what a client asks for.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ import msgspec
 
 from mull.auth.static import MASK, key_headers
 from mull.cli import setup
-from mull.dialects.registry import decoder, encode_request
+from mull.dialects.registry import PACKAGES, decoder, encode_request
+from mull.dialects.serving import answer_writer, decode_request, write_answer
+from mull.dialects.writer import About
 from mull.history.log import Log
-from mull.neutral.assemble import Assembler
+from mull.neutral.assemble import Assembler, tell
 from mull.neutral.blocks import Value
 from mull.neutral.errors import ConfigError
-from mull.neutral.events import Failed
-from mull.neutral.messages import Message
+from mull.neutral.events import Event, Failed
+from mull.neutral.messages import Dialect, Message
 from mull.neutral.request import RequestOptions, Tool, ToolChoice
 from mull.neutral.target import Target
 from mull.policy.heal.lessons import apply_lessons
@@ -37,6 +40,8 @@ _Number = TypeVar("_Number", int, float)
 _ENCODE = """\
 Reads a conversation as JSON and prints the request that would be sent:
 method, url, headers (keys masked), body, notes and the effective token count.
+With --answer it reads one message, as `mull wire decode` prints it, and prints
+the stream of the dialect, or its document with --no-stream.
 
   {"system": "...",
    "messages": [
@@ -55,16 +60,21 @@ examples:
   mull wire encode -m anthropic/claude-sonnet-4-5/high --max-tokens 4000 talk.json
   mull wire encode -m openai-compatible/qwen3 --base-url http://127.0.0.1:8080/v1 \\
       --compat '{"thinkingWriter": "template-kwargs"}' talk.json
+  mull wire encode --answer --dialect anthropic answer.json
 """
 _DECODE = """\
 Reads the raw body of an answer (a stream of server-sent events or one JSON
 document, found by looking) and prints the message that mull makes of it, with
-`warnings` for what was odd and `error` for what went wrong.
+`warnings` for what was odd and `error` for what went wrong. With --request it
+reads the body of a client's request and prints what is asked for; `rest` is what
+has no name of its own there, by its path.
 """
 _DECODE_EXAMPLES = """\
 examples:
   curl -sN ... | mull wire decode -m deepseek/deepseek-v4-pro -
   mull wire decode -m anthropic/claude-sonnet-4-5 --chunk 1 answer.sse
+  mull wire decode --request --dialect gemini \\
+      --path /v1beta/models/gemini-3-pro:generateContent body.json
 """
 
 
@@ -127,18 +137,27 @@ def _add_options(command: ArgumentParser, direction: str) -> None:
     if direction == "encode":
         command.add_argument("--max-tokens", type=int, metavar="N", help="limit of the answer")
         command.add_argument("--no-stream", action="store_true", help="ask for one document")
+        command.add_argument("--answer", action="store_true", help="write an answer, as a server")
     else:
+        command.add_argument("--request", action="store_true", help="read a request, as a server")
+        command.add_argument("--path", default="", metavar="PATH", help="the path of the request")
         command.add_argument("--chunk", type=int, metavar="N", help="feed N bytes at a time")
     command.add_argument("file", nargs="?", default="-", metavar="FILE", help="- is standard input")
 
 
 def run(options: Namespace) -> int:
-    """Print one JSON object.
+    """Print one JSON object; with `--answer`, what goes over the wire.
 
     Raises:
         LocalError: the model, an option or the input is not as it should be.
     """
     ready = setup.load(options)
+    if options.direction == "encode" and options.answer:
+        return _write_answer(options, _dialect(options, ready))
+    if options.direction == "decode" and options.request:
+        asked = decode_request(_dialect(options, ready), _read(options.file), options.path)
+        _print(msgspec.to_builtins(asked))
+        return 0
     name = options.model or ready.settings.snapshot().model
     if name is None:
         raise ConfigError("no model is named: give one with -m PROVIDER/MODEL")
@@ -150,9 +169,53 @@ def run(options: Namespace) -> int:
     )
     target = apply_lessons(target, load_lessons(data_dir()))
     act = _encode if options.direction == "encode" else _decode
-    shown = act(options, ready, target)
-    print(msgspec.json.format(msgspec.json.encode(shown), indent=2).decode())
+    _print(act(options, ready, target))
     return 0
+
+
+def _print(shown: Any) -> None:
+    print(msgspec.json.format(msgspec.json.encode(shown), indent=2).decode())
+
+
+def _dialect(options: Namespace, ready: setup.Setup) -> Dialect:
+    """The dialect that is named, or the one that the model's endpoint speaks."""
+    if options.dialect in PACKAGES:
+        known: Dialect = options.dialect
+        return known
+    if options.dialect is not None:
+        names = ", ".join(PACKAGES)
+        raise ConfigError(f"there is no dialect {options.dialect!r}: use one of {names}")
+    if options.model is None:
+        raise ConfigError("no dialect is named: give one with --dialect, or a model with -m")
+    return ready.resolve(options.model).dialect
+
+
+def _write_answer(options: Namespace, dialect: Dialect) -> int:
+    """Write one message in the dialect, and tell on standard error what it has no place for."""
+    try:
+        said = msgspec.json.decode(_read(options.file), type=_Said)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ConfigError(f"not a message: {str(error)[:1].lower()}{str(error)[1:]}") from None
+    message = said.plain()
+    source = message.origin.dialect if message.origin else None
+    about = About(source=source, model=message.origin.model if message.origin else None)
+    if options.no_stream:
+        body, notes = write_answer(message, dialect, about)
+    else:
+        writer = answer_writer(dialect, about)
+        body = b"".join([writer.feed(_with_error(event, said.error)) for event in tell(message)])
+        notes = writer.notes
+    sys.stdout.write(body.decode())
+    for note in notes:
+        print(f"mull: not written: {note.text}", file=sys.stderr)
+    return 0
+
+
+def _with_error(event: Event, error: Any) -> Event:
+    """The failure in the words it was reported in."""
+    if not isinstance(event, Failed) or not isinstance(error, dict):
+        return event
+    return Failed(str(error.get("text")), error.get("code"), event.status)
 
 
 def _encode(options: Namespace, ready: setup.Setup, target: Target) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from mull.neutral.messages import Dialect
 from mull.neutral.request import Request, WireRequest
 from mull.neutral.target import Target
 
-__all__ = ["Codec", "codec", "decode_response", "decoder", "encode_request"]
+__all__ = ["PACKAGES", "Codec", "codec", "decode_response", "decoder", "encode_request"]
 
-_PACKAGES: dict[Dialect, str] = {
+PACKAGES: dict[Dialect, str] = {
     "openai-chat": "mull.dialects.openai_chat",
     "openai-responses": "mull.dialects.openai_responses",
     "anthropic": "mull.dialects.anthropic",
@@ -23,15 +23,15 @@ _PACKAGES: dict[Dialect, str] = {
 
 
 class Codec(NamedTuple):
-    """Both directions of one dialect, as a client speaks it."""
+    """One dialect as a client speaks it: requests out, answers in."""
 
     encode_request: Callable[[Request, Target], WireRequest]
     interpreter: Callable[[Target, str | None], Interpreter]
 
 
 def codec(dialect: Dialect) -> Codec:
-    """The codec of a dialect."""
-    package = _PACKAGES[dialect]
+    """The client's side of a dialect."""
+    package = PACKAGES[dialect]
     encode = import_module(f"{package}.encode")
     decode = import_module(f"{package}.decode")
     return Codec(encode.encode_request, decode.ChunkInterpreter)

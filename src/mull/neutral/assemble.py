@@ -1,13 +1,12 @@
-"""Folds events into the blocks of one message.
+"""Folds events into the blocks of one message, and tells a message as events.
 
-A block is found by the wire's own key first, a tool call then by its id, and only without either
-by adjacency: the open block of the same kind. Blocks stand in the order in which they were first
-heard of. Text is collected in pieces, so memory grows with the text.
+Blocks stand in the order in which they were first heard of. Text is collected in pieces, so memory
+grows with the text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import count
 from typing import Any, assert_never
 
@@ -47,10 +46,11 @@ from mull.neutral.events import (
     UsageReported,
     Warned,
 )
+from mull.neutral.found import BlockFinder
 from mull.neutral.messages import Message, Origin, Status
 from mull.neutral.usage import Usage
 
-__all__ = ["Assembler", "assemble"]
+__all__ = ["Assembler", "assemble", "tell"]
 
 _PIECES = frozenset({TextDelta, ThinkingDelta, ToolCallDelta})
 _arguments = msgspec.json.Decoder(dict[str, Any])
@@ -174,18 +174,15 @@ class _Opaque:
         return OpaqueBlock(self.data)
 
 
-_Builder = _Text | _Thinking | _ToolCall | _Opaque
-
-
-class Assembler:
+class Assembler(BlockFinder):
     """Folds events one at a time; `message()` may be asked at any moment."""
 
+    CALL = _ToolCall
+    ALONE = _Opaque
+
     def __init__(self, origin: Origin | None = None) -> None:
+        super().__init__()
         self._origin = origin
-        self._builders: list[_Builder] = []
-        self._by_key: dict[tuple[type, int | str], int] = {}
-        self._calls_by_id: dict[str, int] = {}
-        self._open: int | None = None
         self._usage: Usage | None = None
         self._end: Finished | Failed | None = None
         self.warnings: list[Warned] = []
@@ -204,7 +201,7 @@ class Assembler:
             self.add(piece)
             of = kind if kind in _PIECES and self._open is not None else None
             if of is not None:
-                builder: Any = self._builders[self._open or 0]
+                builder: Any = self._found[self._open or 0]
                 key, add = piece.key, builder.add
 
     def add(self, event: Event) -> None:
@@ -242,13 +239,13 @@ class Assembler:
 
     def blocks(self) -> tuple[Block, ...]:
         """The blocks so far, in wire order; a call that the wire gave no id gets one."""
-        taken = {b.id for b in self._builders if isinstance(b, _ToolCall)}
+        taken = {b.id for b in self._found if isinstance(b, _ToolCall)}
         free = (name for n in count() if (name := f"call_{n}") not in taken)
         return tuple(
             builder.build(builder.id or next(free))
             if isinstance(builder, _ToolCall)
             else builder.build()
-            for builder in self._builders
+            for builder in self._found
         )
 
     def message(self) -> Message:
@@ -280,54 +277,14 @@ class Assembler:
             return "truncated_in_reasoning" if thought and not answered else "truncated"
         return "complete" if answered else "no_answer"
 
-    def _find(self, kind: type[Any], key: Key) -> Any:
-        if key is not None:
-            at = self._by_key.get((kind, key))
-            if at is not None:
-                self._open = at
-                return self._builders[at]
-        elif kind is not _Opaque and self._is_open(kind):
-            return self._builders[self._open or 0]
-        return self._append(kind(), key)
-
-    def _is_open(self, kind: type[Any]) -> bool:
-        return self._open is not None and type(self._builders[self._open]) is kind
-
-    def _find_call(self, event: ToolCallDelta) -> _ToolCall:
-        if isinstance(event.key, str):  # an item's own id tells calls apart, even of one call id
-            call: _ToolCall = self._find(_ToolCall, event.key)
-            return call
-        known = self._calls_by_id.get(event.id) if event.id else None
-        if known is not None:
-            self._open = known
-            found: Any = self._builders[known]
-        elif event.key is None and event.id:
-            found = self._append(_ToolCall(), None)
-        else:
-            found = self._find(_ToolCall, event.key)
-            if event.id and found.id and found.id != event.id:
-                # A new id under a used key opens a new call: some servers send index 0 for all.
-                found = self._append(_ToolCall(), event.key)
-        if event.id and self._open is not None:
-            self._calls_by_id.setdefault(event.id, self._open)
-        assert isinstance(found, _ToolCall)
-        return found
-
-    def _append(self, builder: _Builder, key: Key) -> _Builder:
-        self._builders.append(builder)
-        self._open = len(self._builders) - 1
-        if key is not None:
-            self._by_key[type(builder), key] = self._open
-        return builder
-
     def _reclassify(self, event: Reclassified) -> None:
         at = self._open if event.key is None else self._by_key.get((_Text, event.key))
-        if at is None or not isinstance(text := self._builders[at], _Text):
+        if at is None or not isinstance(text := self._found[at], _Text):
             return
         self._by_key = {name: place for name, place in self._by_key.items() if place != at}
         thinking = _Thinking()
         thinking.pieces, thinking.source_field = text.pieces, event.source_field
-        self._builders[at] = thinking
+        self._found[at] = thinking
         self._open = None
 
 
@@ -336,3 +293,46 @@ def assemble(events: Iterable[Event], origin: Origin | None = None) -> Message:
     assembler = Assembler(origin)
     assembler.add_all(events)
     return assembler.message()
+
+
+def tell(message: Message, keys: Iterable[str] | None = None) -> Iterator[Event]:
+    """The events of an answer that is there as a whole; `assemble` gives it back.
+
+    `keys` are those of its blocks. Blocks that only a request holds (media, results of tools) are
+    no part of an answer.
+    """
+    yield Started(model=message.origin.model if message.origin else None)
+    named = keys or (f"block {number}" for number in count())
+    for key, block in zip(named, message.blocks, strict=False):
+        match block:
+            case TextBlock():
+                yield TextDelta(block.text, key, block.signature, block.extra)
+            case ThinkingBlock():
+                yield from _tell_thought(block, key)
+            case ToolCallBlock():
+                text = _encode(block.input).decode() if block.arguments is None else block.arguments
+                yield ToolCallDelta(key, block.id, block.name, text, block.signature, block.extra)
+            case OpaqueBlock():
+                yield OpaqueReceived(block.data, key)
+        yield BlockEnded(key)
+    if message.usage is not None:
+        yield UsageReported(message.usage)
+    yield _ending(message)
+
+
+def _tell_thought(block: ThinkingBlock, key: str) -> Iterator[Event]:
+    if block.id is not None:  # first: a wire may need it to begin
+        yield ThinkingCarrier(key, block.source_field, id=block.id, kind=block.kind)
+    if block.redacted is None or block.thought:
+        yield ThinkingDelta(block.thought, key, block.source_field, block.kind)
+    carried = (block.signature, block.encrypted, block.redacted)
+    if any(one is not None for one in (*carried, block.details)):
+        yield ThinkingCarrier(
+            key, block.source_field, *carried, kind=block.kind, details=block.details
+        )
+
+
+def _ending(message: Message) -> Finished | Failed:
+    if message.status in ("error", "interrupted"):
+        return Failed("the answer broke off", "incomplete", message.status)
+    return Finished(message.stop_reason)

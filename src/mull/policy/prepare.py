@@ -15,10 +15,11 @@ from msgspec.structs import replace
 
 from mull.history.log import Log
 from mull.neutral.blocks import Value
-from mull.neutral.messages import Dialect, Message, Origin
+from mull.neutral.messages import Message, Origin
 from mull.neutral.request import Note, Request, RequestOptions
 from mull.neutral.target import Target
 from mull.neutral.thinking import WriterName
+from mull.neutral.traits import TRAITS
 from mull.policy.heal.amendment import UNAMENDED, Amendment, amend_messages, amend_options
 from mull.policy.parts import Parts, count_parts
 from mull.policy.reported import corrected, last_report
@@ -48,10 +49,6 @@ from mull.settings.presets import preset_values
 
 __all__ = ["LongThought", "Prepared", "prepare", "uncondensed"]
 
-OFF_FORBIDS_THOUGHTS: frozenset[Dialect] = frozenset({"anthropic"})
-"""Dialects that refuse thinking in the history of a request that does not think."""
-NEEDS_CARRIERS_ONLY: frozenset[Dialect] = frozenset({"gemini"})
-"""Dialects that take readable thoughts back but make no use of them in a tool chain."""
 CHAIN_STARTS_WITH_THOUGHT: frozenset[WriterName] = frozenset({"anthropic-budget"})
 """Writers whose endpoints refuse to think on in a tool chain that began without a thought."""
 
@@ -321,8 +318,8 @@ def _rules(made: Made, target: Target, planned: Planned) -> Rules:
         off=off,
         required=planned.thinks and target.compat.requires_reasoning != "no",
         returned=planned.thinks and not off,
-        forbidden=not planned.thinks and target.dialect in OFF_FORBIDS_THOUGHTS,
-        carried_only=target.dialect in NEEDS_CARRIERS_ONLY,
+        forbidden=not planned.thinks and TRAITS[target.dialect].off_forbids_thoughts,
+        carried_only=TRAITS[target.dialect].needs_carriers_only,
         condense_over=snapshot["reasoning.condenseOver"],
         input=target.facts.input,
     )

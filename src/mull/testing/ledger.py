@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from mull.neutral.blocks import Value
 
-__all__ = ["Issued", "Ledger", "Trace"]
+__all__ = ["Issued", "Ledger", "Piece", "Trace"]
 
 Piece = Mapping[str, Any]
 

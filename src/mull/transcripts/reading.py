@@ -8,22 +8,19 @@ what only it has. Nothing is taken from a file that is not whole.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
+from mull.dialects.foreign import Conversation, as_list, as_text, objects
+from mull.dialects.serving import read_history
 from mull.history.log import Entry, Record
 from mull.neutral.errors import ConfigError
-from mull.neutral.messages import Message
+from mull.neutral.messages import Dialect, Message
 from mull.neutral.target import Compat, Target
 from mull.policy.reasoning import starts_turn
-from mull.transcripts.foreign import Conversation, as_list, as_text, objects
 from mull.transcripts.formats import SESSION, from_json, from_jsonl
-from mull.transcripts.read_anthropic import read_anthropic
-from mull.transcripts.read_chat import read_chat
-from mull.transcripts.read_gemini import read_gemini
-from mull.transcripts.read_responses import read_responses
 from mull.transcripts.transcript import Transcript
 
 __all__ = ["read_transcript"]
@@ -122,23 +119,26 @@ def _transcript(document: Any, written_by: Target | None) -> Transcript:
 
 
 def _conversation(document: Any, held: dict[str, Any], written_by: Target | None) -> Conversation:
-    for form, key, beside in _BODIES:
+    for dialect, key, beside in _BODIES:
         if key in held:
             given = held[key]
             items = [{"role": "user", "content": given}] if isinstance(given, str) else given
-            return _READERS[form](as_list(items, key), held.get(beside), written_by)
+            return read_history(dialect, as_list(items, key), held.get(beside), written_by)
     messages = held.get("messages") if held else document
     if not isinstance(messages, list):
         raise ConfigError(_NEITHER)
     system = held.get("system")
-    return _READERS[_form(messages, system is not None)](messages, system, written_by)
+    form = _form(messages, system is not None)
+    if form is None:
+        return _read_neutral(messages, system, written_by)
+    return read_history(form, messages, system, written_by)
 
 
-def _form(messages: list[Any], has_system: bool) -> str:
-    """The form of a list of messages, by what only one form has."""
+def _form(messages: list[Any], has_system: bool) -> Dialect | None:
+    """The dialect of a list of messages, by what only one has; None for our own form."""
     known = [message for message in messages if isinstance(message, dict)]
     if any("blocks" in message for message in known):
-        return "mull"
+        return None
     if any("parts" in message for message in known):
         return "gemini"
     if any(message.get("type") in _ITEM_TYPES for message in known):
@@ -175,14 +175,7 @@ def _read_neutral(messages: list[Any], system: Any, written_by: Target | None) -
     return conversation
 
 
-_READERS: dict[str, Callable[[list[Any], Any, Target | None], Conversation]] = {
-    "mull": _read_neutral,
-    "openai-chat": read_chat,
-    "openai-responses": read_responses,
-    "anthropic": read_anthropic,
-    "gemini": read_gemini,
-}
-_BODIES = (
+_BODIES: tuple[tuple[Dialect, str, str], ...] = (
     ("gemini", "contents", "systemInstruction"),
     ("openai-responses", "input", "instructions"),
 )

@@ -10,12 +10,14 @@ from typing import Any
 
 from mull.dialects.anthropic.messages import History
 from mull.dialects.body import dump, merge
+from mull.dialects.tables import Words
 from mull.neutral.request import NamedTool, Note, Request, Tool, ToolChoice, WireRequest
 from mull.neutral.target import Target
 from mull.neutral.thinking import DEFAULT_ANSWER, write_thinking
 
-__all__ = ["encode_request"]
+__all__ = ["CHOICES", "encode_request"]
 
+CHOICES = Words(("auto", "auto"), ("none", "none"), ("any", "required"))
 VERSION = "2023-06-01"
 INTERLEAVED = "interleaved-thinking-2025-05-14"
 _BETA_OF_FIELD = {"context_management": "context-management-2025-06-27"}
@@ -81,7 +83,7 @@ def _tool(tool: Tool) -> dict[str, Any]:
 def _tool_choice(choice: ToolChoice) -> dict[str, Any]:
     if isinstance(choice, NamedTool):
         return {"type": "tool", "name": choice.name}
-    return {"type": "any" if choice == "required" else choice}
+    return {"type": CHOICES.write(choice)}
 
 
 def _mark(

@@ -4,23 +4,52 @@ from __future__ import annotations
 
 from typing import Any
 
+from mull.dialects.tables import Statuses, Words
 from mull.neutral.events import Failed, Warned
 
-__all__ = ["neutral_stop_reason", "read_error", "read_stop_details", "read_transformations"]
+__all__ = [
+    "STATUSES",
+    "neutral_stop_reason",
+    "read_error",
+    "read_stop_details",
+    "read_transformations",
+    "write_stop_reason",
+]
 
-_STOP_REASONS = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "tool_use": "tool_calls",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-}
+_STOP_REASONS = Words(
+    ("end_turn", "stop"),
+    ("stop_sequence", "stop"),
+    ("tool_use", "tool_calls"),
+    ("max_tokens", "length"),
+    ("model_context_window_exceeded", "length"),
+    ("refusal", "refusal"),
+    ("refusal", "content_filter"),
+)
+STATUSES = Statuses(
+    (400, "invalid_request_error"),
+    (401, "authentication_error"),
+    (402, "billing_error"),
+    (403, "permission_error"),
+    (404, "not_found_error"),
+    (413, "request_too_large"),
+    (429, "rate_limit_error"),
+    (500, "api_error"),
+    (504, "timeout_error"),
+    (529, "overloaded_error"),
+    (503, "overloaded_error"),
+    other="api_error",
+)
 
 
 def neutral_stop_reason(word: str | None, *, calls: bool) -> str | None:
     """The neutral word; calls turn a plain stop into `tool_calls`, but not a cut or a refusal."""
-    reason = word if word is None else _STOP_REASONS.get(word, word)
+    reason = word if word is None else _STOP_REASONS.read(word)
     return "tool_calls" if calls and reason in (None, "stop") else reason
+
+
+def write_stop_reason(reason: str | None) -> str:
+    """The wire's word; an answer that ended without a reason just ended."""
+    return _STOP_REASONS.write(reason or "stop")
 
 
 def read_error(value: dict[str, Any]) -> Failed:

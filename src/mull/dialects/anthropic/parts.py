@@ -60,7 +60,7 @@ class TextPart:
         self.stopped = False
 
     def open(self) -> list[Event]:
-        return [TextDelta(_text(self._block, "text"), self._key)]
+        return [TextDelta(_text(self._block, "text"), self._key, extra=self._rest.build() or None)]
 
     def take(self, delta: dict[str, Any]) -> list[Event]:
         if delta.get("type") == "text_delta" and type(text := delta.get("text")) is str:

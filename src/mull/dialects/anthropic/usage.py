@@ -9,9 +9,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import asdict
+
+from mull.dialects.tables import Counts
 from mull.neutral.usage import Usage
 
-__all__ = ["merge_counts", "read_usage"]
+__all__ = ["merge_counts", "read_usage", "write_usage"]
+
+_COUNTS = Counts(
+    ("input", "input_tokens"),
+    ("output", "output_tokens"),
+    ("reasoning", "output_tokens_details.thinking_tokens"),
+    ("cache_read", "cache_read_input_tokens"),
+    ("cache_write", "cache_creation_input_tokens"),
+)
 
 
 def merge_counts(held: dict[str, Any], more: Any) -> bool:
@@ -28,21 +39,18 @@ def merge_counts(held: dict[str, Any], more: Any) -> bool:
 
 def read_usage(counts: dict[str, Any]) -> Usage:
     """The counts so far; what was not said is unknown."""
-    fresh, output = _count(counts, "input_tokens"), _count(counts, "output_tokens")
-    cache_read = _count(counts, "cache_read_input_tokens")
-    cache_write = _count(counts, "cache_creation_input_tokens")
-    spent = None if fresh is None else fresh + (cache_read or 0) + (cache_write or 0)
-    details = counts.get("output_tokens_details")
-    return Usage(
-        input=spent,
-        output=output,
-        reasoning=_count(details, "thinking_tokens") if isinstance(details, dict) else None,
-        total=None if spent is None or output is None else spent + output,
-        cache_read=cache_read,
-        cache_write=cache_write,
-    )
+    read = _COUNTS.read(counts)
+    fresh, output = read["input"], read["output"]
+    cached = (read["cache_read"] or 0) + (read["cache_write"] or 0)
+    spent = None if fresh is None else fresh + cached
+    total = None if spent is None or output is None else spent + output
+    return Usage(**{**read, "input": spent, "total": total})
 
 
-def _count(counts: dict[str, Any], name: str) -> int | None:
-    value = counts.get(name)
-    return value if type(value) is int and value >= 0 else None
+def write_usage(usage: Usage) -> dict[str, Any]:
+    """The counts that are known; the wire has no place for a total."""
+    counts = asdict(usage)
+    if usage.input is not None:
+        cached = (usage.cache_read or 0) + (usage.cache_write or 0)
+        counts["input"] = max(0, usage.input - cached)
+    return _COUNTS.write(counts)

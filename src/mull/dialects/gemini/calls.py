@@ -14,12 +14,11 @@ from typing import Any
 import msgspec
 
 from mull.dialects.gemini.partial import PartialArguments
-from mull.neutral.events import Event, Failed, OpaqueReceived, ToolCallDelta
+from mull.dialects.gemini.shapes import PART_KEYS
+from mull.neutral.events import BlockEnded, Event, Failed, OpaqueReceived, ToolCallDelta
 
-__all__ = ["PART_KEYS", "CallReader", "signature_of"]
+__all__ = ["CallReader", "signature_of"]
 
-PART_KEYS = "part"
-"""Where `extra` holds the keys that stood beside the call in its part."""
 _encode = msgspec.json.Encoder().encode
 _READ = frozenset({"name", "args", "partialArgs", "willContinue"})
 _BESIDE = frozenset({"functionCall"})
@@ -53,6 +52,10 @@ class CallReader:
 
     def close(self) -> list[Event]:
         """The arguments of a call that came in pieces, once no more are to come."""
+        return [*self.cut(), BlockEnded(self.count)] if self.is_open else []
+
+    def cut(self) -> list[Event]:
+        """The arguments of a call that the stream broke off in, as far as they came."""
         if not self.is_open:
             return []
         self.is_open = False
@@ -70,7 +73,7 @@ class CallReader:
             extra[PART_KEYS] = beside
         event = ToolCallDelta(self.count, self._id, call["name"], text, signature, extra or None)
         if not in_pieces:
-            return [event]
+            return [event, BlockEnded(self.count)]
         self.is_open, self._pieces = True, PartialArguments()
         return [event, *self._go_on(call)]
 

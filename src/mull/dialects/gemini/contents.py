@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, assert_never
 
-from mull.dialects.gemini.calls import PART_KEYS
+from mull.dialects.gemini.shapes import call_part, signed, thought_part
 from mull.neutral.blocks import (
     Block,
     MediaBlock,
@@ -114,19 +114,13 @@ class ContentWriter:
         beside = block.details if block.source_field == SOURCE_FIELD else None
         if not block.thought.strip() and not block.signature and not beside:
             return []
-        part: Part = {"text": block.thought, "thought": True}
-        for extra in beside or []:
-            part = {**extra, **part}
-        return [_signed(part, block.signature)]
+        return [thought_part(block.thought, block.signature, beside)]
 
     def _call_part(self, block: ToolCallBlock) -> Part:
         self._calls[block.id] = block
         if not block.input and (block.arguments or "").replace(" ", "") not in ("", "{}"):
             self._leave_out("tool calls sent without their arguments: they are no JSON object")
-        extra = dict(block.extra or {})
-        beside = extra.pop(PART_KEYS, None) or {}
-        call = {**extra, "name": block.name, "args": block.input}
-        return _signed({**beside, "functionCall": call}, block.signature)
+        return call_part(block.name, block.input, block.extra, block.signature)
 
     def _result_parts(self, block: ToolResultBlock) -> list[Part]:
         call = self._calls.get(block.call_id)
@@ -161,11 +155,4 @@ class ContentWriter:
 def _text_parts(block: TextBlock) -> list[Part]:
     if not block.text and not block.signature and not block.extra:
         return []
-    return [_signed({**(block.extra or {}), "text": block.text}, block.signature)]
-
-
-def _signed(part: Part, signature: str | None) -> Part:
-    """The signature stands on the part, beside the call (thClaws/thClaws#65)."""
-    if signature:
-        part["thoughtSignature"] = signature
-    return part
+    return [signed({**(block.extra or {}), "text": block.text}, block.signature)]

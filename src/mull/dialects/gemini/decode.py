@@ -82,14 +82,15 @@ class ChunkInterpreter:
 
     def end(self, done: bool) -> list[Event]:
         """The end; only a finish reason, or a stream that says it is done, makes it a good one."""
-        out = self._calls.close()
+        ended = self._reason is not None or (done and self._answered)
+        out = self._calls.close() if ended else self._calls.cut()
         if usage := read_usage(self._counts):
             out.append(UsageReported(usage))
         if self._failed:
             return out
         if self._blocked is not None:
             return [*out, *reversed(self._blocked)]
-        if self._reason is not None or (done and self._answered):
+        if ended:
             has_calls = self._calls.count > 0
             finished, warned = read_finish(self._reason, self._reason_said, has_calls=has_calls)
             return [*out, *([warned] if warned else []), finished]

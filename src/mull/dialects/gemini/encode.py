@@ -11,16 +11,17 @@ from typing import Any
 
 from mull.dialects.body import dump, merge
 from mull.dialects.gemini.contents import ContentWriter
+from mull.dialects.tables import Words
 from mull.neutral.blocks import TextBlock
 from mull.neutral.messages import Message
 from mull.neutral.request import NamedTool, Note, Request, Tool, ToolChoice, WireRequest
 from mull.neutral.target import Target
 from mull.neutral.thinking import write_thinking
 
-__all__ = ["encode_request"]
+__all__ = ["CHOICES", "encode_request"]
 
 _PATH = "/models/{model}:{method}"
-_MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
+CHOICES = Words(("AUTO", "auto"), ("NONE", "none"), ("ANY", "required"))
 
 
 def encode_request(request: Request, target: Target) -> WireRequest:
@@ -86,7 +87,7 @@ def _choose(choice: ToolChoice, tools: Sequence[Tool], notes: list[Note]) -> dic
     if isinstance(choice, NamedTool):
         config = {"mode": "ANY", "allowedFunctionNames": [choice.name]}
     else:
-        config = {"mode": _MODES[choice]}
+        config = {"mode": CHOICES.write(choice)}
     return {"toolConfig": {"functionCallingConfig": config}}
 
 

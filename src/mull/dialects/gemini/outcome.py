@@ -7,31 +7,62 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import asdict
+
+from mull.dialects.tables import Counts, Statuses, Words
 from mull.neutral.events import Failed, Finished, Warned
 from mull.neutral.usage import Usage
 
-__all__ = ["read_block", "read_error", "read_finish", "read_usage"]
+__all__ = [
+    "STATUSES",
+    "read_block",
+    "read_error",
+    "read_finish",
+    "read_usage",
+    "write_finish",
+    "write_usage",
+]
 
-_REASONS = {
-    "STOP": "stop",
-    "MAX_TOKENS": "length",
+_REASONS = Words(
+    ("STOP", "stop"),
+    ("STOP", "tool_calls"),
+    ("MAX_TOKENS", "length"),
     # The answer goes on in another request, which nothing here asks for: it is cut.
-    "CONTINUATION": "length",
-    **dict.fromkeys(
-        (
-            "SAFETY",
-            "RECITATION",
-            "BLOCKLIST",
-            "PROHIBITED_CONTENT",
-            "SPII",
-            "MODEL_ARMOR",
-            "IMAGE_SAFETY",
-            "IMAGE_PROHIBITED_CONTENT",
-            "IMAGE_RECITATION",
-        ),
-        "content_filter",
-    ),
-}
+    ("CONTINUATION", "length"),
+    ("SAFETY", "content_filter"),
+    ("SAFETY", "refusal"),
+    ("RECITATION", "content_filter"),
+    ("BLOCKLIST", "content_filter"),
+    ("PROHIBITED_CONTENT", "content_filter"),
+    ("SPII", "content_filter"),
+    ("MODEL_ARMOR", "content_filter"),
+    ("IMAGE_SAFETY", "content_filter"),
+    ("IMAGE_PROHIBITED_CONTENT", "content_filter"),
+    ("IMAGE_RECITATION", "content_filter"),
+)
+STATUSES = Statuses(
+    (400, "INVALID_ARGUMENT"),
+    (400, "FAILED_PRECONDITION"),
+    (401, "UNAUTHENTICATED"),
+    (403, "PERMISSION_DENIED"),
+    (404, "NOT_FOUND"),
+    (409, "ABORTED"),
+    (429, "RESOURCE_EXHAUSTED"),
+    (499, "CANCELLED"),
+    (500, "INTERNAL"),
+    (503, "UNAVAILABLE"),
+    (529, "UNAVAILABLE"),
+    (504, "DEADLINE_EXCEEDED"),
+    other="INTERNAL",
+)
+_COUNTS = Counts(
+    ("prompt", "promptTokenCount"),
+    ("hosted", "toolUsePromptTokenCount"),
+    ("candidates", "candidatesTokenCount"),
+    ("reasoning", "thoughtsTokenCount"),
+    ("total", "totalTokenCount"),
+    ("cache_read", "cachedContentTokenCount"),
+)
 _PLAIN = frozenset({"STOP", "MAX_TOKENS"})
 
 
@@ -41,12 +72,17 @@ def read_finish(
     """The end of an answer; the wire says STOP also where it stopped to call functions."""
     if word is None:
         return Finished("tool_calls" if has_calls else None), None
-    reason = _REASONS.get(word, word)
+    reason = _REASONS.read(word)
     if reason == "stop" and has_calls:
         reason = "tool_calls"
     if word in _PLAIN:
         return Finished(reason), None
     return Finished(reason), Warned(reason, _said("the provider ended the answer", word, message))
+
+
+def write_finish(reason: str | None) -> str:
+    """The wire's word for an end."""
+    return _REASONS.write(reason or "stop")
 
 
 def read_block(feedback: Any) -> tuple[Finished, Warned] | None:
@@ -80,23 +116,23 @@ def read_usage(counts: dict[str, Any]) -> Usage | None:
     Thoughts are counted beside the candidates, and results of the provider's own tools beside the
     prompt. A count of zero is left out by the wire's JSON, so one half of a sum may be missing.
     """
-    candidates, thoughts = (
-        _count(counts, "candidatesTokenCount"),
-        _count(counts, "thoughtsTokenCount"),
-    )
+    read = _COUNTS.read(counts)
     usage = Usage(
-        input=_sum(_count(counts, "promptTokenCount"), _count(counts, "toolUsePromptTokenCount")),
-        output=_sum(candidates, thoughts),
-        reasoning=thoughts,
-        total=_count(counts, "totalTokenCount"),
-        cache_read=_count(counts, "cachedContentTokenCount"),
+        input=_sum(read["prompt"], read["hosted"]),
+        output=_sum(read["candidates"], read["reasoning"]),
+        reasoning=read["reasoning"],
+        total=read["total"],
+        cache_read=read["cache_read"],
     )
     return None if usage == Usage() else usage
 
 
-def _count(counts: dict[str, Any], name: str) -> int | None:
-    value = counts.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+def write_usage(usage: Usage) -> dict[str, Any]:
+    """The counts that are known; what was written to a cache has no place here."""
+    counts = {"prompt": usage.input, "candidates": usage.output, **asdict(usage)}
+    if usage.output is not None and usage.reasoning is not None:
+        counts["candidates"] = max(0, usage.output - usage.reasoning)
+    return _COUNTS.write(counts)
 
 
 def _sum(one: int | None, other: int | None) -> int | None:

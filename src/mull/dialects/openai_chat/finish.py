@@ -4,31 +4,48 @@ from __future__ import annotations
 
 from typing import Any
 
+from mull.dialects.tables import Statuses, Words
 from mull.neutral.events import Failed
 from mull.neutral.messages import Status
 
-__all__ = ["BROKEN", "as_error", "broken", "stop_reason"]
+__all__ = ["BROKEN", "STATUSES", "as_error", "broken", "stop_reason", "write_stop_reason"]
 
-_WORDS = {
-    "stop": "stop",
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "eos": "stop",
-    "eos_token": "stop",
-    "tool_calls": "tool_calls",
-    "tool_call": "tool_calls",
-    "tool_use": "tool_calls",
-    "function_call": "tool_calls",
-    "length": "length",
-    "max_tokens": "length",
-    "max_output_tokens": "length",
-    "model_length": "length",
-    "model_context_window_exceeded": "length",
-    "content_filter": "content_filter",
-    "safety": "content_filter",
-    "sensitive": "content_filter",
-    "refusal": "refusal",
-}
+_WORDS = Words(
+    ("stop", "stop"),
+    ("end_turn", "stop"),
+    ("stop_sequence", "stop"),
+    ("eos", "stop"),
+    ("eos_token", "stop"),
+    ("tool_calls", "tool_calls"),
+    ("tool_call", "tool_calls"),
+    ("tool_use", "tool_calls"),
+    ("function_call", "tool_calls"),
+    ("length", "length"),
+    ("max_tokens", "length"),
+    ("max_output_tokens", "length"),
+    ("model_length", "length"),
+    ("model_context_window_exceeded", "length"),
+    ("content_filter", "content_filter"),
+    ("safety", "content_filter"),
+    ("sensitive", "content_filter"),
+    ("refusal", "refusal"),
+)
+STATUSES = Statuses(
+    (400, "invalid_request_error"),
+    (401, "invalid_api_key"),
+    (401, "authentication_error"),
+    (402, "insufficient_quota"),
+    (403, "permission_denied"),
+    (404, "model_not_found"),
+    (404, "not_found"),
+    (413, "context_length_exceeded"),
+    (429, "rate_limit_exceeded"),
+    (429, "rate_limit_error"),
+    (500, "server_error"),
+    (503, "overloaded"),
+    (529, "overloaded"),
+    other="server_error",
+)
 BROKEN = frozenset({"error", "network_error", "insufficient_system_resource", "abort"})
 """Words for an answer that the server could not finish."""
 
@@ -38,13 +55,20 @@ _CUT = frozenset({"length", "content_filter", "refusal"})
 
 def stop_reason(word: str | None, *, calls: bool, refused: bool) -> str | None:
     """The canonical reason; a provider's own word where there is none."""
-    reason = _WORDS.get(word.lower().replace("-", "_"), word) if word else None
+    reason = _WORDS.read(word.lower().replace("-", "_"), word) if word else None
     if refused and reason in (None, "stop"):
         return "refusal"
     if calls and reason not in _CUT:
         # Some servers say `stop`, or an empty word, although they call (microclaw/microclaw#230).
         return "tool_calls"
     return reason
+
+
+def write_stop_reason(reason: str | None, *, refused: bool) -> str:
+    """The wire's word; a refusal that stands in its own field ends the answer as usual."""
+    if reason == "refusal":
+        return "stop" if refused else "content_filter"
+    return _WORDS.write(reason or "stop")
 
 
 def broken(word: str) -> Failed:

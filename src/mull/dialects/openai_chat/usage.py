@@ -8,9 +8,40 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import asdict
+
+from mull.dialects.tables import Counts
 from mull.neutral.usage import Usage
 
-__all__ = ["find_usage", "read_usage"]
+__all__ = ["find_usage", "read_usage", "write_usage"]
+
+_COUNTS = Counts(
+    ("input", "prompt_tokens", "input_tokens"),
+    ("output", "completion_tokens", "output_tokens"),
+    ("total", "total_tokens"),
+    (
+        "reasoning",
+        "completion_tokens_details.reasoning_tokens",
+        "output_tokens_details.reasoning_tokens",
+        "reasoning_tokens",
+    ),
+    (
+        "cache_read",
+        "prompt_tokens_details.cached_tokens",
+        "input_tokens_details.cached_tokens",
+        "prompt_cache_hit_tokens",
+        "cached_tokens",
+        "cache_read_input_tokens",
+    ),
+    (
+        "cache_write",
+        "prompt_tokens_details.cache_write_tokens",
+        "prompt_tokens_details.cache_creation_tokens",
+        "input_tokens_details.cache_write_tokens",
+        "input_tokens_details.cache_creation_tokens",
+        "cache_creation_input_tokens",
+    ),
+)
 
 
 def find_usage(chunk: dict[str, Any]) -> dict[str, Any] | None:
@@ -30,51 +61,18 @@ def find_usage(chunk: dict[str, Any]) -> dict[str, Any] | None:
 
 def read_usage(raw: dict[str, Any]) -> Usage:
     """The counts in mull's meaning: output includes reasoning, unknown is None."""
-    prompt = _details(raw, "prompt_tokens_details", "input_tokens_details")
-    completion = _details(raw, "completion_tokens_details", "output_tokens_details")
-    given = _count(raw, "prompt_tokens", "input_tokens")
-    output = _count(raw, "completion_tokens", "output_tokens")
-    total = _count(raw, "total_tokens")
-    reasoning = _first(_count(completion, "reasoning_tokens"), _count(raw, "reasoning_tokens"))
+    read = _COUNTS.read(raw)
+    given, output, reasoning = read["input"], read["output"], read["reasoning"]
     if reasoning and output is not None:
-        if given is not None and total == given + output + reasoning:
+        if given is not None and read["total"] == given + output + reasoning:
             output += reasoning
         else:
             # Some servers count a token or two more thoughts than answer (vercel/ai 83e6510).
             reasoning = min(reasoning, output)
-    return Usage(
-        input=given,
-        output=output,
-        reasoning=reasoning,
-        total=total,
-        cache_read=_first(
-            _count(prompt, "cached_tokens"),
-            _count(raw, "prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens"),
-        ),
-        cache_write=_first(
-            _count(prompt, "cache_write_tokens", "cache_creation_tokens"),
-            _count(raw, "cache_creation_input_tokens"),
-        ),
-    )
+    return Usage(**{**read, "output": output, "reasoning": reasoning})
 
 
-def _details(raw: dict[str, Any], *names: str) -> dict[str, Any]:
-    for name in names:
-        found = raw.get(name)
-        if isinstance(found, dict):
-            return found
-    return {}
-
-
-def _count(raw: dict[str, Any], *names: str) -> int | None:
-    for name in names:
-        value = raw.get(name)
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-            return value
-    return None
-
-
-def _first(*counts: int | None) -> int | None:
-    return next((count for count in counts if count is not None), None)
+def write_usage(usage: Usage) -> dict[str, Any]:
+    """The counts that are known; clients expect the first three, so these are always there."""
+    always = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+    return {**always, **_COUNTS.write(asdict(usage))}

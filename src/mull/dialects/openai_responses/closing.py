@@ -4,39 +4,66 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import asdict
+
+from mull.dialects.tables import Counts, Statuses, Words
 from mull.neutral.events import Failed, Finished
 from mull.neutral.usage import Usage
 
-__all__ = ["CUT", "read_ending", "read_failure", "read_usage"]
+__all__ = [
+    "CUT",
+    "STATUSES",
+    "read_ending",
+    "read_failure",
+    "read_usage",
+    "write_ending",
+    "write_usage",
+]
 
 CUT = Failed("the stream ended before the response was complete", "incomplete", "interrupted")
 
-_REASONS = {"max_output_tokens": "length", "max_tokens": "length"}
+_REASONS = Words(
+    ("max_output_tokens", "length"),
+    ("max_tokens", "length"),
+    ("content_filter", "content_filter"),
+    ("content_filter", "refusal"),
+)
+"""Why a response is incomplete."""
+_COMPLETED = frozenset({"stop", "tool_calls"})
+STATUSES = Statuses(
+    (400, "invalid_request_error"),
+    (400, "invalid_prompt"),
+    (401, "invalid_api_key"),
+    (402, "insufficient_quota"),
+    (403, "permission_denied"),
+    (404, "not_found"),
+    (413, "context_length_exceeded"),
+    (429, "rate_limit_exceeded"),
+    (500, "server_error"),
+    (503, "server_is_overloaded"),
+    (529, "server_is_overloaded"),
+    other="server_error",
+)
+"""Codes of errors, which clients of this API look at."""
+_COUNTS = Counts(
+    ("input", "input_tokens"),
+    ("output", "output_tokens"),
+    ("total", "total_tokens"),
+    ("reasoning", "output_tokens_details.reasoning_tokens"),
+    ("cache_read", "input_tokens_details.cached_tokens"),
+    ("cache_write", "input_tokens_details.cache_write_tokens"),
+)
 
 
 def read_usage(value: Any) -> Usage | None:
     """The counts of a response, if it has any. Reasoning is part of the output here."""
-    if not isinstance(value, dict):
-        return None
-    read = _details(value, "input_tokens_details")
-    written = _details(value, "output_tokens_details")
-    return Usage(
-        input=_count(value.get("input_tokens")),
-        output=_count(value.get("output_tokens")),
-        reasoning=_count(written.get("reasoning_tokens")),
-        total=_count(value.get("total_tokens")),
-        cache_read=_count(read.get("cached_tokens")),
-        cache_write=_count(read.get("cache_write_tokens")),
-    )
+    return Usage(**_COUNTS.read(value)) if isinstance(value, dict) else None
 
 
-def _details(value: dict[str, Any], key: str) -> dict[str, Any]:
-    found = value.get(key)
-    return found if isinstance(found, dict) else {}
-
-
-def _count(value: Any) -> int | None:
-    return value if type(value) is int and value >= 0 else None
+def write_usage(usage: Usage) -> dict[str, Any]:
+    """The counts that are known; clients expect the first three, so these are always there."""
+    always = {"input_tokens": 0, "output_tokens": 0, "total_tokens": 0}
+    return {**always, **_COUNTS.write(asdict(usage))}
 
 
 def read_failure(value: dict[str, Any]) -> Failed:
@@ -75,9 +102,16 @@ def read_ending(
         details = response.get("incomplete_details")
         reason = details.get("reason") if isinstance(details, dict) else None
         reason = reason if isinstance(reason, str) else "incomplete"
-        return Finished(_REASONS.get(reason, reason))
+        return Finished(_REASONS.read(reason))
     if called:
         return Finished("tool_calls")
     if refused:
         return Finished("refusal")
     return Finished("stop" if status == "completed" else status)
+
+
+def write_ending(reason: str | None, *, refused: bool) -> dict[str, Any]:
+    """The status of a response that ended so, and why it is incomplete if it is."""
+    if reason is None or reason in _COMPLETED or (refused and reason == "refusal"):
+        return {"status": "completed"}
+    return {"status": "incomplete", "incomplete_details": {"reason": _REASONS.write(reason)}}

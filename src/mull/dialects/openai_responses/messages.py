@@ -29,7 +29,7 @@ from mull.neutral.places import is_same_item
 from mull.neutral.request import Note
 from mull.neutral.target import Target
 
-__all__ = ["InputItems"]
+__all__ = ["InputItems", "item_groups"]
 
 _Item: TypeAlias = dict[str, Any]
 
@@ -118,7 +118,7 @@ class InputItems:
         """The items of an answer; `paired` says that the reasoning before an item is sent."""
         items: list[_Item] = []
         paired = False
-        for group in _groups(message.blocks):
+        for group in item_groups(message.blocks):
             block = group[0]
             if isinstance(block, ThinkingBlock):
                 reasoning = _reasoning([one for one in group if isinstance(one, ThinkingBlock)])
@@ -144,7 +144,7 @@ class InputItems:
         return [block.data]
 
 
-def _groups(blocks: Sequence[Block]) -> Iterator[list[Block]]:
+def item_groups(blocks: Sequence[Block]) -> Iterator[list[Block]]:
     """Blocks that were one item: both kinds of a thought, the parts of a message."""
     group: list[Block] = []
     for block in blocks:

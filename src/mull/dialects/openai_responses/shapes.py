@@ -131,17 +131,17 @@ def pack_part(part: Mapping[str, Any], *, keep_text: bool = False) -> dict[str, 
     return None if kept == _TEXT_PART else kept
 
 
-def unpack_part(block: TextBlock) -> dict[str, Any] | None:
-    """The part to send for a text block; None where the message had no part at all.
+def unpack_part(block: TextBlock, *, logprobs: bool = False) -> dict[str, Any] | None:
+    """The part of a text block; None where the message had no part at all.
 
-    Log probabilities are kept but not sent: they tell the model nothing.
+    Log probabilities are not for requests: they tell the model nothing.
     """
     kept = (block.extra or {}).get("part")
     if not isinstance(kept, dict):
         return {"type": "output_text", "text": block.text, "annotations": []}
     if not kept:
         return None
-    part = {key: value for key, value in kept.items() if key != "logprobs"}
+    part = {key: value for key, value in kept.items() if logprobs or key != "logprobs"}
     if part.get("type") == "output_text":
         part.setdefault("annotations", [])
     if part.get("type") in ("output_text", "refusal") or block.text:

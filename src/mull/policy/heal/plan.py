@@ -13,10 +13,10 @@ import msgspec
 
 from mull.neutral.target import ModelFacts
 from mull.neutral.thinking import Level, WriterName, as_level, sayable, write_thinking
+from mull.neutral.traits import TRAITS
 from mull.policy.heal.amendment import UNAMENDED, Amendment, thought_name
 from mull.policy.heal.case import Case, Mend, Mends, once
 from mull.policy.heal.lessons import Lesson
-from mull.policy.prepare import OFF_FORBIDS_THOUGHTS
 from mull.policy.reasoning import turn_start
 from mull.policy.thinking.budget import ANY_BUDGET, LEAST_ANSWER
 
@@ -187,7 +187,7 @@ def take_back(case: Case, found: re.Match[str] | None = None) -> Mends:
     if set(write_thinking(case.plan)) & set(case.target.compat.keep_thinking or ()):
         taught["keepThinking"] = None  # the same parameter by another way
     amendment = UNAMENDED
-    if case.target.dialect in OFF_FORBIDS_THOUGHTS:  # whoever is silent there does not think
+    if TRAITS[case.target.dialect].off_forbids_thoughts:  # whoever is silent there does not think
         messages = case.request.messages
         chain = (thought for m in messages[turn_start(messages) :] for thought in m.thinking)
         amendment = Amendment(thoughts=frozenset(map(thought_name, chain)))

@@ -7,16 +7,14 @@ gave is never dropped in silence: each change is a note.
 from __future__ import annotations
 
 from mull.neutral.blocks import Value
-from mull.neutral.messages import Dialect
 from mull.neutral.request import NamedTool, Note, RequestOptions, ToolChoice
 from mull.neutral.target import Target
 from mull.neutral.thinking import WriterName
+from mull.neutral.traits import TRAITS
 from mull.policy.thinking.plan import Planned
 
 __all__ = ["Parameters", "forced_tools_stop_thinking", "settle_parameters"]
 
-THINKS_AT_ONE_TEMPERATURE: frozenset[Dialect] = frozenset({"anthropic"})
-"""Dialects whose models think at temperature 1 only."""
 REFUSES_FORCED_TOOLS: frozenset[WriterName] = frozenset(
     {"anthropic-budget", "anthropic-adaptive", "enable-thinking"}
 )
@@ -77,7 +75,7 @@ def _refuses_force(target: Target, planned: Planned) -> str | None:
 def _refuses_temperature(value: float, target: Target, planned: Planned) -> str | None:
     if target.facts.temperature is False:
         return f"{target.model} takes no temperature"
-    if planned.thinks and target.dialect in THINKS_AT_ONE_TEMPERATURE and value != 1:
+    if planned.thinks and TRAITS[target.dialect].thinks_at_one and value != 1:
         return f"{target.model} thinks at temperature 1 only"
     return None
 

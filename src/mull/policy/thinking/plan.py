@@ -13,10 +13,10 @@ import msgspec
 
 from mull.neutral.blocks import Value
 from mull.neutral.errors import BudgetError
-from mull.neutral.messages import Dialect
 from mull.neutral.request import Note
 from mull.neutral.target import Target
 from mull.neutral.thinking import LADDER, ThinkingPlan, WriterName, sayable, write_thinking
+from mull.neutral.traits import TRAITS
 from mull.policy.heal.amendment import UNAMENDED, Amendment
 from mull.policy.thinking.budget import ANY_BUDGET, Window, fit_budget, least, shrink_for_context
 from mull.policy.thinking.steering import (
@@ -45,9 +45,6 @@ __all__ = [
     "window_of",
     "wish_of",
 ]
-
-MAX_TOKENS_REQUIRED: frozenset[Dialect] = frozenset({"anthropic"})
-"""Dialects whose requests are refused without max_tokens."""
 
 _SHARE_OF_OUTPUT = {"minimal": 10, "low": 20, "medium": 50, "high": 80, "xhigh": 95}
 _RESPONSES_BUFFER = 25_000
@@ -179,7 +176,7 @@ def _plan(
     if choice.budget:
         choice, more = _fit(target, snapshot, choice, window, bends=amendment.limit is not None)
         notes += more
-    if max_tokens is None and target.dialect in MAX_TOKENS_REQUIRED:
+    if max_tokens is None and TRAITS[target.dialect].needs_limit:
         max_tokens = window.answer(choice.budget or 0)
     plan = sayable(_plan_of(target, snapshot, choice))
     if "summary" in amendment.without:

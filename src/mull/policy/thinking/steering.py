@@ -13,9 +13,9 @@ from typing import Literal
 import msgspec
 
 from mull.neutral.blocks import Value
-from mull.neutral.messages import Dialect
 from mull.neutral.target import ModelFacts, ReasoningOption, Target
 from mull.neutral.thinking import LADDER, Level, ThinkingPlan, WriterName, write_thinking
+from mull.neutral.traits import TRAITS
 from mull.policy.thinking.budget import (
     ANY_BUDGET,
     budget_for_level,
@@ -51,13 +51,6 @@ LEFT, BY_ITSELF = "left to the endpoint", "the model's default"
 """What it comes to where a request says nothing: of the endpoint, or of a model that is known."""
 _SETTLE = "thinkingWriter in a [[compat]] row settles it"
 
-_USUAL: dict[Dialect, WriterName] = {
-    "openai-chat": "openai-effort",
-    "openai-responses": "responses",
-    "anthropic": "anthropic-budget",
-    "gemini": "gemini-budget",
-}
-"""The shape that most servers of a dialect take."""
 _TAKES_WORDS: frozenset[WriterName] = frozenset(
     {
         "openai-effort",
@@ -133,7 +126,7 @@ class _Means(Value, frozen=True):
 
 def _means_of(target: Target) -> _Means:
     row = target.compat.thinking_writer
-    writer = _USUAL[target.dialect] if row == "usual" else row
+    writer = TRAITS[target.dialect].usual_writer if row == "usual" else row
     words = writer if writer in _TAKES_WORDS else None
     if words is None and target.facts.budget is None:
         words = _WORDS_OF_UNKNOWN.get(writer)

@@ -36,6 +36,7 @@ from mull.neutral.places import (
 )
 from mull.neutral.target import Target
 from mull.neutral.thinking import UNSIGNED_CALL
+from mull.neutral.traits import TRAITS
 from mull.policy.heal.amendment import thought_name
 from mull.policy.heal.lessons import call_seals, fingerprints, with_seal
 
@@ -107,7 +108,7 @@ def taken(blocks: Sequence[Block], intake: Intake, *, paused: bool = False) -> l
         _keep_one_seal(out)
     if intake.refused or intake.left_out:
         out = [(block, _unrefused(block, form, intake)) for block, form in out]
-    if not paused and intake.dialect in _MUST_BE_FOLLOWED:
+    if not paused and TRAITS[intake.dialect].needs_follower:
         _leave_trailing(out, intake.dialect)
     return out
 
@@ -150,10 +151,6 @@ def _unrefused(block: Block, form: Block | Left, intake: Intake) -> Block | Left
             return replace(block, signature=None)
         case _:
             return "refused"
-
-
-_MUST_BE_FOLLOWED: frozenset[Dialect] = frozenset({"anthropic", "openai-responses"})
-"""Dialects that refuse a thought at the end of an answer (tailcallhq/forgecode#2107)."""
 
 
 def _leave_trailing(out: list[_Taken], dialect: Dialect) -> None:

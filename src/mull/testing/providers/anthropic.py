@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-import msgspec
 from msgspec.structs import replace
 
-from mull.testing.ledger import Issued, Ledger
-from mull.testing.providers.provider import Asked, Provider, Written, cut, named_event, tokens
+from mull.dialects.writer import About
+from mull.neutral.blocks import Block, TextBlock, ThinkingBlock, ToolCallBlock
+from mull.neutral.messages import assistant
+from mull.testing.ledger import Issued, Ledger, Piece
+from mull.testing.providers.provider import (
+    Asked,
+    Provider,
+    Written,
+    ending_of,
+    render,
+    usage_of,
+)
 from mull.testing.rules.anthropic import check_anthropic, check_anthropic_replay
 from mull.testing.rules.anthropic_bound import check_bound_replay, prefix_of
-from mull.testing.script import Act, Call, Say, Think, calls_in, thoughts_in
+from mull.testing.script import Act, Call, Say, Think, thoughts_in
 
 __all__ = ["Anthropic", "BoundAnthropic"]
 
-Block = dict[str, Any]
 _CARRIERS = {"thinking": "signature", "redacted_thinking": "data"}
 
 
@@ -42,23 +50,11 @@ class Anthropic(Provider):
         shown = thinking.get("display") != "omitted"
         acts = [act for act in acts if thinks or not isinstance(act, Think)]
         blocks = [_block(act, asked.model, ledger, shown=shown) for act in acts]
-        thought = sum(map(tokens, thoughts_in(acts)))
-        usage = {
-            "input_tokens": tokens(asked.body["messages"]),
-            "output_tokens": tokens(blocks) + thought,
-            "output_tokens_details": {"thinking_tokens": thought},
-        }
-        whole = {
-            "id": ledger.name("msg_"),
-            "type": "message",
-            "role": "assistant",
-            "model": asked.model,
-            "content": blocks,
-            "stop_reason": "tool_use" if calls_in(acts) else "end_turn",
-            "stop_sequence": None,
-            "usage": usage,
-        }
-        return Written(_issued(asked.model, blocks), whole, [*map(named_event, _events(whole))])
+        usage = usage_of(asked.body["messages"], blocks, thoughts_in(acts))
+        message = assistant(*blocks, stop_reason=ending_of(acts), usage=usage)
+        about = About(id=ledger.name("msg_"), model=asked.model)
+        whole, events = render("anthropic", message, about)
+        return Written(_issued(asked.model, whole["content"]), whole, events)
 
     def error(self, reason: str) -> tuple[int, Mapping[str, Any]]:
         error = {"type": "invalid_request_error", "message": reason}
@@ -91,68 +87,19 @@ class BoundAnthropic(Anthropic):
 def _block(act: Act, model: str, ledger: Ledger, *, shown: bool) -> Block:
     match act:
         case Think(text, hidden=True):
-            return {"type": "redacted_thinking", "data": ledger.seal(model, text)}
+            return ThinkingBlock(redacted=ledger.seal(model, text))
         case Think(text):
-            signature = ledger.seal(model, text)
-            return {
-                "type": "thinking",
-                "thinking": text if shown else "",
-                "signature": signature,
-            }
+            return ThinkingBlock(text if shown else "", signature=ledger.seal(model, text))
         case Say(text):
-            return {"type": "text", "text": text}
+            return TextBlock(text)
         case Call(name, arguments):
-            return {
-                "type": "tool_use",
-                "id": ledger.name("toolu_"),
-                "name": name,
-                "input": arguments,
-            }
+            return ToolCallBlock(ledger.name("toolu_"), name, arguments)
 
 
-def _issued(model: str, blocks: Sequence[Block]) -> Issued:
+def _issued(model: str, blocks: Sequence[Piece]) -> Issued:
     keys = {**_CARRIERS, "tool_use": "id"}
     marks = {
         block[keys[block["type"]]]: at for at, block in enumerate(blocks) if block["type"] in keys
     }
     carriers = [block[_CARRIERS[block["type"]]] for block in blocks if block["type"] in _CARRIERS]
     return Issued(model, blocks, marks, carriers)
-
-
-def _events(whole: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    usage = whole["usage"]
-    started = {**usage, "output_tokens": 1}
-    del started["output_tokens_details"]
-    empty: Block = {"content": [], "stop_reason": None, "usage": started}
-    yield {"type": "message_start", "message": {**whole, **empty}}
-    yield {"type": "ping"}
-    for index, block in enumerate(whole["content"]):
-        start, deltas = _streamed(block)
-        yield {"type": "content_block_start", "index": index, "content_block": start}
-        for delta in deltas:
-            yield {"type": "content_block_delta", "index": index, "delta": delta}
-        yield {"type": "content_block_stop", "index": index}
-    ending = {"stop_reason": whole["stop_reason"], "stop_sequence": None}
-    counted = {key: usage[key] for key in ("output_tokens", "output_tokens_details")}
-    yield {"type": "message_delta", "delta": ending, "usage": counted}
-    yield {"type": "message_stop"}
-
-
-def _streamed(block: Block) -> tuple[Block, list[Block]]:
-    """A block as it starts, and its deltas; a redacted one comes whole."""
-    match block["type"]:
-        case "thinking":
-            deltas = [{"type": "thinking_delta", "thinking": p} for p in cut(block["thinking"])]
-            signed = {"type": "signature_delta", "signature": block["signature"]}
-            return {**block, "thinking": "", "signature": ""}, [*deltas, signed]
-        case "text":
-            return {**block, "text": ""}, [
-                {"type": "text_delta", "text": piece} for piece in cut(block["text"])
-            ]
-        case "tool_use":
-            arguments = msgspec.json.encode(block["input"]).decode()
-            return {**block, "input": {}}, [
-                {"type": "input_json_delta", "partial_json": piece} for piece in cut(arguments)
-            ]
-        case _:
-            return block, []

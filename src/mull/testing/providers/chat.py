@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import msgspec
 
+from mull.dialects.writer import About
+from mull.neutral.assemble import tell
+from mull.neutral.blocks import Block, TextBlock, ThinkingBlock, ToolCallBlock
+from mull.neutral.events import Event, Key, ThinkingCarrier, ThinkingDelta
+from mull.neutral.messages import Message, assistant
 from mull.testing.ledger import Issued, Ledger
-from mull.testing.providers.provider import Asked, Provider, Written, cut, tokens
+from mull.testing.providers.provider import (
+    Asked,
+    Provider,
+    Written,
+    ending_of,
+    in_pieces,
+    render,
+    usage_of,
+)
 from mull.testing.rules.chat import (
     check_chat,
     check_deepseek,
@@ -20,7 +33,7 @@ from mull.testing.script import Act, Think, calls_in, said_in, thoughts_in
 
 __all__ = ["DeepSeek", "Kimi", "OpenRouter"]
 
-Delta = dict[str, Any]
+_FIELD = "reasoning_content"
 _FORMAT = "anthropic-claude-v1"
 
 
@@ -35,39 +48,22 @@ class _Chat(Provider):
     def write(self, acts: Sequence[Act], asked: Asked, ledger: Ledger) -> Written:
         thinks = self._thinks(asked.body)
         thoughts = thoughts_in(acts) if thinks else []
-        calls: list[Delta] = [
-            {
-                "id": ledger.name("call_"),
-                "type": "function",
-                "function": {
-                    "name": call.name,
-                    "arguments": msgspec.json.encode(call.input).decode(),
-                },
-            }
-            for call in calls_in(acts)
+        calls = [
+            ToolCallBlock(ledger.name("call_"), call.name, call.input) for call in calls_in(acts)
         ]
-        reasoning = self._reasoning(thoughts, asked.model, ledger) if thinks else {}
-        message: Delta = {"role": "assistant", "content": said_in(acts), **reasoning}
-        if calls:
-            message["tool_calls"] = calls
-        ending = "tool_calls" if calls else "stop"
-        usage = _usage(asked.body, message, thoughts)
-        about = {"id": ledger.name("chatcmpl-"), "created": 0, "model": asked.model}
-        whole = {
-            **about,
-            "object": "chat.completion",
-            "choices": [{"index": 0, "message": message, "finish_reason": ending}],
-            "usage": usage,
-        }
-        carriers = self._carriers(message)
-        marks = dict.fromkeys([*(call["id"] for call in calls), *carriers], 0)
-        first = self._reasoning_deltas(message) if thinks else []
-        deltas = [*first, *_answer_deltas(message)]
-        return Written(
-            Issued(asked.model, [message], marks, carriers),
-            whole,
-            [*_chunks(about, deltas, ending, usage), "[DONE]"],
-        )
+        words: list[Block] = [TextBlock(said)] if (said := said_in(acts)) else []
+        reasoning = self._reasoning(thoughts, asked.model, ledger) if thinks else []
+        usage = usage_of(asked.body["messages"], [*words, *calls], thoughts)
+        message = assistant(*reasoning, *words, *calls, stop_reason=ending_of(acts), usage=usage)
+        about = About(id=ledger.name("chatcmpl-"), model=asked.model)
+        whole, events = render("openai-chat", message, about, self._events(message))
+        told = whole["choices"][0]["message"]
+        carriers = self._carriers(told)
+        marks = dict.fromkeys([*(call.id for call in calls), *carriers], 0)
+        return Written(Issued(asked.model, [told], marks, carriers), whole, events)
+
+    def _events(self, message: Message) -> Iterable[Event]:
+        return in_pieces(tell(message))
 
     def error(self, reason: str) -> tuple[int, Mapping[str, Any]]:
         return 400, {"error": {"message": reason, "type": "invalid_request_error"}}
@@ -78,13 +74,11 @@ class _Chat(Provider):
     def _thinks(self, body: Mapping[str, Any]) -> bool:
         return (body.get("thinking") or {}).get("type") != "disabled"
 
-    def _reasoning(self, thoughts: Sequence[Think], model: str, ledger: Ledger) -> Delta:
-        """The keys of a message that hold its thoughts. Here none is hidden."""
-        return {"reasoning_content": "".join(thought.text for thought in thoughts)}
-
-    def _reasoning_deltas(self, message: Mapping[str, Any]) -> list[Delta]:
-        pieces = cut(message["reasoning_content"]) or [""]
-        return [{"reasoning_content": piece, "content": None} for piece in pieces]
+    def _reasoning(
+        self, thoughts: Sequence[Think], model: str, ledger: Ledger
+    ) -> list[ThinkingBlock]:
+        """The thoughts. Here none is hidden, and a field that says nothing is there too."""
+        return [ThinkingBlock("".join(thought.text for thought in thoughts), _FIELD)]
 
     def _carriers(self, message: Mapping[str, Any]) -> list[str]:
         thought = message.get("reasoning_content") or ""
@@ -133,16 +127,33 @@ class OpenRouter(_Chat):
         asked = body.get("reasoning") or {}
         return bool(asked) and asked.get("enabled") is not False and asked.get("effort") != "none"
 
-    def _reasoning(self, thoughts: Sequence[Think], model: str, ledger: Ledger) -> Delta:
-        details = [
-            {**_detail(thought, ledger.seal(model, thought.text)), "format": _FORMAT, "index": at}
-            for at, thought in enumerate(thoughts)
-        ]
-        shown = "".join(thought.text for thought in thoughts if not thought.hidden)
-        return {"reasoning": shown or None, "reasoning_details": details}
+    def _reasoning(
+        self, thoughts: Sequence[Think], model: str, ledger: Ledger
+    ) -> list[ThinkingBlock]:
+        blocks = []
+        for at, thought in enumerate(thoughts):
+            sealed = _detail(thought, ledger.seal(model, thought.text))
+            detail = {**sealed, "format": _FORMAT, "index": at}
+            blocks.append(
+                ThinkingBlock("" if thought.hidden else thought.text, "reasoning", details=[detail])
+            )
+        return blocks
 
-    def _reasoning_deltas(self, message: Mapping[str, Any]) -> list[Delta]:
-        return [delta for detail in message["reasoning_details"] for delta in _fragments(detail)]
+    def _events(self, message: Message) -> Iterator[Event]:
+        """Text in pieces, each told twice, the signature last; what is encrypted, whole."""
+        for event in in_pieces(tell(message)):
+            match event:
+                case ThinkingDelta(text, key) if text:
+                    yield event
+                    about = {"type": "reasoning.text", "format": _FORMAT, "index": self._index(key)}
+                    yield ThinkingCarrier(key, details=[{**about, "text": text}])
+                case ThinkingCarrier(key, details=[detail]) if "text" in detail:
+                    yield ThinkingCarrier(key, details=[{**detail, "text": ""}])
+                case _:
+                    yield event
+
+    def _index(self, key: Key) -> int:
+        return int(str(key).rpartition(" ")[2])
 
     def _carriers(self, message: Mapping[str, Any]) -> list[str]:
         details = message.get("reasoning_details") or ()
@@ -150,54 +161,7 @@ class OpenRouter(_Chat):
         return [carrier for carrier in found if carrier]
 
 
-def _detail(thought: Think, carrier: str) -> Delta:
+def _detail(thought: Think, carrier: str) -> dict[str, Any]:
     if thought.hidden:
         return {"type": "reasoning.encrypted", "data": carrier}
     return {"type": "reasoning.text", "text": thought.text, "signature": carrier}
-
-
-def _fragments(detail: Delta) -> list[Delta]:
-    """Text in pieces with its mirror beside it, the signature last; what is encrypted, whole."""
-    if "text" not in detail:
-        return [{"content": "", "reasoning_details": [detail]}]
-    rest = {key: value for key, value in detail.items() if key not in ("text", "signature")}
-    pieces = [
-        {"content": "", "reasoning": piece, "reasoning_details": [{**rest, "text": piece}]}
-        for piece in cut(detail["text"])
-    ]
-    signed = {**rest, "text": "", "signature": detail["signature"]}
-    return [*pieces, {"content": "", "reasoning_details": [signed]}]
-
-
-def _answer_deltas(message: Mapping[str, Any]) -> Iterator[Delta]:
-    for piece in cut(message["content"]):
-        yield {"content": piece}
-    for index, call in enumerate(message.get("tool_calls", ())):
-        function = call["function"]
-        head = {**call, "index": index, "function": {**function, "arguments": ""}}
-        yield {"tool_calls": [head]}
-        for piece in cut(function["arguments"]):
-            yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
-
-
-def _chunks(
-    about: Mapping[str, Any], deltas: Sequence[Delta], ending: str, usage: Mapping[str, Any]
-) -> Iterator[Delta]:
-    chunk = {**about, "object": "chat.completion.chunk"}
-    for delta in [{"role": "assistant", "content": ""}, *deltas]:
-        yield {**chunk, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
-    yield {**chunk, "choices": [{"index": 0, "delta": {}, "finish_reason": ending}]}
-    yield {**chunk, "choices": [], "usage": usage}
-
-
-def _usage(
-    body: Mapping[str, Any], message: Mapping[str, Any], thoughts: Sequence[Think]
-) -> Mapping[str, Any]:
-    asked, thought = tokens(body["messages"]), sum(map(tokens, thoughts))
-    said = tokens(message["content"], message.get("tool_calls", []))
-    return {
-        "prompt_tokens": asked,
-        "completion_tokens": said + thought,
-        "total_tokens": asked + said + thought,
-        "completion_tokens_details": {"reasoning_tokens": thought},
-    }

@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import msgspec
+from msgspec.structs import replace
 
-from mull.neutral.blocks import Value
+from mull.dialects.serving import answer_writer, write_answer
+from mull.dialects.writer import About
+from mull.neutral.assemble import tell
+from mull.neutral.blocks import Block, Value
+from mull.neutral.events import Event, TextDelta, ThinkingDelta, ToolCallDelta
+from mull.neutral.messages import Dialect, Message
+from mull.neutral.usage import Usage
 from mull.testing.ledger import Issued, Ledger
-from mull.testing.script import Act, Think
+from mull.testing.script import Act, Think, calls_in
 
-__all__ = ["Asked", "Provider", "Written", "cut", "named_event", "tokens"]
+__all__ = [
+    "Asked",
+    "Provider",
+    "Written",
+    "cut",
+    "ending_of",
+    "in_pieces",
+    "render",
+    "tokens",
+    "usage_of",
+]
 
 
 class Asked(Value, frozen=True):
@@ -63,9 +80,43 @@ def cut(text: str) -> list[str]:
     return [text[at : at + size] for at in range(0, len(text), size)]
 
 
-def named_event(event: Mapping[str, Any]) -> bytes:
-    """A server-sent event that also has its type as its name."""
-    return b"event: %b\ndata: %b\n\n" % (event["type"].encode(), msgspec.json.encode(event))
+def render(
+    dialect: Dialect, message: Message, about: About, events: Iterable[Event] | None = None
+) -> tuple[dict[str, Any], list[bytes]]:
+    """The answer in both forms: one document, and the pieces of a stream."""
+    document: dict[str, Any] = msgspec.json.decode(write_answer(message, dialect, about).body)
+    writer = answer_writer(dialect, about)
+    told = in_pieces(tell(message)) if events is None else events
+    return document, [frame for event in told if (frame := writer.feed(event))]
+
+
+def in_pieces(events: Iterable[Event]) -> Iterator[Event]:
+    """The same answer with its texts cut; the signature of a text comes after it."""
+    for event in events:
+        match event:
+            case TextDelta(text, key):
+                yield TextDelta("", key, extra=event.extra)
+                yield from (TextDelta(piece, key) for piece in cut(text))
+                yield TextDelta("", key, event.signature)
+            case ThinkingDelta(text):
+                yield from (replace(event, text=piece) for piece in cut(text) or [""])
+            case ToolCallDelta(key, arguments=text):
+                yield replace(event, arguments="")
+                yield from (ToolCallDelta(key, arguments=piece) for piece in cut(text))
+            case _:
+                yield event
+
+
+def ending_of(acts: Sequence[Act]) -> str:
+    """Why the model stopped."""
+    return "tool_calls" if calls_in(acts) else "stop"
+
+
+def usage_of(asked: Any, said: Sequence[Block], thoughts: Sequence[Think]) -> Usage:
+    """What an answer would have cost, about."""
+    given, thought = tokens(asked), sum(map(tokens, thoughts))
+    output = tokens(msgspec.to_builtins(said)) + thought
+    return Usage(given, output, thought, given + output)
 
 
 def tokens(*given: Any) -> int:

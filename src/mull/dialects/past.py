@@ -1,26 +1,23 @@
-"""An assistant's message from elsewhere, read by the very codec that reads live answers.
+"""An answer in somebody's history, read by the very interpreter that reads live answers.
 
-So an imported answer has the blocks that it would have had if mull had asked for it itself:
-reasoning in whatever field, signatures, calls, order. What that codec cannot read is an error.
+So it has the blocks that it would have had if mull had asked for it itself: reasoning in whatever
+field, signatures, calls, order. What the interpreter cannot read is an error.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
-import msgspec
-
-from mull.dialects.registry import decode_response
+from mull.dialects.decoder import Interpreter
 from mull.neutral.assemble import assemble
 from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
 from mull.neutral.errors import ConfigError
-from mull.neutral.events import Failed
+from mull.neutral.events import BlockEnded, Event, Failed
 from mull.neutral.messages import Dialect, Message
 from mull.neutral.target import Compat, ModelFacts, Target
 
 __all__ = ["AnswerReader"]
-
-_encode = msgspec.json.Encoder().encode
 
 
 class AnswerReader:
@@ -30,7 +27,13 @@ class AnswerReader:
     endpoint of this one understands.
     """
 
-    def __init__(self, dialect: Dialect, written_by: Target | None) -> None:
+    def __init__(
+        self,
+        dialect: Dialect,
+        interpreter: Callable[[Target], Interpreter],
+        written_by: Target | None,
+    ) -> None:
+        self._interpreter = interpreter
         self._target = Target(
             provider="",
             provider_name="",
@@ -49,7 +52,21 @@ class AnswerReader:
         Raises:
             ConfigError: it cannot be read; `where` says which it is.
         """
-        events = decode_response(_encode(response), self._target)
+        return self._message(self._interpreter(self._target).whole(response), where)
+
+    def read_pieces(self, pieces: Iterable[dict[str, Any]], where: str) -> Message:
+        """The message in responses that hold a block each; neighbours do not become one.
+
+        Raises:
+            ConfigError: it cannot be read; `where` says which it is.
+        """
+        interpreter = self._interpreter(self._target)
+        events: list[Event] = []
+        for piece in pieces:
+            events += [*interpreter.take(None, piece), BlockEnded()]
+        return self._message([*events, *interpreter.end(True)], where)
+
+    def _message(self, events: list[Event], where: str) -> Message:
         for event in events:
             if isinstance(event, Failed):
                 raise ConfigError(f"{where} cannot be read: {event.text}")

@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mull.neutral.blocks import Block, MediaBlock, OpaqueBlock, TextBlock, ToolResultBlock
-from mull.neutral.errors import ConfigError
-from mull.neutral.messages import Message
-from mull.neutral.target import Target
-from mull.transcripts.answers import AnswerReader
-from mull.transcripts.foreign import (
+from mull.dialects.foreign import (
     Calls,
     Conversation,
     as_list,
@@ -22,20 +17,41 @@ from mull.transcripts.foreign import (
     is_data_uri,
     objects,
 )
+from mull.dialects.openai_chat.decode import ChunkInterpreter
+from mull.dialects.past import AnswerReader
+from mull.neutral.blocks import Block, MediaBlock, OpaqueBlock, TextBlock, ToolResultBlock
+from mull.neutral.errors import ConfigError
+from mull.neutral.messages import Message
+from mull.neutral.target import Compat, Target
 
-__all__ = ["read_chat"]
+__all__ = ["read_history"]
 
 _TEXTS = ("text", "input_text", "output_text")
+_KNOWN: dict[str, tuple[str, ...]] = {
+    "assistant": (
+        *Compat().reasoning_in,
+        "tool_calls",
+        "function_call",
+        "refusal",
+        "reasoning_opaque",
+        "extra_content",
+        "images",
+    ),
+    "tool": ("tool_call_id", "name"),
+    "function": ("tool_call_id", "name"),
+}
+"""The keys of each role's messages that are read; `name` finds the call of a result."""
+_INNER = ("url", "data", "format", "file_data", "filename")
 _SOUNDS = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 
 
-def read_chat(messages: Sequence[Any], system: Any, written_by: Target | None) -> Conversation:
+def read_history(messages: Sequence[Any], system: Any, written_by: Target | None) -> Conversation:
     """The conversation in the list; some keep its system prompt beside it.
 
     Raises:
         ConfigError: a message is not one; says which and why.
     """
-    reader = _Reader(AnswerReader("openai-chat", written_by))
+    reader = _Reader(AnswerReader("openai-chat", ChunkInterpreter, written_by))
     reader.conversation.add_system(_plain(system, "system"))
     for where, message in objects(list(messages), "messages"):
         reader.add(message, where)
@@ -51,10 +67,14 @@ class _Reader:
     def add(self, message: dict[str, Any], where: str) -> None:
         said = self.conversation.messages
         content = message.get("content")
-        match message.get("role"):
+        role = message.get("role")
+        known = _KNOWN.get(role, ()) if isinstance(role, str) else ()
+        self.conversation.leave(message, where, "role", "content", *known)
+        match role:
             case "system" | "developer":
                 self.conversation.add_system(_plain(content, f"{where}.content"))
             case "user":
+                self._leave_details(content, f"{where}.content")
                 said.append(Message(role="user", blocks=_content(content, f"{where}.content")))
             case "assistant":
                 answer = self._answer(message, where)
@@ -62,10 +82,20 @@ class _Reader:
                 said.append(answer)
             case "tool" | "function":
                 self._add_result(message, where)
-            case role:
+            case _:
                 raise ConfigError(
                     f"{where}.role is {role!r}: it must be system, user, assistant or tool"
                 )
+
+    def _leave_details(self, content: Any, where: str) -> None:
+        """What a part says beside what it shows."""
+        for at, part in enumerate(content if isinstance(content, list) else ()):
+            if isinstance(part, dict) and not isinstance(_part(part, where), OpaqueBlock):
+                place, kind = f"{where}[{at}]", part.get("type")
+                inner = part.get(kind) if isinstance(kind, str) else None
+                if isinstance(inner, dict):
+                    self.conversation.leave(inner, f"{place}.{kind}", *_INNER)
+                self.conversation.leave(part, place, "type", str(kind))
 
     def _answer(self, message: dict[str, Any], where: str) -> Message:
         _check_answer(message, where)

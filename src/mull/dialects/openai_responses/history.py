@@ -9,12 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mull.neutral.blocks import Block, MediaBlock, OpaqueBlock, TextBlock, ToolResultBlock
-from mull.neutral.errors import ConfigError
-from mull.neutral.messages import Message
-from mull.neutral.target import Target
-from mull.transcripts.answers import AnswerReader
-from mull.transcripts.foreign import (
+from mull.dialects.foreign import (
     Conversation,
     as_list,
     as_object,
@@ -24,17 +19,25 @@ from mull.transcripts.foreign import (
     is_data_uri,
     objects,
 )
+from mull.dialects.openai_responses.decode import ChunkInterpreter
+from mull.dialects.past import AnswerReader
+from mull.neutral.blocks import Block, MediaBlock, OpaqueBlock, TextBlock, ToolResultBlock
+from mull.neutral.errors import ConfigError
+from mull.neutral.messages import Message
+from mull.neutral.target import Target
 
-__all__ = ["read_responses"]
+__all__ = ["read_history"]
+
+_PART_KEYS = ("type", "text", "image_url", "file_data", "filename", "file_url")
 
 
-def read_responses(items: Sequence[Any], system: Any, written_by: Target | None) -> Conversation:
+def read_history(items: Sequence[Any], system: Any, written_by: Target | None) -> Conversation:
     """The conversation in the items.
 
     Raises:
         ConfigError: an item is not one; says which and why.
     """
-    reader = _Reader(AnswerReader("openai-responses", written_by))
+    reader = _Reader(AnswerReader("openai-responses", ChunkInterpreter, written_by))
     if system is not None:
         reader.conversation.add_system(as_text(system, "instructions"))
     for where, item in objects(list(items), "input"):
@@ -75,6 +78,8 @@ class _Reader:
         self._answer.append(item)
 
     def _add_message(self, role: Any, item: dict[str, Any], where: str) -> None:
+        self.conversation.leave(item, where, "type", "role", "content")
+        self._leave_details(item.get("content"), f"{where}.content")
         blocks = _content(item.get("content"), f"{where}.content")
         match role:
             case "user":
@@ -87,9 +92,17 @@ class _Reader:
                     f"{where}.role is {role!r}: it must be system, developer, user or assistant"
                 )
 
+    def _leave_details(self, content: Any, where: str) -> None:
+        """What a part says beside what it shows; a detail of its own is worth a word."""
+        for at, part in enumerate(content if isinstance(content, list) else ()):
+            if isinstance(part, dict) and not isinstance(_part(part), OpaqueBlock):
+                known = (*_PART_KEYS, "detail") if part.get("detail") == "auto" else _PART_KEYS
+                self.conversation.leave(part, f"{where}[{at}]", *known)
+
     def _add_result(self, item: dict[str, Any], where: str) -> None:
         result: Block = OpaqueBlock(item)
         if item["type"] == "function_call_output":
+            self.conversation.leave(item, where, "type", "call_id", "output")
             call_id = as_text(item.get("call_id"), f"{where}.call_id")
             blocks = _content(item.get("output"), f"{where}.output")
             text = "".join(b.text for b in blocks if isinstance(b, TextBlock))

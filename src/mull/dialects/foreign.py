@@ -1,12 +1,13 @@
-"""What the readers of other programs' conversations share: checks, media, calls and results.
+"""What the readers of other programs' requests share: checks, media, calls and results.
 
-Every complaint names the message, counted from 0 as in the file, and the reason.
+Every complaint names the message, counted from 0 as in the body, and the reason. What is well
+formed and has no place here is not dropped: it is left, under its path.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -25,6 +26,7 @@ __all__ = [
     "dump",
     "image_at",
     "is_data_uri",
+    "kind_of",
     "objects",
 ]
 
@@ -40,11 +42,19 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Conversation:
-    """A conversation while it is read: the first system prompt stands apart from the messages."""
+    """A conversation while it is read: the first system prompt stands apart from the messages, and
+    `rest` is what has no place in them."""
 
     def __init__(self) -> None:
         self.system = ""
         self.messages: list[Message] = []
+        self.rest: dict[str, Any] = {}
+
+    def leave(self, value: Mapping[str, Any], where: str, *known: str) -> None:
+        """Keep the keys that nobody here knows, each under its path."""
+        for name, held in value.items():
+            if name not in known and held is not None:
+                self.rest[f"{where}.{name}"] = held
 
     def add_system(self, text: str) -> None:
         """A system prompt, or an instruction in the middle."""
@@ -76,21 +86,21 @@ class Calls:
 def as_object(value: Any, where: str) -> dict[str, Any]:
     """The value, which must be an object."""
     if not isinstance(value, dict):
-        raise ConfigError(f"{where} is {_kind(value)}, not an object")
+        raise ConfigError(f"{where} is {kind_of(value)}, not an object")
     return value
 
 
 def as_list(value: Any, where: str) -> list[Any]:
     """The value, which must be a list."""
     if not isinstance(value, list):
-        raise ConfigError(f"{where} is {_kind(value)}, not a list")
+        raise ConfigError(f"{where} is {kind_of(value)}, not a list")
     return value
 
 
 def as_text(value: Any, where: str) -> str:
     """The value, which must be text."""
     if not isinstance(value, str):
-        raise ConfigError(f"{where} is {_kind(value)}, not text")
+        raise ConfigError(f"{where} is {kind_of(value)}, not text")
     return value
 
 
@@ -126,7 +136,8 @@ def objects(values: list[Any], where: str) -> Iterator[tuple[str, dict[str, Any]
         yield place, as_object(value, place)
 
 
-def _kind(value: Any) -> str:
+def kind_of(value: Any) -> str:
+    """What a value is, for a complaint about it."""
     if value is None:
         return "missing"
     names = {bool: "true or false", int: "a number", float: "a number", str: "text"}

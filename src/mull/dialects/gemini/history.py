@@ -5,35 +5,43 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mull.dialects.foreign import Calls, Conversation, as_list, as_object, dump, objects
+from mull.dialects.gemini.decode import ChunkInterpreter
+from mull.dialects.past import AnswerReader
 from mull.neutral.blocks import Block, MediaBlock, OpaqueBlock, TextBlock, ToolResultBlock
 from mull.neutral.errors import ConfigError
 from mull.neutral.messages import Message
 from mull.neutral.target import Target
 from mull.neutral.thinking import UNSIGNED_CALL
-from mull.transcripts.answers import AnswerReader
-from mull.transcripts.foreign import Calls, Conversation, as_list, as_object, dump, objects
 
-__all__ = ["read_gemini"]
+__all__ = ["read_history"]
 
 _SIGNATURE = "thoughtSignature"
+_END = {"candidates": [{"finishReason": "STOP"}]}
 
 
-def read_gemini(contents: Sequence[Any], system: Any, written_by: Target | None) -> Conversation:
+def read_history(contents: Sequence[Any], system: Any, written_by: Target | None) -> Conversation:
     """The conversation in the contents.
 
     Raises:
         ConfigError: a content is not one; says which and why.
     """
     conversation, calls = Conversation(), Calls()
-    answers = AnswerReader("gemini", written_by)
+    answers = AnswerReader("gemini", ChunkInterpreter, written_by)
     for part in _parts(system, "systemInstruction") if system is not None else ():
         conversation.add_system(dump(part.get("text", "")))
     for where, content in objects(list(contents), "contents"):
         parts = _parts(content, where)
+        conversation.leave(content, where, "role", "parts")
+        for at, part in enumerate(parts):
+            response = part.get("functionResponse")
+            if isinstance(response, dict):
+                place = f"{where}.parts[{at}].functionResponse"
+                conversation.leave(response, place, "id", "name", "response", "parts")
         match content.get("role", "user"):
             case "model":
-                candidate = {"content": {"parts": parts}, "finishReason": "STOP"}
-                answer = answers.read({"candidates": [candidate]}, where)
+                pieces = [{"candidates": [{"content": {"parts": [part]}}]} for part in parts]
+                answer = answers.read_pieces([*pieces, _END], where)
                 calls.expect(answer.tool_calls)
                 conversation.messages.append(answer)
             case "user" | "function":

@@ -1,0 +1,201 @@
+"""An answer in the shape of the Messages API: as a stream, as one message, or as an error."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from mull.dialects.anthropic.endings import STATUSES, write_stop_reason
+from mull.dialects.anthropic.parts import REDACTED, THINKING
+from mull.dialects.anthropic.usage import write_usage
+from mull.dialects.tables import Statuses
+from mull.dialects.writer import (
+    About,
+    AnswerWriter,
+    Block,
+    Call,
+    Opaque,
+    Text,
+    Thought,
+    encode,
+    event_frame,
+)
+from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
+from mull.neutral.events import Event, Failed, TextDelta, ThinkingCarrier, ToolCallDelta
+from mull.neutral.messages import Dialect, Message
+from mull.neutral.usage import Usage
+
+__all__ = ["STATUSES", "Writer", "write_document", "write_error"]
+
+_DELTA = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":%b'
+_TEXT = b'{"type":"text_delta","text":'
+_THOUGHT = b'{"type":"thinking_delta","thinking":'
+_INPUT = b'{"type":"input_json_delta","partial_json":'
+_TAIL = b"}}\n\n"
+
+
+class Writer(AnswerWriter):
+    """Writes the events of a Messages stream. A signature that comes after its block has stopped
+    is told all the same: its index says whose it is."""
+
+    DIALECT: ClassVar[Dialect] = "anthropic"
+    ALIVE: ClassVar[bytes] = event_frame({"type": "ping"})
+
+    def __init__(self, about: About, statuses: Statuses = STATUSES) -> None:
+        super().__init__(about, statuses)
+        self._count = 0
+        self._told: dict[int, dict[str, Any]] = {}
+
+    def start(self) -> bytes:
+        # Proxies and clients read numbers here: what is not known yet is 0, and told at the end.
+        counts = {"input_tokens": 0, "output_tokens": 0, **write_usage(self.usage or Usage())}
+        message = {**_message(self.id, self.model), "content": [], "stop_reason": None}
+        return event_frame({"type": "message_start", "message": {**message, "usage": counts}})
+
+    def open(self, block: Block, event: Event) -> bytes:
+        block.at, self._count = self._count, self._count + 1
+        match block:
+            case Text():
+                block.head = _DELTA % (block.at, _TEXT)
+                start: dict[str, Any] = {"type": "text", "text": ""}
+                if self.is_own:
+                    start = self._with_extra(block, start)
+                elif block.extra or block.signature:
+                    self.leave_out("keys or a signature that only their own dialect knows")
+                return self._begin_block(block, start) + self._first(block, event)
+            case Call():
+                block.head = _DELTA % (block.at, _INPUT)
+                call: dict[str, Any] = {"type": "tool_use", "id": block.id, "name": block.name}
+                call["input"] = {}
+                if self.is_own:
+                    call = self._with_extra(block, call)
+                elif block.extra or block.signature:
+                    self.leave_out("keys or a signature that only their own dialect knows")
+                return self._begin_block(block, call) + self._first(block, event)
+            case Thought() if isinstance(event, ThinkingCarrier) and event.redacted is not None:
+                return self._begin_block(block, {"type": REDACTED, "data": event.redacted})
+        block.head = _DELTA % (block.at, _THOUGHT)
+        start = {"type": THINKING, "thinking": "", "signature": ""}
+        return self._begin_block(block, start) + self._first(block, event)
+
+    def piece(self, block: Any, text: str) -> bytes:
+        return b"%b%b%b" % (block.head, encode(text), _TAIL)
+
+    def stop(self, block: Block) -> bytes:
+        return event_frame({"type": "content_block_stop", "index": block.at})
+
+    def opaque(self, block: Opaque, data: dict[str, Any]) -> bytes:
+        block.at, self._count = self._count, self._count + 1
+        return self._begin_block(block, data) + self.stop(block)
+
+    def carry(self, block: Thought, event: ThinkingCarrier) -> bytes:
+        out = b""
+        if event.signature:
+            out += _delta(block.at, {"type": "signature_delta", "signature": event.signature})
+        if self.is_own and event.details:
+            out += self._rest(block, event.details[0])
+        elif event.encrypted is not None or event.details:
+            self.leave_out("a carrier that this API has no place for")
+        return out
+
+    def mark(self, block: Text | Call, event: TextDelta | ToolCallDelta) -> bytes:
+        if self.is_own and event.extra is not None:
+            return self._rest(block, event.extra)
+        self.leave_out("keys or a signature that only their own dialect knows")
+        return b""
+
+    def finish(self, reason: str | None) -> bytes:
+        return self._counts(write_stop_reason(reason)) + event_frame({"type": "message_stop"})
+
+    def fail(self, failed: Failed) -> bytes:
+        counts = self._counts(None) if self._begun and self.usage is not None else b""
+        return counts + event_frame(_error(failed, self.status_of(failed)))
+
+    def _counts(self, reason: str | None) -> bytes:
+        counts = {"output_tokens": 0, **write_usage(self.usage or Usage())}
+        ending = {"stop_reason": reason, "stop_sequence": None}
+        return event_frame({"type": "message_delta", "delta": ending, "usage": counts})
+
+    def _begin_block(self, block: Block, start: dict[str, Any]) -> bytes:
+        begun = {"type": "content_block_start", "index": block.at, "content_block": start}
+        return event_frame(begun)
+
+    def _first(self, block: Block, event: Event) -> bytes:
+        text = event.arguments if isinstance(event, ToolCallDelta) else getattr(event, "text", "")
+        return self.piece(block, text) if text else b""
+
+    def _with_extra(self, block: Text | Call, start: dict[str, Any]) -> dict[str, Any]:
+        self._told[block.at] = dict(block.extra)
+        return {**block.extra, **start}
+
+    def _rest(self, block: Block, keys: dict[str, Any]) -> bytes:
+        """Keys that came after the block began; readers put unknown deltas into the block."""
+        told = self._told.setdefault(block.at, {})
+        new = {name: value for name, value in keys.items() if told.get(name) != value}
+        cited = new.pop("citations", None) or []
+        out = b"".join(
+            _delta(block.at, {"type": "citations_delta", "citation": one})
+            for one in cited[len(told.get("citations") or ()) :]
+        )
+        told |= keys
+        return out + (_delta(block.at, {**new, "type": "block_delta"}) if new else b"")
+
+
+def write_document(message: Message, about: About) -> bytes:
+    """The answer as one message."""
+    own = about.source in (None, "anthropic")
+    whole = {
+        **_message(about.id, about.model),
+        "content": [written for block in message.blocks if (written := _block(block, own))],
+        "stop_reason": write_stop_reason(message.stop_reason),
+        "usage": {
+            "input_tokens": 0,
+            "output_tokens": 0,
+            **write_usage(message.usage or Usage()),
+        },
+    }
+    return encode(whole)
+
+
+def write_error(failed: Failed, status: int) -> bytes:
+    """A refusal, or what failed before there was an answer."""
+    return encode(_error(failed, status))
+
+
+def _message(id_: str | None, model: str | None) -> dict[str, Any]:
+    return {
+        "id": id_ or "msg_0",
+        "type": "message",
+        "role": "assistant",
+        "model": model or "",
+        "stop_sequence": None,
+    }
+
+
+def _block(block: Any, own: bool) -> dict[str, Any] | None:
+    match block:
+        case TextBlock():
+            return {**((own and block.extra) or {}), "type": "text", "text": block.text}
+        case ThinkingBlock() if block.redacted is not None:
+            return {"type": REDACTED, "data": block.redacted}
+        case ThinkingBlock():
+            extra = block.details[0] if own and block.details else {}
+            signature = block.signature or ""
+            return {**extra, "type": THINKING, "thinking": block.thought, "signature": signature}
+        case ToolCallBlock():
+            given: Any = block.input
+            if not given and block.arguments and block.arguments.strip() != "{}":
+                given = block.arguments  # no object: the client shall see what the model wrote
+            call = {"type": "tool_use", "id": block.id, "name": block.name, "input": given}
+            return {**((own and block.extra) or {}), **call}
+        case OpaqueBlock() if own:
+            return block.data
+    return None
+
+
+def _error(failed: Failed, status: int) -> dict[str, Any]:
+    kind = STATUSES.word(status, failed.code)
+    return {"type": "error", "error": {"type": kind, "message": failed.text}}
+
+
+def _delta(index: int, delta: dict[str, Any]) -> bytes:
+    return event_frame({"type": "content_block_delta", "index": index, "delta": delta})

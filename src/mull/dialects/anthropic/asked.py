@@ -1,0 +1,97 @@
+"""A request of a client that speaks the Messages API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mull.dialects.anthropic.encode import CHOICES
+from mull.dialects.anthropic.history import read_history
+from mull.dialects.fields import Fields, choice_of, tool_of
+from mull.dialects.foreign import as_object, as_text, objects
+from mull.neutral.asked import AnswerFormat, Asked, ThinkingAsked
+from mull.neutral.request import NamedTool, Tool, ToolChoice
+
+__all__ = ["decode_request"]
+
+_BETA = "anthropic-beta"
+_DISPLAYS = {"omitted": False, "summarized": True}
+
+
+def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
+    """What is asked for.
+
+    Raises:
+        ConfigError: it is not such a request; says where and why.
+    """
+    fields = Fields.of(body)
+    history = read_history(fields.list("messages"), fields.take("system"), None)
+    parallel = fields.flag("tool_choice.disable_parallel_tool_use")
+    betas = {_BETA: headers[_BETA]} if _BETA in headers else {}
+    asked = Asked(
+        messages=tuple(history.messages),
+        model=fields.text("model"),
+        system=history.system,
+        tools=_tools(fields),
+        tool_choice=_choice(fields),
+        parallel_calls=None if parallel is None else not parallel,
+        thinking=_thinking(fields),
+        max_tokens=fields.whole("max_tokens"),
+        temperature=fields.number("temperature"),
+        top_p=fields.number("top_p"),
+        top_k=fields.whole("top_k"),
+        stop=fields.texts("stop_sequences"),
+        format=_format(fields),
+        stream=fields.flag("stream") or False,
+        stream_usage=True,
+        metadata=as_object(fields.take("metadata") or {}, "metadata"),
+    )
+    return asked.with_rest(fields.left(), history.rest, betas)
+
+
+def _tools(fields: Fields) -> tuple[Tool, ...]:
+    """The client's own functions; a tool that the provider runs is left as it is."""
+    tools = []
+    for where, tool in objects(fields.list("tools"), "tools"):
+        if tool.get("type") in (None, "custom"):
+            tools.append(tool_of(fields, where, tool, "input_schema", "type"))
+        else:
+            fields.leave(where, tool)
+    return tuple(tools)
+
+
+def _choice(fields: Fields) -> ToolChoice | None:
+    kind = fields.text("tool_choice.type")
+    if kind is None:
+        return None
+    if kind == "tool":
+        return NamedTool(as_text(fields.take("tool_choice.name"), "tool_choice.name"))
+    choice = choice_of(CHOICES.read(kind))
+    if choice is None:
+        fields.leave("tool_choice.type", kind)
+    return choice
+
+
+def _thinking(fields: Fields) -> ThinkingAsked:
+    kind, effort = fields.text("thinking.type"), fields.text("output_config.effort")
+    display = fields.text("thinking.display")
+    shown = _DISPLAYS.get(display) if display else None
+    if display and shown is None:
+        fields.leave("thinking.display", display)
+    match kind:
+        case None:
+            return ThinkingAsked("on" if effort else "unsaid", effort, shown=shown)
+        case "enabled":
+            budget = fields.whole("thinking.budget_tokens")
+            return ThinkingAsked("on", effort, budget, shown)
+        case "adaptive":
+            return ThinkingAsked("on" if effort else "default", effort, shown=shown)
+    return ThinkingAsked("off", effort, shown=shown, off=kind)
+
+
+def _format(fields: Fields) -> AnswerFormat | None:
+    for place in ("output_config.format", "output_format"):
+        if fields.text(f"{place}.type") is not None:
+            schema: Any = fields.take(f"{place}.schema")
+            return AnswerFormat(None if schema is None else as_object(schema, f"{place}.schema"))
+    return None

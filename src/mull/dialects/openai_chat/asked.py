@@ -1,0 +1,124 @@
+"""A request of a client that speaks Chat Completions, in any of its shapes for thinking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mull.dialects.fields import Fields, choice_of, tool_of
+from mull.dialects.foreign import as_object, as_text, objects
+from mull.dialects.openai_chat.history import read_history
+from mull.neutral.asked import AnswerFormat, Asked, ThinkingAsked
+from mull.neutral.request import NamedTool, Tool, ToolChoice
+
+__all__ = ["decode_request"]
+
+_LIMITS = ("max_completion_tokens", "max_tokens")
+_GOOGLE = "extra_body.google.thinking_config"
+_EFFORTS = ("reasoning_effort", "reasoning.effort", f"{_GOOGLE}.thinking_level")
+_BUDGETS = (
+    "thinking_budget",
+    "thinking.budget_tokens",
+    "thinking_token_budget",
+    "reasoning_budget_tokens",
+    "reasoning.max_tokens",
+    f"{_GOOGLE}.thinking_budget",
+)
+_SWITCHES = (
+    "enable_thinking",
+    "chat_template_kwargs.enable_thinking",
+    "chat_template_kwargs.thinking",
+    "reasoning.enabled",
+)
+_SHOWN = ("include_reasoning", f"{_GOOGLE}.include_thoughts")
+
+
+def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
+    """What is asked for.
+
+    Raises:
+        ConfigError: it is not such a request; says where and why.
+    """
+    fields = Fields.of(body)
+    history = read_history(fields.list("messages"), None, None)
+    asked = Asked(
+        messages=tuple(history.messages),
+        model=fields.text("model"),
+        system=history.system,
+        tools=_tools(fields),
+        tool_choice=_choice(fields),
+        parallel_calls=fields.flag("parallel_tool_calls"),
+        thinking=_thinking(fields),
+        max_tokens=fields.whole(*_LIMITS),
+        temperature=fields.number("temperature"),
+        top_p=fields.number("top_p"),
+        top_k=fields.whole("top_k"),
+        presence_penalty=fields.number("presence_penalty"),
+        frequency_penalty=fields.number("frequency_penalty"),
+        seed=fields.whole("seed"),
+        stop=fields.texts("stop"),
+        format=_format(fields),
+        stream=fields.flag("stream") or False,
+        stream_usage=fields.flag("stream_options.include_usage") or False,
+        metadata=as_object(fields.take("metadata") or {}, "metadata"),
+    )
+    return asked.with_rest(fields.left(), history.rest)
+
+
+def _tools(fields: Fields) -> tuple[Tool, ...]:
+    tools = []
+    for where, tool in objects(fields.list("tools"), "tools"):
+        function = tool.get("function")
+        if tool.get("type", "function") == "function" and isinstance(function, dict):
+            tools.append(tool_of(fields, f"{where}.function", function, "parameters"))
+        else:
+            fields.leave(where, tool)
+    return tuple(tools)
+
+
+def _choice(fields: Fields) -> ToolChoice | None:
+    given = fields.take("tool_choice")
+    match given:
+        case {"type": "function", "function": {"name": str(name)}}:
+            return NamedTool(name)
+    choice = choice_of(given)
+    if choice is None and given is not None:
+        fields.leave("tool_choice", given)
+    return choice
+
+
+def _thinking(fields: Fields) -> ThinkingAsked:
+    """All shapes that steer thinking are read; one that says off decides."""
+    effort, budget = fields.text(*_EFFORTS), fields.whole(*_BUDGETS)
+    kind = fields.text("thinking.type")
+    switches = [on for place in _SWITCHES if (on := fields.flag(place)) is not None]
+    if (think := fields.take("think")) is not None:  # Ollama: a switch, or an effort
+        effort = effort or (think if isinstance(think, str) else None)
+        switches += [think] if isinstance(think, bool) else []
+    hidden, shown = fields.flag("reasoning.exclude"), fields.flag(*_SHOWN)
+    shown = not hidden if shown is None and hidden is not None else shown
+    summary = fields.text("reasoning.summary")
+    off = kind if kind not in (None, "enabled", "adaptive", "auto") else None
+    if off or False in switches or effort == "none" or budget == 0:
+        return ThinkingAsked("off", effort, budget, shown, summary, off)
+    said = bool(kind or switches or effort or budget is not None)
+    return ThinkingAsked("on" if said else "unsaid", effort, budget, shown, summary)
+
+
+def _format(fields: Fields) -> AnswerFormat | None:
+    place = "response_format"
+    match fields.text(f"{place}.type"):
+        case "json_schema":
+            schema: Any = fields.take(f"{place}.json_schema.schema")
+            name = fields.text(f"{place}.json_schema.name")
+            strict = fields.flag(f"{place}.json_schema.strict")
+            return AnswerFormat(
+                as_object(schema or {}, f"{place}.json_schema.schema"), name, strict
+            )
+        case "json_object":
+            return AnswerFormat()
+        case None | "text":
+            return None
+        case other:
+            fields.leave(f"{place}.type", as_text(other, place))
+    return None

@@ -1,0 +1,381 @@
+"""An answer in the shape of the Responses API: as a stream, as one response, or as an error.
+
+An item is added, grows and is done; the response at the end holds all items again. Blocks that
+were one item (both kinds of a thought, the parts of a message) are one again. A thought of another
+dialect becomes a summary, because that is what clients of this API show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from mull.dialects.openai_responses.closing import STATUSES, write_ending, write_usage
+from mull.dialects.openai_responses.messages import item_groups
+from mull.dialects.openai_responses.shapes import (
+    PART_TYPE,
+    SEPARATOR,
+    part_text,
+    unpack_part,
+    unpack_parts,
+    unpack_rest,
+)
+from mull.dialects.tables import Statuses
+from mull.dialects.writer import (
+    About,
+    AnswerWriter,
+    Block,
+    Call,
+    Opaque,
+    Text,
+    Thought,
+    encode,
+    event_frame,
+)
+from mull.neutral.assemble import tell
+from mull.neutral.blocks import TextBlock, ThinkingBlock, ThinkingKind
+from mull.neutral.events import (
+    BlockEnded,
+    Event,
+    Failed,
+    Key,
+    Started,
+    TextDelta,
+    ThinkingCarrier,
+    ToolCallDelta,
+)
+from mull.neutral.messages import Dialect, Message
+
+__all__ = ["STATUSES", "Writer", "write_document", "write_error"]
+
+_TOLD = frozenset({"id", "part", "arguments"})
+_UNNAMED = ("item ", "block ")
+"""How keys begin that are no ids."""
+
+
+class _Channel(NamedTuple):
+    """The events that a text comes in: their name, the name of its number, the field of the whole
+    text, and the events around it where it is a part."""
+
+    name: str
+    number: str | None
+    field: str
+    frame: str | None = None
+    more: dict[str, Any] = {}
+
+
+_CHANNELS = {
+    "summary": _Channel(
+        "response.reasoning_summary_text",
+        "summary_index",
+        "text",
+        "response.reasoning_summary_part",
+    ),
+    "raw": _Channel("response.reasoning_text", "content_index", "text"),
+    "output_text": _Channel(
+        "response.output_text", "content_index", "text", "response.content_part", {"logprobs": []}
+    ),
+    "refusal": _Channel("response.refusal", "content_index", "refusal", "response.content_part"),
+    "arguments": _Channel("response.function_call_arguments", None, "arguments"),
+}
+
+
+class _Item:
+    """One output item and the blocks it holds."""
+
+    __slots__ = ("at", "blocks", "id", "is_done")
+
+    def __init__(self, at: int, item_id: str) -> None:
+        self.at, self.id = at, item_id
+        self.blocks: list[Any] = []
+        self.is_done = False
+
+
+class Writer(AnswerWriter):
+    """Writes the events of a Responses stream, numbered from 0."""
+
+    DIALECT: ClassVar[Dialect] = "openai-responses"
+
+    def __init__(self, about: About, statuses: Statuses = STATUSES) -> None:
+        super().__init__(about, statuses)
+        self.response: dict[str, Any] = {}
+        self.is_whole = False
+        self._number = -1
+        self._items: list[_Item | dict[str, Any]] = []
+        self._item_of: dict[int, _Item] = {}
+        self._items_by_key: dict[tuple[type, Key], _Item] = {}
+        self._parts: dict[int, list[str]] = {}
+        self._open_parts: set[int] = set()
+
+    def start(self) -> bytes:
+        begun = self._respond("in_progress")
+        said = self._say("response.created", response=begun)
+        return said + self._say("response.in_progress", response=begun)
+
+    def open(self, block: Block, event: Event) -> bytes:
+        self._parts[block.number] = []
+        item, out = self._shared_item(block), b""
+        if item is None:
+            item = _Item(len(self._items), self._name(block))
+            self._items.append(item)
+            begun = self._written(item, block)
+            out = self._say("response.output_item.added", output_index=item.at, item=begun)
+        else:
+            out = self._end_part(item.blocks[-1])
+        item.blocks.append(block)
+        self._item_of[block.number] = self._items_by_key[type(block), block.key] = item
+        text = event.arguments if isinstance(event, ToolCallDelta) else getattr(event, "text", "")
+        return out + (self.piece(block, text) if text else b"")
+
+    def piece(self, block: Any, text: str) -> bytes:
+        out = b""
+        if not block.head:
+            out = self._begin_part(block)
+        elif self.is_own and type(block) is Thought and text.startswith(SEPARATOR):
+            # Parts are told apart by the blank line that joins them.
+            out, text = self._begin_part(block), text.removeprefix(SEPARATOR)
+        block.pieces.append(text)
+        self._number += 1
+        return b'%b%b%b,"sequence_number":%d}\n\n' % (out, block.head, encode(text), self._number)
+
+    def stop(self, block: Block) -> bytes:
+        out = b""
+        wants_part = type(block) is Call or (type(block) is Text and not _is_bare(block))
+        if wants_part and not block.head:
+            out = self._begin_part(block)
+        out += self._end_part(block)
+        item = self._item_of[block.number]
+        if item.is_done or not all(one.is_stopped for one in item.blocks):
+            return out
+        item.is_done = True
+        done = self._written(item, *item.blocks)
+        return out + self._say("response.output_item.done", output_index=item.at, item=done)
+
+    def stays(self, block: Block, beside: Block) -> bool:
+        shared = self._shared_item(beside)
+        return shared is not None and shared is self._item_of.get(block.number)
+
+    def opaque(self, block: Opaque, data: dict[str, Any]) -> bytes:
+        place = {"output_index": len(self._items), "item": data}
+        self._items.append(data)
+        added = self._say("response.output_item.added", **place)
+        return added + self._say("response.output_item.done", **place)
+
+    def carry(self, block: Thought, event: ThinkingCarrier) -> bytes:
+        foreign = event.details and not self.is_own
+        if event.signature or event.redacted is not None or foreign:
+            self.leave_out("a carrier that this API has no place for")
+        return b""
+
+    def mark(self, block: Text | Call, event: TextDelta | ToolCallDelta) -> bytes:
+        if event.signature or (event.extra and not self.is_own):
+            self.leave_out("keys or a signature that only their own dialect knows")
+        return b""
+
+    def finish(self, reason: str | None) -> bytes:
+        texts = [block for block in self._found if type(block) is Text]
+        refused = any(self._channel(block) == "refusal" for block in texts)
+        ending = write_ending(reason, refused=refused)
+        self.response = self._respond(ending.pop("status"), **ending)
+        return self._say(f"response.{self.response['status']}", response=self.response)
+
+    def fail(self, failed: Failed) -> bytes:
+        out = self._begin()
+        error = _error(failed, self.status_of(failed))["error"]
+        told = {"code": error["code"], "message": error["message"]}
+        self.response = self._respond("failed", error=told)
+        return out + self._say("response.failed", response=self.response)
+
+    def _end_block(self, key: Key) -> bytes:
+        """A message ends with all its parts; a thought when both its kinds have."""
+        out = super()._end_block(key)
+        item = self._items_by_key.get((Text, key))
+        rest = [one for at, one in self._opened.items() if item and self._item_of.get(at) is item]
+        return out + b"".join([self._stop(one) for one in rest])
+
+    def _shared_item(self, block: Block) -> _Item | None:
+        """The open item that a block is another part of."""
+        base, slash, _ = block.key.rpartition("/") if isinstance(block.key, str) else ("", "", "")
+        item = self._items_by_key.get((type(block), base)) if slash and self.is_own else None
+        return None if item is None or item.is_done else item
+
+    def _name(self, block: Block) -> str:
+        given: Any = None
+        if self.is_own and isinstance(block, Thought):
+            key = block.key if isinstance(block.key, str) else ""
+            named = None if key.startswith(_UNNAMED) else key.removesuffix("/content")
+            given = block.carried.get("id") or named
+        elif self.is_own:
+            given = block.extra.get("id")
+        prefix = {Thought: "rs", Text: "msg", Call: "fc"}[type(block)]
+        made = f"{prefix}_{(self.id or '0').removeprefix('resp_')}_{len(self._items)}"
+        return given if isinstance(given, str) and given else made
+
+    def _channel(self, block: Block) -> str:
+        match block:
+            case Thought():
+                return "raw" if self.is_own and block.kind == "raw" else "summary"
+            case Text():
+                part = block.extra.get("part") if self.is_own else None
+                is_refusal = isinstance(part, dict) and part.get("type") == "refusal"
+                return "refusal" if is_refusal else "output_text"
+        return "arguments"
+
+    def _place(self, block: Block, channel: _Channel) -> dict[str, Any]:
+        item = self._item_of[block.number]
+        place: dict[str, Any] = {"item_id": item.id, "output_index": item.at}
+        if channel.number is not None:
+            is_text = type(block) is Text
+            done = self._parts[block.number]
+            place[channel.number] = item.blocks.index(block) if is_text else len(done)
+        return place
+
+    def _begin_part(self, block: Any) -> bytes:
+        out = self._end_part(block)
+        channel = _CHANNELS[self._channel(block)]
+        place = self._place(block, channel)
+        if channel.frame is not None:
+            out += self._say(f"{channel.frame}.added", **place, part=self._part(block, ""))
+        said = {"type": f"{channel.name}.delta", **place, **channel.more, "delta": 0}
+        block.head = event_frame(said).removesuffix(b"0}\n\n")
+        self._open_parts.add(block.number)
+        return out
+
+    def _end_part(self, block: Any) -> bytes:
+        """Tell the part that is open as a whole, if one is."""
+        if block.number not in self._open_parts:
+            return b""
+        self._open_parts.remove(block.number)
+        channel = _CHANNELS[self._channel(block)]
+        place, text = self._place(block, channel), "".join(block.pieces)
+        named = {"name": block.name} if type(block) is Call else {}
+        out = self._say(
+            f"{channel.name}.done", **place, **channel.more, **named, **{channel.field: text}
+        )
+        if channel.frame is not None:
+            out += self._say(f"{channel.frame}.done", **place, part=self._part(block, text))
+        self._parts[block.number].append(text)
+        block.pieces = []
+        return out
+
+    def _texts(self, block: Any) -> list[str]:
+        """The parts of a block; what came after its end belongs to the last."""
+        texts, late = self._parts[block.number], "".join(block.pieces)
+        if late:
+            texts = [*texts[:-1], "".join((*texts[-1:], late))]
+        return texts
+
+    def _part(self, block: Text | Thought, text: str) -> dict[str, Any]:
+        if isinstance(block, Thought):
+            return {"type": PART_TYPE["summary"], "text": text}
+        extra = {"part": block.extra["part"]} if self.is_own and block.extra.get("part") else None
+        return unpack_part(TextBlock(text, extra=extra), logprobs=True) or {}
+
+    def _written(self, item: _Item, *blocks: Any) -> dict[str, Any]:
+        """The item as it is by now."""
+        match blocks[0]:
+            case Thought():
+                return self._reasoning(item, blocks)
+            case Text() as text:
+                extra = self._own_keys(text)
+                status = extra.pop("status", "completed") if text.is_stopped else "in_progress"
+                said = [self._part(one, "".join(self._texts(one))) for one in blocks if one.head]
+                about = {"id": item.id, "type": "message", "role": "assistant", "status": status}
+                return {**about, "content": said, **extra}
+            case Call() as call:
+                return {
+                    "id": item.id,
+                    "type": "function_call",
+                    "status": "completed" if call.is_stopped else "in_progress",
+                    "call_id": call.id,
+                    "name": call.name,
+                    "arguments": "".join(self._texts(call)),
+                    **self._own_keys(call),
+                }
+        raise AssertionError(blocks)
+
+    def _reasoning(self, item: _Item, blocks: Sequence[Thought]) -> dict[str, Any]:
+        written: dict[str, Any] = {"id": item.id, "type": "reasoning", "summary": []}
+        for block in blocks:
+            kind: ThinkingKind = "raw" if self._channel(block) == "raw" else "summary"
+            parts = [{"type": PART_TYPE[kind], "text": text} for text in self._texts(block)]
+            if self.is_own and "details" in block.carried:
+                held = ThinkingBlock(details=block.carried["details"], kind=kind)
+                kept = unpack_parts(held)
+                texts = [*map(part_text, kept)]
+                is_same = self._is_same(texts, self._texts(block))
+                parts = kept if kept and (not parts or is_same) else parts
+                written |= unpack_rest(held)
+            written["summary" if kind == "summary" else "content"] = parts
+            if block.carried.get("encrypted") is not None:
+                written["encrypted_content"] = block.carried["encrypted"]
+        return written
+
+    def _is_same(self, kept: list[str], told: list[str]) -> bool:
+        """Whether the parts that were kept are those that went out; a document tells them once."""
+        return kept == told or (self.is_whole and SEPARATOR.join(kept) == SEPARATOR.join(told))
+
+    def _own_keys(self, block: Text | Call) -> dict[str, Any]:
+        """Keys of the item beside those that every item has; an item keeps the id it began with."""
+        kept = block.extra if self.is_own else {}
+        return {name: value for name, value in kept.items() if name not in _TOLD}
+
+    def _respond(self, status: str, **more: Any) -> dict[str, Any]:
+        items = [
+            self._written(one, *one.blocks) if isinstance(one, _Item) else one
+            for one in self._items
+        ]
+        response = {
+            "id": self.id or "resp_0",
+            "object": "response",
+            "created_at": self.about.created,
+            "status": status,
+            "error": None,
+            "incomplete_details": None,
+            "model": self.model or "",
+            "output": items,
+            "parallel_tool_calls": True,
+            "tool_choice": "auto",
+            "tools": [],
+            "usage": None if self.usage is None else write_usage(self.usage),
+        }
+        return {**response, **more}
+
+    def _say(self, kind: str, **more: Any) -> bytes:
+        self._number += 1
+        return event_frame({"type": kind, **more, "sequence_number": self._number})
+
+
+def write_document(message: Message, about: About) -> bytes:
+    """The answer as one response."""
+    writer = Writer(about)
+    writer.is_whole = True
+    for event in tell(message, _keys(message)):
+        if not isinstance(event, BlockEnded | Started):  # an item ends where the next begins
+            writer.feed(event)
+    return encode(writer.response)
+
+
+def _keys(message: Message) -> Iterator[str]:
+    """The keys that a stream of these blocks would have had."""
+    for number, group in enumerate(item_groups(message.blocks)):
+        yield f"item {number}"
+        for at in range(1, len(group)):
+            is_text = isinstance(group[0], TextBlock)
+            yield f"item {number}/{at if is_text else 'content'}"
+
+
+def write_error(failed: Failed, status: int) -> bytes:
+    """A refusal, or what failed before there was an answer."""
+    return encode(_error(failed, status))
+
+
+def _error(failed: Failed, status: int) -> dict[str, Any]:
+    code = STATUSES.word(status, failed.code)
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    return {"error": {"message": failed.text, "type": kind, "param": None, "code": code}}
+
+
+def _is_bare(block: Text) -> bool:
+    """Whether it stands for a message without any part."""
+    return block.extra.get("part") == {}

@@ -1,0 +1,95 @@
+"""A request of a client that speaks the Responses API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mull.dialects.fields import Fields, choice_of, tool_of
+from mull.dialects.foreign import as_list, as_object, objects
+from mull.dialects.openai_responses.history import read_history
+from mull.neutral.asked import AnswerFormat, Asked, ThinkingAsked
+from mull.neutral.request import NamedTool, Tool, ToolChoice
+
+__all__ = ["decode_request"]
+
+
+def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
+    """What is asked for.
+
+    Raises:
+        ConfigError: it is not such a request; says where and why.
+    """
+    fields = Fields.of(body)
+    given = fields.take("input")
+    if isinstance(given, str):
+        given = [{"type": "message", "role": "user", "content": given}]
+    items = [] if given is None else as_list(given, "input")
+    history = read_history(items, fields.take("instructions"), None)
+    asked = Asked(
+        messages=tuple(history.messages),
+        model=fields.text("model"),
+        system=history.system,
+        tools=_tools(fields),
+        tool_choice=_choice(fields),
+        parallel_calls=fields.flag("parallel_tool_calls"),
+        thinking=_thinking(fields),
+        max_tokens=fields.whole("max_output_tokens"),
+        temperature=fields.number("temperature"),
+        top_p=fields.number("top_p"),
+        format=_format(fields),
+        stream=fields.flag("stream") or False,
+        stream_usage=True,
+        metadata=as_object(fields.take("metadata") or {}, "metadata"),
+    )
+    return asked.with_rest(fields.left(), history.rest)
+
+
+def _tools(fields: Fields) -> tuple[Tool, ...]:
+    """Functions; a tool that the provider runs, or one of another kind, is left as it is."""
+    tools = []
+    for where, tool in objects(fields.list("tools"), "tools"):
+        if tool.get("type") == "function":
+            # strict false is what is meant where nothing is said elsewhere
+            known = ("type", "strict") if tool.get("strict") is False else ("type",)
+            tools.append(tool_of(fields, where, tool, "parameters", *known))
+        else:
+            fields.leave(where, tool)
+    return tuple(tools)
+
+
+def _choice(fields: Fields) -> ToolChoice | None:
+    given = fields.take("tool_choice")
+    match given:
+        case {"type": "function", "name": str(name)}:
+            return NamedTool(name)
+    choice = choice_of(given)
+    if choice is None and given is not None:
+        fields.leave("tool_choice", given)
+    return choice
+
+
+def _thinking(fields: Fields) -> ThinkingAsked:
+    effort = fields.text("reasoning.effort")
+    summary = fields.text("reasoning.summary", "reasoning.generate_summary")
+    shown = True if summary is not None else None
+    if effort is None:
+        return ThinkingAsked("default" if summary else "unsaid", shown=shown, summary=summary)
+    return ThinkingAsked("off" if effort == "none" else "on", effort, None, shown, summary)
+
+
+def _format(fields: Fields) -> AnswerFormat | None:
+    place = "text.format"
+    match fields.text(f"{place}.type"):
+        case "json_schema":
+            schema: Any = fields.take(f"{place}.schema")
+            strict = fields.flag(f"{place}.strict")
+            name = fields.text(f"{place}.name")
+            return AnswerFormat(as_object(schema or {}, f"{place}.schema"), name, strict)
+        case "json_object":
+            return AnswerFormat()
+        case None | "text":
+            return None
+        case other:
+            fields.leave(f"{place}.type", other)
+    return None

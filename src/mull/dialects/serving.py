@@ -1,0 +1,113 @@
+"""The dialects as a server speaks them: requests in, answers and errors out.
+
+A client needs none of this, so nothing of it is loaded for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from mull.dialects.foreign import Conversation
+from mull.dialects.registry import PACKAGES
+from mull.dialects.tables import Statuses
+from mull.dialects.writer import About, AnswerWriter
+from mull.neutral.asked import Asked
+from mull.neutral.assemble import tell
+from mull.neutral.events import Failed
+from mull.neutral.messages import Dialect, Message
+from mull.neutral.request import Note
+from mull.neutral.target import Target
+
+__all__ = [
+    "Document",
+    "ServerCodec",
+    "answer_writer",
+    "decode_request",
+    "read_history",
+    "server_codec",
+    "write_answer",
+    "write_failure",
+]
+
+
+class ServerCodec(NamedTuple):
+    """One dialect as a server writes it: answers and errors."""
+
+    writer: Callable[[About, Statuses], AnswerWriter]
+    write_document: Callable[[Message, About], bytes]
+    write_error: Callable[[Failed, int], bytes]
+    statuses: Statuses
+
+
+class Document(NamedTuple):
+    """An answer as one document, and what could not be part of it."""
+
+    body: bytes
+    notes: tuple[Note, ...]
+
+
+def server_codec(dialect: Dialect) -> ServerCodec:
+    """The server's side of a dialect."""
+    answer = import_module(f"{PACKAGES[dialect]}.answer")
+    return ServerCodec(answer.Writer, answer.write_document, answer.write_error, answer.STATUSES)
+
+
+def answer_writer(dialect: Dialect, about: About | None = None) -> AnswerWriter:
+    """A writer of one answer in this dialect."""
+    about = about or About()
+    statuses = server_codec(about.source or dialect).statuses
+    return server_codec(dialect).writer(about, statuses)
+
+
+def write_answer(message: Message, dialect: Dialect, about: About | None = None) -> Document:
+    """A whole answer in this dialect, as one document."""
+    about = about or About()
+    if about.model is None and message.origin is not None:
+        about = replace(about, model=message.origin.model)
+    stream = answer_writer(dialect, about)
+    for event in tell(message):  # a stream leaves out what a document does
+        stream.feed(event)
+    return Document(server_codec(dialect).write_document(message, about), stream.notes)
+
+
+def write_failure(
+    failed: Failed, dialect: Dialect, status: int | None = None, source: Dialect | None = None
+) -> tuple[int, bytes]:
+    """The HTTP status and the body of a failure before there was an answer.
+
+    `status` is the one it came with; without it, its code says one in the words of `source`, the
+    dialect that it was read from.
+    """
+    if status is None:
+        status = server_codec(source or dialect).statuses.status(failed.code) or 500
+    return status, server_codec(dialect).write_error(failed, status)
+
+
+def read_history(
+    dialect: Dialect, messages: Sequence[Any], system: Any, written_by: Target | None = None
+) -> Conversation:
+    """The conversation in a list of this dialect's messages; `written_by` wrote the answers.
+
+    Raises:
+        ConfigError: something in it is not what it should be; says where and why.
+    """
+    read: Callable[..., Conversation] = import_module(f"{PACKAGES[dialect]}.history").read_history
+    return read(messages, system, written_by)
+
+
+def decode_request(
+    dialect: Dialect, body: bytes, path: str = "", headers: Mapping[str, str] | None = None
+) -> Asked:
+    """What a client asks for in this dialect.
+
+    The model may stand in the path. Names of headers are lower case.
+
+    Raises:
+        ConfigError: it is not a request of this dialect; says where and why.
+    """
+    decode: Callable[..., Asked] = import_module(f"{PACKAGES[dialect]}.asked").decode_request
+    return decode(body, path, headers or {})

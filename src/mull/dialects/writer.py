@@ -1,0 +1,471 @@
+"""Drives the writing of an answer: events in, the bytes of a dialect's stream out.
+
+The writer of a dialect knows the shapes of its wire; this file knows blocks. One block follows the
+other on every wire, so a block that goes on without having been ended is ended when another one
+begins. Only calls stay open beside each other, because their pieces may alternate.
+
+What a wire has no words for is left out and told in `notes`. An answer that never ended is written
+as one that broke off: it must not look finished.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from itertools import count
+from typing import Any, ClassVar, TypeAlias, cast
+
+import msgspec
+
+from mull.dialects.tables import Statuses
+from mull.neutral.blocks import Value
+from mull.neutral.events import (
+    BlockEnded,
+    Event,
+    Failed,
+    Finished,
+    Key,
+    OpaqueReceived,
+    Reclassified,
+    Started,
+    TextDelta,
+    ThinkingCarrier,
+    ThinkingDelta,
+    ToolCallDelta,
+    UsageReported,
+)
+from mull.neutral.found import BlockFinder
+from mull.neutral.messages import Dialect
+from mull.neutral.request import Note
+from mull.neutral.usage import Usage
+
+__all__ = [
+    "About",
+    "AnswerWriter",
+    "Block",
+    "Call",
+    "Opaque",
+    "Text",
+    "Thought",
+    "encode",
+    "event_frame",
+    "frame",
+    "object_of",
+]
+
+_encode = msgspec.json.Encoder().encode
+_object = msgspec.json.Decoder(dict[str, Any]).decode
+_LINE_ENDS = (
+    (b"\xe2\x80\xa8", b"\\u2028"),
+    (b"\xe2\x80\xa9", b"\\u2029"),
+    (b"\xc2\x85", b"\\u0085"),
+)
+_CUT = Failed("the answer broke off before its end", "incomplete", "interrupted")
+
+
+class About(Value, frozen=True):
+    """What is known of an answer beside its events.
+
+    `source` is the dialect that the events were read from, None for the one that is written: keys
+    and blocks that only one dialect knows go out where they came from. `id` and `model` replace
+    what the events say. `reasoning_field` is the field that thoughts go out in, where the dialect
+    has a choice; `usage` says whether the client wants to hear the counts in the stream. With
+    `as_list` a dialect that has this form writes its stream as a list of JSON values.
+    """
+
+    source: Dialect | None = None
+    id: str | None = None
+    model: str | None = None
+    created: int = 0
+    reasoning_field: str | None = None
+    usage: bool = True
+    as_list: bool = False
+
+
+class _Written:
+    """A block of the answer; `number` is its place among all, `at` its place on the wire, `head`
+    what stands before each piece of its text."""
+
+    __slots__ = ("at", "extra", "head", "is_open", "is_stopped", "key", "number")
+
+    def __init__(self) -> None:
+        self.number = self.at = -1
+        self.key: Key = None
+        self.head = b""
+        self.is_open = self.is_stopped = False
+        self.extra: dict[str, Any] = {}
+
+
+class Text(_Written):
+    """Text; `pieces` where the dialect tells it again at its end."""
+
+    __slots__ = ("pieces", "signature")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pieces: list[str] = []
+        self.signature: str | None = None
+
+
+class Thought(_Written):
+    """A thought, and whatever it carries."""
+
+    __slots__ = ("carried", "field", "kind", "pieces")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.field: str | None = None
+        self.kind = "raw"
+        self.pieces: list[str] = []
+        self.carried: dict[str, Any] = {}
+
+
+class Call(_Written):
+    """A call. It is not opened on the wire before it has a name and an id."""
+
+    __slots__ = ("id", "name", "pieces", "signature")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.id: str | None = None
+        self.name: str | None = None
+        self.pieces: list[str] = []
+        self.signature: str | None = None
+
+
+class Opaque(_Written):
+    """A whole block of a kind that only its dialect knows."""
+
+    __slots__ = ()
+
+
+Block: TypeAlias = Text | Thought | Call | Opaque
+
+
+class AnswerWriter(BlockFinder, ABC):
+    """Writes one answer: feed it the events as they come, then close it.
+
+    `statuses` are the words for failures of the dialect that the events were read from.
+    """
+
+    CALL = Call
+    ALONE = Opaque
+    DIALECT: ClassVar[Dialect]
+    ALIVE: ClassVar[bytes] = b": alive\n\n"
+    """What tells a client that the answer is still coming; it may stand between any two events."""
+
+    def __init__(self, about: About, statuses: Statuses) -> None:
+        super().__init__()
+        self.about = about
+        self._statuses = statuses
+        self.is_own = about.source in (None, self.DIALECT)
+        self.id, self.model = about.id, about.model
+        self.usage: Usage | None = None
+        self._left_out: dict[str, int] = {}
+        self._opened: dict[int, Block] = {}
+        self._calling: dict[int, Call] = {}
+        self._ids: set[str] = set()
+        self._numbers = count()
+        self._begun = self._ended = False
+        self._kind: type[Event] | None = None
+        self._key: Key = None
+        self._going: Block | None = None
+        self._acts: dict[type[Event], Callable[[Any], bytes]] = {
+            Started: self._started,
+            TextDelta: self._take_block,
+            ThinkingDelta: self._take_block,
+            ThinkingCarrier: self._take_block,
+            ToolCallDelta: self._take_block,
+            OpaqueReceived: self._take_opaque,
+            BlockEnded: self._block_ended,
+            Reclassified: self._reclassified,
+            UsageReported: self._counted,
+            Finished: self._finished,
+            Failed: self._failed,
+        }
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What was left out, so far."""
+        return tuple(Note("answer", f"{n} × {what}") for what, n in self._left_out.items())
+
+    def feed(self, event: Event) -> bytes:
+        """The bytes that this event gives; none where the wire has no words for it."""
+        kind, one = type(event), cast(Any, event)
+        if kind is self._kind and one.key == self._key:
+            if kind is ThinkingDelta:
+                return self.piece(self._going, one.text) if one.text else b""
+            if one.extra is None and one.signature is None:
+                if kind is TextDelta:
+                    return self.piece(self._going, one.text) if one.text else b""
+                if one.id is None:
+                    return self.piece(self._going, one.arguments) if one.arguments else b""
+        act = self._acts.get(kind)
+        return b"" if act is None or self._ended else act(event)
+
+    def close(self) -> bytes:
+        """What is still to write. Nothing may be fed after it."""
+        return b"" if self._ended else self.feed(_CUT)
+
+    def leave_out(self, what: str) -> None:
+        """Remember that the wire has no place for something."""
+        self._left_out[what] = self._left_out.get(what, 0) + 1
+
+    def status_of(self, failed: Failed) -> int:
+        """The HTTP status that a failure would have had."""
+        return self._statuses.status(failed.code) or 500
+
+    def call_id(self, block: Call) -> str:
+        """The id of a call; one that came without gets a name of its own."""
+        if block.id is None:
+            block.id = next(name for n in self._numbers if (name := f"call_{n}") not in self._ids)
+        return block.id
+
+    @abstractmethod
+    def start(self) -> bytes:
+        """The beginning of the stream."""
+
+    @abstractmethod
+    def open(self, block: Block, event: Event) -> bytes:
+        """The beginning of a block, with what its first event says beside its text."""
+
+    @abstractmethod
+    def piece(self, block: Any, text: str) -> bytes:
+        """A piece of a block's text, which is not empty."""
+
+    @abstractmethod
+    def stop(self, block: Block) -> bytes:
+        """The end of a block."""
+
+    @abstractmethod
+    def finish(self, reason: str | None) -> bytes:
+        """The end of an answer that ended."""
+
+    @abstractmethod
+    def fail(self, failed: Failed) -> bytes:
+        """The end of an answer that broke off."""
+
+    @abstractmethod
+    def opaque(self, block: Opaque, data: dict[str, Any]) -> bytes:
+        """A whole block of this dialect's own."""
+
+    def carry(self, block: Thought, event: ThinkingCarrier) -> bytes:
+        """What a carrier says at once; the rest is in `block.carried` when the block stops."""
+        return b""
+
+    def mark(self, block: Text | Call, event: TextDelta | ToolCallDelta) -> bytes:
+        """Keys and a signature of a block that is open already, in `event`."""
+        return b""
+
+    def reclassify(self) -> bytes:
+        """Text that was written turns out to have been a thought."""
+        self.leave_out("text that was a thought: it had been written when that was seen")
+        return b""
+
+    def _started(self, event: Started) -> bytes:
+        self.id = self.about.id or event.id
+        self.model = self.about.model or event.model
+        return b""
+
+    def _counted(self, event: UsageReported) -> bytes:
+        self.usage = event.usage
+        return b""
+
+    def _finished(self, event: Finished) -> bytes:
+        out = self._begin() + self._stop_all()
+        self._ended, self._kind = True, None
+        return out + self.finish(event.stop_reason)
+
+    def _failed(self, event: Failed) -> bytes:
+        self._ended, self._kind = True, None
+        return self.fail(event)
+
+    def _reclassified(self, event: Reclassified) -> bytes:
+        return self._begin() + self.reclassify()
+
+    def _begin(self) -> bytes:
+        if self._begun:
+            return b""
+        self._begun = True
+        return self.start()
+
+    def _take_block(
+        self, event: TextDelta | ThinkingDelta | ThinkingCarrier | ToolCallDelta
+    ) -> bytes:
+        self._kind = None
+        begun = self._begin()
+        known = len(self._found)
+        if type(event) is ToolCallDelta:
+            block: Any = self._find_call(event)
+        else:
+            block = self._find(Text if type(event) is TextDelta else Thought, event.key)
+        out = begun + (self._make_room(block, event.key) if len(self._found) > known else b"")
+        match event:
+            case ThinkingDelta():
+                out += self._take_thought(block, event)
+            case ThinkingCarrier():
+                out += self._take_carrier(block, event)
+            case ToolCallDelta():
+                out += self._take_call(block, event)
+            case TextDelta():
+                out += self._take_text(block, event)
+        return out
+
+    def _goes_on(self, block: Block, event: Event, key: Key) -> None:
+        """The next event of this kind and key is a further piece of this block."""
+        if block.is_open and not block.is_stopped:
+            self._kind, self._key, self._going = type(event), key, block
+
+    def _take_text(self, block: Text, event: TextDelta) -> bytes:
+        if event.signature is not None:
+            block.signature = event.signature
+        if event.extra is not None:
+            block.extra |= event.extra
+        if not block.is_open:
+            out = self._open_on_wire(block, event)
+        else:
+            marked = event.signature is not None or event.extra is not None
+            out = self.mark(block, event) if marked else b""
+            out += self.piece(block, event.text) if event.text else b""
+        self._goes_on(block, event, event.key)
+        return out
+
+    def _take_thought(self, block: Thought, event: ThinkingDelta) -> bytes:
+        block.field = block.field or event.source_field
+        block.kind = event.kind
+        if not block.is_open:
+            out = self._open_on_wire(block, event)
+        else:
+            out = self.piece(block, event.text) if event.text else b""
+        self._goes_on(block, event, event.key)
+        return out
+
+    def _take_carrier(self, block: Thought, event: ThinkingCarrier) -> bytes:
+        for name in ("signature", "encrypted", "redacted", "id", "details"):
+            if (value := getattr(event, name)) is not None:
+                block.carried[name] = value
+        block.field = block.field or event.source_field
+        block.kind = event.kind or block.kind
+        out = b"" if block.is_open else self._open_on_wire(block, event)
+        return out + self.carry(block, event)
+
+    def _take_call(self, block: Call, event: ToolCallDelta) -> bytes:
+        if event.id:
+            block.id = block.id or event.id
+            self._ids.add(event.id)
+        block.name = block.name or event.name
+        if event.signature is not None:
+            block.signature = event.signature
+        if event.extra is not None:
+            block.extra |= event.extra
+        if block.is_open:
+            marked = event.signature is not None or event.extra is not None
+            out = self.mark(block, event) if marked else b""
+            out += self.piece(block, event.arguments) if event.arguments else b""
+        else:
+            block.pieces += [event.arguments] if event.arguments else []
+            out = self._open_call(block) if block.id and block.name else b""
+        self._goes_on(block, event, event.key)
+        return out
+
+    def _open_call(self, block: Call) -> bytes:
+        said = "".join(block.pieces)
+        block.pieces.clear()
+        event = ToolCallDelta(None, self.call_id(block), block.name or "", said)
+        return self._open_on_wire(block, event)
+
+    def _open_on_wire(self, block: Block, event: Event) -> bytes:
+        block.is_open = True
+        return self.open(block, event)
+
+    def _take_opaque(self, event: OpaqueReceived) -> bytes:
+        if not self.is_own:
+            self.leave_out(f"a block that only {self.about.source} knows")
+            return b""
+        self._kind = None
+        out = self._begin()
+        block = self._find(Opaque, event.key)
+        out += self._make_room(block, event.key)
+        block.is_open = block.is_stopped = True
+        del self._opened[block.number]
+        return out + self.opaque(block, event.data)
+
+    def stays(self, block: Block, beside: Block) -> bool:
+        """Whether a block stays open beside a new one that is no call."""
+        return False
+
+    def _make_room(self, block: Block, key: Key) -> bytes:
+        """End what cannot stay open beside a new block."""
+        block.number, block.key = len(self._found) - 1, key
+        out = b"".join(
+            [self._stop(one) for one in [*self._opened.values()] if not self.stays(one, block)]
+        )
+        if type(block) is Call:
+            self._calling[block.number] = block
+        else:
+            out += b"".join([self._stop(one) for one in [*self._calling.values()]])
+            self._opened[block.number] = block
+        return out
+
+    def _stop(self, block: Block) -> bytes:
+        out = b""
+        if type(block) is Call:
+            out = b"" if block.is_open else self._open_call(block)
+            del self._calling[block.number]
+        else:
+            del self._opened[block.number]
+        block.is_stopped = True
+        return out + self.stop(block)
+
+    def _stop_all(self) -> bytes:
+        still_open = [*self._opened.values(), *self._calling.values()]
+        return b"".join([self._stop(one) for one in sorted(still_open, key=_number)])
+
+    def _block_ended(self, event: BlockEnded) -> bytes:
+        self._kind = None
+        return self._end_block(event.key)
+
+    def _end_block(self, key: Key) -> bytes:
+        if key is None:
+            places = [self._open]
+        else:
+            places = [self._by_key.get((kind, key)) for kind in (Text, Thought, Call)]
+        self._open = None
+        ended = [self._found[at] for at in places if at in self._opened or at in self._calling]
+        return b"".join([self._stop(one) for one in ended])
+
+
+def _number(block: Block) -> int:
+    return block.number
+
+
+def encode(value: Any) -> bytes:
+    """JSON without any character that somebody takes for the end of a line.
+
+    Google's SDK cuts a stream at each of them (httpx's `iter_lines`).
+    """
+    data = _encode(value)
+    if not data.isascii():
+        for mark, escaped in _LINE_ENDS:
+            data = data.replace(mark, escaped)
+    return data
+
+
+def frame(value: Any) -> bytes:
+    """A server-sent event without a name."""
+    return b"data: %b\n\n" % encode(value)
+
+
+def event_frame(value: dict[str, Any]) -> bytes:
+    """A server-sent event that also has its type as its name."""
+    return b"event: %b\ndata: %b\n\n" % (value["type"].encode(), encode(value))
+
+
+def object_of(text: str) -> dict[str, Any] | None:
+    """The object in a call's arguments; None where they are none. No arguments are an empty one."""
+    if not text.strip():
+        return {}
+    try:
+        return _object(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
