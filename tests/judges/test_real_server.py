@@ -143,9 +143,7 @@ def called_once(engine, questions, tools, offered):
 
     def first_must_call():
         choice = None if turn.messages else "required"
-        return replace(
-            situation, options=replace(situation.options, tool_choice=choice)
-        )
+        return replace(situation, options=replace(situation.options, tool_choice=choice))
 
     for question in questions:
         sent.clear()
