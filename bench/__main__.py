@@ -15,6 +15,7 @@ SECTIONS = {
     "catalog": "Catalog",
     "history": "A turn costs what is new",
     "draw": "Drawing a stream, with a repaint every 32 deltas",
+    "road": "The whole road over loopback, per chunk",
     "client": "Over loopback HTTP: 20,000 chunks, per chunk, and the start of a question",
     "terminal": "At the terminal, beside other assistants",
 }

@@ -84,7 +84,7 @@ class _ResponsesEvent(Struct):
 
 
 def _responses(event: _ResponsesEvent) -> Event | None:
-    if event.type == "response.reasoning_summary_text.delta":
+    if event.type in ("response.reasoning_text.delta", "response.reasoning_summary_text.delta"):
         return ThinkingDelta(event.delta, event.item_id)
     if event.type == "response.output_text.delta":
         return TextDelta(event.delta, event.item_id)
