@@ -55,7 +55,7 @@ class Toolbox:
         self._configs = {n: one for n, one in setup.config.mcp.items() if one.enabled}
         root = self.workspace.root
         policy = load_policy(config_dir(), root)
-        self.warnings = policy.warnings
+        self.warnings = self._policy_warnings = policy.warnings
         self.gate = Gate(
             mode, policy.rules, approver, lambda rule: allow_always(config_dir(), root, rule), warn
         )
@@ -84,28 +84,34 @@ class Toolbox:
             self.mcp = McpServers(self._configs, on_change=self._on_change)
             self._home = asyncio.get_running_loop()
             await self.mcp.start()
-        self.warnings += tuple(
-            f"the rule {rule} speaks of no tool that there is"
-            for rule in unknown_rules(self.gate.rules, self.all)
-        )
+        unknown = unknown_rules(self.gate.rules, self.all)
+        said = (f"the rule {rule} speaks of no tool that there is" for rule in unknown)
+        self.warnings = (*self._policy_warnings, *said)
 
     async def close(self) -> None:
-        """End the servers."""
-        if self.mcp is not None and self._home is not None and not self._home.is_closed():
-            await _at(self._home, self.mcp.close)
+        """End the servers. `start` starts them again."""
+        servers, home = self._let_go()
+        if servers is not None and home is not None:
+            await _at(home, servers.close)
 
     def close_now(self) -> None:
         """`close` for code that blocks. On the servers' own event loop, which cannot wait for
         itself, they end as soon as it goes on."""
-        loop = self._home
-        if loop is None or loop.is_closed():
+        servers, home = self._let_go()
+        if servers is None or home is None:
             return
-        if loop is _running_loop():
-            self._closing = loop.create_task(self.close())
-        elif loop.is_running():
-            asyncio.run_coroutine_threadsafe(self.close(), loop).result()
+        if home is _running_loop():
+            self._closing = home.create_task(servers.close())
+        elif home.is_running():
+            asyncio.run_coroutine_threadsafe(servers.close(), home).result()
         else:
-            loop.run_until_complete(self.close())
+            home.run_until_complete(servers.close())
+
+    def _let_go(self) -> tuple[McpServers | None, asyncio.AbstractEventLoop | None]:
+        """The servers that are to end and where they live, if they do; they offer nothing more."""
+        servers, home = self.mcp, self._home
+        self._home, self.is_started = None, False
+        return (None, None) if home is None or home.is_closed() else (servers, home)
 
     @property
     def trouble(self) -> tuple[str, ...]:
@@ -129,7 +135,7 @@ class Toolbox:
 
     def _served(self) -> Mapping[str, RunnableTool]:
         """The servers' tools; a turn that runs on another event loop reaches them over there."""
-        served = self.mcp.tools if self.mcp else {}
+        served = self.mcp.tools if self.mcp and self.is_started else {}
         here, home = _running_loop(), self._home
         if home is None or here is None or here is home:
             return served
