@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import threading
 
 import pytest
 
 from loops import until
 from mull.agent.hub import Hub
 from mull.agent.library import Conversation
-from mull.neutral.errors import RefusedError
+from mull.neutral.errors import LocalError, RefusedError
 from mull.neutral.events import Finished, StateChanged, TextDelta, ThinkingDelta
 from mull.testing import Call, Say, StrictServer, Think
 from mull.testing.server import STALL, Reply, ScriptedServer
@@ -45,7 +46,7 @@ def test_a_subscriber_that_fails_is_left_out_and_the_others_hear_all(caplog):
     assert heard == [(TextDelta("a"),)] * 2 + [(TextDelta("b"),)] * 2
     assert len(failed) == 1
     assert [record.message for record in caplog.records] == [
-        "a subscriber failed and is told nothing more: ValueError('full')"
+        "a subscriber failed and is told nothing more: ValueError: full"
     ]
 
 
@@ -144,3 +145,161 @@ def test_what_waits_is_read_before_the_error_is_raised():
 
     with ScriptedServer([Reply.json({"error": {"message": "no"}}, 403)]) as server:
         asyncio.run(run())
+
+
+class Unspeakable(Exception):
+    def __str__(self):
+        raise ValueError
+
+    __repr__ = __str__
+
+
+def test_a_subscriber_whose_error_cannot_be_written_down_harms_nobody_either(caplog):
+    heard = []
+
+    def fail(events):
+        raise Unspeakable
+
+    hub = Hub(fail, heard.append)
+    hub.publish((TextDelta("a"),))
+    assert heard == [(TextDelta("a"),)]
+    assert caplog.messages == ["a subscriber failed and is told nothing more: Unspeakable"]
+
+
+def test_a_subscriber_may_end_that_while_it_is_told_and_once_more():
+    heard = []
+
+    def hear(event):
+        heard.append(event)
+        stop()
+
+    with ScriptedServer([WHOLE, WHOLE]) as server:
+        talk = Conversation(KIMI, base_url=server.url, key="k")
+        stop = talk.subscribe(hear)
+        assert talk.ask("q").text == talk.ask("q").text == "yes"
+        stop()
+    assert len(heard) == 1
+
+
+def test_an_asynchronous_subscriber_is_refused():
+    async def hear(event):
+        pass
+
+    with pytest.raises(LocalError, match="ordinary function"):
+        Conversation(KIMI, key="k").subscribe(hear)
+
+
+def test_what_wants_to_end_the_program_reaches_whoever_asked_and_nobody_else():
+    def leave(event):
+        raise SystemExit(3)
+
+    with ScriptedServer([WHOLE]) as server:
+        talk = Conversation(KIMI, base_url=server.url, key="k")
+        stop = talk.subscribe(leave)
+        with pytest.raises(SystemExit):
+            talk.ask("q")
+        stop()
+        assert talk.ask("q").text == "yes"
+
+
+HALF = Reply.events(chunk({"reasoning_content": "half a th"}), STALL)
+
+
+async def read_a_thought(stream):
+    async for event in stream:
+        if isinstance(event, ThinkingDelta):
+            return
+
+
+def test_after_a_stream_was_dropped_the_next_question_is_answered():
+    async def run():
+        talk = Conversation(KIMI, base_url=server.url, key="k")
+        async for event in talk.stream_async("q"):
+            if isinstance(event, ThinkingDelta):
+                break
+        assert (await talk.ask_async("again")).text == "yes"
+        assert [m.status for m in talk.messages] == [None, "interrupted", None, "complete"]
+
+    with ScriptedServer([HALF, WHOLE]) as server:
+        asyncio.run(run())
+
+
+def test_a_stream_that_is_held_keeps_its_conversation_busy():
+    async def run():
+        talk = Conversation(KIMI, base_url=server.url, key="k")
+        stream = talk.stream_async("q")
+        await read_a_thought(stream)
+        for refused in (talk.undo, talk.clear):
+            with pytest.raises(LocalError, match=r"is answering already: .*close its stream"):
+                refused()
+        with pytest.raises(LocalError, match="is answering already"):
+            await talk.ask_async("again")
+        await stream.aclose()
+        assert talk.undo().text == "q"
+        assert talk.messages == ()
+
+    with ScriptedServer([HALF]) as server:
+        asyncio.run(run())
+
+
+def test_a_second_reader_of_a_stream_is_refused_and_the_first_reads_on():
+    async def run():
+        talk = Conversation(KIMI, base_url=server.url, key="k")
+        async with talk.stream_async("q") as stream:
+            await read_a_thought(stream)
+            first = asyncio.ensure_future(anext(stream, None))
+            await asyncio.sleep(0)
+            with pytest.raises(LocalError, match="one reader"):
+                await anext(stream)
+            assert not first.done()
+            await stream.aclose()
+            assert await first == StateChanged("done", 1, 50)
+            assert await anext(stream, None) is None
+
+    with ScriptedServer([HALF]) as server:
+        asyncio.run(run())
+
+
+def test_a_stream_is_read_on_its_own_event_loop_and_closed_from_any():
+    async def run():
+        talk = Conversation(KIMI, base_url=server.url, key="k")
+        stream = talk.stream_async("q")
+        await read_a_thought(stream)
+        with pytest.raises(LocalError, match="another event loop"):
+            await asyncio.to_thread(asyncio.run, stream.__anext__())
+        await asyncio.to_thread(asyncio.run, stream.aclose())
+        assert talk.messages[-1].status == "interrupted"
+
+    with ScriptedServer([HALF]) as server:
+        asyncio.run(run())
+
+
+def test_a_stream_that_is_waited_for_in_one_thread_can_be_closed_in_another():
+    seen = []
+
+    def read():
+        seen.extend(stream)
+
+    with ScriptedServer([HALF]) as server:
+        talk = Conversation(KIMI, base_url=server.url, key="k")
+        thinks = threading.Event()
+        talk.subscribe(lambda e: thinks.set() if isinstance(e, ThinkingDelta) else None)
+        stream = talk.stream("q")
+        reading = threading.Thread(target=read)
+        reading.start()
+        assert thinks.wait(30)
+        stream.close()
+        reading.join(30)
+        assert not reading.is_alive()
+    assert any(isinstance(event, ThinkingDelta) for event in seen)
+    assert talk.messages[-1].status == "interrupted"
+
+
+def test_under_trio_a_stream_says_what_to_do():
+    trio = pytest.importorskip("trio")
+
+    async def run():
+        await anext(Conversation(KIMI, base_url="http://127.0.0.1:9", key="k").stream_async("q"))
+
+    with pytest.raises(LocalError, match="under trio, run the blocking calls in a thread"):
+        trio.run(run)

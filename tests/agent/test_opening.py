@@ -24,9 +24,10 @@ from mull.neutral.errors import (
     SessionError,
     UnknownModel,
 )
+from mull.neutral.events import StateChanged, ThinkingDelta
 from mull.neutral.messages import user
 from mull.store.sessions.sqlite import SqliteSessions
-from mull.testing.server import Reply, ScriptedServer
+from mull.testing.server import STALL, Reply, ScriptedServer
 from tool_calls import is_running
 
 MODEL = "zai/glm-4.7"
@@ -305,6 +306,20 @@ def test_servers_that_somebody_else_started_are_left_running(store, tmp_path):
     asyncio.run(talk())
 
 
+def test_a_toolbox_that_was_closed_with_a_session_is_started_for_the_next(store, tmp_path):
+    toolbox = boxed(tmp_path, {"a": plain("--tools", "pid")})
+    pids = []
+    with ScriptedServer([calling("mcp__a__pid"), answer()] * 2) as server:
+        for _ in range(2):
+            with open_session(
+                model=MODEL, base_url=server.url, key="k", store=store, toolbox=toolbox
+            ) as session:
+                pids.append(pid_of(session.ask("which?")))
+            assert "mcp__a__pid" not in toolbox.offered()
+    assert pids[0] != pids[1]
+    assert not any(map(is_running, pids))
+
+
 def test_where_the_tools_are_wrong_their_servers_end_and_the_session_is_let_go(store, tmp_path):
     toolbox = boxed(tmp_path, {"a": plain()}, wanted="mcp__b__*")
     with pytest.raises(LocalError, match="no tool is called"):
@@ -315,6 +330,37 @@ def test_where_the_tools_are_wrong_their_servers_end_and_the_session_is_let_go(s
 
 
 # The end
+
+
+HALF = Reply.events(chunk({"reasoning_content": "half a th"}), STALL)
+
+
+@pytest.mark.parametrize("how", ["blocking", "async", "close on the loop"])
+def test_what_a_stream_had_brought_when_its_session_was_closed_is_kept(store, how):
+    async def ask(url):
+        session = await open_session_async("a", model=MODEL, base_url=url, key="k", store=store)
+        stream = session.stream_async("q")
+        async for event in stream:
+            if isinstance(event, ThinkingDelta):
+                break
+        if how == "async":
+            await session.aclose()
+        else:
+            session.close()
+
+    with ScriptedServer([HALF]) as server:
+        if how == "blocking":
+            with open_session("a", model=MODEL, base_url=server.url, key="k", store=store) as one:
+                stream = one.stream("q")
+                while not isinstance(next(stream), ThinkingDelta):
+                    pass
+            assert [type(event) for event in stream] == [StateChanged]
+        else:
+            asyncio.run(ask(server.url))
+        assert server.requests[0].wait_left()
+    with open_session("a", store=store, key="k") as again:
+        kept = again.messages[-1]
+    assert (kept.status, kept.thinking[0].thought) == ("interrupted", "half a th")
 
 
 def test_a_closed_session_refuses_whatever_it_is_asked(opened, store):

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from mull.agent.tools.tool import explain
 from mull.logs import log_warning
 from mull.neutral.events import Event
 
@@ -41,13 +42,18 @@ class Hub:
 
     def _leave_out(self, subscriber: Subscriber, error: Exception) -> None:
         self._subscribers = [one for one in self._subscribers if one is not subscriber]
-        log_warning(f"a subscriber failed and is told nothing more: {error!r}")
+        log_warning(f"a subscriber failed and is told nothing more: {explain(error)}")
 
 
 class Inbox(deque[Event]):
     """Events that wait for one reader, who may wait for them."""
 
     _waiting: asyncio.Future[None] | None = None
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether its reader waits right now."""
+        return self._waiting is not None
 
     def put(self, events: Sequence[Event]) -> None:
         """Take events in: a subscriber of a hub."""

@@ -15,6 +15,7 @@ from collections.abc import (
     Sequence,
 )
 from functools import partial
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypedDict
 
 from msgspec.structs import replace
@@ -25,7 +26,7 @@ from mull.agent.hub import Hub, Subscriber
 from mull.agent.reach import Key, Reach, Reaches
 from mull.agent.results import Result, result_of
 from mull.agent.run import Recorder, Situation, Turn, run_turn
-from mull.agent.streams import AsyncStream, Stream
+from mull.agent.streams import AsyncStream, Stream, end_task
 from mull.history.log import Entry, Log, Record, Undone
 from mull.neutral.errors import LocalError
 from mull.neutral.events import Event
@@ -206,25 +207,40 @@ class Conversation:
 
     def subscribe(self, hear: Callable[[Event], None]) -> Callable[[], None]:
         """Have `hear` called with every event of the turns that begin from now on; what comes back
-        ends that.
+        ends that at once.
 
         It is called on the event loop that the turn runs on and has to return at once. One that
         raises is left out for the rest of that turn, which is logged, and harms nobody else.
+
+        Raises:
+            LocalError: it is asynchronous.
         """
+
+        if iscoroutinefunction(hear):
+            raise LocalError("a subscriber is an ordinary function: nobody would await this one")
+        subscribed = True
 
         def take(events: Sequence[Event]) -> None:
             for event in events:
-                hear(event)
+                if subscribed:  # it may end that itself
+                    hear(event)
+
+        def end() -> None:
+            nonlocal subscribed
+            if subscribed:
+                subscribed = False
+                self._subscribers.remove(take)
 
         self._subscribers.append(take)
-        return lambda: self._subscribers.remove(take)
+        return end
 
     def undo(self) -> Message:
         """Take the last turn back; what the user had said in it.
 
         Raises:
-            LocalError: there is none.
+            LocalError: there is none, or it has not ended.
         """
+        self._check_idle()
         start = self._last_turn()
         entry = self.log[start]
         assert isinstance(entry, Entry)
@@ -232,7 +248,12 @@ class Conversation:
         return entry.message
 
     def clear(self) -> None:
-        """Take everything back that was said; the log keeps it."""
+        """Take everything back that was said; the log keeps it.
+
+        Raises:
+            LocalError: an answer is still to come.
+        """
+        self._check_idle()
         if len(self.log):
             self._keep(Undone(0, len(self.log), time.time()))
 
@@ -365,10 +386,10 @@ class Conversation:
         Raises:
             LocalError: another turn of this conversation is under way.
         """
-        if self._running is not None:
-            raise LocalError(
-                "this conversation is answering already: wait for that, or ask in a fork()"
-            )
+        running = self._running
+        if running is not None and running.task is not None and running.task.cancelling():
+            await end_task(running.task)  # its stream was dropped
+        self._check_idle()
         self._running, start = turn, len(self.log)
         try:
             if said is not None:
@@ -380,6 +401,13 @@ class Conversation:
             raise
         finally:
             self._running = None
+
+    def _check_idle(self) -> None:
+        if self._running is not None:
+            raise LocalError(
+                "this conversation is answering already: wait for that, close its stream,"
+                " or go on in a fork()"
+            )
 
     async def _finish(self, said: Message) -> Result:
         turn = self._turn()

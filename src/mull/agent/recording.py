@@ -72,8 +72,9 @@ class TimedRecorder:
             self._warned = False
 
     def close(self) -> None:
-        """Try once more to write what could not be written, and say so if it is lost."""
-        self._stop_timer()
+        """Write what came of an answer that has not ended. Try once more to write what could not be
+        written, and say so if it is lost."""
+        self._flush()
         if not self._unsaved:
             return
         try:

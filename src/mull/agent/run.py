@@ -129,7 +129,8 @@ class Shorten(Protocol):
 class Turn(Struct):
     """What a turn needs, and what it leaves: the messages it added and what there is to say.
 
-    `now` is the situation of the request under way; what is given is that of the first one.
+    `now` is the situation of the request under way; what is given is that of the first one. `task`
+    is where it runs, if that is a stream's.
     """
 
     log: Log
@@ -148,6 +149,7 @@ class Turn(Struct):
     cut: Cut | None = None
     hurry: Hurry | None = None
     error: BaseException | None = None
+    task: asyncio.Task[Any] | None = None
 
     def add(self, record: Record) -> None:
         """Put a record into the log, and onto the disk."""

@@ -18,7 +18,7 @@ from mull.agent.library import Conversation, Said, as_message
 from mull.agent.reach import Key
 from mull.agent.recording import TimedRecorder
 from mull.agent.run import Turn, prepare_quickly
-from mull.agent.streams import AsyncStream
+from mull.agent.streams import AsyncStream, end_task, end_task_now
 from mull.history.log import Entry, Log, Record, Undone
 from mull.logs import log_warning
 from mull.neutral.errors import LocalError, SettingError
@@ -88,8 +88,9 @@ class Session(Conversation):
         """Take the last answer back and ask for another.
 
         Raises:
-            LocalError: nothing was said yet.
+            LocalError: nothing was said yet, or the answer is still to come.
         """
+        self._check_idle()
         start = self._last_turn()
         turn = self._turn()  # a missing key is told before the answer is taken back
         if start + 1 < len(self.log):
@@ -102,8 +103,10 @@ class Session(Conversation):
         """Let a summary stand for what was said so far, or say why that cannot be done.
 
         Raises:
-            LocalError: nothing was said yet.
+            LocalError: nothing was said yet, or an answer is still to come.
         """
+        self._check_open()
+        self._check_idle()
         shortener = self._shortener()
         if shortener is None:
             raise LocalError("there is nothing to compress yet")
@@ -244,8 +247,11 @@ class Session(Conversation):
     def close(self) -> None:
         """Write what waits, end what the session has started and let others open it.
 
-        Nothing can be said in it or changed any more. Who closes it twice does no harm.
+        A stream that is being read ends, and what came is kept as interrupted. Nothing can be said
+        in it or changed any more. Who closes it twice does no harm.
         """
+        if self._running is not None and self._running.task is not None:
+            end_task_now(self._running.task)
         self._release()
         owned, self._owned = self._owned, None
         if owned is not None:
@@ -253,7 +259,11 @@ class Session(Conversation):
 
     async def aclose(self) -> None:
         """`close` on the caller's event loop."""
-        self._release()
+        try:
+            if self._running is not None and self._running.task is not None:
+                await end_task(self._running.task)
+        finally:
+            self._release()
         owned, self._owned = self._owned, None
         if owned is not None:
             await owned.close()

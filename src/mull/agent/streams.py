@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from mull.agent.hub import Inbox, Subscriber
 from mull.agent.results import Result, result_of
 from mull.agent.run import Turn
+from mull.client.connection import running_loop
+from mull.neutral.errors import LocalError
 from mull.neutral.events import Event
 
 if TYPE_CHECKING:
     from mull.client.sync import BlockingLoop
     from mull.policy.prepare import Prepared
 
-__all__ = ["AsyncStream", "Stream"]
+__all__ = ["AsyncStream", "Stream", "end_task", "end_task_now"]
 
 Run: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
@@ -43,14 +45,19 @@ class AsyncStream:
 
     async def __anext__(self) -> Event:
         while not self._inbox:
+            here = running_loop()
             if self._run is not None:
-                self._begin(asyncio.get_running_loop().create_task(self._run()))
+                self._begin(here.create_task(self._run()))
             task = self._task
             if task is None or task.done():
                 self._task = None
                 if task is not None and not task.cancelled():
                     task.result()
                 raise StopAsyncIteration
+            if task.get_loop() is not here:
+                raise LocalError("this stream was begun on another event loop: read it there")
+            if self._inbox.is_awaited:
+                raise LocalError("somebody is reading this stream already: it has one reader")
             try:
                 await self._inbox.wait()
             except BaseException:
@@ -68,18 +75,18 @@ class AsyncStream:
         """Stop: the socket is closed and what came is kept as interrupted."""
         task, self._run, self._task = self._task, None, None
         self._inbox.clear()
-        if task is not None and not task.done():
-            task.cancel()
-            await asyncio.wait({task})
+        if task is not None:
+            await end_task(task)
 
     def __del__(self) -> None:
-        if self._task is not None and not self._task.done():
-            with suppress(RuntimeError):  # its loop is closed
-                self._task.get_loop().call_soon_threadsafe(self._task.cancel)
+        if self._task is not None:
+            begin_to_end(self._task)
+            if self._task.get_loop().is_closed():  # it can only be collected
+                self._turn.task = None
 
     def _begin(self, task: asyncio.Task[None]) -> None:
         """The turn runs from now on."""
-        self._run, self._task = None, task
+        self._run, self._task, self._turn.task = None, task, task
         task.add_done_callback(self._inbox.wake)
         task.add_done_callback(_look_at)
 
@@ -94,6 +101,44 @@ class AsyncStream:
         return result_of(self._turn)
 
 
+def begin_to_end(task: asyncio.Task[None]) -> None:
+    """Have what runs there stop as soon as its event loop goes on, whoever says so."""
+    loop = task.get_loop()
+    if task.done():
+        return
+    if loop is _loop_here():
+        task.cancel()
+        return
+    with suppress(RuntimeError):  # its loop is closed
+        loop.call_soon_threadsafe(task.cancel)
+
+
+async def end_task(task: asyncio.Task[None]) -> None:
+    """Stop what runs there and wait until it has stopped."""
+    begin_to_end(task)
+    loop = task.get_loop()
+    if loop is _loop_here():
+        await asyncio.wait({task})
+    elif loop.is_running():
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(end_task(task), loop))
+
+
+def end_task_now(task: asyncio.Task[None]) -> None:
+    """`end_task` for code that blocks. The task's own event loop cannot wait for itself: there it
+    stops as soon as the loop goes on."""
+    begin_to_end(task)
+    loop = task.get_loop()
+    if loop is not _loop_here() and loop.is_running():
+        asyncio.run_coroutine_threadsafe(end_task(task), loop).result()
+
+
+def _loop_here() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
 def _look_at(task: asyncio.Task[None]) -> None:
     """So that nothing complains of an error that nobody is there to read."""
     if not task.cancelled():
@@ -106,6 +151,7 @@ class Stream:
     def __init__(self, turn: Turn, run: Run, loop: BlockingLoop) -> None:
         def begin(put: Subscriber) -> Coroutine[Any, Any, None]:
             turn.hub.add(put)
+            turn.task = asyncio.current_task()
             return run()
 
         self._turn = turn
@@ -125,8 +171,15 @@ class Stream:
         self.close()
 
     def close(self) -> None:
-        """Stop: the socket is closed and what came is kept as interrupted."""
-        self._work.close()
+        """Stop: the socket is closed and what came is kept as interrupted.
+
+        Another thread that is waiting for the next event gets no more.
+        """
+        try:
+            self._work.close()
+        except ValueError:  # a generator that runs cannot be closed
+            if self._turn.task is not None:
+                end_task_now(self._turn.task)
         self._events = iter(())
 
     @property

@@ -16,6 +16,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Coroutine, Generator
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, NamedTuple, Self, TypeAlias, TypeVar
 
@@ -70,8 +71,8 @@ class BlockingLoop:
     ) -> Generator[_T, None, None]:
         """Iterate over what the work puts out, as it comes. `begin` is given where to put it. It is
         begun when the first item is asked for; a slow reader does not hold it back, items wait in
-        memory."""
-        return self._work(lambda queue: begin(queue.put))
+        memory. Whoever cancels the work ends the iteration."""
+        return self._work(lambda queue: begin(queue.put), may_be_ended=True)
 
     def close(self) -> None:
         """Cancel what is under way and end the thread."""
@@ -79,7 +80,9 @@ class BlockingLoop:
 
     def _start(self) -> None:
         self._loop = loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=loop.run_forever, name="mull-client", daemon=True)
+        self._thread = threading.Thread(
+            target=_serve, args=(loop,), name="mull-client", daemon=True
+        )
         self._thread.start()
         # Also runs at exit, while the interpreter is still whole.
         self._finalizer = weakref.finalize(self, _stop, loop, self._thread)
@@ -93,7 +96,7 @@ class BlockingLoop:
             _inherited.append(self._loop)
 
     def _work(
-        self, begin: Callable[[_Queue], Coroutine[Any, Any, Any]]
+        self, begin: Callable[[_Queue], Coroutine[Any, Any, Any]], *, may_be_ended: bool = False
     ) -> Generator[Any, None, Any]:
         with self._starting:
             if self._forked:
@@ -122,12 +125,25 @@ class BlockingLoop:
                 if self._forked or self._loop is not loop:
                     raise RuntimeError("this was begun in another process, before a fork")
             ended = True
-            if item.task.cancelled():
+            if item.task.cancelled() and not (may_be_ended and self._finalizer.alive):
                 raise RuntimeError("this client was closed")
+            if item.task.cancelled():
+                return None
             return item.task.result()
         finally:
             if not ended and self._loop is loop and self._finalizer.alive:
                 _abandon(loop, tasks, queue)
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    """Run the loop until it is stopped. Work that wants to end the program (`sys.exit` in a
+    subscriber) ends alone: whoever waits for it gets that, and the others go on."""
+    while True:
+        try:
+            loop.run_forever()
+        except (SystemExit, KeyboardInterrupt):
+            continue
+        return
 
 
 def _leave_all() -> None:
@@ -153,10 +169,12 @@ def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
     if threading.current_thread() is thread:
         loop.stop()  # collected by its own thread, which cannot wait for itself
         return
-    asyncio.run_coroutine_threadsafe(_cancel_all(), loop).result(_PATIENCE)
+    with suppress(TimeoutError):  # what does not let itself be cancelled is left to its end
+        asyncio.run_coroutine_threadsafe(_cancel_all(), loop).result(_PATIENCE)
     loop.call_soon_threadsafe(loop.stop)
     thread.join(_PATIENCE)
-    loop.close()
+    if not thread.is_alive():
+        loop.close()
 
 
 async def _cancel_all() -> None:
