@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -15,7 +16,7 @@ from mull.agent.engine import CONTENT_VARIABLE, Engine
 from mull.agent.library import Conversation
 from mull.neutral.errors import RefusedError
 from mull.testing import Call, Say, StrictServer, Think
-from mull.testing.server import Reply, ScriptedServer
+from mull.testing.server import STALL, Reply, ScriptedServer
 
 KIMI = "moonshotai/kimi-k2-thinking"
 USAGE = {
@@ -149,3 +150,16 @@ def test_a_refusal_is_told_by_its_kind_alone(spans):
 def test_a_program_without_open_telemetry_gets_none_of_it(monkeypatch):
     monkeypatch.delitem(telemetry.sys.modules, "opentelemetry.trace")
     assert telemetry.find_tracer() is None
+
+
+def test_a_request_that_was_left_before_its_answer_began_is_a_span_too(spans):
+    async def leave():
+        asking = asyncio.ensure_future(talk.ask_async("q"))
+        await asyncio.to_thread(server.wait_requests)
+        asking.cancel()
+        await asyncio.wait({asking})
+
+    with ScriptedServer([Reply(before=(STALL,))]) as server:
+        talk = Conversation(KIMI, base_url=server.url, key="k")
+        asyncio.run(leave())
+    assert set(spans()) == {"invoke_agent mull", "chat kimi-k2-thinking"}

@@ -143,8 +143,8 @@ class Spans:
 
     def _end_step(self) -> None:
         error = self._turn.error
-        if isinstance(error, Exception):
-            self._begin_request()  # it may have been refused before anything was told of it
+        if error is not None:
+            self._begin_request()  # it was refused or left before anything was told of it
         self._asked_at = None
         step, self._step = self._step, None
         if step is None:
