@@ -457,12 +457,16 @@ def test_llama_cpp_is_asked_to_end_the_thought_itself():
 
     with ScriptedServer(script) as server:
         talk = Conversation(
-            "llama.cpp/any", base_url=server.url, settings={"reasoning.maxSeconds": 0.000001}
+            "llama.cpp/any",
+            base_url=server.url,
+            key=lambda: "fresh",
+            settings={"reasoning.maxSeconds": 0.000001},
         )
         events = list(stream := talk.stream("q"))
         asked, control = server.requests
     assert asked.json["reasoning_control"] is True
     assert control.path.endswith("/chat/completions/control")
+    assert asked.headers["authorization"] == control.headers["authorization"] == "Bearer fresh"
     assert control.json == {"id": "c1", "action": "reasoning_end"}
     assert stream.result.text == "42"
     assert Hurried("reasoning.maxSeconds", "server", ENDED_BY_SERVER) in events

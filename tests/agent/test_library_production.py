@@ -192,6 +192,13 @@ def test_what_is_no_question_is_refused_at_the_door(talk_at, said):
     assert talk.messages == ()
 
 
+def test_an_answer_is_no_question(talk_at):
+    talk = talk_at(answer())
+    with pytest.raises(LocalError, match="an answer cannot be asked"):
+        talk.ask(mull.assistant("yes"))
+    assert talk.messages == ()
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -228,6 +235,11 @@ def test_a_closed_session_answers_nothing():
         with pytest.raises(LocalError, match="closed"):
             session.ask("Why?")
         assert not server.requests
+
+
+def test_an_engine_is_isolated_or_given_a_set_up():
+    with pytest.raises(LocalError, match="makes its own set-up"):
+        mull.Engine(mull.load_setup(), isolated=True)
 
 
 def test_an_isolated_engine_takes_nothing_from_outside_and_leaves_nothing(

@@ -10,6 +10,7 @@ import mull
 from mull.agent.engine import Engine
 from mull.agent.library import Conversation
 from mull.agent.setup import load_setup
+from mull.neutral.errors import ConfigError
 from mull.settings.registry import REGISTRY
 from mull.store.sessions.memory import MemorySessions
 from mull.testing.server import Reply, ScriptedServer
@@ -124,3 +125,26 @@ def test_a_key_may_be_given_by_provider_and_anew_for_each_request(form):
         talk.ask("two")
     sent = [request.headers["authorization"] for request in server.requests]
     assert sent == ["Bearer t1", "Bearer t1" if form == "plain" else "Bearer t2"]
+
+
+async def nothing():
+    return None
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        (lambda: "", "is empty"),
+        (lambda: "a\nb", "holds a blank, a line break"),
+        (lambda: None, "gave no text: NoneType"),
+        (lambda: b"k", "gave no text: bytes"),
+        (nothing, "gave no text: NoneType"),
+        (5, "a key is text or a function, not int"),
+    ],
+)
+def test_what_is_no_key_is_told_and_nothing_is_sent(key, said):
+    with ScriptedServer([ANSWER]) as server:
+        talk = Conversation("zai/glm-4.7", key=key, base_url=server.url, engine=ENGINE)
+        with pytest.raises(ConfigError, match=said):
+            talk.ask("one")
+        assert (talk.messages, server.requests) == ((), [])

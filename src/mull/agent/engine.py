@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 
 from mull.agent.setup import Setup, isolated_setup, load_setup
 from mull.client.access import Access, access, missing_key
-from mull.neutral.errors import ConfigError, NoModelError, UnknownModel
+from mull.neutral.errors import ConfigError, LocalError, NoModelError, UnknownModel
 from mull.neutral.messages import Dialect
 from mull.neutral.target import Target
 from mull.policy.heal.lessons import Lessons, apply_lessons
@@ -51,6 +52,9 @@ class Engine:
     Where the program uses OpenTelemetry, each turn is a span. With `record_content` it holds what
     was said, thought and called; so does the variable
     `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`.
+
+    Raises:
+        LocalError: it is to be isolated, and was given a set-up from outside.
     """
 
     def __init__(
@@ -60,6 +64,8 @@ class Engine:
         isolated: bool = False,
         record_content: bool | None = None,
     ) -> None:
+        if setup is not None and isolated and not setup.isolated:
+            raise LocalError("an isolated engine makes its own set-up: give one or the other")
         self.setup = setup or (isolated_setup() if isolated else load_setup())
         self._isolated = self.setup.isolated
         self._record_content = record_content
@@ -145,6 +151,8 @@ class Engine:
             headers=headers,
         )
         if key is not None and not isinstance(key, str):
+            if not callable(key):
+                raise ConfigError(f"a key is text or a function, not {type(key).__name__}")
             return replace(way, key=None, login=None, fetch=key)
         own_server = base_url is not None or _is_loopback(way.base_url)
         if not own_server and (problem := missing_key(target, way)):
@@ -186,7 +194,10 @@ class Engine:
         async def end(answer: str) -> bool:
             from mull.client.control import end_thinking
 
-            reached = way if way.base_url else await asyncio.to_thread(_embedded_way)
+            try:
+                reached = await self._enter(way)
+            except Exception:  # where the key is not to be had, the stream is stopped instead
+                return False
             return await end_thinking(target, reached, self._connection(), answer)
 
         return end
@@ -232,11 +243,19 @@ def _heal(refused: Prepared, refusal: Failure) -> Repaired | None:
 
 
 async def _fetched(fetch: Callable[[], str | Awaitable[str]]) -> Secret:
-    """The key that the caller gives for this one request."""
-    from mull.auth.secret import Secret
+    """The key that the caller gives for this one request.
+
+    Raises:
+        ConfigError: what it gives is no key.
+    """
+    from mull.auth.secret import parse_secret
 
     given = fetch()
-    return Secret(given if isinstance(given, str) else await given)
+    if isawaitable(given):
+        given = await given
+    if not isinstance(given, str):
+        raise ConfigError(f"the function for the key gave no text: {type(given).__name__}")
+    return parse_secret(given, "the key that the function gave")
 
 
 def _is_loopback(url: str) -> bool:

@@ -426,9 +426,11 @@ def as_message(said: Said) -> Message:
     """What is said, as a message.
 
     Raises:
-        LocalError: it is neither text nor a message.
+        LocalError: it is neither text nor a message, or one of a model.
     """
     if isinstance(said, Message):
+        if said.role == "assistant":
+            raise LocalError("an answer cannot be asked: give it to a conversation as `messages`")
         return said
     if not isinstance(said, str):
         raise LocalError(f"a question is text or a message, not {type(said).__name__}")
