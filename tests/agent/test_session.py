@@ -14,7 +14,7 @@ from mull.agent.session import Session
 from mull.agent.setup import load_setup
 from mull.history.log import Entry, Undone
 from mull.neutral.blocks import TextBlock
-from mull.neutral.errors import ConfigError, LocalError, SessionBusy, SettingError
+from mull.neutral.errors import ConfigError, LocalError, RefusedError, SessionBusy, SettingError
 from mull.neutral.events import TextDelta, ThinkingDelta, UsageReported
 from mull.neutral.messages import assistant, user
 from mull.store.sessions.sqlite import SqliteSessions
@@ -134,6 +134,33 @@ def test_retry_takes_the_answer_back_and_asks_for_another(store):
         first, second = session.server.requests
         assert first.json["messages"] == second.json["messages"]
         assert stored(store, session)[2] == Undone(1, 2, stored(store, session)[2].at)
+
+
+@pytest.mark.parametrize("how", ["refused", "left", "not begun"])
+def test_an_answer_that_no_other_came_for_stands_again(store, how):
+    replies = [Reply(before=(STALL,)) if how == "left" else Reply.json({"error": "no"}, 400)]
+
+    async def again():
+        stream = session.retry()
+        if how == "not begun":
+            return
+        reading = asyncio.ensure_future(_drain(stream))
+        if how == "left":
+            await asyncio.to_thread(session.server.wait_requests, 2)
+            reading.cancel()
+        await asyncio.wait({reading})
+        assert reading.cancelled() or isinstance(reading.exception(), RefusedError)
+
+    with talking(store, answer("one"), *replies) as session:
+        say(session, "q")
+        on_a_loop(session, again)
+        assert [m.text for m in session.log.messages] == ["q", "one"]
+        info = session.info
+    assert store.load(info.id)[0].turns == 1
+    with talking(store, answer("two"), info=info) as session:
+        say(session, "more")
+        sent = session.server.requests[0].json["messages"]
+    assert [message["content"] for message in sent] == ["q", "one", "more"]
 
 
 async def _drain(stream):

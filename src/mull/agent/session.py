@@ -85,7 +85,7 @@ class Session(Conversation):
         return AsyncStream(turn, partial(self._run, turn, message, takes_back=False))
 
     def retry(self) -> AsyncStream:
-        """Take the last answer back and ask for another.
+        """Take the last answer back and ask for another. It stands again where none comes.
 
         Raises:
             LocalError: nothing was said yet, or the answer is still to come.
@@ -93,9 +93,19 @@ class Session(Conversation):
         self._check_idle()
         start = self._last_turn()
         turn = self._turn()  # a missing key is told before the answer is taken back
-        if start + 1 < len(self.log):
-            self._keep(Undone(start + 1, len(self.log), time.time()))
-        return AsyncStream(turn, partial(self._run, turn, None))
+        return AsyncStream(turn, partial(self._run_again, turn, start))
+
+    async def _run_again(self, turn: Turn, start: int) -> None:
+        self._check_idle()
+        end = len(self.log)
+        if start + 1 < end:
+            self._keep(Undone(start + 1, end, time.time()))
+        try:
+            await self._run(turn, None)
+        except BaseException:
+            if not turn.messages and len(self.log) > end:  # what was taken back is given back
+                self._keep(Undone(end, len(self.log), time.time()))
+            raise
 
     async def compress(
         self, say: Callable[[Event], None], strategy: Strategy | None = None
