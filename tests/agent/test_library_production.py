@@ -192,6 +192,19 @@ def test_what_is_no_question_is_refused_at_the_door(talk_at, said):
     assert talk.messages == ()
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"system": None}, "the system prompt is text, not NoneType"),
+        ({"messages": [{"role": "user"}]}, "Message values, not dict"),
+        ({"messages": "hi"}, "Message values, not str"),
+    ],
+)
+def test_what_a_conversation_cannot_begin_with_is_refused_at_the_door(given, said):
+    with pytest.raises(LocalError, match=said):
+        Conversation("zai/glm-4.7", key="k", **given)
+
+
 def test_an_answer_is_no_question(talk_at):
     talk = talk_at(answer())
     with pytest.raises(LocalError, match="an answer cannot be asked"):

@@ -104,7 +104,7 @@ class Conversation:
         limits: ExchangeOptions | None = None,
         engine: Engine | None = None,
     ) -> None:
-        self.log = Log(messages)
+        self.log = Log(map(_checked, messages))
         self._engine = engine or shared.engine()
         self.settings = self._engine.setup.settings.fork()
         for name, value in parse_all(settings or {}).items():
@@ -437,6 +437,12 @@ def as_message(said: Said) -> Message:
     return user(_sayable(said))
 
 
+def _checked(message: Message) -> Message:
+    if not isinstance(message, Message):
+        raise LocalError(f"`messages` are Message values, not {type(message).__name__}")
+    return message
+
+
 def _tools_from(
     functions: Iterable[Callable[..., Any] | RunnableTool],
 ) -> Mapping[str, RunnableTool]:
@@ -450,4 +456,6 @@ def _tools_from(
 
 def _sayable(text: str) -> str:
     """The text with a sign in the place of half characters: nothing can store or send these."""
+    if not isinstance(text, str):
+        raise LocalError(f"the system prompt is text, not {type(text).__name__}")
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
