@@ -33,6 +33,7 @@ SUBJECTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         (
             "mull.agent.asking",
             "mull.agent.library",
+            "mull.agent.given",
             "mull.agent.results",
             "mull.agent.streams",
             "mull.agent.reach",

@@ -5,9 +5,9 @@ from mull.agent.asking import stream as stream
 from mull.agent.asking import stream_async as stream_async
 from mull.agent.engine import Engine as Engine
 from mull.agent.functions import FunctionTool as FunctionTool
+from mull.agent.given import Said as Said
 from mull.agent.library import Conversation as Conversation
 from mull.agent.library import ConversationOptions as ConversationOptions
-from mull.agent.library import Said as Said
 from mull.agent.mcp.servers import McpServers as McpServers
 from mull.agent.mcp.servers import ServerStatus as ServerStatus
 from mull.agent.opening import open_session as open_session

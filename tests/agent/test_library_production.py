@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import pickle
+import re
 
 import pytest
 
@@ -16,6 +17,7 @@ from mull.client.exchange import ExchangeOptions
 from mull.client.retry import RetryRules
 from mull.neutral.errors import LocalError, MullError, RefusedError, SessionBusy, UnknownModel
 from mull.neutral.events import TextDelta
+from mull.neutral.messages import Message
 from mull.store.sessions.memory import MemorySessions
 from mull.testing.server import STALL, Reply, ScriptedServer
 
@@ -278,3 +280,28 @@ def test_an_isolated_engine_takes_nothing_from_outside_and_leaves_nothing(
     assert sorted(home.rglob("*")) == before
     with pytest.raises(LocalError, match="no key"):
         Conversation("zai/glm-4.7", engine=engine).ask("Why?")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"max_tokens": -1}, "max_tokens is a whole number from 1 on, not -1"),
+        ({"max_tokens": True}, "max_tokens is a whole number"),
+        ({"temperature": "hot"}, "temperature is a number from 0 on, not 'hot'"),
+        ({"temperature": float("nan")}, "temperature is a number"),
+        ({"base_url": 7}, "base_url is text, not int"),
+        ({"headers": ["x"]}, "headers are a mapping of text to text, not list"),
+        ({"headers": {"x": 1}}, "headers are a mapping of text to text"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_at_the_door(given, said):
+    with pytest.raises(LocalError, match=re.escape(said)):
+        Conversation("moonshotai/kimi-k2-thinking", key="k", **given)
+
+
+@pytest.mark.parametrize("question", ["", "  \n", Message(role="user")])
+def test_an_empty_question_is_not_asked(question):
+    talk = Conversation("moonshotai/kimi-k2-thinking", key="k", base_url="http://127.0.0.1:1")
+    with pytest.raises(LocalError, match=r"^nothing was asked"):
+        talk.ask(question)
+    assert not talk.messages

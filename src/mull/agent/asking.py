@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
-from mull.agent.library import Conversation, ConversationOptions, Said
+from mull.agent.given import Said
+from mull.agent.library import Conversation, ConversationOptions
 
 if TYPE_CHECKING:
     from mull.agent.results import Result

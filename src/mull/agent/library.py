@@ -16,12 +16,20 @@ from collections.abc import (
 )
 from functools import partial
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 from msgspec.structs import replace
 
 from mull.agent import shared
 from mull.agent.engine import Engine
+from mull.agent.given import (
+    Said,
+    as_message,
+    check_message,
+    check_numbers,
+    check_reach,
+    sayable,
+)
 from mull.agent.hub import Hub, Subscriber
 from mull.agent.reach import Key, Reach, Reaches
 from mull.agent.results import Result, result_of
@@ -30,7 +38,7 @@ from mull.agent.streams import AsyncStream, Stream, end_task
 from mull.history.log import Entry, Log, Record, Undone
 from mull.neutral.errors import LocalError
 from mull.neutral.events import Event
-from mull.neutral.messages import Dialect, Message, user
+from mull.neutral.messages import Dialect, Message
 from mull.neutral.request import RequestOptions
 from mull.neutral.target import Target
 from mull.settings.layers import Snapshot
@@ -45,16 +53,12 @@ if TYPE_CHECKING:
     from mull.client.access import Access
     from mull.client.exchange import ExchangeOptions
 
-Said: TypeAlias = str | Message
-"""What can be asked: text, or a message with attachments."""
 SHORTEST_TO_SHORTEN = 3
 """Messages: the task, an answer, and more."""
 
 __all__ = [
     "Conversation",
     "ConversationOptions",
-    "Said",
-    "as_message",
 ]
 
 
@@ -104,18 +108,20 @@ class Conversation:
         limits: ExchangeOptions | None = None,
         engine: Engine | None = None,
     ) -> None:
-        self.log = Log(map(_checked, messages))
+        self.log = Log(map(check_message, messages))
         self._engine = engine or shared.engine()
         self.settings = self._engine.setup.settings.fork()
         for name, value in parse_all(settings or {}).items():
             self.settings.set(name, value)
         if model is not None:
             self.settings.set_model(model)
+        check_numbers(max_tokens, temperature)
+        check_reach(base_url, headers)
         self._tools: Mapping[str, RunnableTool] = _tools_from(tools)
         self._limits = limits
         usual = self._engine.setup.parameters
         self._options = RequestOptions(
-            system=_sayable(system),
+            system=sayable(system),
             max_tokens=usual.max_tokens if max_tokens is None else max_tokens,
             temperature=usual.temperature if temperature is None else temperature,
         )
@@ -151,6 +157,7 @@ class Conversation:
         Raises:
             CatalogError: no model, or more than one, has this name; nothing has changed.
         """
+        check_reach(base_url, headers)
         given = Reach(key, base_url, headers)
         target = self._reaches.target(model, given if base_url else None)
         self.settings.set_model(model)
@@ -422,27 +429,6 @@ class Conversation:
         return starts[-1]
 
 
-def as_message(said: Said) -> Message:
-    """What is said, as a message.
-
-    Raises:
-        LocalError: it is neither text nor a message, or one of a model.
-    """
-    if isinstance(said, Message):
-        if said.role == "assistant":
-            raise LocalError("an answer cannot be asked: give it to a conversation as `messages`")
-        return said
-    if not isinstance(said, str):
-        raise LocalError(f"a question is text or a message, not {type(said).__name__}")
-    return user(_sayable(said))
-
-
-def _checked(message: Message) -> Message:
-    if not isinstance(message, Message):
-        raise LocalError(f"`messages` are Message values, not {type(message).__name__}")
-    return message
-
-
 def _tools_from(
     functions: Iterable[Callable[..., Any] | RunnableTool],
 ) -> Mapping[str, RunnableTool]:
@@ -452,10 +438,3 @@ def _tools_from(
     from mull.agent.functions import tools_from
 
     return tools_from(given)
-
-
-def _sayable(text: str) -> str:
-    """The text with a sign in the place of half characters: nothing can store or send these."""
-    if not isinstance(text, str):
-        raise LocalError(f"the system prompt is text, not {type(text).__name__}")
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from msgspec.structs import replace
 
-from mull.agent.library import Conversation, Said, as_message
+from mull.agent.given import Said, as_message
+from mull.agent.library import Conversation
 from mull.agent.reach import Key
 from mull.agent.recording import TimedRecorder
 from mull.agent.run import Turn, prepare_quickly
