@@ -279,6 +279,29 @@ def test_hosted_items_travel_with_their_reasoning():
     assert items(counted) == [search.data]
 
 
+def test_calls_of_other_kinds_keep_their_results():
+    patch = {"type": "custom_tool_call", "id": "ctc_1", "call_id": "c1", "name": "p", "input": "x"}
+    output = {"type": "custom_tool_call_output", "call_id": "c1", "output": "done"}
+    given = Message(role="tool", blocks=(OpaqueBlock(output),))
+    assert items(said(SEALED, OpaqueBlock(patch)), given)[1:] == [patch, output]
+    bare = {name: value for name, value in patch.items() if name != "id"}
+    assert items(said(OpaqueBlock(patch)), given) == [bare, output]
+
+
+def test_a_result_goes_nowhere_without_its_call():
+    click = {"type": "computer_call", "id": "cu_1", "call_id": "c1", "action": {"type": "wait"}}
+    output = OpaqueBlock({"type": "computer_call_output", "call_id": "c1", "output": {}})
+    talk = said(OpaqueBlock(click), TEXT), Message(role="tool", blocks=(output,))
+    assert [item["type"] for item in items(*talk)] == ["message"]
+    assert notes(*talk) == ["2 items of hosted tools not sent: their reasoning is left out"]
+
+
+def test_parts_that_nobody_knows_go_back_as_they_came():
+    file = {"type": "input_file", "file_id": "file_1"}
+    (message,) = items(Message(role="user", blocks=(TextBlock("Read."), OpaqueBlock(file))))
+    assert message["content"] == [{"type": "input_text", "text": "Read."}, file]
+
+
 def test_invalid_arguments_go_back_as_they_came():
     call = ToolCallBlock("c", "look", {}, '{"at": ')
     assert items(said(call))[0]["arguments"] == '{"at": '

@@ -34,6 +34,8 @@ __all__ = ["InputItems", "item_groups"]
 _Item: TypeAlias = dict[str, Any]
 
 CALL_ID_LIMIT = 64
+_CALLS = ("custom_tool_call", "tool_search_call", "shell_call", "apply_patch_call")
+"""Items beside `function_call` that the client answers, and that need no id of their own."""
 _to_json = msgspec.json.Encoder().encode
 
 _NOTES = (
@@ -51,6 +53,7 @@ class InputItems:
         self._target = target
         self._system_role = "developer" if target.compat.system_role == "developer" else "system"
         self._left = dict.fromkeys((name for name, _, _ in _NOTES), 0)
+        self._calls_left: set[str] = set()
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -87,6 +90,12 @@ class InputItems:
                 content.append({"type": "input_text", "text": block.text})
             elif isinstance(block, MediaBlock):
                 content += self._media(block)
+            elif isinstance(block, OpaqueBlock) and not _is_output(block):
+                content.append(block.data)
+            elif isinstance(block, OpaqueBlock) and block.data.get("call_id") in self._calls_left:
+                self._left["unpaired"] += 1
+            elif isinstance(block, OpaqueBlock):
+                yield block.data
         if content:
             yield {"type": "message", "role": role, "content": content}
 
@@ -136,12 +145,22 @@ class InputItems:
         return items
 
     def _opaque(self, block: OpaqueBlock, message: Message, *, paired: bool) -> list[_Item]:
-        """A hosted tool's item cannot be without its id, so it goes where its reasoning goes."""
+        """A call that the client answers can be without its id. A hosted tool's item cannot, so it
+        goes where its reasoning goes."""
         thought = message.usage is None or message.usage.reasoning != 0
-        if not paired and thought and self._target.facts.reasoning:
-            self._left["unpaired"] += 1
-            return []
-        return [block.data]
+        if paired or not thought or not self._target.facts.reasoning:
+            return [block.data]
+        if block.data.get("type") in _CALLS:
+            return [_own_keys(block.data, with_id=False)]
+        self._left["unpaired"] += 1
+        if isinstance(call_id := block.data.get("call_id"), str):
+            self._calls_left.add(call_id)
+        return []
+
+
+def _is_output(block: OpaqueBlock) -> bool:
+    """Whether it is an item of its own, the result of a call, and no part of a message."""
+    return str(block.data.get("type")).endswith("_output")
 
 
 def item_groups(blocks: Sequence[Block]) -> Iterator[list[Block]]:
