@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from conversations import messages as any_message
 from conversations import thought, tool_turn
-from mull.neutral.blocks import TextBlock, ToolCallBlock, ToolResultBlock
+from mull.neutral.blocks import OpaqueBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from mull.neutral.messages import Message, assistant, user
 from mull.policy.view.repair import NO_RESULT, repair_turn
 
@@ -53,6 +53,16 @@ def test_a_call_without_a_result_is_closed_in_call_order():
             ToolResultBlock("c", "rc"),
         ),
     )
+
+
+def test_results_of_a_providers_own_calls_stay():
+    own = OpaqueBlock({"type": "custom_tool_call", "call_id": "x"})
+    output = OpaqueBlock({"type": "custom_tool_call_output", "call_id": "x"})
+    turn = [user("q"), assistant(own), Message(role="tool", blocks=(output,))]
+    assert repair_turn(turn).messages == tuple(turn)
+    given = Message(role="tool", blocks=(output, *results("b", "a").blocks))
+    mended = repair_turn([user("q"), assistant(call("a"), own, call("b")), given])
+    assert mended.messages[-1].blocks == (*results("a", "b").blocks, output)
 
 
 def test_a_call_at_the_very_end_is_closed_too():

@@ -12,6 +12,7 @@ import msgspec
 
 from mull.neutral.blocks import (
     Block,
+    OpaqueBlock,
     TextBlock,
     ThinkingBlock,
     ToolCallBlock,
@@ -104,7 +105,8 @@ def _pair(
     calls: Sequence[ToolCallBlock], messages: Sequence[Message]
 ) -> tuple[Iterable[Message], int, int]:
     """Match results to calls, in the order of the calls: some APIs tell them apart by nothing
-    else. Without a fault the messages stay as they are."""
+    else. Results of a provider's own kinds of calls stay, behind them. Without a fault the messages
+    stay as they are."""
     waiting: dict[str, list[ToolResultBlock]] = {}
     for message in messages:
         for block in message.blocks:
@@ -120,9 +122,11 @@ def _pair(
             blocks.append(ToolResultBlock(call.id, NO_RESULT, is_error=True))
     orphans = sum(map(len, waiting.values()))
     given = [b for m in messages for b in m.blocks if isinstance(b, ToolResultBlock)]
+    others = [b for m in messages for b in m.blocks if isinstance(b, OpaqueBlock)]
+    kept: tuple[Block, ...] = (*blocks, *others)
     if not closed and not orphans and _same_order(given, blocks):
-        return messages if blocks else (), 0, 0
-    return (Message(role="tool", blocks=tuple(blocks)),) if blocks else (), closed, orphans
+        return messages if kept else (), 0, 0
+    return (Message(role="tool", blocks=kept),) if kept else (), closed, orphans
 
 
 def _same_order(one: Sequence[ToolResultBlock], other: Sequence[ToolResultBlock]) -> bool:

@@ -195,9 +195,11 @@ def view_repaired(
     for message in repaired.messages:
         if message.role != "assistant":
             seen, untaken = without_untaken(message, rules.input)
-            if untaken:
-                tally += Tally(**untaken)
-            out.append(seen)
+            seen, lost = _with_their_calls(seen, out)
+            if untaken or lost:
+                tally += Tally(**untaken, opaque=lost)
+            if seen.blocks or not lost:
+                out.append(seen)
             continue
         seen, more = _view_message(message, keep, rules, shorter)
         tally += more
@@ -206,6 +208,19 @@ def view_repaired(
     if shorter.used:
         tally += Tally(condensed=shorter.used)
     return View(tuple(out), tally, tuple(shorter.missing))
+
+
+def _with_their_calls(message: Message, sent: Sequence[Message]) -> tuple[Message, int]:
+    """A result that only its origin understands goes where its call went, and nowhere else."""
+    if message.role != "tool" or not any(isinstance(b, OpaqueBlock) for b in message.blocks):
+        return message, 0
+    answers = (one for one in sent if one.role == "assistant")
+    made = {b.data.get("call_id") for m in answers for b in m.blocks if isinstance(b, OpaqueBlock)}
+    blocks = tuple(
+        b for b in message.blocks if not isinstance(b, OpaqueBlock) or b.data.get("call_id") in made
+    )
+    lost = len(message.blocks) - len(blocks)
+    return (msgspec.structs.replace(message, blocks=blocks) if lost else message), lost
 
 
 class _Shorter:
