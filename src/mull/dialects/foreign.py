@@ -7,12 +7,12 @@ formed and has no place here is not dropped: it is left, under its path.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from mull.neutral.blocks import MediaBlock, TextBlock, ToolCallBlock
+from mull.neutral.blocks import Block, MediaBlock, OpaqueBlock, TextBlock, ToolCallBlock
 from mull.neutral.errors import ConfigError
 from mull.neutral.messages import Message
 
@@ -63,16 +63,30 @@ class Conversation:
         elif text:
             self.messages.append(Message(role="system", blocks=(TextBlock(text),)))
 
+    def add_instruction(self, blocks: Sequence[Block], where: str) -> None:
+        """A system prompt in blocks, which stand at `where`; what is no text is left."""
+        self.add_system("\n\n".join(b.text for b in blocks if isinstance(b, TextBlock)))
+        for at, block in enumerate(blocks):
+            if not isinstance(block, TextBlock):
+                kept = block.data if isinstance(block, OpaqueBlock) else msgspec.to_builtins(block)
+                self.rest[f"{where}[{at}]"] = kept
+
 
 class Calls:
     """The calls of the last answer that wait for their results, for lists that leave ids out."""
 
     def __init__(self) -> None:
         self._waiting: list[ToolCallBlock] = []
+        self._names: dict[str, str] = {}
 
     def expect(self, calls: Iterable[ToolCallBlock]) -> None:
         """An answer made these calls."""
         self._waiting = list(calls)
+        self._names |= {call.id: call.name for call in self._waiting}
+
+    def name_of(self, call_id: str) -> str | None:
+        """The tool of a call that was made, by its id."""
+        return self._names.get(call_id)
 
     def take(self, call_id: str | None, name: str | None = None) -> str:
         """The id of the call that a result is for: its own, else the next of its name."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
 from mull.dialects.anthropic.decode import ChunkInterpreter
-from mull.dialects.foreign import Conversation, as_list, as_text, dump, image_at, objects
+from mull.dialects.foreign import Conversation, as_list, dump, image_at, objects
 from mull.dialects.past import AnswerReader
 from mull.neutral.blocks import Block, MediaBlock, OpaqueBlock, TextBlock, ToolResultBlock
 from mull.neutral.errors import ConfigError
@@ -19,6 +19,7 @@ __all__ = ["read_history"]
 
 _MARKER = "cache_control"
 """Where a request wants a cache to end: nothing that was said."""
+_SOURCE = ("type", "url", "media_type", "data")
 
 
 def read_history(messages: Sequence[Any], system: Any, written_by: Target | None) -> Conversation:
@@ -30,23 +31,21 @@ def read_history(messages: Sequence[Any], system: Any, written_by: Target | None
     reader = _Reader()
     answers = AnswerReader("anthropic", ChunkInterpreter, written_by)
     conversation = reader.conversation
-    for place, block in reader.blocks(system, "system"):
-        conversation.add_system(as_text(block.get("text"), "system.text"))
-        conversation.leave(block, place, "type", "text")
+    for text in reader.instructions(system, "system"):
+        conversation.add_system(text)
     for where, message in objects(list(messages), "messages"):
-        content = reader.blocks(message.get("content"), f"{where}.content")
+        content, place = message.get("content"), f"{where}.content"
         conversation.leave(message, where, "role", "content")
         match message.get("role"):
             case "user":
-                said = [reader.block(block, place) for place, block in content]
+                said = [reader.block(block, at) for at, block in reader.blocks(content, place)]
                 conversation.messages += _spoken(said)
             case "assistant":
-                blocks = [block for _, block in content]
+                blocks = [reader.answered(block, at) for at, block in reader.blocks(content, place)]
                 response = {"type": "message", "role": "assistant", "content": blocks}
                 conversation.messages.append(answers.read(response, where))
             case "system":
-                texts = [dump(block.get("text", "")) for _, block in content]
-                conversation.add_system("\n\n".join(texts))
+                conversation.add_system("\n\n".join(reader.instructions(content, place)))
             case role:
                 raise ConfigError(f"{where}.role is {role!r}: it must be user or assistant")
     return conversation
@@ -70,17 +69,58 @@ class _Reader:
             found.append((place, {k: v for k, v in block.items() if k != _MARKER}))
         return found
 
+    def instructions(self, content: Any, where: str) -> Iterator[str]:
+        """The texts of a system prompt; a block of another kind is left."""
+        for place, block in self.blocks(content, where):
+            match block:
+                case {"type": "text", "text": str(text)}:
+                    self.conversation.leave(block, place, "type", "text")
+                    yield text
+                case _:
+                    self.conversation.rest[place] = block
+
+    def answered(self, block: dict[str, Any], where: str) -> dict[str, Any]:
+        """A block of an answer; a redacted thought has no place for more than its data."""
+        if block.get("type") == "redacted_thinking":
+            self.conversation.leave(block, where, "type", "data")
+        return block
+
     def block(self, block: dict[str, Any], where: str) -> Block:
         match block:
             case {"type": "text", "text": str(text), **rest}:
                 return TextBlock(text, extra=rest or None)
             case {"type": "tool_result", "tool_use_id": str(call_id)}:
                 self.conversation.leave(block, where, "type", "tool_use_id", "content", "is_error")
-                return _result(call_id, block)
+                return self._result(call_id, block, f"{where}.content")
+        return self._media(block, where) or OpaqueBlock(block)
+
+    def _result(self, call_id: str, block: dict[str, Any], where: str) -> ToolResultBlock:
+        """What a tool gave; a part that is neither text nor media is told as text, and left."""
+        content = block.get("content")
+        parts = content if isinstance(content, list) else [content] if content is not None else []
+        texts: list[str] = []
+        media: list[MediaBlock] = []
+        for at, part in enumerate(parts):
+            place = f"{where}[{at}]"
+            match part:
+                case str(text):
+                    texts.append(text)
+                case {"type": "text", "text": str(text)}:
+                    self.conversation.leave(part, place, "type", "text")
+                    texts.append(text)
+                case dict() if found := self._media(part, place):
+                    media.append(found)
+                case _:
+                    self.conversation.rest[place] = part
+                    texts.append(dump(part))
+        failed = block.get("is_error") is True
+        return ToolResultBlock(call_id, "\n".join(texts), failed, tuple(media))
+
+    def _media(self, block: dict[str, Any], where: str) -> MediaBlock | None:
         media = _media(block)
-        if media is None:
-            return OpaqueBlock(block)
-        self.conversation.leave(block, where, "type", "source", "title")
+        if media is not None:
+            self.conversation.leave(block, where, "type", "source", "title")
+            self.conversation.leave(block["source"], f"{where}.source", *_SOURCE)
         return media
 
 
@@ -92,22 +132,6 @@ def _spoken(blocks: list[Block]) -> list[Message]:
     ]
 
 
-def _result(call_id: str, block: dict[str, Any]) -> ToolResultBlock:
-    content = block.get("content")
-    parts = content if isinstance(content, list) else [content] if content is not None else []
-    texts: list[str] = []
-    media: list[MediaBlock] = []
-    for part in parts:
-        if isinstance(part, dict) and (found := _media(part)):
-            media.append(found)
-        elif isinstance(part, dict) and part.get("type") == "text":
-            texts.append(dump(part.get("text", "")))
-        else:
-            texts.append(dump(part))
-    failed = block.get("is_error") is True
-    return ToolResultBlock(call_id, "\n".join(texts), failed, tuple(media))
-
-
 def _media(block: dict[str, Any]) -> MediaBlock | None:
     title = block.get("title")
     name = title if isinstance(title, str) else None
@@ -116,7 +140,10 @@ def _media(block: dict[str, Any]) -> MediaBlock | None:
             return image_at(url)
         case {"type": "document", "source": {"type": "url", "url": str(url)}}:
             return MediaBlock("application/pdf", url=url, name=name)
-        case {"source": {"type": "base64", "media_type": str(kind), "data": str(data)}}:
+        case {
+            "type": "image" | "document",
+            "source": {"type": "base64", "media_type": str(kind), "data": str(data)},
+        }:
             return MediaBlock(kind, data, name=name)
         case {"type": "document", "source": {"type": "text", "data": str(text)}}:
             return MediaBlock("text/plain", b64encode(text.encode()).decode(), name=name)

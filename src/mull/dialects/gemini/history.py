@@ -17,6 +17,7 @@ from mull.neutral.thinking import UNSIGNED_CALL
 __all__ = ["read_history"]
 
 _SIGNATURE = "thoughtSignature"
+_MEDIA = {"inlineData", "fileData"}
 _END = {"candidates": [{"finishReason": "STOP"}]}
 
 
@@ -26,29 +27,87 @@ def read_history(contents: Sequence[Any], system: Any, written_by: Target | None
     Raises:
         ConfigError: a content is not one; says which and why.
     """
-    conversation, calls = Conversation(), Calls()
-    answers = AnswerReader("gemini", ChunkInterpreter, written_by)
-    for part in _parts(system, "systemInstruction") if system is not None else ():
-        conversation.add_system(dump(part.get("text", "")))
+    reader = _Reader(AnswerReader("gemini", ChunkInterpreter, written_by))
+    if system is not None:
+        reader.add_system(system)
     for where, content in objects(list(contents), "contents"):
+        reader.add(content, where)
+    return reader.conversation
+
+
+class _Reader:
+    def __init__(self, answers: AnswerReader) -> None:
+        self.conversation = Conversation()
+        self._answers = answers
+        self._calls = Calls()
+
+    def add_system(self, content: Any) -> None:
+        """The system instruction; its role says nothing."""
+        where = "systemInstruction"
+        for at, part in enumerate(_parts(content, where)):
+            self.conversation.add_system(dump(part.get("text", "")))
+            self.conversation.leave(part, f"{where}.parts[{at}]", "text")
+        known = ("role", "parts") if content.get("role") in ("user", "system") else ("parts",)
+        self.conversation.leave(content, where, *known)
+
+    def add(self, content: dict[str, Any], where: str) -> None:
         parts = _parts(content, where)
-        conversation.leave(content, where, "role", "parts")
-        for at, part in enumerate(parts):
-            response = part.get("functionResponse")
-            if isinstance(response, dict):
-                place = f"{where}.parts[{at}].functionResponse"
-                conversation.leave(response, place, "id", "name", "response", "parts")
+        self.conversation.leave(content, where, "role", "parts")
         match content.get("role", "user"):
             case "model":
                 pieces = [{"candidates": [{"content": {"parts": [part]}}]} for part in parts]
-                answer = answers.read_pieces([*pieces, _END], where)
-                calls.expect(answer.tool_calls)
-                conversation.messages.append(answer)
+                answer = self._answers.read_pieces([*pieces, _END], where)
+                self._calls.expect(answer.tool_calls)
+                self.conversation.messages.append(answer)
             case "user" | "function":
-                conversation.messages += _spoken(parts, calls)
+                self._add_spoken(parts, f"{where}.parts")
             case role:
                 raise ConfigError(f"{where}.role is {role!r}: it must be user or model")
-    return conversation
+
+    def _add_spoken(self, parts: list[dict[str, Any]], where: str) -> None:
+        results: list[Block] = []
+        rest: list[Block] = []
+        for at, part in enumerate(parts):
+            block = self._block(part, f"{where}[{at}]")
+            (results if isinstance(block, ToolResultBlock) else rest).append(block)
+        if results:
+            self.conversation.messages.append(Message(role="tool", blocks=tuple(results)))
+        if rest:
+            self.conversation.messages.append(Message(role="user", blocks=tuple(rest)))
+
+    def _block(self, part: dict[str, Any], where: str) -> Block:
+        match part:
+            case {"text": str(text)} if len(part) == 1:
+                return TextBlock(text)
+            case {"functionResponse": {"name": str(name)} as response}:
+                self.conversation.leave(part, where, "functionResponse")
+                return self._result(name, response, f"{where}.functionResponse")
+        return self._media(part, where) or OpaqueBlock(part)
+
+    def _result(self, name: str, response: dict[str, Any], where: str) -> ToolResultBlock:
+        given = response.get("id")
+        call_id = self._calls.take(given if isinstance(given, str) else None, name)
+        if name != self._calls.name_of(call_id):  # else the call says it already
+            self.conversation.rest[f"{where}.name"] = name
+        self.conversation.leave(response, where, "id", "name", "response", "parts")
+        media: list[MediaBlock] = []
+        for place, part in objects(response.get("parts") or [], f"{where}.parts"):
+            if found := self._media(part, place):
+                media.append(found)
+            else:
+                self.conversation.rest[place] = part
+        text, failed = _outcome(name, response.get("response"))
+        return ToolResultBlock(call_id, text, failed, tuple(media))
+
+    def _media(self, part: dict[str, Any], where: str) -> MediaBlock | None:
+        media = _media(part)
+        if media is not None:
+            self.conversation.leave(part, where, *_MEDIA)
+            for name in _MEDIA & part.keys():
+                self.conversation.leave(
+                    part[name], f"{where}.{name}", "mimeType", "data", "fileUri"
+                )
+        return media
 
 
 def _parts(content: Any, where: str) -> list[dict[str, Any]]:
@@ -63,40 +122,16 @@ def _parts(content: Any, where: str) -> list[dict[str, Any]]:
     ]
 
 
-def _spoken(parts: list[dict[str, Any]], calls: Calls) -> list[Message]:
-    results: list[Block] = []
-    rest: list[Block] = []
-    for part in parts:
-        block = _block(part, calls)
-        (results if isinstance(block, ToolResultBlock) else rest).append(block)
-    said = [Message(role="tool", blocks=tuple(results))] if results else []
-    return [*said, Message(role="user", blocks=tuple(rest))] if rest else said
-
-
-def _block(part: dict[str, Any], calls: Calls) -> Block:
-    match part:
-        case {"text": str(text)} if len(part) == 1:
-            return TextBlock(text)
-        case {"functionResponse": {"name": str(name)} as response}:
-            return _result(name, response, calls)
-    return _media(part) or OpaqueBlock(part)
-
-
-def _result(name: str, response: dict[str, Any], calls: Calls) -> ToolResultBlock:
-    given = response.get("id")
-    call_id = calls.take(given if isinstance(given, str) else None, name)
-    media = tuple(
-        found
-        for part in response.get("parts") or ()
-        if isinstance(part, dict) and (found := _media(part))
-    )
-    match response.get("response"):
+def _outcome(name: str, response: Any) -> tuple[str, bool]:
+    """What a tool gave as text, and whether it failed; some say the tool's name again."""
+    match response:
         case {"error": said, **rest} if not rest:
-            return ToolResultBlock(call_id, dump(said), is_error=True, media=media)
+            return dump(said), True
         case {"result": said, **rest} | {"output": said, **rest} if not rest:
-            return ToolResultBlock(call_id, dump(said), media=media)
-        case said:
-            return ToolResultBlock(call_id, "" if said is None else dump(said), media=media)
+            return dump(said), False
+        case {"name": again, "content": said, **rest} if not rest and again == name:
+            return dump(said), False
+    return "" if response is None else dump(response), False
 
 
 def _media(part: dict[str, Any]) -> MediaBlock | None:

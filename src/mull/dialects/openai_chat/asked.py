@@ -71,6 +71,8 @@ def _tools(fields: Fields) -> tuple[Tool, ...]:
         function = tool.get("function")
         if tool.get("type", "function") == "function" and isinstance(function, dict):
             tools.append(tool_of(fields, f"{where}.function", function, "parameters"))
+            for key in tool.keys() - {"type", "function"}:
+                fields.leave(f"{where}.{key}", tool[key])
         else:
             fields.leave(where, tool)
     return tuple(tools)

@@ -52,7 +52,7 @@ def read_history(messages: Sequence[Any], system: Any, written_by: Target | None
         ConfigError: a message is not one; says which and why.
     """
     reader = _Reader(AnswerReader("openai-chat", ChunkInterpreter, written_by))
-    reader.conversation.add_system(_plain(system, "system"))
+    reader.add_instruction(system, "system")
     for where, message in objects(list(messages), "messages"):
         reader.add(message, where)
     return reader.conversation
@@ -70,11 +70,12 @@ class _Reader:
         role = message.get("role")
         known = _KNOWN.get(role, ()) if isinstance(role, str) else ()
         self.conversation.leave(message, where, "role", "content", *known)
+        if role != "assistant":
+            self._leave_details(content, f"{where}.content")
         match role:
             case "system" | "developer":
-                self.conversation.add_system(_plain(content, f"{where}.content"))
+                self.add_instruction(content, f"{where}.content")
             case "user":
-                self._leave_details(content, f"{where}.content")
                 said.append(Message(role="user", blocks=_content(content, f"{where}.content")))
             case "assistant":
                 answer = self._answer(message, where)
@@ -87,6 +88,10 @@ class _Reader:
                     f"{where}.role is {role!r}: it must be system, user, assistant or tool"
                 )
 
+    def add_instruction(self, content: Any, where: str) -> None:
+        """A system prompt, wherever it stands."""
+        self.conversation.add_instruction(_content(content, where), where)
+
     def _leave_details(self, content: Any, where: str) -> None:
         """What a part says beside what it shows."""
         for at, part in enumerate(content if isinstance(content, list) else ()):
@@ -95,7 +100,7 @@ class _Reader:
                 inner = part.get(kind) if isinstance(kind, str) else None
                 if isinstance(inner, dict):
                     self.conversation.leave(inner, f"{place}.{kind}", *_INNER)
-                self.conversation.leave(part, place, "type", str(kind))
+                self.conversation.leave(part, place, "type", "text", str(kind))
 
     def _answer(self, message: dict[str, Any], where: str) -> Message:
         _check_answer(message, where)
@@ -134,11 +139,6 @@ def _check_answer(message: dict[str, Any], where: str) -> None:
             if call.get("type", "function") == "function":
                 function = as_object(call.get("function"), f"{place}.function")
                 as_text(function.get("name"), f"{place}.function.name")
-
-
-def _plain(content: Any, where: str) -> str:
-    blocks = _content(content, where)
-    return "\n\n".join(block.text for block in blocks if isinstance(block, TextBlock))
 
 
 def _content(content: Any, where: str) -> tuple[Block, ...]:

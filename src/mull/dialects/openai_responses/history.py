@@ -29,6 +29,8 @@ from mull.neutral.target import Target
 __all__ = ["read_history"]
 
 _PART_KEYS = ("type", "text", "image_url", "file_data", "filename", "file_url")
+_READ = ("message", "function_call", "reasoning")
+"""Items of an answer that are taken apart; others are kept whole."""
 
 
 def read_history(items: Sequence[Any], system: Any, written_by: Target | None) -> Conversation:
@@ -74,6 +76,8 @@ class _Reader:
             self._answer = []
 
     def _continue_answer(self, item: dict[str, Any], where: str) -> None:
+        if item["type"] in _READ and item.get("status") != "completed":
+            self.conversation.leave({"status": item.get("status")}, where)
         self._where = self._where if self._answer else where
         self._answer.append(item)
 
@@ -85,8 +89,7 @@ class _Reader:
             case "user":
                 self.conversation.messages.append(Message(role="user", blocks=blocks))
             case "system" | "developer":
-                text = "\n\n".join(b.text for b in blocks if isinstance(b, TextBlock))
-                self.conversation.add_system(text)
+                self.conversation.add_instruction(blocks, f"{where}.content")
             case _:
                 raise ConfigError(
                     f"{where}.role is {role!r}: it must be system, developer, user or assistant"
@@ -103,6 +106,7 @@ class _Reader:
         result: Block = OpaqueBlock(item)
         if item["type"] == "function_call_output":
             self.conversation.leave(item, where, "type", "call_id", "output")
+            self._leave_details(item.get("output"), f"{where}.output")
             call_id = as_text(item.get("call_id"), f"{where}.call_id")
             blocks = _content(item.get("output"), f"{where}.output")
             text = "".join(b.text for b in blocks if isinstance(b, TextBlock))
