@@ -5,10 +5,10 @@ Raw thoughts are not Markdown and are left alone. Summaries have titles in bold,
 
 from __future__ import annotations
 
+from mull.markdown.events import BOLD, ITALIC, STRIKE, Piece
+from mull.markdown.inline import InlineParser
 from mull.tui.screen.theme import Theme
 from mull.tui.text.lines import Line
-from mull.tui.text.markdown_inline import InlineParser, Piece
-from mull.tui.text.markdown_marks import BOLD, ITALIC, STRIKE
 from mull.tui.text.markdown_text import Looks, set_pieces
 from mull.tui.text.wrap import TAB, Wrapper
 
@@ -74,7 +74,9 @@ class ThoughtText:
             if not text.strip():
                 return
             if self._began:
-                self._put("\n\n" if self._blank else "\n")
+                self._put("\n")
+            if self._blank:
+                self._put("\n")
             self._began, self._blank, self._indent = True, False, None
         self._put(text)
 
@@ -85,5 +87,5 @@ class ThoughtText:
             self._set([Piece(text, 0)], self._wrapper)
 
     def _set(self, pieces: list[Piece], wrapper: Wrapper) -> None:
-        shown = [Piece(text, flags & _SHOWN) for text, flags in pieces]
-        set_pieces(shown, self._looks, wrapper)
+        shown = [Piece(text, flags & _SHOWN) for text, flags, _ in pieces]
+        set_pieces(shown, self._looks, wrapper, indents=True)

@@ -6,15 +6,25 @@ it, and what they mean (a verse, an address, `**Pro:** …`) is lost when lines 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from copy import copy
 
+from mull.markdown.events import (
+    BOLD,
+    CODE,
+    ITALIC,
+    LINK,
+    STRIKE,
+    URL,
+    Content,
+    Piece,
+    Pieces,
+)
 from mull.tui.screen.theme import Theme
 from mull.tui.text.lines import Line, Span, Style
-from mull.tui.text.markdown_inline import InlineParser, Piece
-from mull.tui.text.markdown_marks import BOLD, CODE, ITALIC, LINK, STRIKE, URL
 from mull.tui.text.wrap import Wrapper
 
-__all__ = ["Looks", "Paragraph", "set_pieces"]
+__all__ = ["Looks", "TextLines", "set_pieces"]
 
 
 class Looks:
@@ -28,7 +38,7 @@ class Looks:
 
     def span(self, piece: Piece) -> Span:
         """A piece in its style."""
-        text, flags = piece
+        text, flags, _ = piece
         if flags & CODE and self._theme.marks:
             text = f"`{text}`"
         style = self._known.get(flags)
@@ -50,84 +60,46 @@ class Looks:
         )
 
 
-def set_pieces(pieces: list[Piece], looks: Looks, wrapper: Wrapper) -> None:
-    """Put marked text, which may hold newlines, into lines."""
+def set_pieces(
+    pieces: Iterable[Piece], looks: Looks, wrapper: Wrapper, *, indents: bool = False
+) -> None:
+    """Put marked text into lines, with the indents of its own lines or without."""
     for piece in pieces:
         text, style = looks.span(piece)
-        if "\n" not in text:
+        if text[:1] != "\n":
             wrapper.add(text, style)
             continue
-        first, *rest = text.split("\n")
-        wrapper.add(first, style)
-        for line in rest:
-            wrapper.newline()
-            wrapper.add(line, style)
+        wrapper.newline()
+        if indents:
+            wrapper.add(text[1:], style)
 
 
-class Paragraph:
-    """Text in lines. A line that the next one may turn into something else is held back."""
+class TextLines:
+    """A paragraph or heading in lines."""
 
     def __init__(self, theme: Theme, width: int, base: Style) -> None:
-        self.held: str | None = None
-        self.lines = 0
-        self._in_long = False
-        self._began = False
         self._looks = Looks(theme, base)
-        self._inline = InlineParser()
         self._wrapper = Wrapper(width)
 
-    def line(self, text: str) -> None:
-        """A whole line; the first, and any with a bar in it, waits for the line after it."""
-        self.release()
-        if self.lines == 0 or "|" in text:
-            self.held = text
-        else:
-            self._push(text)
-        self.lines += 1
-
-    def more(self, text: str) -> None:
-        """A piece of a very long line."""
-        if self._in_long:
-            self._inline.feed(text)
-            return
-        self.release()
-        self._in_long = True
-        self._push(text)
-        self.lines += 1
-
-    def end_line(self) -> None:
-        """The very long line is over."""
-        self._in_long = False
-
-    def release(self) -> None:
-        """The line that was held back is text, for what follows did not change it."""
-        if self.held is not None:
-            held, self.held = self.held, None
-            self._push(held)
+    def add(self, content: Content) -> None:
+        """More of the text."""
+        assert isinstance(content, Pieces)
+        set_pieces(content.pieces, self._looks, self._wrapper)
 
     def take(self) -> list[Line]:
         """The lines that are done."""
-        set_pieces(self._inline.take(), self._looks, self._wrapper)
         return self._wrapper.take()
 
-    def finish(self, *, sketch: bool = False) -> list[Line]:
+    def finish(self) -> list[Line]:
         """The rest of the lines."""
-        self.release()
-        set_pieces(self._inline.finish(guess=sketch), self._looks, self._wrapper)
         return self._wrapper.finish()
 
     def resize(self, width: int) -> None:
         """Another width for what is not given out yet."""
         self._wrapper.resize(width)
 
-    def fork(self) -> Paragraph:
+    def fork(self) -> TextLines:
         """A copy that can go on without this one."""
         twin = copy(self)
-        twin._inline, twin._wrapper = self._inline.fork(), self._wrapper.fork()
+        twin._wrapper = self._wrapper.fork()
         return twin
-
-    def _push(self, text: str) -> None:
-        if self._began:
-            self._inline.feed("\n")
-        self._inline.feed(text)
-        self._began = True
