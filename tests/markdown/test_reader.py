@@ -10,18 +10,14 @@ from mull.markdown.events import (
     LINK,
     SOFT,
     URL,
-    Blank,
     Code,
     CodeLine,
     CodePart,
-    Done,
-    End,
     Item,
     Piece,
     Pieces,
-    Quote,
     Row,
-    Rule,
+    Sign,
     Table,
     Text,
 )
@@ -34,34 +30,33 @@ TEXT = [
 ]  # fmt: skip
 
 
-def plain(text):
-    return Pieces([Piece(text, 0)])
+def text(said, level=0):
+    return [Text(level), Pieces([Piece(said, 0)]), Sign.DONE]
 
 
 @pytest.mark.parametrize(
-    ("text", "events"),
+    ("source", "events"),
     [
-        ("a\n\n\n# b\n***\n", [Text(0), plain("a"), Done(), Blank(), Text(1), plain("b"), Done(),
-                               Rule()]),
-        ("> 3. a\n> 5. b", [Quote(), Item(3, ".", True), Text(0), plain("a"), Done(), End(),
-                            Item(4, ".", False), Text(0), plain("b"), Done(), End(), End()]),
-        ("- [x] a\n* b", [Item(None, "-", True, True), Text(0), plain("a"), Done(), End(),
-                          Item(None, "*", True), Text(0), plain("b"), Done(), End()]),
-        ("```py a\nx\n\n```", [Code("py a"), CodeLine("x"), CodeLine(""), Done()]),
-        ("    x\n\n\ty\n\n", [Code(""), CodeLine("x"), CodeLine(""), CodeLine("y"), Done(),
-                             Blank()]),
+        ("a\n\n\n# b\n***\n", [*text("a"), Sign.BLANK, *text("b", 1), Sign.RULE]),
+        ("> 3. a\n> 5. b", [Sign.QUOTE, Item(3, ".", True), *text("a"), Sign.END,
+                            Item(4, ".", False), *text("b"), Sign.END, Sign.END]),
+        ("- [x] a\n* b", [Item(None, "-", True, True), *text("a"), Sign.END,
+                          Item(None, "*", True), *text("b"), Sign.END]),
+        ("```py a\nx\n\n```", [Code("py a"), CodeLine("x"), CodeLine(""), Sign.DONE]),
+        ("    x\n\n\ty\n\n", [Code(""), CodeLine("x"), CodeLine(""), CodeLine("y"), Sign.DONE,
+                             Sign.BLANK]),
         ("|a|\n|-:|\n|1|2|\n", [Table([[Piece("a", 0)]], [">"]), Row([[Piece("1 | 2", 0)]]),
-                                Done()]),
+                                Sign.DONE]),
         ("![a](b) **[c](d)**", [Text(0), Pieces([
             Piece("a", LINK | IMAGE, "b"), Piece(" (b)", URL), Piece(" ", 0),
-            Piece("c", LINK | BOLD, "d"), Piece(" (d)", URL | BOLD)]), Done()]),
+            Piece("c", LINK | BOLD, "d"), Piece(" (d)", URL | BOLD)]), Sign.DONE]),
         ("x" * 80 + "\ny\n  z", [Text(0), Pieces([Piece("x" * 80, 0), Piece("\n", SOFT),
-         Piece("y", 0), Piece("\n  ", 0), Piece("z", 0)]), Done()]),
+         Piece("y", 0), Piece("\n  ", 0), Piece("z", 0)]), Sign.DONE]),
         ("", []),
     ],
 )  # fmt: skip
-def test_events_are_told(text, events):
-    assert read(text) == events
+def test_events_are_told(source, events):
+    assert read(source) == events
 
 
 @pytest.mark.parametrize(
@@ -84,7 +79,7 @@ def test_what_models_mean_is_kept(text, shown):
 def test_a_very_long_line_of_code_comes_in_parts():
     line = "x" * (LONG_LINE + 1)
     assert read(f"```\n{line}\n```") == [
-        *(Code(""), CodePart(line), CodePart("", is_last=True), Done()),
+        *(Code(""), CodePart(line), CodePart("", is_last=True), Sign.DONE),
     ]
 
 
@@ -116,8 +111,8 @@ def test_what_is_taken_and_the_rest_are_whole_together(text, at):
     reader.feed(text[:at])
     depth, leaves = 0, 0
     for event in [*reader.take(), *reader.rest()]:
-        depth += isinstance(event, Quote | Item) - isinstance(event, End)
-        leaves += isinstance(event, Text | Code | Table) - isinstance(event, Done)
+        depth += (event is Sign.QUOTE or isinstance(event, Item)) - (event is Sign.END)
+        leaves += isinstance(event, Text | Code | Table) - (event is Sign.DONE)
         assert depth >= 0
         assert leaves in (0, 1)
     assert (depth, leaves) == (0, 0)

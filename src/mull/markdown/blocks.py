@@ -12,19 +12,8 @@ import re
 from copy import copy
 
 from mull.markdown.containers import ITEM, QUOTE, Container, indent_of, matched
-from mull.markdown.events import (
-    Blank,
-    Code,
-    CodeLine,
-    CodePart,
-    Done,
-    End,
-    Event,
-    Item,
-    Quote,
-    Rule,
-)
-from mull.markdown.leaves import CodeLeaf, Leaf, Paragraph, TableLeaf
+from mull.markdown.events import Code, CodeLine, CodePart, Event, Item, Sign
+from mull.markdown.leaves import CodeLeaf, Leaf, Paragraph, TableLeaf, table_head
 
 __all__ = ["Blocks"]
 
@@ -87,7 +76,7 @@ class Blocks:
         twin = copy(self)
         twin._out = self._out[:]
         twin._open = self._open[:]
-        twin._leaf = self._leaf.fork() if self._leaf else None
+        twin._leaf = leaf.fork() if isinstance(leaf := self._leaf, Paragraph) else copy(leaf)
         if isinstance(twin._leaf, CodeLeaf) and twin._leaf.fence:
             if partial.strip(" `~"):
                 twin.line(partial)
@@ -131,7 +120,7 @@ class Blocks:
 
     def _tell_blank(self) -> None:
         if not self._blank:
-            self._out.append(Blank())
+            self._out.append(Sign.BLANK)
         self._blank = True
 
     def _open_containers(self, rest: str, whole: bool) -> str:
@@ -141,7 +130,7 @@ class Blocks:
                 self._close_leaf()
                 self._left = None
                 self._open.append(Container())
-                self._out.append(Quote())
+                self._out.append(Sign.QUOTE)
             elif (found := ITEM.match(rest)) and self._may_begin(found, rest):
                 self._close_leaf()
                 self._begin_item(found)
@@ -200,7 +189,7 @@ class Blocks:
         if leaf.lines == 1 and (found := _UNDERLINE.fullmatch(rest)):
             leaf.held = None
             self._heading(1 if found[1][0] == "=" else 2, held, whole=True)
-        elif table := TableLeaf.head(held, rest.strip()):
+        elif table := table_head(held, rest.strip()):
             leaf.held = None
             self._begin(TableLeaf(len(table.header)), table)
         return leaf.held is None
@@ -210,7 +199,7 @@ class Blocks:
             title = rest[found.end() :]
             self._heading(len(found[1]), _CLOSING_MARKS.sub("", title) if whole else title, whole)
         elif whole and _RULE.fullmatch(rest):
-            self._begin(None, Rule())
+            self._begin(None, Sign.RULE)
         elif whole and (found := _FENCE.match(rest)):
             self._begin(CodeLeaf(found[2], len(found[1])), Code(found[3].strip()))
         else:
@@ -250,7 +239,7 @@ class Blocks:
         if isinstance(leaf, Paragraph):
             self._out += leaf.finish(guess=guess)
         elif leaf is not None:
-            self._out.append(Done())
+            self._out.append(Sign.DONE)
             if isinstance(leaf, CodeLeaf) and leaf.blanks:
                 self._tell_blank()
 
@@ -259,7 +248,7 @@ class Blocks:
         self._close_leaf(guess=guess)
         while len(self._open) > depth:
             last = self._open.pop()
-            self._out.append(End())
+            self._out.append(Sign.END)
             if last.kind != ">":
                 self._left = (len(self._open), last)
 

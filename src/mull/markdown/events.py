@@ -1,12 +1,13 @@
 """What reading Markdown gives: events in the order of the text.
 
-A `Quote` or an `Item` lasts until its `End`, and they nest. A leaf begins with `Text`, `Code` or
-`Table`, goes on with its content and lasts until `Done`; `Rule` and `Blank` stand alone. Marks
-inside a leaf are flags of its `Piece`s.
+A quote or an `Item` lasts until its end, and they nest. A leaf begins with `Text`, `Code` or
+`Table`, goes on with its content and lasts until it is done; a rule and blank lines stand alone.
+Marks inside a leaf are flags of its `Piece`s.
 """
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -20,20 +21,16 @@ __all__ = [
     "SOFT",
     "STRIKE",
     "URL",
-    "Blank",
     "Code",
     "CodeLine",
     "CodePart",
     "Content",
-    "Done",
-    "End",
     "Event",
     "Item",
     "Piece",
     "Pieces",
-    "Quote",
     "Row",
-    "Rule",
+    "Sign",
     "Table",
     "Text",
 ]
@@ -52,8 +49,14 @@ class Piece(NamedTuple):
     address: str = ""
 
 
-class Quote(Struct, frozen=True):
-    """A quote begins."""
+class Sign(Enum):
+    """What is told without a word more."""
+
+    QUOTE = "a quote begins"
+    END = "the innermost quote or item ends"
+    BLANK = "one or more blank lines between blocks"
+    RULE = "a line across"
+    DONE = "the leaf is whole"
 
 
 class Item(Struct, frozen=True):
@@ -64,18 +67,6 @@ class Item(Struct, frozen=True):
     delimiter: str
     is_first: bool
     done: bool | None = None
-
-
-class End(Struct, frozen=True):
-    """The innermost quote or item ends."""
-
-
-class Blank(Struct, frozen=True):
-    """One or more blank lines between blocks."""
-
-
-class Rule(Struct, frozen=True):
-    """A line across."""
 
 
 class Text(Struct, frozen=True):
@@ -122,9 +113,5 @@ class Row(Struct, frozen=True):
     cells: list[list[Piece]]
 
 
-class Done(Struct, frozen=True):
-    """The leaf is whole."""
-
-
 Content: TypeAlias = Pieces | CodeLine | CodePart | Row
-Event: TypeAlias = Quote | Item | End | Blank | Rule | Text | Code | Table | Content | Done
+Event: TypeAlias = Sign | Item | Text | Code | Table | Content

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from copy import copy
 
 from mull.markdown.events import CODE, IMAGE, LINK, SOFT, URL, Piece
 from mull.markdown.marks import ESCAPABLE, Mark, Node, flag_of, flanks, pair
@@ -85,24 +86,22 @@ class InlineParser:
 
     def fork(self) -> InlineParser:
         """A copy that can go on without this one."""
-        twin = InlineParser()
-        twin._buffer, twin._read, twin._before = self._unread(), self._read, self._before
-        twin._barren = self._barren.copy()
-        twin._given, twin._line_at = self._given, self._line_at
+        twin = copy(self)
+        twin._fed, twin._barren = self._fed[:], self._barren.copy()
         twin._nodes = [Node(node.text, node.flags, node.address) for node in self._nodes]
-        twin._openers = [o.fork(twin._nodes[self._place(o)]) for o in self._openers]
+        twin._openers = [copy(opener) for opener in self._openers]
         return twin
 
     def _place(self, opener: Mark) -> int:
         return opener.number - self._given
 
     def _close_all(self) -> None:
-        opened = {o.node: flag_of(o.kind, o.count) for o in self._openers if o.kind != "["}
+        opened = {self._place(o): o for o in self._openers if o.kind != "["}
         holding = 0
-        for node in self._nodes:
+        for place, node in enumerate(self._nodes):
             node.flags |= holding
-            if node in opened:
-                holding |= opened[node]
+            if opener := opened.get(place):
+                holding |= flag_of(opener.kind, opener.count)
                 node.text = ""
 
     def _give(self, count: int) -> list[Piece]:
@@ -147,15 +146,14 @@ class InlineParser:
             self._fed.clear()
         return self._buffer
 
-    def _add(self, text: str, flags: int = 0, address: str = "") -> Node:
-        node = Node(text, flags, address)
-        self._nodes.append(node)
-        return node
+    def _add(self, text: str, flags: int = 0, address: str = "") -> None:
+        self._nodes.append(Node(text, flags, address))
 
     def _mark(self, kind: str, text: str, at: int, both: bool = False) -> Mark:
         """A mark that is text until it pairs."""
-        number = self._given + len(self._nodes)
-        return Mark(kind, self._add(text), number, self._read + at, both)
+        self._add(text)
+        number = self._given + len(self._nodes) - 1
+        return Mark(kind, len(text), number, self._read + at, both)
 
     def _special(self, text: str, at: int, final: bool) -> int:
         """Read what begins at a special character; the length read, 0 if more must come first."""
@@ -268,7 +266,8 @@ class InlineParser:
             del self._openers[self._openers.index(opener) + 1 :]
             for mark in (opener, closer):
                 mark.count -= used
-                mark.node.text = mark.node.text[used:]
+                node = self._nodes[self._place(mark)]
+                node.text = node.text[used:]
             if not opener.count:
                 self._openers.pop()
 
@@ -293,10 +292,10 @@ class InlineParser:
     def _link(self, opener: Mark, url: str) -> None:
         """The text since the bracket is a link's; its address follows unless it says the same."""
         del self._openers[self._openers.index(opener) :]
-        inside = self._nodes[self._place(opener) + 1 :]
+        mark, *inside = self._nodes[self._place(opener) :]
         said = "".join(node.text for node in inside)
         flags = LINK | IMAGE if opener.length == 2 else LINK
-        opener.node.text = ""
+        mark.text = ""
         for node in inside:
             node.flags |= flags
             node.address = url

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from copy import copy
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from mull.markdown.containers import indent_of
-from mull.markdown.events import Done, Event, Piece, Pieces, Row, Table, Text
+from mull.markdown.events import Event, Piece, Pieces, Row, Sign, Table, Text
 from mull.markdown.inline import InlineParser
 
-__all__ = ["CodeLeaf", "Leaf", "Paragraph", "TableLeaf"]
+__all__ = ["CodeLeaf", "Leaf", "Paragraph", "TableLeaf", "table_head"]
 
 _DELIMITER = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*")
 _BAR = re.compile(r"(?<!\\)\|")
@@ -65,7 +65,7 @@ class Paragraph:
         """The rest; nothing at all where the held line became something else."""
         self.release()
         events = self._tell(self._inline.finish(guess=guess))
-        return [*events, Done()] if self._told else []
+        return [*events, Sign.DONE] if self._told else []
 
     def fork(self) -> Paragraph:
         """A copy that can go on without this one."""
@@ -100,40 +100,31 @@ class CodeLeaf:
         self.indent = indent
         self.blanks = 0
 
-    def fork(self) -> CodeLeaf:
-        """A copy that can go on without this one."""
-        return copy(self)
 
-
-class TableLeaf:
+class TableLeaf(NamedTuple):
     """A table of so many columns."""
 
-    def __init__(self, columns: int) -> None:
-        self._columns = columns
-
-    @staticmethod
-    def head(header: str, line: str) -> Table | None:
-        """The table that begins if `line` makes `header` its head."""
-        if "|" not in header or not _DELIMITER.fullmatch(line):
-            return None
-        names, marks = _cells(header), _cells(line)
-        if len(names) != len(marks):
-            return None
-        return Table([_marked(name) for name in names], [_alignment(mark) for mark in marks])
+    columns: int
 
     def row(self, text: str) -> Row:
         """A row. Cells that the header has no column for stay in the last one."""
-        cells, last = _cells(text), self._columns - 1
+        cells, last = _cells(text), self.columns - 1
         cells[last:] = [" | ".join(cells[last:])]
-        cells += [""] * (self._columns - len(cells))
+        cells += [""] * (self.columns - len(cells))
         return Row([_marked(cell) for cell in cells])
-
-    def fork(self) -> TableLeaf:
-        """The same: a table is given out row by row."""
-        return self
 
 
 Leaf: TypeAlias = Paragraph | CodeLeaf | TableLeaf
+
+
+def table_head(header: str, line: str) -> Table | None:
+    """The table that begins if `line` makes `header` its head."""
+    if "|" not in header or not _DELIMITER.fullmatch(line):
+        return None
+    names, marks = _cells(header), _cells(line)
+    if len(names) != len(marks):
+        return None
+    return Table([_marked(name) for name in names], [_alignment(mark) for mark in marks])
 
 
 def _cells(row: str) -> list[str]:

@@ -24,24 +24,16 @@ class Node:
 
 
 class Mark:
-    """A mark that may open something; `at` is its place in the text, `node` where it is drawn, the
-    one of that number among all nodes."""
+    """A mark that may open something: at a place in the text, drawn by the node of a number."""
 
-    __slots__ = ("at", "both", "count", "kind", "length", "node", "number")
+    __slots__ = ("at", "both", "count", "kind", "length", "number")
 
-    def __init__(self, kind: str, node: Node, number: int, at: int, both: bool) -> None:
+    def __init__(self, kind: str, length: int, number: int, at: int, both: bool) -> None:
         self.kind = kind
-        self.node = node
         self.number = number
         self.at = at
         self.both = both
-        self.count = self.length = len(node.text)
-
-    def fork(self, node: Node) -> Mark:
-        """A copy, drawn by another node."""
-        twin = Mark(self.kind, node, self.number, self.at, self.both)
-        twin.length = self.length
-        return twin
+        self.count = self.length = length
 
 
 def flag_of(kind: str, count: int) -> int:

@@ -44,21 +44,19 @@ def pygments_reader(language: str) -> Callable[[str], list[tuple[str, str]]] | N
     from pygments.lexers import find_lexer_class
 
     lexer = find_lexer_class(name)(stripnl=False, ensurenl=False)
-    roles: dict[str, str] = {}
-
-    def role_of(token: str) -> str:
-        if token not in roles:
-            kind = token.removeprefix("Token.") + "."
-            found = (role for start, role in _ROLES if kind.startswith(start + "."))
-            roles[token] = next(found, "code_block")
-        return roles[token]
 
     def read(line: str) -> list[tuple[str, str]]:
-        if len(line) > _LONGEST:
-            return [(line, "code_block")]
-        runs = [(text, role_of(str(token))) for token, text in lexer.get_tokens(line + "\n")]
-        runs = [(text.removesuffix("\n"), role) for text, role in runs]
-        said = "".join(text for text, _ in runs)
-        return [run for run in runs if run[0]] if said == line else [(line, "code_block")]
+        if len(line) <= _LONGEST:
+            tokens = lexer.get_tokens(line + "\n")
+            runs = [(text.rstrip("\n"), _role(str(kind))) for kind, text in tokens]
+            if "".join(text for text, _ in runs) == line:
+                return [run for run in runs if run[0]]
+        return [(line, "code_block")]
 
     return read
+
+
+@cache
+def _role(token: str) -> str:
+    kinds = token.removeprefix("Token.") + "."
+    return next((role for kind, role in _ROLES if kinds.startswith(kind + ".")), "code_block")

@@ -58,7 +58,7 @@ class _Page:
 
     def add(self, event: md.Event) -> None:
         match event:
-            case md.Text() | md.Code() | md.Table() | md.Rule() | md.Quote():
+            case md.Text() | md.Code() | md.Table() | md.Sign.RULE | md.Sign.QUOTE:
                 self._block(event)
             case md.Item():
                 self._item(event)
@@ -70,18 +70,18 @@ class _Page:
                 self._out.append(escape(text, quote=False) + "\n" * is_last)
             case md.Row(cells):
                 self._out.append(_row("td", cells, self._sides))
-            case md.Done():
+            case md.Sign.DONE:
                 self._out.append(self._leaf_end)
-            case md.End():
+            case md.Sign.END:
                 self._end_list()
                 self._out.append(f"</{self._open.pop()}>")
                 self._is_first = False
-            case md.Blank():
+            case md.Sign.BLANK:
                 pass
             case _:
                 assert_never(event)
 
-    def _block(self, event: md.Text | md.Code | md.Table | md.Rule | md.Quote) -> None:
+    def _block(self, event: md.Text | md.Code | md.Table | md.Sign) -> None:
         self._end_list()
         is_first, self._is_first = self._is_first, False
         if not is_first:
@@ -103,9 +103,9 @@ class _Page:
                 head = f"<thead>{_row('th', header, self._sides)}</thead><tbody>"
                 self._out.append(f'<div class="wide" tabindex="0"><table>{head}')
                 self._leaf_end = "</tbody></table></div>"
-            case md.Rule():
+            case md.Sign.RULE:
                 self._out.append("<hr>")
-            case md.Quote():
+            case md.Sign.QUOTE:
                 self._out.append("<blockquote>")
                 self._open.append("blockquote")
                 self._is_first = True

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
-from typing import Protocol, assert_never
+from typing import TypeAlias, assert_never
 
 from mull.markdown import events as md
 from mull.tui.screen.theme import Theme
@@ -23,23 +23,7 @@ _QUOTED = "▎ "
 _NARROWEST = 8
 
 
-class _Leaf(Protocol):
-    """A block that is being drawn; what it gives, it forgets."""
-
-    def add(self, content: md.Content) -> None:
-        """More of it."""
-
-    def take(self) -> list[Line]:
-        """The lines that are done."""
-
-    def finish(self) -> list[Line]:
-        """The rest of the lines."""
-
-    def resize(self, width: int) -> None:
-        """Another width for what is not given out yet."""
-
-    def fork(self) -> _Leaf:
-        """A copy that can go on without this one."""
+_Leaf: TypeAlias = TextLines | CodeLines | TableLines
 
 
 class _Container:
@@ -93,23 +77,23 @@ class Drawing:
         match event:
             case md.Pieces() | md.CodeLine() | md.CodePart() | md.Row():
                 assert self._leaf is not None
-                self._leaf.add(event)
+                self._leaf.put(event)
             case md.Text() | md.Code() | md.Table():
                 self._begin(event)
-            case md.Done():
+            case md.Sign.DONE:
                 assert self._leaf is not None
                 self._emit(self._leaf.finish())
                 self._leaf = None
-            case md.Rule():
+            case md.Sign.RULE:
                 self._space(apart=True)
                 width = min(_room(self._open, self._width), 40)
                 self._emit([(Span("─" * width, self._theme.faint),)])
                 self._stands_apart = True
-            case md.Blank():
+            case md.Sign.BLANK:
                 self._blank = True
-            case md.Quote() | md.Item():
+            case md.Sign.QUOTE | md.Item():
                 self._open.append(_Container(_mark(event)))
-            case md.End():
+            case md.Sign.END:
                 if not self._open[-1].drawn and self._open[-1].mark != _QUOTED:
                     self._space()
                     self._emit([BLANK])
@@ -125,7 +109,7 @@ class Drawing:
             case md.Text(level):
                 self._leaf = TextLines(theme, room, self._style(level))
                 if level and theme.marks:
-                    self._leaf.add(md.Pieces([md.Piece("#" * level + " ", 0)]))
+                    self._leaf.put(md.Pieces([md.Piece("#" * level + " ", 0)]))
             case md.Code(info):
                 self._leaf = CodeLines(info, theme, room)
             case md.Table(header, aligned):
@@ -170,8 +154,8 @@ class Drawing:
         return next(chopped(spans, room)) if room > 0 else ()
 
 
-def _mark(event: md.Quote | md.Item) -> str:
-    if isinstance(event, md.Quote):
+def _mark(event: md.Sign | md.Item) -> str:
+    if isinstance(event, md.Sign):
         return _QUOTED
     if event.done is not None:
         return "☑ " if event.done else "☐ "

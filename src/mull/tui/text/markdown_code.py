@@ -33,7 +33,7 @@ class CodeLines:
             indent = Span(_INDENT, theme.note)
             self._done += [(indent, *row) for row in wrapped(info, theme.note, width - 2)]
 
-    def add(self, content: Content) -> None:
+    def put(self, content: Content) -> None:
         """More of the code."""
         if isinstance(content, CodeLine):
             self._line(content.text)

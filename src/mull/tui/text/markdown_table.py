@@ -39,7 +39,7 @@ class TableLines:
         self._done: list[Line] = []
         self._has_record = False
 
-    def add(self, content: Content) -> None:
+    def put(self, content: Content) -> None:
         """A row."""
         assert isinstance(content, Row)
         self._waiting.append(content.cells)

@@ -7,7 +7,6 @@ it, and what they mean (a verse, an address, `**Pro:** …`) is lost when lines 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from copy import copy
 
 from mull.markdown.events import (
     BOLD,
@@ -21,7 +20,7 @@ from mull.markdown.events import (
     Pieces,
 )
 from mull.tui.screen.theme import Theme
-from mull.tui.text.lines import Line, Span, Style
+from mull.tui.text.lines import Span, Style
 from mull.tui.text.wrap import Wrapper
 
 __all__ = ["Looks", "TextLines", "set_pieces"]
@@ -74,32 +73,16 @@ def set_pieces(
             wrapper.add(text[1:], style)
 
 
-class TextLines:
+class TextLines(Wrapper):
     """A paragraph or heading in lines."""
 
-    def __init__(self, theme: Theme, width: int, base: Style) -> None:
-        self._looks = Looks(theme, base)
-        self._wrapper = Wrapper(width)
+    __slots__ = ("_looks",)
 
-    def add(self, content: Content) -> None:
+    def __init__(self, theme: Theme, width: int, base: Style) -> None:
+        super().__init__(width)
+        self._looks = Looks(theme, base)
+
+    def put(self, content: Content) -> None:
         """More of the text."""
         assert isinstance(content, Pieces)
-        set_pieces(content.pieces, self._looks, self._wrapper)
-
-    def take(self) -> list[Line]:
-        """The lines that are done."""
-        return self._wrapper.take()
-
-    def finish(self) -> list[Line]:
-        """The rest of the lines."""
-        return self._wrapper.finish()
-
-    def resize(self, width: int) -> None:
-        """Another width for what is not given out yet."""
-        self._wrapper.resize(width)
-
-    def fork(self) -> TextLines:
-        """A copy that can go on without this one."""
-        twin = copy(self)
-        twin._wrapper = self._wrapper.fork()
-        return twin
+        set_pieces(content.pieces, self._looks, self)

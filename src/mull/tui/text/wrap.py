@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from copy import copy
+from typing import Self
 
 from mull.tui.text.lines import Line, Span, Style
 from mull.tui.text.width import cell_width, clusters, is_wide
@@ -92,7 +93,7 @@ class Wrapper:
         for span in rest:
             self.add(*span)
 
-    def fork(self) -> Wrapper:
+    def fork(self) -> Self:
         """A copy that can go on without this one."""
         twin = copy(self)
         twin._done, twin._row = self._done[:], self._row[:]
