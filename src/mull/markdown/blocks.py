@@ -39,7 +39,7 @@ class Blocks:
 
     def line(self, text: str) -> None:
         """A whole line."""
-        self._line(text.expandtabs(_TAB), whole=True)
+        self._line(text.expandtabs(_TAB) if "\t" in text else text, whole=True)
 
     def more(self, text: str) -> None:
         """A piece of a very long line, which is text or code whatever it holds further on."""

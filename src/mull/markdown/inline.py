@@ -86,8 +86,9 @@ class InlineParser:
 
     def fork(self) -> InlineParser:
         """A copy that can go on without this one."""
-        twin = copy(self)
-        twin._fed, twin._barren = self._fed[:], self._barren.copy()
+        twin = InlineParser()
+        twin._buffer, twin._read, twin._before = self._unread(), self._read, self._before
+        twin._given, twin._line_at, twin._barren = self._given, self._line_at, self._barren.copy()
         twin._nodes = [Node(node.text, node.flags, node.address) for node in self._nodes]
         twin._openers = [copy(opener) for opener in self._openers]
         return twin

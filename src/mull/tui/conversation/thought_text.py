@@ -9,7 +9,7 @@ from mull.markdown.events import BOLD, ITALIC, STRIKE, Piece
 from mull.markdown.inline import InlineParser
 from mull.tui.screen.theme import Theme
 from mull.tui.text.lines import Line
-from mull.tui.text.markdown_text import Looks, set_pieces
+from mull.tui.text.markdown_text import Looks
 from mull.tui.text.wrap import TAB, Wrapper
 
 __all__ = ["ThoughtText"]
@@ -22,7 +22,7 @@ class ThoughtText:
 
     def __init__(self, theme: Theme, width: int, *, marked: bool) -> None:
         self._style = theme.thinking
-        self._looks = Looks(theme, theme.thinking)
+        self._looks = Looks(theme)
         self._inline = InlineParser() if marked else None
         self._wrapper = Wrapper(width)
         self._began = False
@@ -88,4 +88,4 @@ class ThoughtText:
 
     def _set(self, pieces: list[Piece], wrapper: Wrapper) -> None:
         shown = [Piece(text, flags & _SHOWN) for text, flags, _ in pieces]
-        set_pieces(shown, self._looks, wrapper, indents=True)
+        self._looks.put(shown, self._style, wrapper, indents=True)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
-from typing import TypeAlias, assert_never
+from typing import NamedTuple, TypeAlias, assert_never
 
 from mull.markdown import events as md
 from mull.tui.screen.theme import Theme
 from mull.tui.text.lines import BLANK, Line, Span, Style, line_width
 from mull.tui.text.markdown_code import CodeLines
 from mull.tui.text.markdown_table import TableLines
-from mull.tui.text.markdown_text import TextLines
+from mull.tui.text.markdown_text import Looks, TextLines
 from mull.tui.text.wrap import chopped
 
 __all__ = ["Drawing"]
@@ -26,14 +26,11 @@ _NARROWEST = 8
 _Leaf: TypeAlias = TextLines | CodeLines | TableLines
 
 
-class _Container:
+class _Container(NamedTuple):
     """An open quote or item; `drawn` once a line of it is out."""
 
-    __slots__ = ("drawn", "mark")
-
-    def __init__(self, mark: str) -> None:
-        self.mark = mark
-        self.drawn = False
+    mark: str
+    drawn: bool = False
 
 
 class Drawing:
@@ -42,6 +39,7 @@ class Drawing:
     def __init__(self, theme: Theme, width: int) -> None:
         self._theme = theme
         self._width = width
+        self._looks = Looks(theme)
         self._out: list[Line] = []
         self._open: list[_Container] = []
         self._leaf: _Leaf | None = None
@@ -69,7 +67,7 @@ class Drawing:
         """A copy that can go on without this one."""
         twin = copy(self)
         twin._out = self._out[:]
-        twin._open = [copy(container) for container in self._open]
+        twin._open = self._open[:]
         twin._leaf = self._leaf.fork() if self._leaf else None
         return twin
 
@@ -107,13 +105,13 @@ class Drawing:
         self._stands_apart = not isinstance(event, md.Text)
         match event:
             case md.Text(level):
-                self._leaf = TextLines(theme, room, self._style(level))
+                self._leaf = TextLines(self._looks, room, self._style(level))
                 if level and theme.marks:
                     self._leaf.put(md.Pieces([md.Piece("#" * level + " ", 0)]))
             case md.Code(info):
                 self._leaf = CodeLines(info, theme, room)
-            case md.Table(header, aligned):
-                self._leaf = TableLines(header, aligned, theme, room)
+            case md.Table():
+                self._leaf = TableLines(event, theme, self._looks, room)
 
     def _style(self, level: int) -> Style:
         quoted = any(container.mark == _QUOTED for container in self._open)
@@ -135,8 +133,8 @@ class Drawing:
                 self._out.append(_without_end(self._marks(drawn)))
             self._gap, self._began = False, True
             before = self._marks(self._open)
-            for container in self._open:
-                container.drawn = True
+            if self._open and not self._open[-1].drawn:
+                self._open = [_Container(mark, drawn=True) for mark, _ in self._open]
             self._out.append((*before, *line) if line else _without_end(before))
 
     def _marks(self, containers: Sequence[_Container]) -> Line:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from copy import copy
 from typing import TypeAlias
 
-from mull.markdown.events import Content, Piece, Row
+from mull.markdown.events import Content, Piece, Row, Table
 from mull.tui.screen.theme import Theme
 from mull.tui.text.lines import BLANK, Line, Span, Style, line_width
-from mull.tui.text.markdown_text import Looks, set_pieces
+from mull.tui.text.markdown_text import Looks
 from mull.tui.text.wrap import Wrapper
 
 __all__ = ["SAMPLE", "TableLines"]
@@ -29,11 +29,12 @@ _Cell: TypeAlias = list[Piece]
 class TableLines:
     """A table from its header on."""
 
-    def __init__(self, header: list[_Cell], aligned: list[str], theme: Theme, width: int) -> None:
-        self._aligned = aligned
+    def __init__(self, table: Table, theme: Theme, looks: Looks, width: int) -> None:
+        self._aligned = table.aligned
         self._theme = theme
+        self._looks = looks
         self._width = width
-        self._header = header
+        self._header = table.header
         self._waiting: list[list[_Cell]] = []
         self._columns: list[int] | None = None
         self._done: list[Line] = []
@@ -145,16 +146,13 @@ class TableLines:
         self._has_record = True
         for name, cell in zip(self._header, cells, strict=True):
             wrapper = Wrapper(self._width)
-            self._put(name, self._theme.note, wrapper)
+            self._looks.put(name, self._theme.note, wrapper)
             wrapper.add(": " if name else "", self._theme.note)
-            self._put(cell, self._theme.text, wrapper)
+            self._looks.put(cell, self._theme.text, wrapper)
             lines += wrapper.finish()
         return lines
 
     def _lines(self, cell: _Cell, style: Style, width: int) -> list[Line]:
         wrapper = Wrapper(width)
-        self._put(cell, style, wrapper)
+        self._looks.put(cell, style, wrapper)
         return wrapper.finish()
-
-    def _put(self, cell: _Cell, style: Style, wrapper: Wrapper) -> None:
-        set_pieces(cell, Looks(self._theme, style), wrapper)

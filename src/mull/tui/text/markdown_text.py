@@ -23,7 +23,7 @@ from mull.tui.screen.theme import Theme
 from mull.tui.text.lines import Span, Style
 from mull.tui.text.wrap import Wrapper
 
-__all__ = ["Looks", "TextLines", "set_pieces"]
+__all__ = ["Looks", "TextLines"]
 
 
 class Looks:
@@ -31,22 +31,24 @@ class Looks:
 
     __slots__ = ("_known", "_theme")
 
-    def __init__(self, theme: Theme, base: Style) -> None:
+    def __init__(self, theme: Theme) -> None:
         self._theme = theme
-        self._known: dict[int, Style] = {0: base}
+        self._known: dict[tuple[Style, int], Style] = {}
 
-    def span(self, piece: Piece) -> Span:
+    def span(self, piece: Piece, base: Style) -> Span:
         """A piece in its style."""
         text, flags, _ = piece
+        if not flags:
+            return Span(text, base)
         if flags & CODE and self._theme.marks:
             text = f"`{text}`"
-        style = self._known.get(flags)
+        style = self._known.get((base, flags))
         if style is None:
-            style = self._known[flags] = self._make(flags)
+            style = self._known[base, flags] = self._make(base, flags)
         return Span(text, style)
 
-    def _make(self, flags: int) -> Style:
-        theme, style = self._theme, self._known[0]
+    def _make(self, style: Style, flags: int) -> Style:
+        theme = self._theme
         for flag, role in ((LINK, theme.link), (CODE, theme.code), (URL, theme.url)):
             if flags & flag:
                 colour = style.fg if role.fg is None else role.fg
@@ -58,31 +60,29 @@ class Looks:
             strike=style.strike or bool(flags & STRIKE),
         )
 
-
-def set_pieces(
-    pieces: Iterable[Piece], looks: Looks, wrapper: Wrapper, *, indents: bool = False
-) -> None:
-    """Put marked text into lines, with the indents of its own lines or without."""
-    for piece in pieces:
-        text, style = looks.span(piece)
-        if text[:1] != "\n":
-            wrapper.add(text, style)
-            continue
-        wrapper.newline()
-        if indents:
-            wrapper.add(text[1:], style)
+    def put(
+        self, pieces: Iterable[Piece], base: Style, wrapper: Wrapper, *, indents: bool = False
+    ) -> None:
+        """Put marked text into lines, with the indents of its own lines or without."""
+        for piece in pieces:
+            text, style = self.span(piece, base)
+            if text[:1] != "\n":
+                wrapper.add(text, style)
+                continue
+            wrapper.newline()
+            if indents:
+                wrapper.add(text[1:], style)
 
 
 class TextLines(Wrapper):
     """A paragraph or heading in lines."""
 
-    __slots__ = ("_looks",)
-
-    def __init__(self, theme: Theme, width: int, base: Style) -> None:
+    def __init__(self, looks: Looks, width: int, base: Style) -> None:
         super().__init__(width)
-        self._looks = Looks(theme, base)
+        self._looks = looks
+        self._base = base
 
     def put(self, content: Content) -> None:
         """More of the text."""
         assert isinstance(content, Pieces)
-        set_pieces(content.pieces, self._looks, self)
+        self._looks.put(content.pieces, self._base, self)

@@ -31,8 +31,6 @@ def expanded(text: str) -> str:
 class Wrapper:
     """Words set into lines of `width` cells."""
 
-    __slots__ = ("_done", "_gap", "_gap_width", "_row", "_used", "_width", "_word", "_word_width")
-
     def __init__(self, width: int) -> None:
         self._width = width
         self._done: list[Line] = []
