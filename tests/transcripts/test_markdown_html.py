@@ -99,10 +99,17 @@ def a(address: str, said: str) -> str:
         ("2*3*4 and snake_case_name and __init__", p("2*3*4 and snake_case_name and __init__")),
         ("这是**重点**内容", p("这是<strong>重点</strong>内容")),
         ("**open", p("**open")),
-        ("**a *b** c*", p("<strong>a *b</strong> c*")),
+        ("**a *b** c*", p("<em>a b c</em>")),
+        ("*a **b** c*", p("<em>a <strong>b</strong> c</em>")),
+        ("**S**ingle", p("<strong>S</strong>ingle")),
+        ("**[a](https://b.c) d**", p(a("https://b.c", "<strong>a</strong>")
+         + "<strong> d</strong>")),
+        ("[a](https://b.c)[d](https://e.f)", p(a("https://b.c", "a") + a("https://e.f", "d"))),
+        ("&copy; &lt;b&gt; &#8238;", p("© &lt;b&gt;")),
         ("`a*b*` ``c`d`` `e", p("<code>a*b*</code> <code>c`d</code> `e")),
         ("\\*no\\* \\[x\\]", p("*no* \\[x\\]")),
         ("one\n  two", p("one\n  two")),
+        ("one\\\ntwo<br>three", p("one\ntwo\nthree")),
         ("word " * 14 + "end\nof it", p("word " * 14 + "end of it")),
         ("word " * 14 + "end.\nNext", p("word " * 14 + "end.\nNext")),
         ("word " * 14 + "end  \nnext", p("word " * 14 + "end\nnext")),
@@ -124,6 +131,10 @@ def a(address: str, said: str) -> str:
          "</code></pre>"),
         ("```\nno end", '<pre tabindex="0"><code>no end\n</code></pre>'),
         ("    x = 1", '<pre tabindex="0"><code>x = 1\n</code></pre>'),
+        ("    a\n\n\n    b\n\nc", f'<pre tabindex="0"><code>a\n\n\nb\n</code></pre>\n{p("c")}'),
+        ("```py\nif a: # <b>\n```", '<pre tabindex="0" data-language="py"><code>'
+         '<span class="keyword">if</span> a: <span class="comment"># &lt;b&gt;</span>\n'
+         "</code></pre>"),
         ("- a\n- b", '<ul><li dir="auto"><span>a</span></li>'
          '<li dir="auto"><span>b</span></li></ul>'),
         ("3. a\n4. b", '<ol start="3"><li dir="auto"><span>a</span></li>'
@@ -134,7 +145,8 @@ def a(address: str, said: str) -> str:
          "</ul></li></ol>"),
         ("|a|b|\n|:-:|-:|\n|1|`|`|", '<div class="wide" tabindex="0"><table><thead><tr>'
          '<th class="middle">a</th><th class="right">b</th></tr></thead><tbody><tr>'
-         '<td class="middle">1</td><td class="right">`</td></tr></tbody></table></div>'),
+         '<td class="middle">1</td><td class="right"><code>|</code></td></tr></tbody></table>'
+         "</div>"),
     ],
 )  # fmt: skip
 def test_what_becomes_of_it(text, html):
@@ -151,7 +163,8 @@ def test_an_answer_of_a_model_is_laid_out():
 @pytest.mark.parametrize(
     "unit",
     ["*", "[a](", "*a _b ", "`", "` `` ", "> ", "- ", "- a\n", "> a\n", "[", "a\n", "1. a\n\n",
-     "[a](x(b)", "\\", "  - a\n    - b\n", "|-", "<https://", "    x\n", "**a*", "~~a "],
+     "[a](x(b)", "\\", "  - a\n    - b\n", "|-", "<https://", "    x\n", "**a*", "~~a ", "_a*",
+     "*a]", "[*", "*a* "],
 )  # fmt: skip
 def test_the_cost_grows_with_the_text_alone(unit):
     """At this size, work that grows with the square takes many times the limit."""

@@ -308,6 +308,7 @@ TEXT_ON = [
     *(("link", ground) for ground in ("paper", "thought", "you", "code")),
     *((text, "thought") for text in ("thought-ink", "thought-quiet")),
     *(("bad", ground) for ground in ("paper", "code")),
+    *((role, "code") for role in ("keyword", "string", "number")),
 ]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from mull.tui.text.markdown_marks import BOLD, CODE, ITALIC, STRIKE
+from mull.markdown.events import BOLD, CODE, ITALIC, STRIKE
 
 _FLAGS = {"strong_open": BOLD, "em_open": ITALIC, "s_open": STRIKE}
 _parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])

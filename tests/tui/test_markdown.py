@@ -5,7 +5,6 @@ import pytest
 from mull.tui.screen.theme import theme_for
 from mull.tui.text.lines import Span, Style, plain_text
 from mull.tui.text.markdown import MarkdownStream, markdown_lines
-from mull.tui.text.markdown_code import CodeBlock
 from tui.screens import BARE, DARK
 
 
@@ -117,14 +116,11 @@ def test_code_has_light_colours():
         ("c", "int a; /* b", "/* b", "comment"),
         ("diff", "+new", "+new", "added"),
         ("diff", "-old", "-old", "removed"),
-        ("brainfuck", "if x", "if x", "code_block"),
+        ("nolanguage", "if x", "if x", "code_block"),
     ],
 )
 def test_languages_of_several_families_are_known(language, line, word, role):
-    block = CodeBlock(language, DARK, 80)
-    block.take()  # the label
-    block.line(line)
-    (spans,) = block.finish()
+    _, spans = markdown_lines(f"```{language}\n{line}\n```", DARK, 80)
     assert Span(word, getattr(DARK, role)) in spans
 
 

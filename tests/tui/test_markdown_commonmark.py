@@ -1,13 +1,15 @@
 """Blocks and marks are found where CommonMark finds them; markdown-it-py is the judge."""
 
+import re
+
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from mull.markdown.events import URL
+from mull.markdown.inline import InlineParser
 from mull.tui.text.lines import plain_text
 from mull.tui.text.markdown import markdown_lines
-from mull.tui.text.markdown_inline import InlineParser
-from mull.tui.text.markdown_marks import URL
 from tui.commonmark import reference_flags, reference_lines
 from tui.screens import BARE
 
@@ -26,7 +28,7 @@ SAMPLES = [
     "Title\n---\n\ntext\n***\nmore",
     "1. a\n2. b\n1) c\n- d\n- e\n+ f",
     "```\na\n\n\nb\n```\n````md\n```\n````",
-    "**bold** _it_ __strong__ a_b_c *a*b `x``y` ``a`b``",
+    "**bold** _it_ __very strong__ a_b_c *a*b `x``y` ``a`b``",
     "[a](<bc>) [d](e \"t\") ![i](j) <https://k.l/>",
     "a\\*b\\* \\# c\n\\- d\n&copy; &#x41;",
     "- [link](u)\n- `code`\n\n\n- **b**",
@@ -52,7 +54,8 @@ def test_so_have_random_documents(text):
 
 @given(st.text("**__ab .`x", max_size=16))
 def test_marks_pair_as_in_commonmark(text):
+    assume(not re.search("__[abx][abx_]*__", text))  # a name of Python's, to us
     parser = InlineParser()
     parser.feed(f"x{text}x")
-    found = [(c, flags) for said, flags in parser.finish() for c in said if not flags & URL]
+    found = [(c, flags) for said, flags, _ in parser.finish() for c in said if not flags & URL]
     assert found == reference_flags(f"x{text}x")

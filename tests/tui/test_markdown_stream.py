@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mull.tui.text import markdown, markdown_inline, markdown_table
+from mull.markdown import inline, reader
+from mull.tui.text import markdown_table
 from mull.tui.text.lines import line_width, plain_text
 from mull.tui.text.markdown import MarkdownStream, markdown_lines
 from tui.screens import BARE, DARK, cells, streamed
@@ -29,10 +30,10 @@ widths = st.sampled_from([10, 13, 20, 40, 80])
 def small_limits():
     """The limits of what can be open, small enough to be met by small texts."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(markdown, "LONG_LINE", 40)
-        patch.setattr(markdown, "_ENOUGH", 30)
-        patch.setattr(markdown_inline, "REACH", 25)
-        patch.setattr(markdown_inline, "_LONGEST_RUN", 6)
+        patch.setattr(reader, "LONG_LINE", 40)
+        patch.setattr(reader, "_ENOUGH", 30)
+        patch.setattr(inline, "REACH", 25)
+        patch.setattr(inline, "_LONGEST_RUN", 6)
         patch.setattr(markdown_table, "SAMPLE", 2)
         yield
 

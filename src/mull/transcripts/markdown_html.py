@@ -1,275 +1,182 @@
-"""Markdown as safe HTML, as far as models use it: a small reader of blocks.
+"""Events of Markdown as safe HTML.
 
-Paragraphs, headings, lists, quotes, tables, rules and code; no raw HTML, everything is escaped.
-Line ends and spaces are kept for a page that shows them (`white-space: pre-wrap`), so that
-nothing a model laid out by hand is lost; only sentences broken at a margin are joined. Lists are
-taken as nested from two spaces on, as models write them.
+There is no raw HTML, everything is escaped, and a link goes to http, https or mailto or is none.
+Line ends and indents are kept for a page that shows them (`white-space: pre-wrap`), so that nothing
+a model laid out by hand is lost; only sentences broken at a margin are joined.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from html import escape
-from itertools import pairwise
+from typing import TypeAlias, assert_never
 
+from mull.markdown import events as md
+from mull.markdown.highlight import Highlighter
+from mull.markdown.reader import read
 from mull.transcripts.contain import visible
-from mull.transcripts.markdown_inline import inline_html
 
 __all__ = ["markdown_html"]
 
-_FENCE = re.compile(r"( {0,3})(`{3,}|~{3,})[ \t]*([^`\n]*)")
-_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*")
-_RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*")
-_QUOTE = re.compile(r" {0,3}>[ ]?")
-_ITEM = re.compile(r"( *)([-*+]|\d{1,9}[.)])(?:([ \t]+)|$)")
-_TASK = re.compile(r"\[([ xX])\][ \t]+")
-_ALIGNMENT = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*")
-_UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*")
-_CELL_EDGE = re.compile(r"(?<!\\)\|")
-
-_MARGINS = range(60, 121)
-_SENTENCE_ENDS = ".!?:;…。！？\\"
-_DEEPEST = 12
 _FIRST_HEADING = 3
 """Headings of a text are below those of the page: its title and its turns."""
+_LISTS = ("ul", "ol")
+_SIDES = {"<": "", ">": ' class="right"', "^": ' class="middle"'}
+_SAFE = re.compile(r"(?:https?://|mailto:)[^\s]+", re.IGNORECASE)
+
+_Mark: TypeAlias = tuple[str, str]
+_MARKS: tuple[tuple[int, _Mark], ...] = (
+    (md.BOLD, ("<strong>", "</strong>")),
+    (md.ITALIC, ("<em>", "</em>")),
+    (md.STRIKE, ("<del>", "</del>")),
+    (md.CODE, ("<code>", "</code>")),
+)
 
 
 def markdown_html(text: str) -> str:
     """The text as HTML blocks."""
-    return _blocks(visible(text).expandtabs(4).split("\n"), 0)
+    page = _Page()
+    for event in read(visible(text)):
+        page.add(event)
+    return page.html()
 
 
-def _blocks(lines: Sequence[str], depth: int) -> str:
-    return _Blocks(lines, depth).html()
+class _Page:
+    """Takes events, writes tags. A list stays open until something else than its item comes."""
 
-
-class _Blocks:
-    """Reads lines from top to bottom; each step takes one block."""
-
-    def __init__(self, lines: Sequence[str], depth: int) -> None:
-        self._lines = lines
-        self._depth = depth
-        self._at = 0
+    def __init__(self) -> None:
         self._out: list[str] = []
+        self._open: list[str] = []
+        self._is_first = True  # whether the next block is the first in what is open
+        self._leaf_end = ""
+        self._highlighter = Highlighter("")
 
     def html(self) -> str:
-        while self._at < len(self._lines):
-            if self._lines[self._at].strip():
-                self._out.append(self._block(self._lines[self._at]))
-            else:
-                self._at += 1
-        return "\n".join(self._out)
+        self._end_list()
+        return "".join(self._out)
 
-    def _block(self, line: str) -> str:
-        if found := _opens_fence(line):
-            return self._fence(found)
-        if found := _HEADING.fullmatch(line):
-            self._at += 1
-            return _heading(len(found[1]), found[2] or "")
-        if _RULE.fullmatch(line):
-            self._at += 1
-            return "<hr>"
-        if self._depth < _DEEPEST and _QUOTE.match(line):
-            return self._quote()
-        if self._depth < _DEEPEST and (found := _ITEM.match(line)) and len(found[1]) < 4:
-            return self._list(found)
-        if self._is_table():
-            return self._table()
-        return self._indented() if line.startswith("    ") else self._paragraph()
+    def add(self, event: md.Event) -> None:
+        match event:
+            case md.Text() | md.Code() | md.Table() | md.Sign.RULE | md.Sign.QUOTE:
+                self._block(event)
+            case md.Item():
+                self._item(event)
+            case md.Pieces(pieces):
+                self._out.append(_inline(pieces))
+            case md.CodeLine(text):
+                self._out.append(self._coloured(text) + "\n")
+            case md.CodePart(text, is_last):
+                self._out.append(escape(text, quote=False) + "\n" * is_last)
+            case md.Row(cells):
+                self._out.append(_row("td", cells, self._sides))
+            case md.Sign.DONE:
+                self._out.append(self._leaf_end)
+            case md.Sign.END:
+                self._end_list()
+                self._out.append(f"</{self._open.pop()}>")
+                self._is_first = False
+            case md.Sign.BLANK:
+                pass
+            case _:
+                assert_never(event)
 
-    def _fence(self, found: re.Match[str]) -> str:
-        indent, mark, language = len(found[1]), found[2], found[3].strip()
-        code: list[str] = []
-        self._at += 1
-        while self._at < len(self._lines):
-            line = self._lines[self._at]
-            self._at += 1
-            bare = line.strip()
-            if len(bare) >= len(mark) and not bare.strip(mark[0]):
-                break
-            code.append(line[min(indent, _indent_of(line)) :])
-        return _code(code, language.split(" ")[0])
+    def _block(self, event: md.Text | md.Code | md.Table | md.Sign) -> None:
+        self._end_list()
+        is_first, self._is_first = self._is_first, False
+        if not is_first:
+            self._out.append("\n")
+        match event:
+            case md.Text(level):
+                tag = f"h{min(6, level + _FIRST_HEADING - 1)}" if level else "p"
+                if not level and is_first and self._open and self._open[-1] == "li":
+                    tag = "span"  # the first paragraph of an item needs no frame of its own
+                self._out.append(f"<{tag}>" if tag == "span" else f'<{tag} dir="auto">')
+                self._leaf_end = f"</{tag}>"
+            case md.Code(info):
+                self._highlighter = Highlighter(info)
+                label = f' data-language="{escape(info.split()[0])}"' if info else ""
+                self._out.append(f'<pre tabindex="0"{label}><code>')
+                self._leaf_end = "</code></pre>"
+            case md.Table(header, aligned):
+                self._sides = [_SIDES[side] for side in aligned]
+                head = f"<thead>{_row('th', header, self._sides)}</thead><tbody>"
+                self._out.append(f'<div class="wide" tabindex="0"><table>{head}')
+                self._leaf_end = "</tbody></table></div>"
+            case md.Sign.RULE:
+                self._out.append("<hr>")
+            case md.Sign.QUOTE:
+                self._out.append("<blockquote>")
+                self._open.append("blockquote")
+                self._is_first = True
 
-    def _indented(self) -> str:
-        code: list[str] = []
-        while self._at < len(self._lines):
-            line = self._lines[self._at]
-            if line.strip() and not line.startswith("    "):
-                break
-            code.append(line[4:])
-            self._at += 1
-        while not code[-1].strip():
-            code.pop()
-        return _code(code, "")
+    def _item(self, item: md.Item) -> None:
+        if item.is_first:
+            self._end_list()
+            start = "" if item.number in (None, 1) else f' start="{item.number}"'
+            tag = "ul" if item.number is None else "ol"
+            self._out.append(f"{'' if self._is_first else chr(10)}<{tag}{start}>")
+            self._open.append(tag)
+        box = "" if item.done is None else "☑ " if item.done else "☐ "
+        self._out.append(f'<li dir="auto">{box}')
+        self._open.append("li")
+        self._is_first = True
 
-    def _quote(self) -> str:
-        inner: list[str] = []
-        while self._at < len(self._lines):
-            line = self._lines[self._at]
-            found = _QUOTE.match(line)
-            if not found and not (inner and inner[-1].strip() and self._goes_on(line)):
-                break
-            inner.append(line[found.end() :] if found else line)
-            self._at += 1
-        return f"<blockquote>{_blocks(inner, self._depth + 1)}</blockquote>"
+    def _end_list(self) -> None:
+        if self._open and self._open[-1] in _LISTS:
+            self._out.append(f"</{self._open.pop()}>")
 
-    def _list(self, first: re.Match[str]) -> str:
-        ordered = first[2][0].isdigit()
-        marker = first[2][-1]
-        items: list[str] = []
-        while self._at < len(self._lines):
-            found = _ITEM.match(self._lines[self._at])
-            if not found or found[2][-1] != marker or _RULE.fullmatch(self._lines[self._at]):
-                break
-            items.append(self._item(found))
-            self._skip_blanks_before(marker)
-        number = int(first[2][:-1]) if ordered else 1
-        start = f' start="{number}"' if number != 1 else ""
-        tag = "ol" if ordered else "ul"
-        return f"<{tag}{start}>{''.join(items)}</{tag}>"
-
-    def _skip_blanks_before(self, marker: str) -> None:
-        at = self._at
-        while at < len(self._lines) and not self._lines[at].strip():
-            at += 1
-        found = _ITEM.match(self._lines[at]) if at < len(self._lines) else None
-        if found and found[2][-1] == marker:
-            self._at = at
-
-    def _item(self, found: re.Match[str]) -> str:
-        outer = len(found[1])
-        width = found.end() if len(found[3] or " ") <= 4 else found.end(2) + 1
-        nested = min(width, outer + 2)
-        inner = [self._lines[self._at][width:]]
-        self._at += 1
-        while self._at < len(self._lines):
-            line = self._lines[self._at]
-            indent = _indent_of(line)
-            lazy = inner[-1].strip() and self._goes_on(line) and not _ITEM.match(line)
-            if line.strip() and indent < nested and not lazy:
-                break
-            inner.append(line[min(indent, width) :])
-            self._at += 1
-        while len(inner) > 1 and not inner[-1].strip():
-            inner.pop()
-            self._at -= 1
-        return _item_html(inner, self._depth)
-
-    def _is_table(self) -> bool:
-        lines = self._lines[self._at : self._at + 2]
-        if len(lines) < 2 or "|" not in lines[0] or "|" not in lines[1]:
-            return False
-        if not _ALIGNMENT.fullmatch(lines[1]):
-            return False
-        return len(_cells(lines[0])) == len(_cells(lines[1]))
-
-    def _table(self) -> str:
-        head, alignment = _cells(self._lines[self._at]), _cells(self._lines[self._at + 1])
-        sides = [_side(cell) for cell in alignment]
-        self._at += 2
-        rows: list[str] = []
-        while self._at < len(self._lines) and "|" in self._lines[self._at]:
-            rows.append(_row("td", _cells(self._lines[self._at])[: len(head)], sides))
-            self._at += 1
-        body = f"<tbody>{''.join(rows)}</tbody>" if rows else ""
-        head_html = f"<thead>{_row('th', head, sides)}</thead>"
-        return f'<div class="wide" tabindex="0"><table>{head_html}{body}</table></div>'
-
-    def _paragraph(self) -> str:
-        said = [self._lines[self._at]]
-        self._at += 1
-        while self._at < len(self._lines) and self._lines[self._at].strip():
-            line = self._lines[self._at]
-            if under := _UNDERLINE.fullmatch(line):
-                self._at += 1
-                return _heading(1 if under[1][0] == "=" else 2, "\n".join(said))
-            if not self._goes_on(line) or self._is_table():
-                break
-            said.append(line)
-            self._at += 1
-        text = _unwrapped(said).strip()
-        return f'<p dir="auto">{inline_html(text)}</p>'
-
-    def _goes_on(self, line: str) -> bool:
-        """Whether a line can be one more of the paragraph before it."""
-        item = _ITEM.match(line)
-        starts_list = item and item[3] and item[2] in ("-", "*", "+", "1.", "1)")
-        return not (
-            _opens_fence(line)
-            or not line.strip()
-            or _HEADING.fullmatch(line)
-            or _RULE.fullmatch(line)
-            or _QUOTE.match(line)
-            or starts_list
+    def _coloured(self, line: str) -> str:
+        return "".join(
+            escape(text, quote=False)
+            if role == "code_block"
+            else f'<span class="{role}">{escape(text, quote=False)}</span>'
+            for text, role in self._highlighter.line(line)
         )
 
 
-def _unwrapped(lines: Sequence[str]) -> str:
-    """Lines as one text. A line that was only broken at a margin, in the middle of a sentence,
-    goes on: at another width its end would stand anywhere."""
-    text = lines[0]
-    for before, line in pairwise(lines):
-        broken = before.rstrip()
-        at_margin = len(broken) in _MARGINS and broken[-1] not in _SENTENCE_ENDS
-        goes_on = at_margin and before == broken and not line.startswith(" ")
-        text += (" " if goes_on else "\n") + line
-    return text
+def _row(tag: str, cells: list[list[md.Piece]], sides: list[str]) -> str:
+    pairs = zip(cells, sides, strict=True)
+    return f"<tr>{''.join(f'<{tag}{side}>{_inline(cell)}</{tag}>' for cell, side in pairs)}</tr>"
 
 
-def _opens_fence(line: str) -> re.Match[str] | None:
-    found = _FENCE.fullmatch(line)
-    return found if found and (found[2][0] == "~" or "`" not in found[3]) else None
+def _inline(pieces: Iterable[md.Piece]) -> str:
+    """Marked text. A mark that goes on from one piece to the next stays open."""
+    out: list[str] = []
+    opened: list[_Mark] = []
+    for text, flags, address in pieces:
+        if flags & md.URL:
+            continue  # the link before it can be followed
+        wanted = _marks(flags, address)
+        same = 0
+        while same < len(opened) and opened[same] in wanted:
+            same += 1
+        out += [closing for _, closing in reversed(opened[same:])]
+        del opened[same:]
+        fresh = [mark for mark in wanted if mark not in opened]
+        out += [opening for opening, _ in fresh]
+        opened += fresh
+        if text[0] != "\n":
+            out.append(escape(text))
+            continue
+        if out:
+            out[-1] = out[-1].rstrip(" ")
+        out.append(" " if flags & md.SOFT else text)
+    return "".join((*out, *(closing for _, closing in reversed(opened)))).rstrip(" ")
 
 
-def _heading(level: int, text: str) -> str:
-    level = min(6, level + _FIRST_HEADING - 1)
-    return f'<h{level} dir="auto">{inline_html(text.strip())}</h{level}>'
+def _marks(flags: int, address: str) -> list[_Mark]:
+    if not flags:
+        return []
+    marks = [mark for flag, mark in _MARKS if flags & flag]
+    if flags & md.LINK:
+        marks.insert(0, _link(address, is_image=bool(flags & md.IMAGE)))
+    return marks
 
 
-def _code(lines: list[str], language: str) -> str:
-    label = f' data-language="{escape(language)}"' if language else ""
-    code = escape("\n".join(lines), quote=False)
-    return f'<pre tabindex="0"{label}><code>{code}\n</code></pre>'
-
-
-def _item_html(lines: list[str], depth: int) -> str:
-    box = ""
-    if task := _TASK.match(lines[0]):
-        box = "☑ " if task[1] in "xX" else "☐ "
-        lines = [lines[0][task.end() :], *lines[1:]]
-    inner = _blocks(lines, depth + 1)
-    opener, closer = '<p dir="auto">', "</p>"
-    if inner.startswith(opener):  # the first paragraph of an item needs no frame of its own
-        end = inner.index(closer)
-        inner = f"<span>{inner[len(opener) : end]}</span>{inner[end + len(closer) :]}"
-    return f'<li dir="auto">{box}{inner}</li>'
-
-
-def _cells(line: str) -> list[str]:
-    return [
-        cell.strip().replace("\\|", "|")
-        for cell in _CELL_EDGE.split(line.strip().removeprefix("|").removesuffix("|"))
-    ]
-
-
-def _side(cell: str) -> str:
-    if cell.startswith(":") and cell.endswith(":"):
-        return ' class="middle"'
-    return ' class="right"' if cell.endswith(":") else ""
-
-
-def _row(tag: str, cells: list[str], sides: list[str]) -> str:
-    cells = cells + [""] * (len(sides) - len(cells))
-    return (
-        "<tr>"
-        + "".join(
-            f"<{tag}{side}>{inline_html(cell)}</{tag}>"
-            for cell, side in zip(cells, sides, strict=True)
-        )
-        + "</tr>"
-    )
-
-
-def _indent_of(line: str) -> int:
-    return len(line) - len(line.lstrip(" "))
+def _link(address: str, *, is_image: bool) -> _Mark:
+    """What stands around a link's text; one that is not safe is shown as it was written."""
+    if not _SAFE.fullmatch(address):
+        return "![" if is_image else "[", f"]({escape(address)})"
+    picture = "🖼 " if is_image else ""
+    return f'<a href="{escape(address)}" rel="noopener noreferrer nofollow">{picture}', "</a>"

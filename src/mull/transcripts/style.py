@@ -21,6 +21,9 @@ LIGHT = {
     "thought-quiet": "#655c80",
     "thought-edge": "#8b76c9",
     "code": "#f2f0ea",
+    "keyword": "#763e9d",
+    "string": "#2e6b34",
+    "number": "#8a4b0f",
     "tool-edge": "#b9b3a4",
     "bad": "#a8322a",
     "reasoning": "#8b76c9",
@@ -41,6 +44,9 @@ DARK = {
     "thought-quiet": "#a59bc0",
     "thought-edge": "#8f7ccd",
     "code": "#1f2126",
+    "keyword": "#bea5e4",
+    "string": "#9ec79b",
+    "number": "#deb88e",
     "tool-edge": "#565a66",
     "bad": "#f0857b",
     "reasoning": "#9a86dc",
@@ -145,6 +151,12 @@ code{{background:var(--code);border-radius:4px;padding:.12em .35em;overflow-wrap
 pre{{background:var(--code);color:var(--ink);border-radius:8px;padding:.8rem 1rem;margin:.8em 0;
   overflow-x:auto;line-height:1.5;position:relative;tab-size:4}}
 pre code{{background:none;padding:0;font-size:inherit;overflow-wrap:normal}}
+pre .keyword{{color:var(--keyword)}}
+pre .number{{color:var(--number)}}
+pre .string,pre .added{{color:var(--string)}}
+pre .removed{{color:var(--bad)}}
+pre .comment,pre .note{{color:var(--quiet)}}
+pre .comment{{font-style:italic}}
 pre[data-language]{{padding-top:1.9rem}}
 pre[data-language]::before{{content:attr(data-language);position:absolute;top:.35rem;left:1rem;
   color:var(--quiet);font-size:.85em}}

@@ -5,11 +5,11 @@ Raw thoughts are not Markdown and are left alone. Summaries have titles in bold,
 
 from __future__ import annotations
 
+from mull.markdown.events import BOLD, ITALIC, STRIKE, Piece
+from mull.markdown.inline import InlineParser
 from mull.tui.screen.theme import Theme
 from mull.tui.text.lines import Line
-from mull.tui.text.markdown_inline import InlineParser, Piece
-from mull.tui.text.markdown_marks import BOLD, ITALIC, STRIKE
-from mull.tui.text.markdown_text import Looks, set_pieces
+from mull.tui.text.markdown_text import Looks
 from mull.tui.text.wrap import TAB, Wrapper
 
 __all__ = ["ThoughtText"]
@@ -22,7 +22,7 @@ class ThoughtText:
 
     def __init__(self, theme: Theme, width: int, *, marked: bool) -> None:
         self._style = theme.thinking
-        self._looks = Looks(theme, theme.thinking)
+        self._looks = Looks(theme)
         self._inline = InlineParser() if marked else None
         self._wrapper = Wrapper(width)
         self._began = False
@@ -74,7 +74,9 @@ class ThoughtText:
             if not text.strip():
                 return
             if self._began:
-                self._put("\n\n" if self._blank else "\n")
+                self._put("\n")
+            if self._blank:
+                self._put("\n")
             self._began, self._blank, self._indent = True, False, None
         self._put(text)
 
@@ -85,5 +87,5 @@ class ThoughtText:
             self._set([Piece(text, 0)], self._wrapper)
 
     def _set(self, pieces: list[Piece], wrapper: Wrapper) -> None:
-        shown = [Piece(text, flags & _SHOWN) for text, flags in pieces]
-        set_pieces(shown, self._looks, wrapper)
+        shown = [Piece(text, flags & _SHOWN) for text, flags, _ in pieces]
+        self._looks.put(shown, self._style, wrapper, indents=True)

@@ -7,70 +7,43 @@ one, and a cell that is longer than its column breaks into lines.
 
 from __future__ import annotations
 
-import re
 from copy import copy
+from typing import TypeAlias
 
+from mull.markdown.events import Content, Piece, Row, Table
 from mull.tui.screen.theme import Theme
 from mull.tui.text.lines import BLANK, Line, Span, Style, line_width
-from mull.tui.text.markdown_inline import InlineParser
-from mull.tui.text.markdown_text import Looks, set_pieces
+from mull.tui.text.markdown_text import Looks
 from mull.tui.text.wrap import Wrapper
 
-__all__ = ["SAMPLE", "Table", "alignments"]
+__all__ = ["SAMPLE", "TableLines"]
 
 SAMPLE = 20
 _GAP = 2
 _NARROWEST = 6
 _UNBOUND = 1_000_000
-_DELIMITER = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*")
-_BAR = re.compile(r"(?<!\\)\|")
+
+_Cell: TypeAlias = list[Piece]
 
 
-def _cells(row: str) -> list[str]:
-    inside = row.strip().removeprefix("|")
-    if inside.endswith("|") and not inside.endswith("\\|"):
-        inside = inside[:-1]
-    return [cell.strip().replace("\\|", "|") for cell in _BAR.split(inside)]
-
-
-def alignments(header: str, line: str) -> list[str] | None:
-    """Whether `line` makes `header` a table's head: `<`, `>` or `^` for each column, or None."""
-    if "|" not in header or ("|" not in line and ":" not in line and "-" not in line):
-        return None
-    if not _DELIMITER.fullmatch(line.strip()):
-        return None
-    marks = _cells(line)
-    if len(marks) != len(_cells(header)):
-        return None
-    return [_alignment(mark) for mark in marks]
-
-
-def _alignment(mark: str) -> str:
-    if mark.endswith(":"):
-        return "^" if mark.startswith(":") else ">"
-    return "<"
-
-
-class Table:
+class TableLines:
     """A table from its header on."""
 
-    def __init__(self, header: str, aligned: list[str], theme: Theme, width: int) -> None:
-        self._aligned = aligned
+    def __init__(self, table: Table, theme: Theme, looks: Looks, width: int) -> None:
+        self._aligned = table.aligned
         self._theme = theme
+        self._looks = looks
         self._width = width
-        self._header = _cells(header)
-        self._waiting: list[list[str]] = []
+        self._header = table.header
+        self._waiting: list[list[_Cell]] = []
         self._columns: list[int] | None = None
         self._done: list[Line] = []
         self._has_record = False
 
-    def line(self, text: str) -> None:
-        """A row. Cells that the header has no column for stay in the last one."""
-        cells = _cells(text)
-        count = len(self._header)
-        cells[count - 1 :] = [" | ".join(cells[count - 1 :])]
-        cells += [""] * (count - len(cells))
-        self._waiting.append(cells)
+    def put(self, content: Content) -> None:
+        """A row."""
+        assert isinstance(content, Row)
+        self._waiting.append(content.cells)
         if self._columns is not None:
             self._draw()
         elif len(self._waiting) >= SAMPLE:
@@ -81,7 +54,7 @@ class Table:
         done, self._done = self._done, []
         return done
 
-    def finish(self, *, sketch: bool = False) -> list[Line]:
+    def finish(self) -> list[Line]:
         """The rest of the lines."""
         if self._columns is None:
             self._settle()
@@ -93,7 +66,7 @@ class Table:
         if self._columns is not None:
             self._columns = self._fit(self._columns)
 
-    def fork(self) -> Table:
+    def fork(self) -> TableLines:
         """A copy that can go on without this one."""
         twin = copy(self)
         twin._waiting, twin._done = self._waiting[:], self._done[:]
@@ -142,7 +115,7 @@ class Table:
                 self._done += self._record(cells)
         self._waiting.clear()
 
-    def _row(self, cells: list[str], style: Style, columns: list[int]) -> list[Line]:
+    def _row(self, cells: list[_Cell], style: Style, columns: list[int]) -> list[Line]:
         blocks = [
             self._lines(cell, style, width) for cell, width in zip(cells, columns, strict=True)
         ]
@@ -167,24 +140,19 @@ class Table:
             owed += spare + _GAP
         return tuple(spans)
 
-    def _record(self, cells: list[str]) -> list[Line]:
+    def _record(self, cells: list[_Cell]) -> list[Line]:
         """A row as lines of its own, each cell after the name of its column."""
         lines: list[Line] = [BLANK] if self._has_record else []
         self._has_record = True
         for name, cell in zip(self._header, cells, strict=True):
             wrapper = Wrapper(self._width)
-            self._put(name, self._theme.note, wrapper)
+            self._looks.put(name, self._theme.note, wrapper)
             wrapper.add(": " if name else "", self._theme.note)
-            self._put(cell, self._theme.text, wrapper)
+            self._looks.put(cell, self._theme.text, wrapper)
             lines += wrapper.finish()
         return lines
 
-    def _lines(self, cell: str, style: Style, width: int) -> list[Line]:
+    def _lines(self, cell: _Cell, style: Style, width: int) -> list[Line]:
         wrapper = Wrapper(width)
-        self._put(cell, style, wrapper)
+        self._looks.put(cell, style, wrapper)
         return wrapper.finish()
-
-    def _put(self, cell: str, style: Style, wrapper: Wrapper) -> None:
-        parser = InlineParser()
-        parser.feed(cell)
-        set_pieces(parser.finish(), Looks(self._theme, style), wrapper)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from copy import copy
+from typing import Self
 
 from mull.tui.text.lines import Line, Span, Style
 from mull.tui.text.width import cell_width, clusters, is_wide
@@ -29,8 +30,6 @@ def expanded(text: str) -> str:
 
 class Wrapper:
     """Words set into lines of `width` cells."""
-
-    __slots__ = ("_done", "_gap", "_gap_width", "_row", "_used", "_width", "_word", "_word_width")
 
     def __init__(self, width: int) -> None:
         self._width = width
@@ -92,7 +91,7 @@ class Wrapper:
         for span in rest:
             self.add(*span)
 
-    def fork(self) -> Wrapper:
+    def fork(self) -> Self:
         """A copy that can go on without this one."""
         twin = copy(self)
         twin._done, twin._row = self._done[:], self._row[:]

@@ -1,8 +1,8 @@
 """Light colours for code: comments, strings, numbers and keywords, a line at a time.
 
 One small pattern for each family of languages, no grammar: what it gets wrong stays readable. A
-string or comment that goes on in the next line is carried by `Highlighter`; a language that is not
-known is left plain.
+string or comment that goes on in the next line is carried by `Highlighter`. A language that is not
+known here is left to pygments, and where that is not installed, plain.
 """
 
 from __future__ import annotations
@@ -10,12 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias, cast
 
-from mull.tui.screen.theme import Theme
-from mull.tui.text.lines import Span, Style
+from mull.markdown.pygments_roles import pygments_reader
 
-__all__ = ["Highlighter"]
+__all__ = ["Highlighter", "Role", "Run"]
+
+Role: TypeAlias = Literal[
+    "code_block", "keyword", "string", "number", "comment", "added", "removed", "note"
+]
+"""What a run of code is, by the names that themes have for it; `code_block` is all the rest."""
+Run: TypeAlias = tuple[str, Role]
 
 
 class _Family(NamedTuple):
@@ -115,75 +120,71 @@ def _lexer(language: str) -> _Lexer | None:
 
 
 class Highlighter:
-    """Colours the lines of one block of code, in order."""
+    """Tells the roles in one block of code, a line at a time; `info` begins with its language."""
 
-    __slots__ = ("_language", "_open", "_theme")
+    __slots__ = ("_language", "_open")
 
-    def __init__(self, language: str, theme: Theme) -> None:
-        self._language = language.lower()
-        self._theme = theme
+    def __init__(self, info: str) -> None:
+        found = re.match(r"[\w+#.-]+", info)
+        self._language = found[0].lower() if found else ""
         self._open = ""  # what the stretch that is open began with
 
-    def line(self, text: str) -> list[Span]:
+    def line(self, text: str) -> list[Run]:
         """The next line, without its newline."""
         if self._language in ("diff", "patch"):
-            return [Span(text, self._changed(text))] if text else []
-        lexer = _lexer(self._language)
-        if lexer is None:
-            return [Span(text, self._theme.code_block)] if text else []
-        return self._read(text, lexer)
+            return [(text, _changed(text))] if text else []
+        if lexer := _lexer(self._language):
+            return self._read(text, lexer)
+        if text and self._language and (reader := pygments_reader(self._language)):
+            return cast("list[Run]", reader(text))
+        return [(text, "code_block")] if text else []
 
-    def fork(self) -> Highlighter:
-        """A copy that can go on without this one."""
-        twin = Highlighter(self._language, self._theme)
-        twin._open = self._open
-        return twin
-
-    def _changed(self, text: str) -> Style:
-        if text.startswith(("+++", "---", "@@", "diff ", "index ")):
-            return self._theme.note
-        plain = self._theme.code_block
-        return {"+": self._theme.added, "-": self._theme.removed}.get(text[:1], plain)
-
-    def _read(self, text: str, lexer: _Lexer) -> list[Span]:
-        theme = self._theme
-        spans: list[Span] = []
+    def _read(self, text: str, lexer: _Lexer) -> list[Run]:
+        runs: list[Run] = []
         at = 0
         if self._open:
-            at = self._stretch(text, 0, 0, lexer, spans)
+            at = self._stretch(text, 0, 0, lexer, runs)
         while found := lexer.pattern.search(text, at):
             kind = found.lastgroup
             if kind == "word" and found[0] not in lexer.keywords:
-                _put(spans, text[at : found.end()], theme.code_block)
+                _put(runs, text[at : found.end()], "code_block")
                 at = found.end()
                 continue
-            _put(spans, text[at : found.start()], theme.code_block)
+            _put(runs, text[at : found.start()], "code_block")
             at = found.end()
             if kind == "long":
                 self._open = found[0]
-                at = self._stretch(text, found.start(), at, lexer, spans)
+                at = self._stretch(text, found.start(), at, lexer, runs)
             else:
-                _put(spans, found[0], getattr(theme, "keyword" if kind == "word" else str(kind)))
-        _put(spans, text[at:], theme.code_block)
-        return spans
+                _put(runs, found[0], "keyword" if kind == "word" else cast("Role", kind))
+        _put(runs, text[at:], "code_block")
+        return runs
 
-    def _stretch(self, text: str, start: int, at: int, lexer: _Lexer, spans: list[Span]) -> int:
+    def _stretch(self, text: str, start: int, at: int, lexer: _Lexer, runs: list[Run]) -> int:
         """Read what goes over several lines, from `start`; its end is looked for from `at` on."""
-        style = self._theme.comment if self._open in _C_COMMENT else self._theme.string
+        role: Role = "comment" if self._open in _C_COMMENT else "string"
         closing = lexer.long[self._open]
         end = text.find(closing, at)
         if end < 0:
-            _put(spans, text[start:], style)
+            _put(runs, text[start:], role)
             return len(text)
         self._open = ""
-        _put(spans, text[start : end + len(closing)], style)
+        _put(runs, text[start : end + len(closing)], role)
         return end + len(closing)
 
 
-def _put(spans: list[Span], text: str, style: Style) -> None:
-    """Add text; a span of the same style before it grows."""
+def _changed(text: str) -> Role:
+    """The role of a line of a diff."""
+    if text.startswith(("+++", "---", "@@", "diff ", "index ")):
+        return "note"
+    roles: dict[str, Role] = {"+": "added", "-": "removed"}
+    return roles.get(text[:1], "code_block")
+
+
+def _put(runs: list[Run], text: str, role: Role) -> None:
+    """Add text; a run of the same role before it grows."""
     if not text:
         return
-    if spans and spans[-1].style == style:
-        text = spans.pop().text + text
-    spans.append(Span(text, style))
+    if runs and runs[-1][1] == role:
+        text = runs.pop()[0] + text
+    runs.append((text, role))

@@ -5,54 +5,35 @@ from __future__ import annotations
 import unicodedata
 from functools import lru_cache
 
-from mull.tui.text.width import is_wide
+from mull.markdown.events import BOLD, ITALIC, STRIKE
 
-__all__ = [
-    "BOLD",
-    "CODE",
-    "ESCAPABLE",
-    "ITALIC",
-    "LINK",
-    "STRIKE",
-    "URL",
-    "Mark",
-    "Node",
-    "flag_of",
-    "flanks",
-    "pair",
-]
+__all__ = ["ESCAPABLE", "Mark", "Node", "flag_of", "flanks", "pair"]
 
-BOLD, ITALIC, STRIKE, CODE, LINK, URL = (1 << n for n in range(6))
 ESCAPABLE = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 
 
 class Node:
-    """Text whose flags may still grow."""
+    """A piece whose flags and address may still change."""
 
-    __slots__ = ("flags", "text")
+    __slots__ = ("address", "flags", "text")
 
-    def __init__(self, text: str, flags: int = 0) -> None:
+    def __init__(self, text: str, flags: int = 0, address: str = "") -> None:
         self.text = text
         self.flags = flags
+        self.address = address
 
 
 class Mark:
-    """A mark that may open something; `at` is its place in the text, `node` where it is drawn."""
+    """A mark that may open something: at a place in the text, drawn by the node of a number."""
 
-    __slots__ = ("at", "both", "count", "kind", "length", "node")
+    __slots__ = ("at", "both", "count", "kind", "length", "number")
 
-    def __init__(self, kind: str, node: Node, at: int, both: bool) -> None:
+    def __init__(self, kind: str, length: int, number: int, at: int, both: bool) -> None:
         self.kind = kind
-        self.node = node
+        self.number = number
         self.at = at
         self.both = both
-        self.count = self.length = len(node.text)
-
-    def fork(self, node: Node) -> Mark:
-        """A copy, drawn by another node."""
-        twin = Mark(self.kind, node, self.at, self.both)
-        twin.length = self.length
-        return twin
+        self.count = self.length = length
 
 
 def flag_of(kind: str, count: int) -> int:
@@ -70,14 +51,21 @@ def pair(opener: Mark, closer: Mark) -> bool:
     return not odd or (opener.length % 3 == 0 and closer.length % 3 == 0)
 
 
-def flanks(kind: str, before: str, after: str) -> tuple[bool, bool]:
+def flanks(run: str, before: str, after: str) -> tuple[bool, bool]:
     """Whether a run between these characters can open, and whether it can close."""
     space_before, space_after = before.isspace(), after.isspace()
     sign_before, sign_after = _is_sign(before), _is_sign(after)
     # Scripts without spaces write marks beside their letters: **「強調」**と
-    left = not space_after and (not sign_after or space_before or sign_before or is_wide(before))
-    right = not space_before and (not sign_before or space_after or sign_after or is_wide(after))
-    if kind != "_":
+    left = not space_after and (not sign_after or space_before or sign_before or _is_wide(before))
+    right = not space_before and (not sign_before or space_after or sign_after or _is_wide(after))
+    if (
+        run == "*"
+        and before.isalnum()
+        and after.isalnum()
+        and (before.isdigit() or after.isdigit())
+    ):
+        return False, False  # a product: 2*3*4
+    if run[0] != "_":
         return left, right
     return left and (not right or sign_before), right and (not left or sign_after)
 
@@ -85,3 +73,8 @@ def flanks(kind: str, before: str, after: str) -> tuple[bool, bool]:
 @lru_cache(1024)
 def _is_sign(character: str) -> bool:
     return character in ESCAPABLE or unicodedata.category(character)[0] in "PS"
+
+
+@lru_cache(1024)
+def _is_wide(character: str) -> bool:
+    return unicodedata.east_asian_width(character) in "WF"
