@@ -8,6 +8,7 @@ import logging
 import threading
 
 import pytest
+import trio
 
 from loops import until
 from mull.agent.hub import Hub
@@ -296,8 +297,6 @@ def test_a_stream_that_is_waited_for_in_one_thread_can_be_closed_in_another():
 
 
 def test_under_trio_a_stream_says_what_to_do():
-    trio = pytest.importorskip("trio")
-
     async def run():
         await anext(Conversation(KIMI, base_url="http://127.0.0.1:9", key="k").stream_async("q"))
 

@@ -401,3 +401,11 @@ def test_every_recorded_request_is_read_with_its_reasoning():
             thoughts += sum(len(message.thinking) for message in _said(transcript))
     assert read > 100
     assert thoughts > 20
+
+
+def test_what_has_no_place_in_a_session_is_told():
+    system = [{"type": "text", "text": "Be kind."}, {"type": "image", "source": {"type": "file"}}]
+    body = {"system": system, "messages": [{"role": "user", "content": "hi"}]}
+    told = []
+    read_transcript(json.dumps(body).encode(), tell=told.append)
+    assert told == ["not imported, a session has no place for it: system[1]"]

@@ -162,7 +162,7 @@ class Engine:
     def sender(self, way: Access, options: ExchangeOptions | None = None) -> Send:
         """What sends prepared requests along this way.
 
-        A refusal is mended once where that is known; what was learnt is kept when it helped.
+        A known refusal is repaired once; what it taught is kept if the repair was accepted.
         """
         from mull.client.exchange import Aid, ExchangeOptions, exchange
 

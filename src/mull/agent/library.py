@@ -245,7 +245,7 @@ class Conversation:
         """Take the last turn back; what the user had said in it.
 
         Raises:
-            LocalError: there is none, or it has not ended.
+            LocalError: nothing was said yet, or a turn is under way.
         """
         self._check_idle()
         start = self._last_turn()

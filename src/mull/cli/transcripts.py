@@ -133,7 +133,7 @@ def _import(options: Namespace) -> int:
     ready = _setup()
     writer = ready.resolve(options.writer) if options.writer else None
     try:
-        transcript = read_transcript(_read(options.file), written_by=writer)
+        transcript = read_transcript(_read(options.file), written_by=writer, tell=tell)
     except ConfigError as error:
         name = "standard input" if options.file == "-" else options.file
         raise ConfigError(f"cannot import {name}: {error}") from None

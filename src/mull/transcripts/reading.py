@@ -8,7 +8,7 @@ what only it has. Nothing is taken from a file that is not whole.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -38,8 +38,14 @@ _OF_A_REPORT = ("warnings", "error")
 """What `mull wire decode` prints beside a message."""
 
 
-def read_transcript(data: bytes, *, written_by: Target | None = None) -> Transcript:
-    """The conversation in a file; `written_by` is who wrote the answers that do not say so.
+def read_transcript(
+    data: bytes,
+    *,
+    written_by: Target | None = None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Transcript:
+    """The conversation in a file; `written_by` is who wrote the answers that do not say so, and
+    `tell` is told what has no place in a session.
 
     Raises:
         ConfigError: it is not a conversation, or is damaged; says where and why.
@@ -48,11 +54,11 @@ def read_transcript(data: bytes, *, written_by: Target | None = None) -> Transcr
     if not data.strip():
         raise ConfigError("the file is empty")
     if _holds_lines(data):
-        return _read_lines(data.lstrip(), written_by)
+        return _read_lines(data.lstrip(), written_by, tell)
     document = _parse(data)
     if isinstance(document, dict) and document.get("type") == SESSION:
         return _stamped(from_json(data), written_by)
-    return _transcript(document, written_by)
+    return _transcript(document, written_by, tell)
 
 
 def _holds_lines(data: bytes) -> bool:
@@ -84,7 +90,7 @@ def _located(text: str, data: bytes) -> str:
     return f"line {line}: not JSON: {said}"
 
 
-def _read_lines(data: bytes, written_by: Target | None) -> Transcript:
+def _read_lines(data: bytes, written_by: Target | None, tell: Callable[[str], None]) -> Transcript:
     lines = data.split(b"\n")
     first = msgspec.json.decode(lines[0])
     if first.get("type") == SESSION:
@@ -101,14 +107,18 @@ def _read_lines(data: bytes, written_by: Target | None) -> Transcript:
                 messages.append(msgspec.json.decode(line))
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 raise ConfigError(f"line {number}: not JSON: {error}") from None
-    return _transcript(messages, written_by)
+    return _transcript(messages, written_by, tell)
 
 
-def _transcript(document: Any, written_by: Target | None) -> Transcript:
+def _transcript(
+    document: Any, written_by: Target | None, tell: Callable[[str], None]
+) -> Transcript:
     held = document if isinstance(document, dict) else {}
     conversation = _conversation(document, held, written_by)
     if not conversation.messages:
         raise ConfigError("the conversation is empty: nothing is said in it")
+    if conversation.rest:
+        tell(f"not imported, a session has no place for it: {', '.join(conversation.rest)}")
     model = held.get("model")
     return Transcript(
         title=_title(conversation.messages),
