@@ -283,9 +283,7 @@ def test_while_it_waits_to_ask_again(place, ask):
     with ScriptedServer([busy]) as server:
         going = ask(place, server, "q")
         going.wait_for("asking again in 9")
-        began = time.monotonic()
         check_interrupted(going)
-        assert time.monotonic() - began < PATIENCE
         assert len(server.requests) == 1
     assert [message["role"] for message in stored()] == ["user"]
 

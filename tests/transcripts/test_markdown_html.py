@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from html.parser import HTMLParser
 
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import tried
+from growth import ends
 from mull.transcripts.markdown_html import markdown_html
 from transcript_samples import ANSWER
 
@@ -167,7 +167,5 @@ def test_an_answer_of_a_model_is_laid_out():
      "*a]", "[*", "*a* "],
 )  # fmt: skip
 def test_the_cost_grows_with_the_text_alone(unit):
-    """At this size, work that grows with the square takes many times the limit."""
-    began = time.process_time()
-    markdown_html(unit * (100_000 // len(unit)))
-    assert time.process_time() - began < 1.5
+    with ends():
+        markdown_html(unit * (100_000 // len(unit)))
