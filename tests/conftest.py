@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import socket
+import time
 from contextlib import aclosing
 from itertools import count
 
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from mull.agent import discover
 from mull.client import exchange
 from mull.store.sessions import database as session_database
+from mull.store.sessions.sqlite import SqliteSessions
 
 settings.register_profile(
     "mull",
@@ -70,6 +72,24 @@ def quick_disk(monkeypatch):
         return connection
 
     monkeypatch.setattr(session_database, "_connect", connect_quickly)
+
+
+@pytest.fixture
+def clock():
+    """What the store reads the time from; a module with a time of its own has another."""
+    return time.time
+
+
+@pytest.fixture
+def store_path(tmp_path):
+    return tmp_path / "sessions.db"
+
+
+@pytest.fixture
+def store(store_path, clock):
+    store = SqliteSessions(store_path, clock=clock)
+    yield store
+    store.close()
 
 
 @pytest.fixture

@@ -47,13 +47,6 @@ def calling(name, arguments="{}"):
 
 
 @pytest.fixture
-def store(tmp_path):
-    store = SqliteSessions(tmp_path / "sessions.db")
-    yield store
-    store.close()
-
-
-@pytest.fixture
 def opened(store):
     """The id and the name of what is opened, after something was said in it."""
 

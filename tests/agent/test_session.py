@@ -36,11 +36,6 @@ def answer(text, thought="hm"):
     )
 
 
-@pytest.fixture
-def store(tmp_path):
-    return SqliteSessions(tmp_path / "sessions.db")
-
-
 @contextmanager
 def talking(store, *replies, info=None, **more):
     with ScriptedServer(list(replies)) as server:

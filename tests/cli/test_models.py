@@ -8,24 +8,26 @@ import sys
 import pytest
 
 from mull.catalog.load import shipped
-from mull.cli.main import main
 from mull.cli.model_page import price, steering
 from mull.neutral.target import ModelFacts, ReasoningOption
 
+COMMAND = "models"
+
 
 @pytest.fixture
-def run(capsys):
-    def call(*words: str) -> tuple[int, list[str], list[str]]:
-        status = main(["models", *words])
-        said = capsys.readouterr()
-        return status, said.out.splitlines(), said.err.splitlines()
+def lines(call):
+    """The exit status of a command and the lines that it prints and complains with."""
 
-    return call
+    def lines(*words):
+        status, out, err = call(*words)
+        return status, out.splitlines(), err.splitlines()
+
+    return lines
 
 
-def test_the_page_of_a_budget_model(run, monkeypatch):
+def test_the_page_of_a_budget_model(lines, monkeypatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
-    status, out, err = run("show", "claude-sonnet-4-5")
+    status, out, err = lines("show", "claude-sonnet-4-5")
     assert (status, err) == (0, [])
     assert out[:12] == [
         "Claude Sonnet 4.5 (latest) (Anthropic)",
@@ -52,25 +54,25 @@ def test_the_page_of_a_budget_model(run, monkeypatch):
     assert "sk-secret" not in "\n".join(out)
 
 
-def test_what_goes_back_and_where(run):
-    _, out, _ = run("show", "kimi-k2-thinking")
+def test_what_goes_back_and_where(lines):
+    _, out, _ = lines("show", "kimi-k2-thinking")
     assert (
         "thinking, in reasoning_content (reasoning.includeInContext is true by preset);"
         " needed while tools are called" in "".join(out)
     )
-    _, out, _ = run("show", "zai/glm-4.7")
+    _, out, _ = lines("show", "zai/glm-4.7")
     assert "(reasoning.includeInContext is true by preset)" in "".join(out)
-    _, out, _ = run("show", "zai/glm-4.7", "--set", "reasoning.includeInContext=false")
+    _, out, _ = lines("show", "zai/glm-4.7", "--set", "reasoning.includeInContext=false")
     assert (
         "  sent back  thinking of an open tool chain, in reasoning_content;"
         " needed while tools are called" in out
     )
-    _, out, _ = run("show", "groq/qwen/qwen3-32b")
+    _, out, _ = lines("show", "groq/qwen/qwen3-32b")
     assert "  sent back  nothing (reasoning.includeInContext is false)" in out
 
 
-def test_the_page_as_json(run):
-    status, out, _ = run("show", "gemini-3-pro/low", "--json")
+def test_the_page_as_json(lines):
+    status, out, _ = lines("show", "gemini-3-pro/low", "--json")
     told = json.loads("\n".join(out))
     assert status == 0
     assert told["provider"] == "google"
@@ -85,8 +87,8 @@ def test_the_page_as_json(run):
     assert told["notes"] == ["'gemini-3-pro' is taken as gemini-3-pro-preview"]
 
 
-def test_unknown_is_said_to_be_unknown(run):
-    status, out, _ = run("show", "ollama/some-model")
+def test_unknown_is_said_to_be_unknown(lines):
+    status, out, _ = lines("show", "ollama/some-model")
     assert status == 0
     assert out[1:5] == [
         "  name       ollama/some-model",
@@ -97,13 +99,13 @@ def test_unknown_is_said_to_be_unknown(run):
     assert "  source     not in the catalog" in out
 
 
-def test_a_model_of_the_newer_source(run):
+def test_a_model_of_the_newer_source(lines):
     name, _ = next(
         (f"{p}/{m}", None)
         for p, m in shipped().pairs()
         if shipped().entry(p, m).get("source") == "litellm 1.108.4"
     )
-    _, out, _ = run("show", name)
+    _, out, _ = lines("show", name)
     assert "  source     litellm 1.108.4" in out
 
 
@@ -127,12 +129,12 @@ def test_a_model_of_the_newer_source(run):
         (["update", "--from", "no.json"], "mull: there is no file 'no.json' to update from"),
     ],
 )
-def test_what_cannot_be_done_is_one_line(run, words, line):
-    assert run(*words) == (2, [], [line])
+def test_what_cannot_be_done_is_one_line(lines, words, line):
+    assert lines(*words) == (2, [], [line])
 
 
-def test_a_list(run):
-    status, out, err = run("claude", "HAIKU", "--provider", "anthropic", "--reasoning")
+def test_a_list(lines):
+    status, out, err = lines("claude", "HAIKU", "--provider", "anthropic", "--reasoning")
     assert status == 0
     assert out[0].split() == ["model", "context", "output", "$", "per", "M", "in/out", "thinking"]
     assert [line.split()[0] for line in out[1:3]] == [
@@ -150,24 +152,24 @@ def test_a_list(run):
     assert err == [f"{len(out) - 1} models"]
 
 
-def test_the_whole_list_in_aligned_columns(run):
-    status, out, err = run()
+def test_the_whole_list_in_aligned_columns(lines):
+    status, out, err = lines()
     count = sum(1 for _ in shipped().pairs())
     assert (status, len(out), err) == (0, count + 1, [f"{count:,} models"])
     column = out[0].index("thinking")
     assert all(line[column - 2 : column] == "  " and line[column] != " " for line in out)
 
 
-def test_a_terminal_gets_lines_of_its_width(run, monkeypatch):
+def test_a_terminal_gets_lines_of_its_width(lines, monkeypatch):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "40")
-    _, out, _ = run("claude-haiku", "--provider", "anthropic")
+    _, out, _ = lines("claude-haiku", "--provider", "anthropic")
     assert {len(line) for line in out} == {40}
     assert all(line.endswith("…") for line in out)
 
 
-def test_a_list_as_json(run):
-    _, out, err = run("deepseek-reasoner", "--provider", "deepseek", "--json")
+def test_a_list_as_json(lines):
+    _, out, err = lines("deepseek-reasoner", "--provider", "deepseek", "--json")
     (row,) = json.loads(out[0])
     assert (row["provider"], row["model"], row["reasoning"]) == (
         "deepseek",
@@ -177,9 +179,9 @@ def test_a_list_as_json(run):
     assert err == ["1 model"]
 
 
-def test_nothing_found(run):
-    assert run("no-such-model-anywhere") == (1, [], ["0 models"])
-    assert run("no-such-model-anywhere", "--json") == (1, ["[]"], ["0 models"])
+def test_nothing_found(lines):
+    assert lines("no-such-model-anywhere") == (1, [], ["0 models"])
+    assert lines("no-such-model-anywhere", "--json") == (1, ["[]"], ["0 models"])
 
 
 def whole_document() -> dict:
@@ -198,24 +200,24 @@ def whole_document() -> dict:
     return document
 
 
-def test_an_update_from_a_file(run, tmp_path):
+def test_an_update_from_a_file(lines, tmp_path):
     path = tmp_path / "api.json"
     path.write_text(json.dumps(whole_document()))
     had = sum(1 for _ in shipped().pairs())
-    status, out, err = run("update", "--from", str(path))
+    status, out, err = lines("update", "--from", str(path))
     assert (status, err) == (0, [])
     assert out[0].startswith(f"{had + 1:,} models (there were {had:,}), kept in ")
-    _, out, _ = run("show", "brand-new")
+    _, out, _ = lines("show", "brand-new")
     assert out[0] == "New (Anthropic)"
     path.write_text('{"anthropic": {}}')
-    status, out, (line,) = run("update", "--from", str(path))
+    status, out, (line,) = lines("update", "--from", str(path))
     assert (status, out) == (2, [])
     assert line.startswith("mull: refused: not a models.dev document: ")
-    assert run("show", "brand-new")[0] == 0
+    assert lines("show", "brand-new")[0] == 0
 
 
-def test_an_update_that_cannot_be_fetched(run):
-    status, out, (line,) = run("update", "--from", "http://127.0.0.1:9/api.json")
+def test_an_update_that_cannot_be_fetched(lines):
+    status, out, (line,) = lines("update", "--from", "http://127.0.0.1:9/api.json")
     assert (status, out) == (1, [])
     assert line.startswith("mull: 127.0.0.1:9 cannot be reached: ")
     assert line.endswith("; the catalog is as it was")

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from mull.cli.main import main
 from mull.settings.registry import REGISTRY, format_value
 
 CLAUDE = "anthropic/claude-sonnet-4-5"
@@ -15,18 +14,6 @@ CLAUDE = "anthropic/claude-sonnet-4-5"
 @pytest.fixture
 def directory():
     return Path(os.environ["MULL_CONFIG_DIR"]) / "profiles"
-
-
-@pytest.fixture
-def run(capsys):
-    def run(*words, status=0):
-        assert main(list(words)) == status
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        assert (out == "") if status else (err == "")
-        return err if status else out
-
-    return run
 
 
 def disk(directory):

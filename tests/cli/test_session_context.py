@@ -7,37 +7,21 @@ import os
 
 import pytest
 
-from mull.cli.main import main
 from mull.history.log import Entry, Summary, Undone
 from mull.neutral.blocks import TextBlock, ThinkingBlock
 from mull.neutral.messages import assistant, user
 from mull.neutral.usage import Usage
-from mull.store.sessions.sqlite import SqliteSessions, sessions_path
 from mull.testing.server import ScriptedServer
 from session_samples import turn
 from side_calls import chat
 
 KIMI, UNKNOWN = "moonshotai/kimi-k2-thinking", "mine/model"
+COMMAND = "sessions"
 
 
-@pytest.fixture
-def store(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(autouse=True)
+def _key(monkeypatch):
     monkeypatch.setenv("MOONSHOT_API_KEY", "k")
-    store = SqliteSessions(sessions_path())
-    yield store
-    store.close()
-
-
-@pytest.fixture
-def run(capsys):
-    def run(*words, status=0):
-        code = main(["sessions", *words])
-        out, err = capsys.readouterr()
-        assert code == status, err
-        return out if status == 0 else err
-
-    return run
 
 
 def long_talk(store, tmp_path, url=None, model=KIMI):
@@ -111,12 +95,12 @@ def test_context_of_a_session_that_runs_elsewhere(run, store, tmp_path):
         assert "/262144" in run("context", session)
 
 
-def test_compress_by_command_and_undo(run, store, tmp_path, capsys):
+def test_compress_by_command_and_undo(run, call, store, tmp_path):
     with ScriptedServer([chat("All six were answered with ok.")]) as server:
         session = long_talk(store, tmp_path, server.url)
         before = run("context", session)
-        said = run("compress", session)
-    assert said.startswith("Compressed ")
+        status, said, _ = call("compress", session)
+    assert (status, said[:11]) == (0, "Compressed ")
     summary = store.load(session)[1][-1]
     assert isinstance(summary, Summary)
     assert "All six were answered with ok." in summary.text

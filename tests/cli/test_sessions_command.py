@@ -32,31 +32,17 @@ from mull.store.sessions.sqlite import SqliteSessions, sessions_path
 from session_samples import Clock, Process, turn
 
 NOW = time.mktime((2026, 7, 31, 14, 3, 0, 0, 0, -1))
+COMMAND = "sessions"
 
 
 @pytest.fixture
-def store(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    store = SqliteSessions(sessions_path(), clock=Clock(NOW))
-    yield store
-    store.close()
+def clock():
+    return Clock(NOW)
 
 
 @pytest.fixture
 def here(tmp_path):
     return os.path.realpath(tmp_path)
-
-
-@pytest.fixture
-def run(capsys, store):
-    def run(*words, status=0):
-        assert main(["sessions", *words]) == status
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        assert (out == "") if status == 2 else (err == "")
-        return err if status == 2 else out
-
-    return run
 
 
 def talk(store, folder, *records, **more):

@@ -23,18 +23,12 @@ from mull.neutral.events import ThinkingDelta
 from mull.neutral.messages import assistant, user
 from mull.neutral.usage import Usage
 from mull.policy.cost import cost_of
-from mull.store.sessions.sqlite import open_sessions, this_folder
+from mull.store.sessions.sqlite import this_folder
 from mull.transcripts.formats import from_jsonl
 from mull.transcripts.reading import read_transcript
 from transcript_samples import KIMI, RECORDS
 
 SECRET = "plover-secret-quill"
-
-
-@pytest.fixture
-def store(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return open_sessions()
 
 
 @pytest.fixture

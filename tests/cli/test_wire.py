@@ -1,12 +1,12 @@
 """`mull wire`: exactly what would be sent and what is read, with nothing secret in it."""
 
-import io
 import json
 
 import pytest
 
 from mull.cli.main import main
 
+COMMAND = "wire"
 TALK = {
     "system": "be brief",
     "messages": [
@@ -32,25 +32,14 @@ STREAM = (
 )
 
 
-@pytest.fixture
-def run(capsys, monkeypatch):
-    def run(*words, stdin=b""):
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        status = main(["wire", *words])
-        said = capsys.readouterr()
-        return status, said.out, said.err
-
-    return run
-
-
-def encode(run, *words, talk=TALK):
-    status, out, err = run("encode", *words, "-", stdin=json.dumps(talk).encode())
+def encode(call, *words, talk=TALK):
+    status, out, err = call("encode", *words, "-", stdin=json.dumps(talk).encode())
     assert (status, err) == (0, "")
     return json.loads(out)
 
 
-def test_encode_prints_the_request(run):
-    shown = encode(run, "-m", "moonshotai/kimi-k2-thinking")
+def test_encode_prints_the_request(call):
+    shown = encode(call, "-m", "moonshotai/kimi-k2-thinking")
     assert list(shown) == ["method", "url", "headers", "body", "notes", "tokens"]
     assert shown["method"] == "POST"
     assert shown["url"] == "https://api.moonshot.ai/v1/chat/completions"
@@ -85,27 +74,27 @@ def test_encode_prints_the_request(run):
         ),
     ],
 )
-def test_every_dialect(run, model, url, header):
-    shown = encode(run, "-m", model)
+def test_every_dialect(call, model, url, header):
+    shown = encode(call, "-m", model)
     assert shown["url"] == url
     assert "***" in shown["headers"][header]
 
 
-def test_levels_settings_and_limits_reach_the_body(run):
-    shown = encode(run, "-m", "anthropic/claude-haiku-4-5/low", "--max-tokens", "20000")
+def test_levels_settings_and_limits_reach_the_body(call):
+    shown = encode(call, "-m", "anthropic/claude-haiku-4-5/low", "--max-tokens", "20000")
     assert shown["body"]["max_tokens"] == 20_000
     plain = {**TALK, "messages": TALK["messages"][:1]}
-    shown = encode(run, "-m", "anthropic/claude-haiku-4-5/low", talk=plain)
+    shown = encode(call, "-m", "anthropic/claude-haiku-4-5/low", talk=plain)
     assert shown["body"]["thinking"] == {"type": "enabled", "budget_tokens": 11_349}
-    shown = encode(run, "-m", "claude-haiku-4-5", "--thinking-budget", "5000", talk=plain)
+    shown = encode(call, "-m", "claude-haiku-4-5", "--thinking-budget", "5000", talk=plain)
     assert shown["body"]["thinking"]["budget_tokens"] == 5000
-    shown = encode(run, "-m", "openai/gpt-5", "--no-stream", talk=plain)
+    shown = encode(call, "-m", "openai/gpt-5", "--no-stream", talk=plain)
     assert not shown["body"].get("stream")
 
 
-def test_an_endpoint_of_ones_own_with_its_quirks(run):
+def test_an_endpoint_of_ones_own_with_its_quirks(call):
     shown = encode(
-        run,
+        call,
         "-m",
         "openai-compatible/qwen3/none",
         "--base-url",
@@ -114,14 +103,14 @@ def test_an_endpoint_of_ones_own_with_its_quirks(run):
         '{"thinkingWriter": "template-kwargs"}',
     )
     assert shown["url"] == "http://127.0.0.1:8080/v1/chat/completions"
-    shown = encode(run, "-m", "openai/gpt-4o", "--dialect", "openai-chat")
+    shown = encode(call, "-m", "openai/gpt-4o", "--dialect", "openai-chat")
     assert shown["url"] == "https://api.openai.com/v1/chat/completions"
 
 
 @pytest.mark.parametrize("chunk", [None, 1, 7])
-def test_decode_prints_the_message_whatever_the_cuts(run, chunk):
+def test_decode_prints_the_message_whatever_the_cuts(call, chunk):
     cut = ["--chunk", str(chunk)] if chunk else []
-    status, out, _ = run("decode", "-m", "deepseek/deepseek-v4-pro", *cut, "-", stdin=STREAM)
+    status, out, _ = call("decode", "-m", "deepseek/deepseek-v4-pro", *cut, "-", stdin=STREAM)
     assert status == 0
     assert json.loads(out) == {
         "role": "assistant",
@@ -150,19 +139,19 @@ def test_decode_prints_the_message_whatever_the_cuts(run, chunk):
     }
 
 
-def test_what_decode_prints_can_be_given_to_encode(run):
-    _, out, _ = run("decode", "-m", "moonshotai/kimi-k2.5", "-", stdin=STREAM)
+def test_what_decode_prints_can_be_given_to_encode(call):
+    _, out, _ = call("decode", "-m", "moonshotai/kimi-k2.5", "-", stdin=STREAM)
     talk = {"messages": [*TALK["messages"][:1], json.loads(out), TALK["messages"][0]]}
-    sent = encode(run, "-m", "moonshotai/kimi-k2.5", talk=talk)["body"]["messages"][1]
+    sent = encode(call, "-m", "moonshotai/kimi-k2.5", talk=talk)["body"]["messages"][1]
     assert (sent["content"], sent["reasoning_content"]) == ("yes", "hé")
 
 
-def test_nothing_is_left_out_because_it_is_empty(run):
+def test_nothing_is_left_out_because_it_is_empty(call):
     stream = (
         b'data: {"choices":[{"delta":{"reasoning_content":"","tool_calls":[{"index":0,"id":"a",'
         b'"function":{"name":"f","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}\n\n'
     )
-    _, out, _ = run("decode", "-m", "moonshotai/kimi-k2.5", "-", stdin=stream)
+    _, out, _ = call("decode", "-m", "moonshotai/kimi-k2.5", "-", stdin=stream)
     shown = json.loads(out)
     assert shown["usage"] is None
     assert shown["blocks"] == [
@@ -171,7 +160,7 @@ def test_nothing_is_left_out_because_it_is_empty(run):
     ]
 
 
-def test_a_profiles_parameters_reach_the_body(run, capsys):
+def test_a_profiles_parameters_reach_the_body(call, capsys):
     main(
         [
             "profile",
@@ -187,13 +176,13 @@ def test_a_profiles_parameters_reach_the_body(run, capsys):
     )
     capsys.readouterr()
     plain = {"messages": TALK["messages"][:1]}
-    body = encode(run, "--profile", "warm", talk=plain)["body"]
+    body = encode(call, "--profile", "warm", talk=plain)["body"]
     assert (body["temperature"], body["max_output_tokens"]) == (0.5, 99)
 
 
-def test_decode_tells_what_went_wrong_and_keeps_the_rest(run):
+def test_decode_tells_what_went_wrong_and_keeps_the_rest(call):
     broken = STREAM[: STREAM.index(b"data: [DONE]") - 120]
-    _, out, _ = run("decode", "-m", "deepseek/deepseek-v4-pro", stdin=broken)
+    _, out, _ = call("decode", "-m", "deepseek/deepseek-v4-pro", stdin=broken)
     shown = json.loads(out)
     assert shown["status"] in ("interrupted", "error")
     assert shown["error"]["text"]
@@ -232,8 +221,8 @@ def test_decode_tells_what_went_wrong_and_keeps_the_rest(run):
         ),
     ],
 )
-def test_bad_input_is_one_clear_line(run, words, stdin, said):
-    status, out, err = run(*words, stdin=stdin)
+def test_bad_input_is_one_clear_line(call, words, stdin, said):
+    status, out, err = call(*words, stdin=stdin)
     assert (status, out) == (2, "")
     assert err.startswith(f"mull: {said}")
     assert err.count("\n") <= 2
@@ -243,41 +232,41 @@ def test_bad_input_is_one_clear_line(run, words, stdin, said):
     "choice",
     ["any", {"type": "function", "function": {"name": "read"}}, {"name": 1}, {}, ["read"]],
 )
-def test_a_tool_choice_is_a_word_or_a_name_and_nothing_else(run, choice):
+def test_a_tool_choice_is_a_word_or_a_name_and_nothing_else(call, choice):
     talk = json.dumps({**TALK, "toolChoice": choice}).encode()
-    status, out, err = run("encode", "-m", "gpt-5", stdin=talk)
+    status, out, err = call("encode", "-m", "gpt-5", stdin=talk)
     assert (status, out) == (2, "")
     assert err == (
         'mull: not a conversation: toolChoice is "auto", "none", "required" or {"name": TOOL}\n'
     )
 
 
-def test_a_tool_chosen_by_name_is_said_in_the_words_of_each_dialect(run):
+def test_a_tool_chosen_by_name_is_said_in_the_words_of_each_dialect(call):
     talk = {**TALK, "messages": TALK["messages"][:1], "toolChoice": {"name": "read"}}
-    shown = encode(run, "-m", "openai/gpt-5", talk=talk)
+    shown = encode(call, "-m", "openai/gpt-5", talk=talk)
     assert shown["body"]["tool_choice"] == {"type": "function", "name": "read"}
-    shown = encode(run, "-m", "google/gemini-2.5-pro", talk=talk)
+    shown = encode(call, "-m", "google/gemini-2.5-pro", talk=talk)
     assert shown["body"]["toolConfig"] == {
         "functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["read"]}
     }
 
 
-def test_headers_of_ones_own_are_shown_without_their_values(run, tmp_path):
+def test_headers_of_ones_own_are_shown_without_their_values(call, tmp_path):
     config = tmp_path / "mine.toml"
     config.write_text(
         "[providers.moonshotai.headers]\n"
         '"X-Title" = "canary one"\n"Authorization" = "canary ${TWO}"\n'
     )
-    shown = encode(run, "-m", "moonshotai/kimi-k2-thinking", "--config", str(config))
+    shown = encode(call, "-m", "moonshotai/kimi-k2-thinking", "--config", str(config))
     assert shown["headers"]["x-title"] == shown["headers"]["authorization"] == "***"
     assert "canary" not in json.dumps(shown)
-    shown = encode(run, "-m", "openai/gpt-5", "--config", str(config))
+    shown = encode(call, "-m", "openai/gpt-5", "--config", str(config))
     assert "x-title" not in shown["headers"]
 
 
-def test_no_key_is_shown(run, monkeypatch):
+def test_no_key_is_shown(call, monkeypatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-canary")
-    assert "sk-canary" not in json.dumps(encode(run, "-m", "claude-sonnet-4-5"))
+    assert "sk-canary" not in json.dumps(encode(call, "-m", "claude-sonnet-4-5"))
 
 
 def test_help_teaches(capsys):
@@ -289,43 +278,45 @@ def test_help_teaches(capsys):
 
 
 @pytest.mark.parametrize("dialect", ["anthropic", "gemini", "openai-chat", "openai-responses"])
-def test_an_answer_goes_out_in_any_dialect_and_comes_back(run, dialect):
-    _, read, _ = run("decode", "-m", "deepseek/deepseek-v4-pro", "-", stdin=STREAM)
+def test_an_answer_goes_out_in_any_dialect_and_comes_back(call, dialect):
+    _, read, _ = call("decode", "-m", "deepseek/deepseek-v4-pro", "-", stdin=STREAM)
     for words in ((), ("--no-stream",)):
         given = read.encode()
-        status, out, err = run("encode", "--answer", "--dialect", dialect, *words, "-", stdin=given)
+        status, out, err = call(
+            "encode", "--answer", "--dialect", dialect, *words, "-", stdin=given
+        )
         assert (status, err) == (0, "")
         back = ("decode", "-m", "acme/thinker", "--base-url", "http://127.0.0.1:1/v1")
-        _, again, _ = run(*back, "--dialect", dialect, "-", stdin=out.encode())
+        _, again, _ = call(*back, "--dialect", dialect, "-", stdin=out.encode())
         blocks = json.loads(again)["blocks"]
         assert [b.get("thought", b.get("text")) for b in blocks] == ["hé", "yes"]
         assert json.loads(again)["usage"]["total"] == 5
 
 
-def test_what_a_dialect_has_no_place_for_is_told(run):
+def test_what_a_dialect_has_no_place_for_is_told(call):
     said = {
         "role": "assistant",
         "origin": {"provider": "openai", "dialect": "openai-responses", "model": "gpt-5"},
         "blocks": [{"type": "opaque", "data": {"type": "web_search_call"}}],
     }
-    status, _, err = run(
+    status, _, err = call(
         "encode", "--answer", "--dialect", "gemini", "-", stdin=json.dumps(said).encode()
     )
     assert status == 0
     assert err == "mull: not written: 1 × a block that only openai-responses knows\n"
 
 
-def test_a_failed_answer_is_written_with_its_own_words(run):
-    _, read, _ = run("decode", "-m", "deepseek/deepseek-v4-pro", "-", stdin=STREAM[:90])
-    _, out, _ = run("encode", "--answer", "--dialect", "anthropic", "-", stdin=read.encode())
+def test_a_failed_answer_is_written_with_its_own_words(call):
+    _, read, _ = call("decode", "-m", "deepseek/deepseek-v4-pro", "-", stdin=STREAM[:90])
+    _, out, _ = call("encode", "--answer", "--dialect", "anthropic", "-", stdin=read.encode())
     assert "event: error" in out
     assert json.loads(read)["error"]["text"] in out
 
 
-def test_a_request_is_read_as_a_server_reads_it(run):
+def test_a_request_is_read_as_a_server_reads_it(call):
     talk = {**TALK, "messages": TALK["messages"][:1]}
-    body = encode(run, "-m", "anthropic/claude-sonnet-4-5/high", talk=talk)["body"]
-    status, out, err = run(
+    body = encode(call, "-m", "anthropic/claude-sonnet-4-5/high", talk=talk)["body"]
+    status, out, err = call(
         "decode", "--request", "--dialect", "anthropic", "-", stdin=json.dumps(body).encode()
     )
     assert (status, err) == (0, "")
@@ -346,7 +337,7 @@ def test_a_request_is_read_as_a_server_reads_it(run):
         (("decode", "--request", "--dialect", "gemini"), "the body is not JSON"),
     ],
 )
-def test_the_other_direction_says_what_is_wrong(run, words, text):
-    status, out, err = run(*words, "-", stdin=b"{")
+def test_the_other_direction_says_what_is_wrong(call, words, text):
+    status, out, err = call(*words, "-", stdin=b"{")
     assert (status, out) == (2, "")
     assert text in err

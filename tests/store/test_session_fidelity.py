@@ -127,13 +127,6 @@ def encoded(target, records):
     ).body
 
 
-@pytest.fixture
-def store(tmp_path):
-    store = new_store(tmp_path)
-    yield store
-    store.close()
-
-
 @pytest.mark.parametrize("model", CARRIED)
 def test_s05_the_request_after_saving_and_loading_is_the_one_before(store, tmp_path, model):
     target = resolve(model, catalog=CATALOG)

@@ -17,13 +17,6 @@ from mull.store.locks import FileLock
 from session_samples import Process, faults, journaled, new_store, turn
 
 
-@pytest.fixture
-def store(tmp_path):
-    store = new_store(tmp_path)
-    yield store
-    store.close()
-
-
 def holding(tmp_path, session):
     """A process that has the session open until it is killed."""
 

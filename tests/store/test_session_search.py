@@ -20,12 +20,10 @@ _folders = count()
 
 
 @pytest.fixture(params=["index", "no index"])
-def store(request, tmp_path, monkeypatch):
+def store(request, monkeypatch, store):
     if request.param == "no index":
         monkeypatch.setattr(session_search, "has_index", lambda connection: False)
-    store = new_store(tmp_path)
-    yield store
-    store.close()
+    return store
 
 
 def fill(store, *records, folder="/"):

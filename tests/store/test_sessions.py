@@ -27,13 +27,6 @@ def clock():
     return Clock()
 
 
-@pytest.fixture
-def store(tmp_path, clock):
-    store = new_store(tmp_path, clock=clock)
-    yield store
-    store.close()
-
-
 def said(call, *words, **named):
     with pytest.raises(SessionError) as caught:
         call(*words, **named)
