@@ -37,12 +37,12 @@ def call(request, capsys, monkeypatch):
 
 @pytest.fixture
 def run(call):
-    """Gives what a command prints, or with a `status` what it says went wrong, and no more."""
+    """Gives what a command prints, or with status 2 what it says went wrong, and no more."""
 
     def run(*words, status=0):
         ended, out, err = call(*words)
         assert ended == status, err
-        assert (out == "") if status == 2 else (status or err == "")
-        return err if status else out
+        assert (out if status == 2 else err) == ""
+        return err if status == 2 else out
 
     return run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tui.fronts import at_terminal
 from tui.terminal import Terminal
 
 
@@ -25,12 +26,21 @@ def start(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def talk(start):
+def converse(start):
     """Starts a conversation with a model on a server, and waits until it can begin."""
 
-    def talk(server, *words, model="openai-compatible/thinker", **how):
+    def converse(server, *words, model="openai-compatible/thinker", **how):
         terminal = start("-m", model, "--base-url", server.url, *words, **how)
         terminal.wait_for("/help lists commands")
         return terminal
 
-    return talk
+    return converse
+
+
+@pytest.fixture
+def talk(request, tmp_path):
+    """A conversation without a terminal; a module's `REPLIES` and `HOW` say over which server."""
+    module = request.module
+    replies, how = getattr(module, "REPLIES", ()), getattr(module, "HOW", {})
+    with at_terminal(tmp_path, *replies, **how) as one:
+        yield one

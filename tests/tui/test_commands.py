@@ -12,13 +12,6 @@ from mull.tui.commands.table import COMMANDS, find_command, run_command
 from mull.tui.screen.keys import KEYS
 from tui.fronts import FakeFront, at_terminal, drive
 
-
-@pytest.fixture
-def talk(tmp_path):
-    with at_terminal(tmp_path) as one:
-        yield one
-
-
 SPECIFIED = (
     "model thinking set unset profile context compress sessions resume retry undo tools mcp export"
     " stats theme help quit new fork rename why view image"

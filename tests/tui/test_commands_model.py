@@ -14,13 +14,7 @@ from mull.testing.server import Reply
 from mull.tui.commands.thinking import cycle_level
 from tui.fronts import answer, at_terminal, drive
 
-
-@pytest.fixture
-def talk(tmp_path):
-    with at_terminal(tmp_path, elsewhere=True) as one:
-        yield one
-
-
+HOW = {"elsewhere": True}
 DOCUMENT_004 = {
     "claude-sonnet-4-5/med": """\
 ✓ Switched to Anthropic claude-sonnet-4-5

@@ -19,10 +19,7 @@ from tui.fronts import answer, at_terminal, drive
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(50)
 
 
-@pytest.fixture
-def talk(tmp_path):
-    with at_terminal(tmp_path, answer("one"), answer("two"), answer("three")) as one:
-        yield one
+REPLIES = (answer("one"), answer("two"), answer("three"))
 
 
 def other(talk, title="an older talk", name=None):

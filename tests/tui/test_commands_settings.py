@@ -14,12 +14,6 @@ from mull.settings.registry import REGISTRY, format_value
 from tui.fronts import FakeFront, answer, at_terminal, drive
 
 
-@pytest.fixture
-def talk(tmp_path):
-    with at_terminal(tmp_path) as one:
-        yield one
-
-
 def test_set_alone_shows_every_value_with_its_layer(tmp_path, monkeypatch):
     monkeypatch.setenv("MULL_REASONING_EFFORT", "low")
     with at_terminal(tmp_path) as talk:

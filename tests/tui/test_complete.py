@@ -15,12 +15,6 @@ from tui.fronts import at_terminal, drive
 
 
 @pytest.fixture
-def talk(tmp_path):
-    with at_terminal(tmp_path) as one:
-        yield one
-
-
-@pytest.fixture
 def known(talk):
     return Known(talk)
 

@@ -48,13 +48,13 @@ def test_the_steps_use_every_command():
 
 
 @pytest.mark.timeout(120)
-def test_every_command_does_something_that_is_seen(talk):
+def test_every_command_does_something_that_is_seen(converse):
     replies = [
         answer(think("Hm."), say("First answer."), usage=USAGE),
         answer(say("Second answer."), usage=USAGE),
     ]
     with ScriptedServer(replies) as server:
-        terminal = talk(server, rows=100)
+        terminal = converse(server, rows=100)
         terminal.say("a question")
         terminal.wait_for("First answer.")
         terminal.wait_idle()
@@ -83,9 +83,9 @@ def test_every_command_does_something_that_is_seen(talk):
         assert terminal.end() == 0
 
 
-def test_tab_completes_commands_settings_values_models_and_sessions(talk):
+def test_tab_completes_commands_settings_values_models_and_sessions(converse):
     with ScriptedServer([]) as server:
-        terminal = talk(server)
+        terminal = converse(server)
         terminal.type("/mod")
         terminal.wait_for("go on with another model")
         terminal.press("tab")
@@ -108,9 +108,9 @@ def test_tab_completes_commands_settings_values_models_and_sessions(talk):
         assert "high" in terminal.text
 
 
-def test_settings_belong_to_their_session_and_a_new_one_begins_with_them(talk):
+def test_settings_belong_to_their_session_and_a_new_one_begins_with_them(converse):
     with ScriptedServer([answer(say("One.")), answer(say("Two."))]) as server:
-        terminal = talk(server, "--name", "first", "--set", "reasoning.maxSeconds=99")
+        terminal = converse(server, "--name", "first", "--set", "reasoning.maxSeconds=99")
         terminal.say("a")
         terminal.wait_for("One.")
         terminal.wait_idle()
@@ -130,9 +130,9 @@ def test_settings_belong_to_their_session_and_a_new_one_begins_with_them(talk):
         terminal.wait_for("value    99")
 
 
-def test_a_bare_model_command_asks_with_a_search(talk):
+def test_a_bare_model_command_asks_with_a_search(converse):
     with ScriptedServer([]) as server:
-        terminal = talk(server)
+        terminal = converse(server)
         terminal.type("half a message")
         terminal.wait_for("half a message")
         terminal.press("c-c")

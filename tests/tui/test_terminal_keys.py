@@ -13,14 +13,14 @@ def said_by_user(request):
     return [m["content"] for m in request.json["messages"] if m["role"] == "user"]
 
 
-def test_esc_stops_and_keeps_and_ctrl_c_stops_clears_and_quits(talk):
+def test_esc_stops_and_keeps_and_ctrl_c_stops_clears_and_quits(converse):
     replies = [
         answer(think("weighing"), say("Half an ans"), STALL),
         answer(think("pondering it"), STALL),
         answer(say("Whole.")),
     ]
     with ScriptedServer(replies) as server:
-        terminal = talk(server)
+        terminal = converse(server)
         terminal.say("first")
         terminal.wait_for("Half an ans")
         terminal.press("esc")
@@ -50,7 +50,7 @@ def test_esc_stops_and_keeps_and_ctrl_c_stops_clears_and_quits(talk):
         assert len(server.requests) == 3
 
 
-def test_what_is_typed_while_the_model_works_waits_and_a_stop_gives_it_back(talk):
+def test_what_is_typed_while_the_model_works_waits_and_a_stop_gives_it_back(converse):
     first = Gate()
     replies = [
         answer(say("One "), first, say("done.")),
@@ -58,7 +58,7 @@ def test_what_is_typed_while_the_model_works_waits_and_a_stop_gives_it_back(talk
         answer(say("Stuck"), STALL),
     ]
     with ScriptedServer(replies) as server:
-        terminal = talk(server)
+        terminal = converse(server)
         terminal.say("one")
         terminal.wait_for("One")
         terminal.say("two")
@@ -82,10 +82,10 @@ def test_what_is_typed_while_the_model_works_waits_and_a_stop_gives_it_back(talk
         terminal.wait_gone("❯ four")
 
 
-def test_answer_now_stops_and_asks_again_where_the_server_has_no_call_for_it(talk):
+def test_answer_now_stops_and_asks_again_where_the_server_has_no_call_for_it(converse):
     replies = [answer(think("on and on"), STALL), answer(say("Then: seven."))]
     with ScriptedServer(replies) as server:
-        terminal = talk(server)
+        terminal = converse(server)
         terminal.say("q")
         terminal.wait_for("on and on")
         terminal.press("c-g")
@@ -96,14 +96,14 @@ def test_answer_now_stops_and_asks_again_where_the_server_has_no_call_for_it(tal
         assert "on and on" in server.requests[1].json["messages"][-1]["content"]
 
 
-def test_answer_now_asks_a_model_that_cannot_stop_thinking_once_and_says_so(talk):
+def test_answer_now_asks_a_model_that_cannot_stop_thinking_once_and_says_so(converse):
     going = Gate()
     replies = [
         answer(think("on and on"), STALL),
         answer(think("still"), going, think(" at it"), say("Seven.")),
     ]
     with ScriptedServer(replies) as server:
-        terminal = talk(server, model="moonshotai/kimi-k2-thinking")
+        terminal = converse(server, model="moonshotai/kimi-k2-thinking")
         terminal.say("q")
         terminal.wait_for("on and on")
         terminal.press("c-g")
@@ -121,7 +121,7 @@ def test_answer_now_asks_a_model_that_cannot_stop_thinking_once_and_says_so(talk
         assert "disabling" not in terminal.text
 
 
-def test_answer_now_uses_the_call_of_a_server_that_has_one(talk):
+def test_answer_now_uses_the_call_of_a_server_that_has_one(converse):
     ended = Gate()
 
     def play(recorded):
@@ -132,7 +132,7 @@ def test_answer_now_uses_the_call_of_a_server_that_has_one(talk):
         return answer(head, think("on and on"), ended, say("Seven."))
 
     with ScriptedServer(play) as server:
-        terminal = talk(server, model="llama.cpp/any")
+        terminal = converse(server, model="llama.cpp/any")
         terminal.say("q")
         terminal.wait_for("on and on")
         terminal.press("c-g")
@@ -142,13 +142,13 @@ def test_answer_now_uses_the_call_of_a_server_that_has_one(talk):
         assert len(server.requests) == 2
 
 
-def test_lines_are_edited_pasted_searched_and_written_in_an_editor(talk, tmp_path):
+def test_lines_are_edited_pasted_searched_and_written_in_an_editor(converse, tmp_path):
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\nprintf "%s from the editor" "$(cat "$1")" > "$1"\n')
     editor.chmod(0o755)
     replies = [answer(say(f"Answer {n}.")) for n in range(4)]
     with ScriptedServer(replies) as server:
-        terminal = talk(server, env={"EDITOR": str(editor)})
+        terminal = converse(server, env={"EDITOR": str(editor)})
         terminal.paste("first line\r\nsecond line\r\n/third")
         terminal.wait_for("/third")
         assert not server.requests
@@ -182,10 +182,10 @@ def test_lines_are_edited_pasted_searched_and_written_in_an_editor(talk, tmp_pat
         assert said_by_user(server.requests[3])[-1] == "words from the editor"
 
 
-def test_shift_tab_goes_through_the_levels_that_the_model_has(talk):
+def test_shift_tab_goes_through_the_levels_that_the_model_has(converse):
     with ScriptedServer([answer(say("Yes."))]) as server:
         env = {"OPENAI_API_KEY": "sk-not-real"}
-        terminal = talk(server, model="openai/gpt-5", env=env)
+        terminal = converse(server, model="openai/gpt-5", env=env)
         seen = []
         for _ in range(4):
             before = terminal.text.count("Thinking: ")
@@ -198,9 +198,9 @@ def test_shift_tab_goes_through_the_levels_that_the_model_has(talk):
         assert "sk-not-real" not in terminal.raw.decode()
 
 
-def test_ctrl_d_deletes_in_a_line_and_quits_on_an_empty_one(talk):
+def test_ctrl_d_deletes_in_a_line_and_quits_on_an_empty_one(converse):
     with ScriptedServer([]) as server:
-        terminal = talk(server)
+        terminal = converse(server)
         terminal.type("xy")
         terminal.wait_for("❯ xy")
         terminal.type("\x01")
@@ -215,7 +215,7 @@ def test_ctrl_d_deletes_in_a_line_and_quits_on_an_empty_one(talk):
         assert "❯" not in terminal.text
 
 
-def test_nothing_is_drawn_into_an_editor_and_nothing_is_lost_by_it(talk, tmp_path):
+def test_nothing_is_drawn_into_an_editor_and_nothing_is_lost_by_it(converse, tmp_path):
     editor, leave = tmp_path / "editor", tmp_path / "leave"
     gate, sent = Gate(), Gate()
     editor.write_text(
@@ -224,7 +224,7 @@ def test_nothing_is_drawn_into_an_editor_and_nothing_is_lost_by_it(talk, tmp_pat
     editor.chmod(0o755)
     reply = answer(say("Before.\n\n"), gate, say("Meanwhile.\n\n"), sent, say("After."))
     with ScriptedServer([reply]) as server:
-        terminal = talk(server, env={"EDITOR": str(editor)})
+        terminal = converse(server, env={"EDITOR": str(editor)})
         terminal.say("q")
         terminal.wait_for("Before.")
         terminal.press("c-x", "c-e")

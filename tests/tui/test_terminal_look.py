@@ -35,9 +35,9 @@ def rgb(hexadecimal):
 @pytest.mark.parametrize(
     ("background", "colour"), [(DARK, "1e1e2e"), (LIGHT, "fffaf0")], ids=["dark", "light"]
 )
-def test_a_thought_stands_on_a_shade_of_the_terminals_own_background(talk, background, colour):
+def test_a_thought_stands_on_a_shade_of_the_terminals_own_background(converse, background, colour):
     with ScriptedServer([reply()]) as server:
-        terminal = asked(talk(server, "--view", "full", background=background))
+        terminal = asked(converse(server, "--view", "full", background=background))
         cell, own = terminal.cell(THOUGHT), rgb(colour)
         shade = rgb(cell.bg)
         assert cell.italics
@@ -49,26 +49,26 @@ def test_a_thought_stands_on_a_shade_of_the_terminals_own_background(talk, backg
         assert "\x1b]11;?" in terminal.raw.decode()
 
 
-def test_inside_tmux_the_shade_is_one_of_256(talk):
+def test_inside_tmux_the_shade_is_one_of_256(converse):
     with ScriptedServer([reply()]) as server:
         env = {"TERM": "tmux-256color", "TMUX": "/tmp/tmux,1,0"}
-        terminal = asked(talk(server, "--view", "full", env=env))
+        terminal = asked(converse(server, "--view", "full", env=env))
         assert terminal.cell(THOUGHT).bg != "default"
         assert b";2;" not in re.sub(rb"\x1b\[\?[0-9;]*c", b"", terminal.raw)
         assert re.search(rb"48;5;\d+", terminal.raw)
 
 
-def test_no_color_means_none(talk):
+def test_no_color_means_none(converse):
     with ScriptedServer([reply()]) as server:
-        terminal = asked(talk(server, "--view", "full", env={"NO_COLOR": "1"}))
+        terminal = asked(converse(server, "--view", "full", env={"NO_COLOR": "1"}))
         assert THOUGHT in terminal.text
         assert not re.search(rb"\x1b\[[0-9;]*(3[0-8]|4[0-8]|9[0-7])[0-9;]*m", terminal.raw)
         assert {terminal.cell(THOUGHT).fg, terminal.cell(THOUGHT).bg} == {"default"}
 
 
-def test_a_terminal_that_answers_late_or_never_types_nothing_into_the_line(talk):
+def test_a_terminal_that_answers_late_or_never_types_nothing_into_the_line(converse):
     with ScriptedServer([reply()]) as server:
-        terminal = talk(server, silent=True)
+        terminal = converse(server, silent=True)
         terminal.type(f"\x1b]11;rgb:{DARK}\x1b\\\x1b[?62;22c")
         terminal.type(f"\x1b]11;rgb:{LIGHT}\x07")
         terminal.say("hello")
@@ -77,11 +77,11 @@ def test_a_terminal_that_answers_late_or_never_types_nothing_into_the_line(talk)
         assert [m["content"] for m in server.requests[0].json["messages"]][-1] == "hello"
 
 
-def test_sixty_columns_hold_everything(talk):
+def test_sixty_columns_hold_everything(converse):
     words = " ".join(f"word{n}" for n in range(40))
     table = "\n\n| a | b |\n|---|---|\n| 1 | " + "long " * 12 + "|\n"
     with ScriptedServer([answer(think(words), say(words + table + "\nEnd."))]) as server:
-        terminal = talk(server, "--view", "full", columns=60)
+        terminal = converse(server, "--view", "full", columns=60)
         terminal.say("q " + "x" * 100)
         terminal.wait_for("End.")
         terminal.wait_idle()
@@ -90,14 +90,14 @@ def test_sixty_columns_hold_everything(talk):
         assert "thinker" in terminal.screen[-1] or "thinker" in terminal.text.splitlines()[-1]
 
 
-def test_resizing_in_mid_stream_loses_nothing_and_leaves_nothing_behind(talk):
+def test_resizing_in_mid_stream_loses_nothing_and_leaves_nothing_behind(converse):
     first, second, third = Gate(), Gate(), Gate()
     parts = [" ".join(f"{name}{n}" for n in range(25)) + "\n\n" for name in "abc"]
     reply = answer(
         think("Weighing it."), say(parts[0]), first, say(parts[1]), second, say(parts[2]), third
     )
     with ScriptedServer([reply]) as server:
-        terminal = talk(server)
+        terminal = converse(server)
         terminal.say("how?")
         terminal.wait_for("a24")
         terminal.resize(50, 30)
@@ -136,9 +136,9 @@ def test_the_terminal_of_these_tests_shows_no_half_drawn_screen(start):
 
 
 @pytest.mark.slow
-def test_a_window_that_only_grows_taller_stays_as_it_is(talk):
+def test_a_window_that_only_grows_taller_stays_as_it_is(converse):
     with ScriptedServer([reply()]) as server:
-        terminal = asked(talk(server, rows=20))
+        terminal = asked(converse(server, rows=20))
         terminal.resize(90, 40)
         terminal.type("still here")
         terminal.wait_for("❯ still here")
@@ -146,9 +146,9 @@ def test_a_window_that_only_grows_taller_stays_as_it_is(talk):
         assert terminal.text.count("openai-compatible/thinker ·") == 1
 
 
-def test_the_theme_can_be_chosen_and_is_drawn_at_once(talk):
+def test_the_theme_can_be_chosen_and_is_drawn_at_once(converse):
     with ScriptedServer([reply()]) as server:
-        terminal = asked(talk(server, "--view", "full"))
+        terminal = asked(converse(server, "--view", "full"))
         before = terminal.cell(THOUGHT)
         terminal.say("/theme light")
         terminal.wait_for("The theme is light now.")

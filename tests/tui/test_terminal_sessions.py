@@ -63,14 +63,14 @@ def test_a_first_start_offers_what_is_there_and_says_what_it_uses(start):
         assert server.requests[-1].json["model"] == "two"
 
 
-def test_sessions_are_gone_on_with_switched_and_left_with_a_way_back(talk, start):
+def test_sessions_are_gone_on_with_switched_and_left_with_a_way_back(converse, start):
     replies = [
         answer(think("Hm."), say("Blue.")),
         answer(say("Second session.")),
         answer(say("Still blue.")),
     ]
     with ScriptedServer(replies) as server:
-        terminal = talk(server)
+        terminal = converse(server)
         terminal.say("my colour is blue")
         terminal.wait_for("Blue.")
         terminal.wait_idle()
@@ -103,11 +103,11 @@ def test_sessions_are_gone_on_with_switched_and_left_with_a_way_back(talk, start
         assert "Still blue." in again.text
 
 
-def test_a_refusal_is_told_and_the_conversation_goes_on(talk):
+def test_a_refusal_is_told_and_the_conversation_goes_on(converse):
     refusal = Reply.json({"error": {"message": "the moon is in the wrong phase"}}, 400)
     busy = Reply.json({"error": {"message": "slow down"}}, 429, {"retry-after": "90"})
     with ScriptedServer([refusal, busy]) as server:
-        terminal = talk(server)
+        terminal = converse(server)
         terminal.say("try")
         terminal.wait_for("the moon is in")
         terminal.wait_idle()
@@ -147,10 +147,10 @@ def test_what_is_typed_before_the_prompt_is_there_is_not_lost(start):
         assert content == "early words"
 
 
-def test_leaving_in_mid_answer_keeps_it_and_cleans_up(talk, start):
+def test_leaving_in_mid_answer_keeps_it_and_cleans_up(converse, start):
     gate = Gate()
     with ScriptedServer([answer(say("Half a"), gate)]) as server:
-        terminal = talk(server)
+        terminal = converse(server)
         terminal.say("q")
         terminal.wait_for("Half a")
         terminal.press("c-d")
@@ -165,10 +165,10 @@ def test_leaving_in_mid_answer_keeps_it_and_cleans_up(talk, start):
         assert "Half a" in again.text
 
 
-def test_files_that_are_mentioned_go_along_folded_to_their_names(talk):
+def test_files_that_are_mentioned_go_along_folded_to_their_names(converse):
     Path("notes.md").write_text("secret recipe\n")
     with ScriptedServer([answer(say("Read it."))]) as server:
-        terminal = talk(server)
+        terminal = converse(server)
         terminal.type("see @no")
         terminal.press("tab")
         terminal.wait_for("see @notes.md")
@@ -179,12 +179,12 @@ def test_files_that_are_mentioned_go_along_folded_to_their_names(talk):
         assert "[notes.md]" in terminal.text
 
 
-def test_pictures_go_along_by_path_where_the_model_takes_them(talk):
+def test_pictures_go_along_by_path_where_the_model_takes_them(converse):
     picture = b"\x89PNG\r\n\x1a\n" + bytes(40)
     Path("shot.png").write_bytes(picture)
     refusal = Reply.json({"error": {"message": "seen"}}, 400)
     with ScriptedServer([refusal]) as server:
-        terminal = talk(server, model="openai/gpt-5", env={"OPENAI_API_KEY": "sk-not-real"})
+        terminal = converse(server, model="openai/gpt-5", env={"OPENAI_API_KEY": "sk-not-real"})
         terminal.say("/image shot.png")
         terminal.wait_for("With your next message:")
         terminal.say("what is this?")
@@ -194,10 +194,10 @@ def test_pictures_go_along_by_path_where_the_model_takes_them(talk):
 
 
 @pytest.mark.slow
-def test_a_picture_for_a_model_that_takes_none_is_refused_before_it_is_sent(talk):
+def test_a_picture_for_a_model_that_takes_none_is_refused_before_it_is_sent(converse):
     Path("shot.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40))
     with ScriptedServer([answer(say("Text only."))]) as server:
-        terminal = talk(server, model="moonshotai/kimi-k2-thinking")
+        terminal = converse(server, model="moonshotai/kimi-k2-thinking")
         terminal.say("/image shot.png")
         terminal.wait_for("takes no images")
         terminal.say("look at @shot.png")

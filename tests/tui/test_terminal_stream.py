@@ -32,10 +32,10 @@ def check_whole(terminal, text):
     assert lines == [line for line in text.splitlines() if line]
 
 
-def test_five_thousand_pieces_are_all_there(talk):
+def test_five_thousand_pieces_are_all_there(converse):
     text = words(5_000)
     with ScriptedServer([pour(text, say)]) as server:
-        terminal = talk(server, rows=20, columns=60)
+        terminal = converse(server, rows=20, columns=60)
         terminal.say("pour")
         check_whole(terminal, text)
 
@@ -43,10 +43,10 @@ def test_five_thousand_pieces_are_all_there(talk):
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("piece", [say, think], ids=["text", "thought"])
-def test_a_key_is_echoed_while_two_hundred_thousand_pieces_pour_in(talk, piece):
+def test_a_key_is_echoed_while_two_hundred_thousand_pieces_pour_in(converse, piece):
     text = words(200_000)
     with ScriptedServer([pour(text, piece)]) as server:
-        terminal = talk(server, "--view", "full", rows=20, columns=60)
+        terminal = converse(server, "--view", "full", rows=20, columns=60)
         terminal.say("pour")
         terminal.wait_for(lambda t: b"line 1 of it" in t.raw, PATIENCE)
         terminal.type("typed meanwhile")

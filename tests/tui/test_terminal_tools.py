@@ -19,7 +19,7 @@ def write(path, text):
     return calls(call("write", path=path, content=text))
 
 
-def test_a_call_that_changes_something_is_shown_and_asked_about(talk):
+def test_a_call_that_changes_something_is_shown_and_asked_about(converse):
     Path("notes.txt").write_text("old line\nkept line\n")
     replies = [
         calls(think("Hm."), call("edit", path="notes.txt", old="old line", new="NEW LINE")),
@@ -34,7 +34,7 @@ def test_a_call_that_changes_something_is_shown_and_asked_about(talk):
         answer(say("never")),
     ]  # fmt: skip
     with ScriptedServer(replies) as server:
-        terminal = talk(server)
+        terminal = converse(server)
         terminal.say("edit")
         terminal.wait_for("[y] yes")
         assert "-old line" in terminal.text.replace("- old", "-old")
@@ -80,11 +80,11 @@ def test_a_call_that_changes_something_is_shown_and_asked_about(talk):
         assert len(server.requests) == 10
 
 
-def test_the_model_can_be_switched_in_the_middle_of_a_chain_of_tools(talk):
+def test_the_model_can_be_switched_in_the_middle_of_a_chain_of_tools(converse):
     Path("a.txt").write_text("content of a")
     replies = [write("b.txt", "b"), answer(say("Switched and done."))]
     with ScriptedServer(replies) as server:
-        terminal = talk(server)
+        terminal = converse(server)
         terminal.say("go")
         terminal.wait_for("[y] yes")
         terminal.press("esc")
@@ -98,14 +98,14 @@ def test_the_model_can_be_switched_in_the_middle_of_a_chain_of_tools(talk):
 
 
 @pytest.mark.slow
-def test_a_command_while_a_tool_runs_does_not_wait(talk):
+def test_a_command_while_a_tool_runs_does_not_wait(converse):
     go = Path("go")
     replies = [
         calls(call("run", command="while [ ! -e go ]; do sleep 0.05; done; echo over")),
         answer(say("Ran it.")),
     ]
     with ScriptedServer(replies) as server:
-        terminal = talk(server, "--yes")
+        terminal = converse(server, "--yes")
         terminal.say("go")
         terminal.wait_for("Running tools")
         terminal.say("/model openai-compatible/other")
@@ -123,22 +123,22 @@ def test_a_command_while_a_tool_runs_does_not_wait(talk):
 
 
 @pytest.mark.slow
-def test_a_server_of_tools_that_is_down_is_told_and_the_talk_goes_on(talk):
+def test_a_server_of_tools_that_is_down_is_told_and_the_talk_goes_on(converse):
     config = Path(os.environ["MULL_CONFIG_DIR"])
     config.mkdir(parents=True, exist_ok=True)
     (config / "config.toml").write_text('[mcp.broken]\ncommand = "/nowhere/at-all"\n')
     with ScriptedServer([answer(say("Without it."))]) as server:
-        terminal = talk(server)
+        terminal = converse(server)
         terminal.wait_for("the MCP server broken did not start")
         terminal.say("q")
         terminal.wait_for("Without it.")
 
 
-def test_something_said_in_the_middle_of_an_answer_does_not_cut_it_in_two(talk):
+def test_something_said_in_the_middle_of_an_answer_does_not_cut_it_in_two(converse):
     gate = Gate()
     reply = answer(say("```python\nprint(1)\n"), gate, say("print(2)\n```\n\nDone."), STALL)
     with ScriptedServer([reply]) as server:
-        terminal = talk(server)
+        terminal = converse(server)
         terminal.say("code")
         terminal.wait_for("print(1)")
         terminal.say("/mcp")

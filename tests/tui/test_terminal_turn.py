@@ -26,7 +26,7 @@ def in_order(text, *words):
     return -1 not in at and at == sorted(at)
 
 
-def test_a_thought_is_live_then_folds_and_ctrl_t_goes_round_the_views(talk):
+def test_a_thought_is_live_then_folds_and_ctrl_t_goes_round_the_views(converse):
     thinking, answering = Gate(), Gate()
     first = answer(
         think("First the options.\n"), think("Now I weigh them."), thinking,
@@ -34,7 +34,7 @@ def test_a_thought_is_live_then_folds_and_ctrl_t_goes_round_the_views(talk):
     )  # fmt: skip
     second = answer(think("Again a thought."), say("As before."))
     with ScriptedServer([first, second]) as server:
-        terminal = talk(server)
+        terminal = converse(server)
         terminal.say("what is it?")
         terminal.wait_for(LIVE)
         terminal.wait_for("Now I weigh them.")
@@ -66,11 +66,11 @@ def test_a_thought_is_live_then_folds_and_ctrl_t_goes_round_the_views(talk):
         terminal.wait_gone("First the options.")
 
 
-def test_r02_views_change_in_the_middle_of_a_thought_too(talk):
+def test_r02_views_change_in_the_middle_of_a_thought_too(converse):
     first, second = Gate(), Gate()
     reply = answer(think("The early part, "), first, think("the late part."), second, say("Done."))
     with ScriptedServer([reply]) as server:
-        terminal = talk(server)
+        terminal = converse(server)
         terminal.say("q")
         terminal.wait_for("The early part,")
         terminal.press("c-t")
@@ -87,10 +87,10 @@ def test_r02_views_change_in_the_middle_of_a_thought_too(talk):
         assert terminal.text.count("Thought for") == 1
 
 
-def bodies_when(talk, view):
+def bodies_when(converse, view):
     replies = [answer(think("Hm, a thought."), say("One.")), answer(say("Two."))]
     with ScriptedServer(replies) as server:
-        terminal = talk(server, "--view", view)
+        terminal = converse(server, "--view", view)
         terminal.say("first")
         terminal.wait_for("One.")
         terminal.wait_idle()
@@ -104,14 +104,14 @@ def bodies_when(talk, view):
         return [request.body for request in server.requests]
 
 
-def test_r02_what_is_sent_does_not_depend_on_the_view(talk):
-    shown, hidden = bodies_when(talk, "full"), bodies_when(talk, "hidden")
+def test_r02_what_is_sent_does_not_depend_on_the_view(converse):
+    shown, hidden = bodies_when(converse, "full"), bodies_when(converse, "hidden")
     assert len(shown) == 2
     assert shown == hidden
     assert b"Hm, a thought." in shown[1] or b"reasoning" not in shown[1]
 
 
-def test_r01_thoughts_and_text_stay_in_the_order_of_the_wire_live_and_after_reload(talk, start):
+def test_r01_thoughts_and_text_stay_in_the_order_of_the_wire_live_and_after_reload(converse, start):
     interleaved = calls(
         think("thought one"), say("text one"), think("thought two"), call("list", path=".")
     )
@@ -127,7 +127,7 @@ def test_r01_thoughts_and_text_stay_in_the_order_of_the_wire_live_and_after_relo
         "text two",
     )
     with ScriptedServer([interleaved, last]) as server:
-        terminal = talk(server, "--view", "full")
+        terminal = converse(server, "--view", "full")
         terminal.say("go")
         terminal.wait_for("text two")
         assert in_order(terminal.text, *parts)
@@ -142,11 +142,11 @@ def test_r01_thoughts_and_text_stay_in_the_order_of_the_wire_live_and_after_relo
         assert again.text.count("thought one") == 1
 
 
-def test_r03_blank_thoughts_draw_nothing(talk):
+def test_r03_blank_thoughts_draw_nothing(converse):
     tagged = answer(say("<think>\n\n</think>\n\nHi there"))
     blank = answer(think(" \n"), say("Hello again"))
     with ScriptedServer([tagged, blank]) as server:
-        terminal = talk(server)
+        terminal = converse(server)
         terminal.say("one")
         terminal.wait_for("Hi there")
         terminal.wait_idle()
@@ -169,11 +169,11 @@ def is_journaled():
         store.close()
 
 
-def test_a_thought_that_a_kill_cut_short_is_there_when_the_session_goes_on(talk, start):
+def test_a_thought_that_a_kill_cut_short_is_there_when_the_session_goes_on(converse, start):
     with ScriptedServer(
         [answer(think("I was just about to"), STALL), answer(say("Fine."))]
     ) as server:
-        terminal = talk(server)
+        terminal = converse(server)
         terminal.say("slow question")
         terminal.wait_for("I was just about to")
         terminal.wait_for(lambda _: is_journaled())
@@ -187,10 +187,10 @@ def test_a_thought_that_a_kill_cut_short_is_there_when_the_session_goes_on(talk,
         assert server.requests[-1].json["messages"][-1]["content"] == "go on"
 
 
-def test_what_the_model_sends_cannot_command_the_terminal(talk):
+def test_what_the_model_sends_cannot_command_the_terminal(converse):
     nasty = "\x1b]2;owned\x07\x1b[2Jred\x1b[31m \x9b5A bell\x07 \u202eevil 日本語 🎉 שלום |end"
     with ScriptedServer([answer(think(f"t {nasty}"), say(nasty))]) as server:
-        terminal = talk(server, "--view", "full")
+        terminal = converse(server, "--view", "full")
         before = len(terminal.raw)
         terminal.say("try me")
         terminal.wait_for(lambda t: t.text.count("|end") == 2)
@@ -207,18 +207,18 @@ def test_what_the_model_sends_cannot_command_the_terminal(talk):
 
 
 @pytest.mark.slow
-def test_the_label_of_an_answer_without_text_ends_with_it(talk):
+def test_the_label_of_an_answer_without_text_ends_with_it(converse):
     with ScriptedServer([answer(think("only this"), finish="stop")]) as server:
-        terminal = talk(server)
+        terminal = converse(server)
         terminal.say("q")
         terminal.wait_for(re.compile("no answer", re.IGNORECASE))
         assert "Thinking…" not in terminal.text
 
 
-def test_a_strict_provider_gets_its_signatures_back_whatever_is_shown(talk):
+def test_a_strict_provider_gets_its_signatures_back_whatever_is_shown(converse):
     script = [[Think("I must look."), Call("list", {"path": "."})], [Say("Nothing there.")]]
     with StrictServer("anthropic", script) as server:
-        terminal = talk(
+        terminal = converse(
             server,
             "--view",
             "hidden",

@@ -86,10 +86,10 @@ def check_told(terminal, view, layer):
 
 
 @pytest.mark.timeout(120)
-def test_req_think_007_4_the_screen_follows_every_way_to_change_the_setting(talk):
+def test_req_think_007_4_the_screen_follows_every_way_to_change_the_setting(converse):
     save_profiles()
     with ScriptedServer([*REPLIES, *REPLIES]) as server:
-        terminal = talk(server, "--tools", "none", rows=250)
+        terminal = converse(server, "--tools", "none", rows=250)
         ask(terminal, "Why is the sky blue?", "Blue.")
         wait_seen(terminal, "preview", AIR)
         for command, view, layer in (
@@ -114,13 +114,13 @@ def test_req_think_007_4_the_screen_follows_every_way_to_change_the_setting(talk
         wait_seen(terminal, "preview", AIR, SEA)
 
 
-def test_a_models_preset_hides_and_shows_with_the_model(talk):
+def test_a_models_preset_hides_and_shows_with_the_model(converse):
     with ScriptedServer(REPLIES) as server:
         configure(
             f'[providers.acme]\nbase_url = "{server.url}"\n[models."acme/open"]\n'
             f'[models."acme/shy"]\npresets = {{ "{KEY}" = false }}\n'
         )
-        terminal = talk(server, model="acme/open", rows=60)
+        terminal = converse(server, model="acme/open", rows=60)
         ask(terminal, "Why?", "Blue.")
         wait_seen(terminal, "preview", AIR)
         give(terminal, "/model acme/shy")
@@ -130,10 +130,10 @@ def test_a_models_preset_hides_and_shows_with_the_model(talk):
         wait_seen(terminal, "preview", AIR)
 
 
-def test_ctrl_t_and_the_setting_are_one_thing(talk):
+def test_ctrl_t_and_the_setting_are_one_thing(converse):
     save_profiles()
     with ScriptedServer(REPLIES) as server:
-        terminal = talk(server, rows=100)
+        terminal = converse(server, rows=100)
         ask(terminal, "Why?", "Blue.")
         terminal.press("c-t")
         wait_seen(terminal, "hidden", AIR)
@@ -157,13 +157,13 @@ def test_ctrl_t_and_the_setting_are_one_thing(talk):
         terminal.wait_for(lambda t: "· loud" in status(t))
 
 
-def test_a_setting_changed_in_the_middle_of_a_thought_takes_effect_in_it(talk):
+def test_a_setting_changed_in_the_middle_of_a_thought_takes_effect_in_it(converse):
     first, second, third = Gate(), Gate(), Gate()
     reply = answer(
         think("The early part, "), first, think("the late part."), second, say("Done."), third
     )
     with ScriptedServer([*REPLIES[:1], reply]) as server:
-        terminal = talk(server, "--view", "full", rows=60)
+        terminal = converse(server, "--view", "full", rows=60)
         ask(terminal, "Why?", "Blue.")
         terminal.say("q")
         terminal.wait_for("The early part,")
@@ -184,9 +184,9 @@ def test_a_setting_changed_in_the_middle_of_a_thought_takes_effect_in_it(talk):
         wait_seen(terminal, "full", AIR, "The early part, the late part.")
 
 
-def test_a_session_comes_back_as_it_was_seen_and_the_command_line_goes_before(talk, start):
+def test_a_session_comes_back_as_it_was_seen_and_the_command_line_goes_before(converse, start):
     with ScriptedServer(REPLIES) as server:
-        terminal = talk(server, "--name", "shy", rows=60)
+        terminal = converse(server, "--name", "shy", rows=60)
         ask(terminal, "Why?", "Blue.")
         terminal.press("c-t")
         wait_seen(terminal, "hidden", AIR)
@@ -226,11 +226,11 @@ def test_a_session_comes_back_as_it_was_seen_and_the_command_line_goes_before(ta
         (("--profile", "loud", "--view", "hidden"), "hidden", "session"),
     ],
 )
-def test_what_the_start_says_is_what_every_view_says(talk, words, view, layer):
+def test_what_the_start_says_is_what_every_view_says(converse, words, view, layer):
     save_profiles()
     with ScriptedServer(REPLIES) as server:
         configure(f"[settings]\n{KEY} = false\n")
-        terminal = talk(server, *words, rows=60)
+        terminal = converse(server, *words, rows=60)
         ask(terminal, "Why?", "Blue.")
         wait_seen(terminal, view, AIR)
         check_told(terminal, view, layer)
@@ -247,11 +247,11 @@ def test_what_the_start_says_is_what_every_view_says(talk, words, view, layer):
         ("deepseek", "deepseek/deepseek-reasoner"),
     ],
 )
-def test_thoughts_of_every_dialect_follow_and_the_request_does_not_change(talk, provider, model):
+def test_thoughts_of_every_dialect_follow_and_the_request_stays(converse, provider, model):
     script = [[Think(AIR), Say("Blue.")], [Think(SEA), Say("Green.")]]
     names = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "DEEPSEEK_API_KEY")
     with StrictServer(provider, script) as server:
-        terminal = talk(
+        terminal = converse(
             server, "--tools", "none", model=model, rows=60, env=dict.fromkeys(names, "not-real")
         )
         ask(terminal, "Why?", "Blue.")
