@@ -7,7 +7,7 @@ JUDGES := $(VENV)/.judges
 LOCAL := $(VENV)/.local
 BROWSER := $(VENV)/.browser
 
-.PHONY: help setup test check flaky judges bench docs pictures demo clean
+.PHONY: help setup test core check flaky judges bench docs pictures demo clean
 help:
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
 
@@ -48,6 +48,8 @@ setup: $(READY) ## make the virtual environment in .venv
 test: $(READY) ## everything a change must pass: checks, generated docs, tests
 	@$(MAKE) --no-print-directory check
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile
+core: $(READY) ## the layers that do no I/O, in seconds: examples only, no properties
+	$(BIN)/python -m pytest -q -m core $(addprefix tests/,auth dialects history markdown neutral policy settings)
 check: $(READY) ## format, lint, types, import contracts
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/ruff check --quiet

@@ -9,9 +9,11 @@ import socket
 import time
 from contextlib import aclosing
 from itertools import count
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.detection import is_hypothesis_test
 
 from mull.agent import discover
 from mull.client import exchange
@@ -28,6 +30,18 @@ settings.load_profile("mull")
 
 # started in the background of a shell, we would hand it on that Ctrl-C is ignored
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+HERE = Path(__file__).parent
+PURE = {"auth", "dialects", "history", "markdown", "neutral", "policy", "settings"}
+
+
+def pytest_collection_modifyitems(items):
+    """Examples of the layers that do no I/O are the core; properties and sweeps take longer."""
+    for item in items:
+        is_pure = item.path.relative_to(HERE).parts[0] in PURE
+        if is_pure and not is_hypothesis_test(item.obj) and not item.get_closest_marker("sweep"):
+            item.add_marker("core")
+
 
 _connect = socket.socket.connect
 
@@ -46,19 +60,26 @@ def _homes(tmp_path_factory):
     return (place / str(number) for number in count())
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _sheltered():
+    """Nothing of the user's environment is seen, and nothing but loopback is reached."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            if name.startswith(("MULL_", "XDG_")) or name.endswith(("_API_KEY", "_TOKEN")):
+                patch.delenv(name)
+        for name in ("THINKING", "REASONING_EFFORT", "CLEAR_THINKING", "DEBUG"):
+            patch.delenv(name, raising=False)
+        patch.setattr(socket.socket, "connect", _connect_to_loopback)
+        patch.setattr(discover, "_PATIENCE", 20.0)  # nobody there is seen at once all the same
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch, _homes):
     home = next(_homes)
-    for name in list(os.environ):
-        if name.startswith(("MULL_", "XDG_")) or name.endswith(("_API_KEY", "_TOKEN")):
-            monkeypatch.delenv(name)
-    for name in ("THINKING", "REASONING_EFFORT", "CLEAR_THINKING", "DEBUG"):
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("MULL_CONFIG_DIR", str(home / "config"))
     monkeypatch.setenv("MULL_DATA_DIR", str(home / "data"))
-    monkeypatch.setattr(socket.socket, "connect", _connect_to_loopback)
-    monkeypatch.setattr(discover, "_PATIENCE", 20.0)  # nobody there is seen at once all the same
 
 
 @pytest.fixture(autouse=True)

@@ -111,12 +111,14 @@ def unseen(sent: Sent, places: Iterable[Place]) -> list[Place]:
     return found
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_can_change_unseen(name):
     sent = load(name)
     assert not unseen(sent, leaves(sent.body))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_can_be_added_unseen(name):
     sent = load(name)

@@ -122,6 +122,7 @@ def test_a_fixture_is_written_as_it_was_read(dialect, name):
     check_own(dialect, name, FIXTURES[dialect, name])
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_recordings_are_written_as_they_were_read(dialect):
     need_recordings()
@@ -222,6 +223,7 @@ def test_a_fixture_crosses_to_every_dialect(dialect, name, other):
     cross(dialect, name, FIXTURES[dialect, name], other)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("pair", PAIRS, ids="-to-".join)
 def test_recordings_cross_to_every_dialect(pair):
     need_recordings()

@@ -99,6 +99,7 @@ def test_what_has_no_price_per_token_costs_nothing():
     assert [is_free(p) for p in (subscribed, {}, None, PRICES)] == [True, False, False, False]
 
 
+@pytest.mark.sweep
 def test_every_price_of_the_catalog_can_be_used():
     usage = Usage(300_000, 2000, reasoning=1500, cache_read=1000, cache_write=1000)
     catalog = shipped()

@@ -249,6 +249,7 @@ def _settings(wish):
     return settings.snapshot()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_the_outcomes_of_every_listed_model_are_true(provider):
     listed = CATALOG.providers[provider].models if provider in CATALOG.providers else ()
