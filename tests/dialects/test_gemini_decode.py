@@ -15,13 +15,6 @@ def thought(text, **more):
     return ThinkingBlock(text, "thought", kind="summary", **more)
 
 
-@pytest.mark.parametrize("name", PAIRS)
-def test_a_stream_and_the_same_answer_whole_are_the_same_message(name):
-    streamed, at_once = decode(fixture(f"{name}.sse")), decode(fixture(f"{name}.json"))
-    assert streamed.message == at_once.message
-    assert streamed.warnings == at_once.warnings
-
-
 def test_thoughts_text_and_a_signature_without_text():
     got = decode(fixture("thoughts.sse"))
     assert got.blocks == (

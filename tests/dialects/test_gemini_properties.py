@@ -3,47 +3,26 @@
 from itertools import pairwise
 
 import msgspec
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from effort import tried
 from gemini_wire import (
     ABSENT,
     BUDGET,
     LEVEL,
     answers,
-    cut,
     decode,
-    fixture,
-    fixture_names,
     part_of,
     request,
-    response,
-    sse,
     stream_of,
     whole,
     without_made_up_ids,
 )
 from mull.dialects.registry import encode_request
-from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolResultBlock
+from mull.neutral.blocks import TextBlock, ToolResultBlock
 from mull.neutral.messages import Message, assistant, user
 from mull.neutral.thinking import UNSIGNED_CALL, ThinkingPlan
 from mull.neutral.usage import Usage
-
-BODIES = [fixture(name) for name in fixture_names("sse") + fixture_names("json")]
-
-
-@given(st.sampled_from(BODIES), st.lists(st.integers(0, 10_000), max_size=12))
-@settings(max_examples=100)
-def test_any_cut_gives_the_same_message(body, places):
-    got, expected = decode(*cut(body, places)), decode(body)
-    assert got.events == expected.events
-
-
-@pytest.mark.parametrize("body", BODIES)
-def test_byte_by_byte_gives_the_same_message(body):
-    assert decode(*(body[at : at + 1] for at in range(len(body)))).events == decode(body).events
 
 
 @given(answers, st.lists(st.integers(0, 100), max_size=4))
@@ -54,61 +33,6 @@ def test_any_answer_streamed_or_whole_is_itself(blocks, places):
     assert streamed.message == at_once.message
     assert without_made_up_ids(streamed.blocks) == without_made_up_ids(blocks)
     assert at_once.message.usage == Usage(input=10, output=25, reasoning=5, total=35)
-
-
-def spoken(blocks):
-    text = "".join(block.text for block in blocks if isinstance(block, TextBlock))
-    return text, "".join(block.thought for block in blocks if isinstance(block, ThinkingBlock))
-
-
-STREAMS = [fixture(name) for name in fixture_names("sse")]
-
-
-@given(st.sampled_from(STREAMS), st.integers(0, 10_000))
-def test_a_truncated_stream_keeps_what_came(body, at):
-    got = decode(body[: at % (len(body) + 1)])
-    for part, all_of_it in zip(spoken(got.blocks), spoken(decode(body).blocks), strict=True):
-        assert all_of_it.startswith(part)
-
-
-@given(st.sampled_from(STREAMS), st.integers(0, 10_000), st.binary(min_size=1, max_size=6))
-@tried(2)
-def test_damage_never_raises_and_keeps_what_came_before(body, at, junk):
-    at %= len(body)
-    got = decode(body[:at] + junk + body[at + len(junk) :])
-    whole_frames = body[:at].rpartition(b"\n\r\n")[0]
-    for part, all_of_it in zip(
-        spoken(decode(whole_frames).blocks), spoken(got.blocks), strict=True
-    ):
-        assert all_of_it.startswith(part)
-
-
-WORDS = (
-    *("candidates", "content", "parts", "text", "thought", "thoughtSignature", "index"),
-    *("functionCall", "name", "args", "id", "partialArgs", "willContinue", "jsonPath"),
-    *("stringValue", "finishReason", "usageMetadata", "error", "promptFeedback", "blockReason"),
-    *("responseId", "response"),
-)
-json_anything = st.recursive(
-    st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(WORDS),
-            inner,
-            max_size=4,
-        )
-    ),
-    max_leaves=25,
-)
-
-
-@given(st.lists(json_anything, max_size=4))
-@tried(2)
-def test_nonsense_of_the_right_words_is_never_an_unexpected_shape(values):
-    got = decode(sse(*values, response([{"text": "kept"}])))
-    assert "kept" in got.message.text
-    assert not [text for _, text in got.warnings if "unexpected shape" in text]
 
 
 def contents_of(*messages, to=LEVEL, **more):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations import target
 from effort import tried
-from mull.dialects.openai_chat.decode import ChunkInterpreter
 from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
 from mull.neutral.events import (
     Finished,
@@ -20,19 +18,14 @@ from mull.neutral.events import (
 )
 from openai_chat_wire import (
     STREAMS,
-    TARGETS,
-    WHOLES,
     answers,
     decode,
     deltas,
     events_of,
-    fixture,
     render_stream,
     render_whole,
     whole,
 )
-
-stream_names = st.sampled_from(sorted(STREAMS))
 
 
 def call(id_: str | None = None, name: str | None = None, arguments: str = "", **more):
@@ -51,81 +44,11 @@ def test_events_come_in_wire_order():
     ]
 
 
-@pytest.mark.parametrize("name", sorted(WHOLES))
-def test_a_stream_and_its_whole_response_are_the_same_message(name):
-    """REQ-THINK-003.2: a whole response gives the same blocks as its stream."""
-    assert fixture(name) == decode(WHOLES[name], TARGETS.get(name))
-
-
-@given(stream_names, st.lists(st.integers(0, 10_000), max_size=12))
-def test_cuts_change_nothing(name, cuts):
-    assert fixture(name, cuts) == fixture(name)
-
-
-@pytest.mark.parametrize("name", sorted(STREAMS))
-def test_one_byte_at_a_time_changes_nothing(name):
-    body = STREAMS[name]
-    assert fixture(name, list(range(len(body)))) == fixture(name)
-
-
 @tried(2)
 @given(answers(), st.data())
 def test_any_answer_is_read_from_a_stream_and_from_a_whole_response(message, data):
     assert decode(render_whole(message)) == message
     assert decode(render_stream(data.draw, message)) == message
-
-
-@tried(2)
-@given(stream_names, st.data())
-def test_damage_never_raises_and_keeps_what_came_before(name, data):
-    body = bytearray(STREAMS[name])
-    at = data.draw(st.integers(0, len(body)))
-    how = data.draw(st.sampled_from(["cut", "flip", "insert", "drop"]))
-    if how == "cut":
-        del body[at:]
-    elif how == "flip" and at < len(body):
-        body[at] ^= 1 << data.draw(st.integers(0, 7))
-    elif how == "insert":
-        body[at:at] = data.draw(st.binary(max_size=6))
-    else:
-        del body[at : at + 40]
-    whole_frames = bytes(STREAMS[name][:at]).rpartition(b"\n\n")[0] + b"\n\n"
-    before = decode(whole_frames, TARGETS.get(name)).blocks
-    after = decode(bytes(body), TARGETS.get(name))
-    assert after.status is not None
-    assert _text(after.blocks).startswith(_text(before)[: max(0, len(_text(before)) - 12)])
-
-
-def _text(blocks):
-    """All text in order, without what a closing mark may still move (the last characters)."""
-    return "".join(getattr(b, "thought", "") or getattr(b, "text", "") for b in blocks)
-
-
-@tried(2)
-@given(st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(
-        st.sampled_from([
-            "choices", "delta", "message", "content", "role", "tool_calls", "function", "name",
-            "arguments", "index", "id", "type", "text", "thinking", "reasoning",
-            "reasoning_content", "reasoning_details", "reasoning_opaque", "reasoning_text",
-            "extra_content", "google", "thought", "refusal", "function_call", "images", "usage",
-            "x_groq", "error", "code", "finish_reason", "completion_tokens_details",
-        ]),
-        inner,
-        max_size=5,
-    ),
-    max_leaves=25,
-))  # fmt: skip
-def test_no_shape_of_json_is_too_odd(value):
-    one = ChunkInterpreter(target())
-    one.take(None, value)
-    one.take("error", {"choices": [{"delta": value, "finish_reason": value}], "usage": value})
-    one.take(None, {"choices": [{"delta": {"content": [value], "tool_calls": [value]}}]})
-    one.take(None, {"choices": [{"delta": {"reasoning_details": [value], "reasoning": value}}]})
-    one.end(False)
-    ChunkInterpreter(target()).whole(value)
 
 
 # Reasoning fields

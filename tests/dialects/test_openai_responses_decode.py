@@ -6,13 +6,12 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import tried
 from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
 from mull.neutral.events import Started, TextDelta, ThinkingDelta
-from mull.neutral.messages import Message
 from mull.neutral.usage import Usage
 from openai_responses_wire import (
     FOLDER,
@@ -21,7 +20,6 @@ from openai_responses_wire import (
     USAGE,
     WHOLE,
     Renderer,
-    cut,
     decode,
     pieces,
     response,
@@ -36,28 +34,6 @@ def values(name: str) -> list[dict]:
 
 def drop(name: str, *kinds: str) -> bytes:
     return sse([value for value in values(name) if not value["type"].endswith(kinds)])
-
-
-@pytest.mark.parametrize("name", sorted(STREAMS))
-@given(places=st.lists(st.integers(0, 2**16), max_size=6))
-@settings(max_examples=15)
-def test_cuts_do_not_matter(name, places):
-    data = STREAMS[name]
-    assert decode(*cut(data, places)).message == decode(data).message
-
-
-@pytest.mark.parametrize("name", sorted(STREAMS))
-def test_one_byte_at_a_time(name):
-    data = STREAMS[name]
-    single = decode(*(data[at : at + 1] for at in range(len(data))))
-    assert single.message == decode(data).message
-
-
-@pytest.mark.parametrize("name", sorted(WHOLE))
-def test_a_stream_equals_its_whole_response(name):
-    streamed, whole = decode(STREAMS[name]), decode(WHOLE[name])
-    assert streamed.message == whole.message
-    assert not streamed.warnings
 
 
 def test_there_are_fixtures():
@@ -77,64 +53,6 @@ def test_a_rendered_message_is_decoded_to_itself(made, data):
         assert answer.failed is None
         assert not answer.warnings
     assert decode(stream).message == decode(msgspec.json.encode(whole)).message
-
-
-@given(
-    name=st.sampled_from(sorted(STREAMS)),
-    at=st.integers(0, 2**16),
-    junk=st.binary(max_size=8),
-    gone=st.integers(0, 40),
-)
-@tried(2)
-def test_damage_never_raises(name, at, junk, gone):
-    data = STREAMS[name]
-    at %= len(data)
-    broken = data[:at] + junk + data[at + gone :]
-    answer = decode(broken)
-    assert isinstance(answer.message, Message)
-    whole_frames = data[:at].rpartition(b"\n\n")[0]
-    before = decode(whole_frames + b"\n\n").message
-    assert answer.message.text.startswith(before.text)
-
-
-@given(name=st.sampled_from(sorted(STREAMS)), keep=st.integers(1, 60))
-def test_a_truncated_stream_keeps_what_came(name, keep):
-    frames = STREAMS[name].split(b"\n\n")[:keep]
-    cut_off = decode(b"\n\n".join(frames) + b"\n\n").message
-    complete = decode(STREAMS[name]).message
-    for short, long in zip(cut_off.blocks, complete.blocks, strict=False):
-        assert type(short) is type(long)
-        if isinstance(short, TextBlock):
-            assert long.text.startswith(short.text)
-        if isinstance(short, ThinkingBlock):
-            assert long.thought.startswith(short.thought)
-
-
-dirty = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner),
-    max_leaves=4,
-)
-
-
-@given(
-    name=st.sampled_from(sorted(STREAMS)),
-    at=st.integers(0, 1000),
-    key=st.integers(0, 8),
-    value=dirty,
-)
-@tried(2)
-def test_values_of_the_wrong_type_never_raise(name, at, key, value):
-    some = values(name)
-    spoiled = some[at % len(some)]
-    spoiled[sorted(spoiled)[key % len(spoiled)]] = value
-    lines = b"".join(b"data: " + msgspec.json.encode(one) + b"\n\n" for one in some)
-    assert isinstance(decode(lines).message, Message)
-
-
-@given(value=dirty)
-def test_a_whole_answer_of_anything_never_raises(value):
-    assert isinstance(decode(msgspec.json.encode(value)).message, Message)
 
 
 def test_started_tells_the_providers_own_words():
