@@ -212,7 +212,7 @@ def test_an_update_from_a_file(lines, tmp_path):
     path.write_text('{"anthropic": {}}')
     status, out, (line,) = lines("update", "--from", str(path))
     assert (status, out) == (2, [])
-    assert line.startswith("mull: refused: not a models.dev document: ")
+    assert line.startswith("mull: refused: the document has no providers with models (left out: ")
     assert lines("show", "brand-new")[0] == 0
 
 

@@ -52,11 +52,15 @@ class Source(Struct, frozen=True):
 
 
 class Header(Struct, frozen=True):
-    """The first line of the file. `providers` counts the lines after it, so a cut file shows."""
+    """The first line of the file. `providers` counts the lines after it, so a cut file shows.
+
+    `pinned` says of an update that its addresses were held against the shipped ones.
+    """
 
     format: int
     sources: tuple[Source, ...]
     providers: int
+    pinned: bool = False
 
     @property
     def date(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,12 +22,14 @@ from mull.store.lessons import load_lessons
 from mull.store.paths import data_dir
 
 if TYPE_CHECKING:
+    from mull.catalog.update import Update
     from mull.neutral.target import ModelFacts
 
 __all__ = ["arguments", "run"]
 
 MODELS_DEV = "https://models.dev/api.json"
 _TIMEOUT = 60.0
+_NAMED = 8
 _FORMS = f"""\
   mull models [WORD...]            list the models whose name holds every word
   mull models show NAME            what is known of one, and what thinking levels become
@@ -167,7 +169,7 @@ def _width() -> int | None:
 def _update(source: str) -> int:
     from datetime import date
 
-    from mull.catalog.load import load
+    from mull.catalog.load import load, shipped
     from mull.catalog.update import check_update
     from mull.store.catalog import load_base, save_update
 
@@ -177,18 +179,40 @@ def _update(source: str) -> int:
     except RemoteError as error:
         print(f"mull: {error}; the catalog is as it was", file=sys.stderr)
         return 1
-    data = check_update(document, current, date.today().isoformat())
-    path = save_update(data_dir(), data)
-    have = sum(1 for _ in load(base=data).pairs())
+    update = check_update(document, current, date.today().isoformat(), shipped())
+    path = save_update(data_dir(), update.data)
+    have = sum(1 for _ in load(base=update.data).pairs())
     had = sum(1 for _ in current.pairs())
     print(f"{have:,} models (there were {had:,}), kept in {path}")
+    for line in _told(update):
+        print(f"mull: {line}", file=sys.stderr)
     return 0
 
 
+def _told(update: Update) -> Iterator[str]:
+    """What of the document was not taken as it is."""
+    if update.added:
+        yield (
+            f"new providers: {_some(update.added)}; none of them gets a key until you store one"
+            " with `mull keys set NAME`"
+        )
+    if update.pinned:
+        yield f"address and key variables stay as they were: {_some(update.pinned)}"
+    if update.left_out:
+        yield f"{len(update.left_out)} entries cannot be used: {_some(update.left_out, '; ')}"
+
+
+def _some(names: Sequence[str], between: str = ", ") -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return between.join(names[:_NAMED]) + more
+
+
 def _fetch(source: str) -> bytes:
-    from mull.catalog.update import MAX_BYTES
+    from mull.catalog.update import MAX_BYTES, is_private
 
     if "://" in source:
+        if not is_private(source):
+            raise ConfigError(f"{source!r} is not encrypted: anybody on the way could change it")
         from mull.client.download import download
 
         return download(source, MAX_BYTES, _TIMEOUT)

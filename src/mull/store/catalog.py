@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from mull.catalog.load import Catalog, check_overlay, load, shipped_date
+from mull.catalog.load import Catalog, check_overlay, load, shipped, shipped_date
 from mull.logs import log_warning
 from mull.neutral.errors import CatalogError, ConfigError
 from mull.store.files import read_bytes, write_atomic
@@ -52,6 +52,10 @@ def _load(
         if base is None:
             return load(layers)
         catalog = load(layers, base)
+        if not catalog.header.pinned:
+            from mull.catalog.update import pin
+
+            catalog = load(layers, pin(load(base=base), shipped()))
     except (CatalogError, ConfigError) as error:
         catalog = load(layers)  # raises again if it was an overlay that is wrong
         warn(f"{stored} is not used: {error}; `mull models update` writes it anew")
