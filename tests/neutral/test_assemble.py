@@ -286,3 +286,17 @@ def test_no_byte_is_lost_or_doubled_however_deltas_interleave(thinking, text, ra
     meant = [e.text for e in mixed if isinstance(e, ThinkingDelta)]
     assert message.text == "".join(said)
     assert "".join(block.thought for block in message.thinking) == "".join(meant)
+
+
+def test_a_call_that_gets_its_key_late_is_found_by_it():
+    events = [
+        ToolCallDelta(None, "s", "f", "{"),
+        ToolCallDelta(0, "s", None, '"a":'),
+        ToolCallDelta(0, None, None, "1}"),
+    ]
+    one_by_one = Assembler()
+    for event in events:
+        one_by_one.add(event)
+    (call,) = one_by_one.blocks()
+    assert (call.id, call.name, call.input) == ("s", "f", {"a": 1})
+    assert assemble(events).blocks == (call,)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from mull.agent.session import Session
 from mull.logs import log_warning
 from mull.neutral.blocks import Value
-from mull.neutral.errors import SessionError
+from mull.neutral.errors import SessionError, UnwritableError
 from mull.settings.registry import parse_all
 from mull.store.sessions.writing import Writing, begin_writing, go_on_writing
 
@@ -94,7 +94,11 @@ async def open_kept(
             nothing was started or stored.
     """
     found = find_session(store, opening)
-    kept = _held(store, opening, found, engine)
+    try:
+        kept = _held(store, opening, found, engine)
+    except UnwritableError as error:
+        warn(f"{error}. This conversation is kept in memory only")
+        kept = _held(*_in_memory(store, opening, found), engine)
     try:
         session = Session(kept, engine=engine, toolbox=toolbox, warn=warn, **more)
     except BaseException:
@@ -140,6 +144,19 @@ def _held(
     if opening.settings:
         kept.give(settings={**kept.info.settings, **opening.settings})
     return kept
+
+
+def _in_memory(
+    store: SessionStore, opening: Opening, found: SessionInfo | None
+) -> tuple[SessionStore, Opening, SessionInfo | None]:
+    """A store in memory that holds what is meant, for a disk that cannot be written."""
+    from mull.store.sessions.memory import MemorySessions
+
+    memory = MemorySessions()
+    if found is None:
+        return memory, opening, None
+    info, records = store.load(found.id)
+    return memory, opening, memory.begin(info, *records)
 
 
 def _is_at_home(model: str, info: SessionInfo, engine: Engine) -> bool:

@@ -1,8 +1,8 @@
 """`mull sessions`: list, search, show, follow, rename, copy and delete what is stored.
 
-Only `rename`, `fork`, `compress` and `delete` change anything, and of these only the last two need
-the session to be idle. Sessions are those of this folder unless `--all` says otherwise; an id or a
-name is found anywhere.
+Only `rename`, `fork`, `compress`, `delete` and `repair` change anything, and of these only the last
+three need the session to be idle. Sessions are those of this folder unless `--all` says otherwise;
+an id or a name is found anywhere.
 """
 
 from __future__ import annotations
@@ -69,6 +69,7 @@ def arguments(parser: ArgumentParser) -> None:
     add_compress(actions)
     add_export(actions)
     add_import(actions)
+    _action(actions, "repair", _repair, "make a damaged store usable again, as far as it is read")
     _action(actions, "path", _path, "print where sessions are stored")
 
 
@@ -257,6 +258,13 @@ def _tail(options: Namespace) -> int:
     if not follow(store, info.id, sys.stdout, answers=options.all_text):
         sys.stdout.flush()
         print(f"mull: session {info.id} is not running", file=sys.stderr)
+    return 0
+
+
+def _repair(options: Namespace) -> int:
+    from mull.store.sessions.sqlite import SqliteSessions, sessions_path
+
+    print(SqliteSessions(sessions_path(), tell=tell).repair())
     return 0
 
 

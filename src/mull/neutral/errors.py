@@ -44,6 +44,7 @@ __all__ = [
     "SilenceError",
     "UnknownLevel",
     "UnknownModel",
+    "UnwritableError",
 ]
 
 
@@ -76,6 +77,10 @@ class SettingError(LocalError):
 
 class ConfigError(LocalError):
     """A user's file cannot be read as what it should be."""
+
+
+class UnwritableError(ConfigError):
+    """The disk is full or read-only, or mull may not write there; what is there can be read."""
 
 
 class NoModelError(ConfigError):

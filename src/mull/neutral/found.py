@@ -50,6 +50,8 @@ class BlockFinder:
         if known is not None:
             self._open = known
             found: Any = self._found[known]
+            if event.key is not None:  # what follows under this key, without an id, is of this call
+                self._by_key[self.CALL, event.key] = known
         elif event.key is None and event.id:
             found = self._append(self.CALL(), None)
         else:

@@ -18,7 +18,7 @@ from mull.store.sessions.records import account_all, decode_record
 from mull.store.sessions.search import INDEX_DAMAGED
 
 if TYPE_CHECKING:
-    from sqlite3 import Connection, Error, Row
+    from sqlite3 import Connection, Row
 
 __all__ = ["is_damage", "replace_damaged"]
 
@@ -26,13 +26,15 @@ _CORRUPT, _NOT_A_DATABASE = 11, 26
 _BESIDE = ("", "-wal", "-shm", "-journal")
 
 
-def is_damage(error: Error) -> bool:
-    """Whether SQLite says that the file itself is broken."""
+def is_damage(error: Exception) -> bool:
+    """Whether SQLite says that the file itself is broken, in whatever words are left of it."""
+    if isinstance(error, UnicodeDecodeError):
+        return True
     code = getattr(error, "sqlite_errorcode", 0)
     return code != INDEX_DAMAGED and code & 0xFF in (_CORRUPT, _NOT_A_DATABASE)
 
 
-def replace_damaged(path: Path, error: Error, create: Callable[[Path], Connection]) -> str:
+def replace_damaged(path: Path, why: str, create: Callable[[Path], Connection]) -> str:
     """Move a damaged file aside, begin a new one with what can be read, and say so.
 
     The caller sees to it that no other process does the same.
@@ -41,7 +43,7 @@ def replace_damaged(path: Path, error: Error, create: Callable[[Path], Connectio
         ConfigError: it cannot be moved; then it is where it was.
     """
     if _is_sound(path):
-        return f"{path} was damaged ({error}) and has been replaced: try again"
+        return f"{path} was damaged ({why}) and has been replaced: try again"
     aside = path.with_name(f"{path.name}.damaged-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
     try:
         for ending in _BESIDE:
@@ -53,7 +55,7 @@ def replace_damaged(path: Path, error: Error, create: Callable[[Path], Connectio
         whole, broken = _rescue(aside, connection)
     parts = f", {broken} of them up to the damage" if broken else ""
     saved = f"{whole + broken} sessions were carried over{parts}" if whole + broken else ""
-    return f"{path} is damaged ({error}). It is kept as {aside}; {saved or 'a new one is begun'}"
+    return f"{path} is damaged ({why}). It is kept as {aside}; {saved or 'a new one is begun'}"
 
 
 def _is_sound(path: Path) -> bool:
@@ -63,7 +65,7 @@ def _is_sound(path: Path) -> bool:
     try:
         with closing(sqlite3.connect(read_only, uri=True)) as connection:
             (said,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):
         return False
     return bool(said == "ok")
 
@@ -80,7 +82,7 @@ def _rescue(aside: Path, new: Connection) -> tuple[int, int]:
         for ending in ("", "-wal"):
             with suppress(FileNotFoundError):
                 shutil.copyfile(f"{aside}{ending}", f"{copy}{ending}")
-        with suppress(sqlite3.Error), closing(sqlite3.connect(copy)) as old:
+        with suppress(sqlite3.Error, UnicodeDecodeError), closing(sqlite3.connect(copy)) as old:
             old.row_factory = sqlite3.Row
             for row in old.execute("SELECT * FROM sessions"):
                 if _carry_over(old, new, row):
@@ -125,5 +127,5 @@ def _records(old: Connection, session: str) -> Iterator[bytes | None]:
                 return
             decode_record(data, session, position)
             yield data
-    except (sqlite3.DatabaseError, ConfigError, TypeError):
+    except (sqlite3.DatabaseError, UnicodeDecodeError, ConfigError):
         yield None

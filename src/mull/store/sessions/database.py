@@ -15,18 +15,22 @@ from threading import RLock
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-from mull.neutral.errors import ConfigError, SessionError
+from mull.neutral.errors import ConfigError, SessionError, UnwritableError
 from mull.store.files import make_parents
 from mull.store.locks import FileLock
-from mull.store.sessions.schema import VERSION, migrate, version_of
+from mull.store.sessions.reserve import give_up_reserve, keep_reserve
+from mull.store.sessions.schema import VERSION, migrate, readable, version_of
 
 if TYPE_CHECKING:
-    from sqlite3 import Connection, Error
+    from sqlite3 import Connection
 
 __all__ = ["Database", "bring_up_to_date"]
 
 _BUSY_SECONDS = 20
 """How long to wait for other processes that write; each of them takes milliseconds."""
+
+_PAGES, _FEW_PAGES = 4_000, 50
+"""By how many pages a file gets smaller at once; few, where there is little room to move them."""
 
 _LOG_BYTES = 16 << 20
 """What SQLite's own log may keep of the disk after something big was written."""
@@ -41,10 +45,15 @@ _REASONS = {  # by SQLite's primary result codes
     14: "it cannot be opened; check that its directory exists and that you may write there",
     23: "mull may not open it",
 }
+_UNWRITABLE = frozenset((3, 8, 10, 13, 14, 23))
 
 
-class _Unwritable(ConfigError):
-    """The file cannot be made, or opened for writing."""
+class DamagedError(ConfigError):
+    """The file was damaged and another is in its place; `told` says what became of it."""
+
+    def __init__(self, told: str) -> None:
+        self.told = told
+        super().__init__(f"{told}. Nothing else was done: try again")
 
 
 _used: WeakSet[Database] = WeakSet()
@@ -84,23 +93,50 @@ class Database:
                 raise _newer(self._path)
             yield connection
 
-    @contextmanager
-    def erasing(self) -> Iterator[Connection]:
-        """`writing`, and what is deleted leaves no bytes behind, and the file gets smaller."""
+    def erase(self, work: Callable[[Connection, bool], None]) -> None:
+        """`writing`, and what is deleted leaves no bytes behind, and the file gets smaller.
+
+        On a full disk the room kept for it is used: `work` is told to be thrifty, and bytes stay
+        until they are written over.
+        """
+        with self._turns:
+            try:
+                self._erase(work, thriftily=False)
+            except UnwritableError:
+                if not give_up_reserve(self._path):
+                    raise
+                self._erase(work, thriftily=True)
+
+    def _erase(self, work: Callable[[Connection, bool], None], *, thriftily: bool) -> None:
         from sqlite3 import Error
 
+        with self.writing() as connection:
+            connection.execute(f"PRAGMA secure_delete = {'OFF' if thriftily else 'ON'}")
+            try:
+                work(connection, thriftily)
+            finally:
+                connection.execute("PRAGMA secure_delete = OFF")
+        with suppress(Error):  # it is deleted; the rest can wait for another time
+            _shrink(connection, _FEW_PAGES if thriftily else _PAGES)
+        keep_reserve(self._path)
+
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return self._path
+
+    def replace_if_damaged(self) -> str | None:
+        """Begin another file if SQLite finds this one damaged, and say so."""
         with self._turns:
-            with self.writing() as connection:
-                connection.execute("PRAGMA secure_delete = ON")
-                try:
-                    yield connection
-                finally:
-                    connection.execute("PRAGMA secure_delete = OFF")
-            with suppress(Error):  # it is deleted; the rest can wait for another time
-                # as a script: `execute` would take one step of many and stop
-                connection.executescript(
-                    "PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)"
-                )
+            try:
+                with self.reading() as connection:
+                    (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            except DamagedError as error:
+                return error.told
+            if found == "ok":
+                return None
+            self.close()
+            return self._replace_damaged(found)
 
     def close(self) -> None:
         """Close the file; it is opened again when needed."""
@@ -141,13 +177,12 @@ class Database:
                     "half a character (a lone surrogate) can be neither stored nor found: where it"
                     " was typed or read, bytes were not UTF-8. Nothing was changed"
                 ) from None
-            except Error as error:
+            except (Error, UnicodeDecodeError) as error:
                 from mull.store.sessions.damage import is_damage
 
                 if is_damage(error) and self._unwritable is None:
                     self.close()
-                    said = self._replace_damaged(error)
-                    raise ConfigError(f"{said}. Nothing else was done: try again") from None
+                    raise DamagedError(self._replace_damaged(str(error))) from None
                 raise _spoken(error, self._path) from None
 
     def _open(self) -> Connection:
@@ -157,16 +192,18 @@ class Database:
 
         try:
             connection = _connected(self._path)
-        except _Unwritable as error:
+        except UnwritableError as error:
             connection = self._open_read_only(error)
-        except Error as error:
+        except (Error, UnicodeDecodeError) as error:
             from mull.store.sessions.damage import is_damage
 
             if not is_damage(error):
                 connection = self._open_read_only(_spoken(error, self._path))
             else:
-                self._tell(self._replace_damaged(error))
+                self._tell(self._replace_damaged(str(error)))
                 connection = _connected(self._path)
+        if self._unwritable is None:
+            keep_reserve(self._path)
         self._opened, self._opener = os.stat(self._path), os.getpid()
         _used.add(self)
         return connection
@@ -180,11 +217,11 @@ class Database:
         self._unwritable = why
         return connection
 
-    def _replace_damaged(self, error: Error) -> str:
+    def _replace_damaged(self, why: str) -> str:
         from mull.store.sessions.damage import replace_damaged
 
         with _opening(self._path):
-            return replace_damaged(self._path, error, _prepared)
+            return replace_damaged(self._path, why, _prepared)
 
     def _still_there(self) -> None:
         """Who writes to a file that was moved away writes to nobody: then another is opened.
@@ -231,7 +268,9 @@ def _connected(path: Path) -> Connection:
         make_parents(path.parent)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite would let all read it
     except OSError as error:
-        raise _Unwritable(f"cannot open {path}: {error.strerror}; nothing was changed") from None
+        raise UnwritableError(
+            f"cannot open {path}: {error.strerror}; nothing was changed"
+        ) from None
     connection = _connect(path)
     try:
         version = version_of(connection)
@@ -253,9 +292,23 @@ def _connect(path: Path) -> Connection:
     connection = sqlite3.connect(
         path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
+    connection.text_factory = readable
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
     return connection
+
+
+def _shrink(connection: Connection, pages: int) -> None:
+    """Give free pages back to the disk, some at a time: each step needs room for what it moves."""
+    before = None
+    while True:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        (left,) = connection.execute("PRAGMA freelist_count").fetchone()
+        if left in (0, before):
+            return
+        before = left
+        # as a script: `execute` would take one step of many and stop
+        connection.executescript(f"PRAGMA incremental_vacuum({pages})")
 
 
 def _prepared(path: Path) -> Connection:
@@ -286,6 +339,7 @@ def _newer(path: Path) -> ConfigError:
     )
 
 
-def _spoken(error: Error, path: Path) -> ConfigError:
-    reason = _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, str(error))
-    return ConfigError(f"cannot use {path}: {reason}. Nothing was changed")
+def _spoken(error: Exception, path: Path) -> ConfigError:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    kind = UnwritableError if code in _UNWRITABLE else ConfigError
+    return kind(f"cannot use {path}: {_REASONS.get(code, str(error))}. Nothing was changed")

@@ -33,7 +33,7 @@ from mull.neutral.events import (
 from mull.neutral.messages import Message, Origin
 from mull.store.sessions.values import JournalBatch
 
-__all__ = ["decode_events", "encode_events", "fold", "is_journaled", "join_deltas"]
+__all__ = ["decode_events", "decode_origin", "encode_events", "fold", "is_journaled", "join_deltas"]
 
 _JOURNALED = (
     *(TextDelta, ThinkingDelta, ThinkingCarrier, ToolCallDelta, OpaqueReceived),
@@ -57,8 +57,18 @@ def decode_events(data: bytes) -> tuple[Event, ...]:
     """What `encode_events` was given, as far as it goes: nothing, if it is something else."""
     try:
         return _decoder().decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError):
         return ()
+
+
+def decode_origin(data: bytes | None) -> Origin | None:
+    """Who sent the events; somebody unknown, where that cannot be read: they go back to nobody."""
+    if data is None:
+        return None
+    try:
+        return msgspec.json.decode(data, type=Origin)
+    except (msgspec.DecodeError, UnicodeDecodeError, TypeError):
+        return Origin("unknown", "openai-chat", "unknown")
 
 
 @cache  # only what a crash has left is ever decoded

@@ -5,12 +5,13 @@ Only who writes a session takes its lock. Who reads one asks `holder` at most.
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from pathlib import Path
 from typing import Self
 
-from mull.neutral.errors import ConfigError, SessionBusy
+from mull.neutral.errors import SessionBusy, UnwritableError
 from mull.store.files import make_parents, read_bytes
 from mull.store.locks import FileLock
 
@@ -25,7 +26,7 @@ class SessionLock:
 
     Raises:
         SessionBusy: another process has it, or another part of this one.
-        ConfigError: the lock file cannot be made.
+        UnwritableError: the lock file cannot be made.
     """
 
     def __init__(self, directory: Path, session: str) -> None:
@@ -35,10 +36,18 @@ class SessionLock:
             make_parents(directory)
             if not self._acquire():
                 raise _busy(session, _pid(self._path))
-            self._path.write_text(f"{os.getpid()}\n", "ascii")
+            self._sign()
         except OSError as error:
             self._lock.release()
-            raise ConfigError(f"cannot lock {self._path}: {error.strerror}") from None
+            raise UnwritableError(f"cannot lock {self._path}: {error.strerror}") from None
+
+    def _sign(self) -> None:
+        """Say who has it; on a full disk that stays unknown, and the lock holds all the same."""
+        try:
+            self._path.write_text(f"{os.getpid()}\n", "ascii")
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
 
     def _acquire(self) -> bool:
         # a reader that asks for the holder has the lock for a moment: that is not a writer

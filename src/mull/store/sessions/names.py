@@ -13,7 +13,7 @@ from mull.neutral.errors import SessionError
 from mull.neutral.patterns import pattern
 from mull.settings.words import quote
 
-__all__ = ["DAY_LETTERS", "LONGEST_NAME", "checked_name", "new_id", "next_id", "title_of"]
+__all__ = ["DAY_LETTERS", "LONGEST_NAME", "checked_name", "is_id", "new_id", "next_id", "title_of"]
 
 DAY_LETTERS = 7
 """How many letters of an id name its day, the dash included."""
@@ -22,6 +22,7 @@ _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"  # none that looks like another
 _PLACES = 5
 _PARTS = 32**_PLACES
 _DAY = 86_400
+_ID = pattern(rf"\d{{6}}-[{_DIGITS}]{{{_PLACES}}}")
 _LIKE_AN_ID = pattern(r"\d{6}-.*")
 LONGEST_NAME = 64
 _LONGEST_TITLE = 60
@@ -31,6 +32,11 @@ def new_id(now: float) -> str:
     """The id of a session that begins at this second since 1970."""
     day, second = divmod(now, _DAY)
     return _id(int(day), int(second / _DAY * _PARTS))
+
+
+def is_id(text: str) -> bool:
+    """Whether a text is an id as `new_id` makes them."""
+    return _ID.fullmatch(text) is not None
 
 
 def next_id(taken: str) -> str:

@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mull.store.sessions.schema import VERSION, version_of
+from mull.store.sessions.schema import VERSION, readable, version_of
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -58,4 +58,6 @@ def _in_memory(path: Path) -> Connection:
 def _connect(place: str) -> Connection:
     import sqlite3
 
-    return sqlite3.connect(place, uri=True, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(place, uri=True, isolation_level=None, check_same_thread=False)
+    connection.text_factory = readable
+    return connection

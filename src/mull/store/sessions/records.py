@@ -53,9 +53,10 @@ def decode_record(data: bytes, session: str, position: int) -> Record:
     """
     try:
         return _decoder().decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError) as error:
         raise ConfigError(
-            f"record {position} of session {session} cannot be read ({error}); it is unchanged"
+            f"record {position} of session {session} cannot be read ({error}): `mull sessions"
+            " repair` makes the rest of the session usable"
         ) from None
 
 

@@ -24,6 +24,8 @@ __all__ = [
     "is_stored",
     "read_info",
     "read_infos",
+    "rewrite_info",
+    "rotten",
     "tidied",
     "update_info",
 ]
@@ -101,14 +103,68 @@ def read_infos(
     return [_info(row) for row in rows]
 
 
+_NOTHING = {"id": "", "folder": "", "created": 0.0, "updated": 0.0}
+_LAST_SECOND = 253_402_300_799.0
+"""The end of the year 9999: no calendar goes further."""
+
+
 def _info(row: Sequence[Any]) -> SessionInfo:
-    settings = SessionInfo.__struct_fields__.index("settings")
-    values = list(row)
-    with suppress(msgspec.DecodeError, TypeError):  # bits may rot, and the session is still there
-        values[settings] = msgspec.json.decode(row[settings], type=dict[str, Any])
-        return SessionInfo(*values)
-    values[settings] = {}
-    return SessionInfo(*values)
+    values = dict(zip(SessionInfo.__struct_encode_fields__, row, strict=True))
+    with suppress(msgspec.DecodeError, TypeError):
+        values["settings"] = msgspec.json.decode(values["settings"], type=dict[str, Any])
+        return _dated(msgspec.convert(values, SessionInfo))
+    sound = {name: value for name, value in values.items() if _is_sound(name, value)}
+    return _dated(msgspec.convert({**_NOTHING, **sound}, SessionInfo))
+
+
+def _is_sound(name: str, value: object) -> bool:
+    """Whether a value is of its field's kind: bits may rot, and the session is still there."""
+    try:
+        msgspec.convert({**_NOTHING, name: value}, SessionInfo)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+def rotten(connection: Connection) -> list[str]:
+    """The sessions whose rows hold text that is none, or values of the wrong kind."""
+    fields = ("id", "folder", "name", "title", "model", "base_url", "system", "settings", "parent")
+    texts = ", ".join(f"CAST({name} AS BLOB)" for name in fields)
+    found = [row[0].decode("utf-8", "replace") for row in connection.execute(
+        f"SELECT {texts} FROM sessions") if not all(map(_is_text, row))]  # fmt: skip
+    for row in connection.execute(f"SELECT {_COLUMNS} FROM sessions"):
+        values = dict(zip(SessionInfo.__struct_encode_fields__, row, strict=True))
+        try:
+            values["settings"] = msgspec.json.decode(values["settings"], type=dict[str, Any])
+            info = msgspec.convert(values, SessionInfo)
+        except (msgspec.DecodeError, TypeError):
+            found.append(row[0])
+        else:
+            found += [row[0]] if _dated(info) != info else []
+    return [*dict.fromkeys(found)]
+
+
+def _is_text(data: bytes | None) -> bool:
+    try:
+        return data is None or bool(data.decode() or True)
+    except UnicodeDecodeError:
+        return False
+
+
+def rewrite_info(connection: Connection, session: str) -> None:
+    """Store a session's row as it can be read."""
+    for info in read_infos(connection, "id = ?", (session,)):
+        fields = ("folder", "created", "updated", "title", *_CHANGED, "parent", "parent_at")
+        values = [_column(getattr(info, name)) for name in fields]
+        columns = ", ".join(f"{name} = ?" for name in fields)
+        connection.execute(f"UPDATE sessions SET {columns} WHERE id = ?", (*values, session))
+
+
+def _dated(info: SessionInfo) -> SessionInfo:
+    """The session with times that a calendar can show."""
+    times = {name: getattr(info, name) for name in ("created", "updated")}
+    odd = {name: 0.0 for name, at in times.items() if not 0 <= at <= _LAST_SECOND}
+    return replace(info, **odd) if odd else info
 
 
 def read_info(connection: Connection, session: str) -> SessionInfo:

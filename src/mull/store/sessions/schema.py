@@ -16,7 +16,7 @@ from mull.store.sessions.search import TEXTS
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-__all__ = ["VERSION", "migrate", "version_of"]
+__all__ = ["VERSION", "migrate", "readable", "version_of"]
 
 _FIRST = """
 CREATE TABLE sessions (
@@ -68,6 +68,11 @@ _MIGRATIONS: Sequence[Callable[[Connection], None]] = (_first, _searchable)
 """What makes version 1 from nothing, version 2 from version 1, and so on."""
 
 VERSION = len(_MIGRATIONS)
+
+
+def readable(data: bytes) -> str:
+    """A text of the store; where bits have rotted, the rest of it is still read."""
+    return data.decode("utf-8", "replace")
 
 
 def version_of(connection: Connection) -> int:

@@ -11,7 +11,7 @@ import builtins
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -25,9 +25,9 @@ from mull.neutral.messages import Origin
 from mull.store.paths import data_dir
 from mull.store.sessions import search as searching
 from mull.store.sessions.database import Database
-from mull.store.sessions.journal import decode_events, encode_events, fold
+from mull.store.sessions.journal import decode_events, decode_origin, encode_events, fold
 from mull.store.sessions.lock import SessionLock, holder
-from mull.store.sessions.names import new_id, next_id
+from mull.store.sessions.names import is_id, new_id, next_id
 from mull.store.sessions.records import (
     account,
     account_all,
@@ -216,11 +216,45 @@ class SqliteSessions:
         searching.index_texts(connection)
 
     def delete(self, session: str) -> None:
-        with self.hold(session), self._database.erasing() as connection:
-            searching.forget_texts(connection, session)
+        def forget(connection: Connection, thriftily: bool) -> None:
+            searching.forget_texts(connection, session, thriftily=thriftily)
             for table in ("journal", "records"):
                 connection.execute(f"DELETE FROM {table} WHERE session = ?", (session,))
             connection.execute("DELETE FROM sessions WHERE id = ?", (session,))
+
+        with self.hold(session):
+            self._database.erase(forget)
+
+    def repair(self) -> str:
+        """Make what can be read usable again, and say what was found and done.
+
+        Raises:
+            SessionBusy: a session that needs it is open elsewhere.
+            ConfigError: the store cannot be written; nothing was changed.
+        """
+        from mull.store.sessions.repair import find_faults, keep_copy, mend
+
+        replaced = self._database.replace_if_damaged()
+        with self._database.reading() as connection:
+            faults = find_faults(connection)
+            (count,) = connection.execute("SELECT count(*) FROM sessions").fetchone()
+        if not faults:
+            sound = f"{count} sessions, and all of them can be read."
+            return f"{replaced}. It holds {sound}" if replaced else f"Checked {sound}"
+        with ExitStack() as held:
+            for session in faults.sessions:
+                if is_id(session):  # what rotted is nobody's
+                    held.enter_context(self._lock(session))
+            copy = keep_copy(self._database.path)
+            with self._database.writing() as connection:
+                mend(connection, faults)
+        broken = sum(map(len, faults.records.values()))
+        return (
+            f"Mended {len(faults.sessions)} of {count} sessions: {broken} messages could not be"
+            f" read and say so now, {len(faults.rows)} sessions had unreadable names, times or"
+            f" settings, {len(faults.batches)} pieces of unfinished answers are gone. The file as"
+            f" it was is kept as {copy}"
+        )
 
     def search(
         self,
@@ -309,11 +343,6 @@ def _batches(connection: Connection, session: str, after: int = 0) -> list[Journ
         (session, after),
     )
     return [
-        JournalBatch(
-            number,
-            at,
-            None if origin is None else msgspec.json.decode(origin, type=Origin),
-            decode_events(events),
-        )
+        JournalBatch(number, at, decode_origin(origin), decode_events(events))
         for number, at, origin, events in rows
     ]
