@@ -57,18 +57,31 @@ def test_the_end_of_the_input_is_the_end_of_the_talk():
     assert "Only one." in done.stdout
 
 
-def test_an_approval_is_a_line_and_no_line_is_a_no():
-    replies = [
-        calls(call("write", path="a.txt", content="a")), answer(say("Written.")),
-        calls(call("write", path="b.txt", content="b")), answer(say("Refused.")),
-    ]  # fmt: skip
+def test_a_pipe_approves_nothing():
+    """What comes out of a pipe is data: a line `y`, `a` or `s` in it is no answer of anybody."""
+    asked = calls(call("write", path="a.txt", content="a"))
+    replies = [asked, answer(say("Refused.")), *[answer(say("Heard."))] * 2]
     with ScriptedServer(replies) as server:
-        done = piped(server, "write a\nperhaps\ny\nwrite b\n")
-    assert "Written." in done.stdout
-    assert "Refused." in done.stdout
-    assert done.stdout.count("Run write?") == 3
-    assert Path("a.txt").read_text() == "a"
-    assert not Path("b.txt").exists()
+        done = piped(server, "write a\ny\na\n")
+        said = [m["content"] for m in server.requests[3].json["messages"] if m["role"] == "user"]
+    assert said == ["write a", "y", "a"]
+    assert "Run write? Nobody can be asked: no." in done.stdout
+    assert not Path("a.txt").exists()
+
+
+def test_an_approval_is_a_line_at_a_terminal(start):
+    replies = [calls(call("write", path="a.txt", content="a")), answer(say("Written."))]
+    with ScriptedServer(replies) as server:
+        place = ("-m", "openai-compatible/thinker", "--base-url", server.url)
+        terminal = start("--plain", *place)
+        terminal.wait_for(lambda t: ">" in t.screen)
+        terminal.say("write a")
+        terminal.wait_for("(y = yes")
+        terminal.say("perhaps")
+        terminal.wait_for(lambda t: t.everything.count("Run write?") == 2)
+        terminal.say("y")
+        terminal.wait_for("Written.")
+    assert (Path("project") / "a.txt").exists() or Path("a.txt").read_text() == "a"
 
 
 def test_a_terminal_gets_plain_lines_and_ctrl_c_stops_then_leaves(start):

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TextIO
 
 from mull.agent.tools.approve import LETTERS, ApprovalAnswer, ApprovalRequest
-from mull.tui.text.safe import neutralise
+from mull.tui.text.safe import neutralise, one_line
 
 __all__ = ["LineApprover", "find_terminal"]
 
@@ -23,6 +23,11 @@ def find_terminal() -> tuple[int, TextIO] | None:
         return os.open("/dev/tty", os.O_RDONLY | os.O_CLOEXEC), open("/dev/tty", "w")
     except OSError:
         return None
+
+
+def _quoted(text: str) -> str:
+    """The text behind a bar, so that no line of it can be taken for one of ours."""
+    return "\n".join(f"  | {line}" for line in neutralise(text).split("\n"))
 
 
 class LineApprover:
@@ -39,8 +44,9 @@ class LineApprover:
         with suppress(termios.error):  # what was typed before the question is no answer to it
             termios.tcflush(self._keyboard, termios.TCIFLUSH)
         title, detail = request.preview.title, request.preview.detail
-        self._show(f"\n{title}\n{detail or title}\nMay {request.tool} run?\n")
-        self._show(f"{request.rules[0]} is what [s], [a] and [x] are about.\n{_ASK}")
+        self._show(f"\n{one_line(title)}\n{_quoted(detail or title)}\n")
+        self._show(f"May {one_line(request.tool)} run?\n")
+        self._show(f"{one_line(request.rules[0])} is what [s], [a] and [x] are about.\n{_ASK}")
         typed = ""
         try:
             typed = await self._line()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from argparse import ArgumentParser, Namespace
 
 from mull.agent.engine import Engine
-from mull.cli import opening, setup
+from mull.cli import interrupt, opening, setup
 from mull.neutral.errors import ConfigError
 
 __all__ = ["arguments", "run"]
@@ -76,7 +75,8 @@ def run(options: Namespace) -> int:
     )
     told: list[str] = []
     store = open_sessions(told.append)
-    kept = asyncio.run(run_terminal(engine, store, opening.wanted(options), wishes, told))
+    talk = run_terminal(engine, store, opening.wanted(options), wishes, told)
+    kept = interrupt.run(talk)
     if kept is not None and sys.stdout.isatty():
         print(f"Come back with: mull --session {kept}")
     return 0

@@ -53,7 +53,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 @contextmanager
 def _taken(stop: Callable[[int, object], None]) -> Iterator[None]:
     """Signals that would end us go to `stop`; one that is ignored, as under nohup, stays so."""
-    known = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
+    known = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")]
     before = {}
     if threading.current_thread() is threading.main_thread():
         before = {one: signal.getsignal(one) for one in known if one is not None}

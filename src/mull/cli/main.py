@@ -68,6 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
     _write_anything()
+    _guard()
     if words in (["--version"], ["-V"]):
         print(f"mull {__version__}")
         return 0
@@ -95,6 +96,14 @@ def _write_anything() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
+
+
+def _guard() -> None:
+    """A terminal obeys nothing of what is printed."""
+    if sys.stdout.isatty() or sys.stderr.isatty():
+        from mull.tui.text.safe import guard_standard_streams
+
+        guard_standard_streams()
 
 
 def _told(error: MullError) -> int:

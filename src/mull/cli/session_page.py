@@ -18,7 +18,8 @@ from mull.neutral.blocks import (
     ToolResultBlock,
 )
 from mull.store.sessions.values import Hit, SessionInfo
-from mull.tui.text.safe import neutralise
+from mull.tui.screen.depth import Depth
+from mull.tui.text.safe import Drawn, neutralise
 
 __all__ = ["end_of_turn", "hit_lines", "page", "session_lines", "turns_of"]
 
@@ -71,15 +72,18 @@ def session_lines(
     ]
 
 
-def hit_lines(hit: Hit, *, bold: bool) -> list[str]:
+def hit_lines(hit: Hit, depth: Depth) -> Drawn:
     """Where it is, and the text around the match."""
-    on, off = ("\x1b[1m", "\x1b[0m") if bold else ("", "")
-    text = "".join(
-        f"{on}{part}{off}" if number % 2 else part
-        for number, part in enumerate(neutralise(" ".join(p.split("\n"))) for p in hit.parts)
-    )
+    from mull.tui.text.lines import PLAIN, Span
+    from mull.tui.text.sgr import encode
+
+    parts = [" ".join(part.split("\n")) for part in hit.parts]
+    parts[0], parts[-1] = parts[0].lstrip(), parts[-1].rstrip()
+    match = PLAIN._replace(bold=True)
+    text = (Span(part, match if n % 2 else PLAIN) for n, part in enumerate(parts))
     label = _shortened(hit.session.label, _LABEL)
-    return [f"{hit.session.id}  turn {hit.turn}  {hit.kind}  {label}", f"    {text.strip()}"]
+    head = f"{hit.session.id}  turn {hit.turn}  {hit.kind}  {label}"
+    return encode([(Span(head, PLAIN),), (Span("    ", PLAIN), *text)], depth)
 
 
 def page(

@@ -21,6 +21,7 @@ from mull.store.sessions.values import SearchKind
 
 if TYPE_CHECKING:
     from mull.store.sessions.values import Hit, SessionInfo, SessionStore
+    from mull.tui.screen.depth import Depth
 
 __all__ = ["arguments", "run"]
 
@@ -212,6 +213,7 @@ def _agreed(sessions: list[SessionInfo]) -> bool:
 
 def _search(options: Namespace) -> int:
     from mull.cli.session_page import hit_lines
+    from mull.tui.text.safe import draw_on
 
     if options.limit < 1:
         raise LocalError("--limit must be at least 1")
@@ -221,8 +223,9 @@ def _search(options: Namespace) -> int:
         _print_json([_hit_json(hit) for hit in hits])
     else:
         bold = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        depth: Depth = "16" if bold else "none"
         for hit in hits:
-            print("\n".join(hit_lines(hit, bold=bold)))
+            draw_on(sys.stdout, hit_lines(hit, depth))
         if not hits:
             where = "" if options.all else " in this folder; --all searches everywhere"
             print(f"mull: nothing is found{where}", file=sys.stderr)

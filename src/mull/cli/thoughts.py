@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mull.neutral.blocks import ThinkingKind
     from mull.tui.conversation.thought_flow import ThoughtFlow
     from mull.tui.screen.glance import Glance
+    from mull.tui.text.safe import Drawn
 
 __all__ = ["DrawnThoughts", "PlainThoughts", "thoughts_on"]
 
@@ -82,12 +83,14 @@ class DrawnThoughts:
 
     def _close_flow(self) -> None:
         if self._flow is not None:
-            self._write(self._flow.close() + "\n")
+            self._write(self._flow.close())
+            self._stream.write("\n")
             self._flow = None
 
-    def _write(self, text: str) -> None:
-        self._stream.write(text)
-        self._stream.flush()
+    def _write(self, text: Drawn) -> None:
+        from mull.tui.text.safe import draw_on
+
+        draw_on(self._stream, text)
 
     @property
     def _width(self) -> int:

@@ -108,7 +108,10 @@ def _export(options: Namespace) -> int:
     transcript = _load(options.session)
     data = exported(transcript, form, thinking=not options.no_thinking)
     if path is None:
-        sys.stdout.buffer.write(data)
+        if sys.stdout.isatty():  # which obeys nothing in it
+            print(data.decode("utf-8", "replace"), end="")
+        else:
+            sys.stdout.buffer.write(data)
         return 0
     from mull.store.files import write_atomic
 

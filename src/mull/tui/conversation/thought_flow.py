@@ -12,7 +12,7 @@ from mull.tui.conversation.thought_text import ThoughtText
 from mull.tui.screen.depth import Depth
 from mull.tui.screen.theme import Theme
 from mull.tui.text.lines import Line, Span
-from mull.tui.text.safe import Inbox
+from mull.tui.text.safe import Drawn, Inbox
 from mull.tui.text.sgr import encode_line
 
 __all__ = ["ThoughtFlow"]
@@ -29,16 +29,16 @@ class ThoughtFlow:
         self._text = ThoughtText(theme, room_in(theme, width), marked=kind == "summary")
         self._written = 0  # characters of the open line
 
-    def feed(self, text: str, width: int) -> str:
+    def feed(self, text: str, width: int) -> Drawn:
         """The next piece, on a terminal that is now so wide."""
         turned = self._turn_over(width) if width != self._width else ""
         self._inbox.add(text)
         self._text.add(self._inbox.take())
         done, row = self._text.take(), self._text.row
         bar = Span(self._theme.bar, self._theme.thinking_label)
-        return turned + self._lines(done) + (self._rest((bar, *row)) if row else "")
+        return Drawn(turned + self._lines(done) + (self._rest((bar, *row)) if row else ""))
 
-    def close(self) -> str:
+    def close(self) -> Drawn:
         """The rest, up to the end of its line."""
         self._text.add(self._inbox.take(final=True))
         return self._lines(self._text.finish())
@@ -49,14 +49,14 @@ class ThoughtFlow:
         is_open, self._written = self._written > 0, 0
         return "\n" if is_open else ""
 
-    def _lines(self, lines: list[Line]) -> str:
+    def _lines(self, lines: list[Line]) -> Drawn:
         out = ""
         for line in lines:
             out += self._rest(boxed(line, self._theme.thinking, self._theme, self._width)) + "\n"
             self._written = 0
-        return out
+        return Drawn(out)
 
-    def _rest(self, line: Line) -> str:
+    def _rest(self, line: Line) -> Drawn:
         """The line without what is written of it."""
         rest: list[Span] = []
         skip = self._written

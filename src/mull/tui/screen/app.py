@@ -23,7 +23,7 @@ from mull.tui.screen.layout import lay_out
 from mull.tui.screen.picker import Picker
 from mull.tui.screen.theme import Theme
 from mull.tui.text.lines import Line, Span
-from mull.tui.text.safe import neutralise
+from mull.tui.text.safe import neutralise, unguarded
 
 if TYPE_CHECKING:
     from prompt_toolkit.completion import Completer
@@ -294,6 +294,6 @@ def _output() -> Output:
 
     from prompt_toolkit.output.vt100 import Vt100_Output
 
-    output = Vt100_Output.from_pty(sys.stdout)
+    output = Vt100_Output.from_pty(unguarded(sys.stdout))
     output.enable_cpr = False
     return output

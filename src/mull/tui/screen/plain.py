@@ -18,7 +18,7 @@ from mull.tui.screen.front import Item, Question
 from mull.tui.screen.picker import matching
 from mull.tui.screen.plain_lines import LineReader
 from mull.tui.screen.theme import Theme, theme_for
-from mull.tui.text.safe import neutralise
+from mull.tui.text.safe import draw_on, neutralise, one_line
 from mull.tui.text.sgr import encode
 
 if TYPE_CHECKING:
@@ -80,11 +80,18 @@ class PlainFront:
         self._write()
 
     async def ask(self, question: Question) -> tuple[str, str]:
-        """Ask until one of the offered letters is given; no line at all is the last of them."""
+        """Ask until one of the offered letters is given; no line at all is the last of them.
+
+        A pipe is nobody: what comes out of one is data, and never an answer.
+        """
         self._write()
-        offered = ", ".join(f"{choice.key} = {choice.word}" for choice in question.choices)
+        title = one_line(question.title)
+        if not self.echoes:
+            print(f"{title} Nobody can be asked: no.")
+            return question.choices[-1].key, ""
+        offered = ", ".join(f"{c.key} = {one_line(c.word)}" for c in question.choices)
         while True:
-            said = await self._read(f"{question.title} ({offered}): ")
+            said = await self._read(f"{title} ({offered}): ")
             if said is None:
                 return question.choices[-1].key, ""
             for choice in question.choices:
@@ -97,9 +104,9 @@ class PlainFront:
         self._write()
         while True:
             fitting = matching(items, found)
-            print(title)
+            print(one_line(title))
             for number, item in enumerate(fitting[:_SHOWN], 1):
-                print(neutralise(f"{number}. {item.name}  {item.about}").rstrip())
+                print(one_line(f"{number}. {item.name}  {item.about}").rstrip())
             if len(fitting) > _SHOWN:
                 print(f"{len(fitting) - _SHOWN} more")
             said = await self._read("Number, words to search for, or nothing: ")
@@ -135,7 +142,7 @@ class PlainFront:
         return stop
 
     async def _read(self, prompt: str) -> str | None:
-        print(prompt, end="", flush=True)
+        print(neutralise(prompt), end="", flush=True)
         return await self._lines.read()
 
     def _write(self) -> None:
@@ -143,5 +150,4 @@ class PlainFront:
             self._soon.cancel()
             self._soon = None
         final, _ = self._frame()
-        sys.stdout.write(encode(final, "none"))
-        sys.stdout.flush()
+        draw_on(sys.stdout, encode(final, "none"))

@@ -1,4 +1,9 @@
-"""Text of a model made fit for a terminal.
+"""The gate between foreign text and a terminal.
+
+Whatever a model, a tool, a server, a file or a catalog says passes `neutralise` before it is shown.
+The standard streams see to it themselves where they are terminals (`guarded`): forgetting it does
+nothing. Escapes of our own are `Drawn`, a type that only drawing makes, and go through `draw_on`.
+
 
 A control character could move the cursor, change colours, set the window's title or write to the
 clipboard; a direction mark could show code in another order than it runs. Such characters become
@@ -7,13 +12,27 @@ visible signs or go; newline and tab stay, and letters of all scripts are left a
 
 from __future__ import annotations
 
+from typing import Any, NewType, TextIO, cast
+
 from mull.neutral.patterns import pattern
 
-__all__ = ["Inbox", "neutralise"]
+__all__ = [
+    "Drawn",
+    "Inbox",
+    "draw_on",
+    "guard_standard_streams",
+    "guarded",
+    "neutralise",
+    "one_line",
+    "unguarded",
+]
+
+Drawn = NewType("Drawn", str)
+"""Text for a terminal with escapes in it that mull has written itself."""
 
 _UNSAFE = pattern(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
-    "\ufeff\ufff9-\ufffb\ud800-\udfff]"
+    "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
 _BROKEN = "\N{REPLACEMENT CHARACTER}"
 _SIGNS: dict[int, str | None] = {
@@ -26,6 +45,7 @@ _SIGNS: dict[int, str | None] = {
     # Marks that are seen nowhere: isolates, embeddings, soft hyphen, zero-width spaces.
     **dict.fromkeys((0xAD, 0x61C, 0x200B, 0x200E, 0x200F, 0x202A, 0x202B, 0x202C, 0xFEFF)),
     **dict.fromkeys((*range(0x2060, 0x2070), 0xFFF9, 0xFFFA, 0xFFFB)),
+    **dict.fromkeys(range(0xE0000, 0xE0080)),  # tags: a whole hidden alphabet
 }
 
 
@@ -34,6 +54,55 @@ def neutralise(text: str) -> str:
     if _UNSAFE.search(text) is None:
         return text
     return text.replace("\r\n", "\n").translate(_SIGNS)
+
+
+def one_line(text: str, longest: int = 200) -> str:
+    """The text on one line that a terminal obeys nothing in, its own line ends made visible."""
+    line = neutralise(text[: 4 * longest]).replace("\n", "␤").replace("\t", " ")
+    return line if len(line) <= longest else f"{line[: longest - 1]}…"
+
+
+class _Guarded:
+    """A terminal's stream that shows every text and obeys none."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        self.stream.write(neutralise(text))
+        return len(text)
+
+    def writelines(self, texts: Any) -> None:
+        for text in texts:
+            self.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+def guarded(stream: TextIO) -> TextIO:
+    """The stream; where it is a terminal, behind the gate."""
+    if isinstance(stream, _Guarded) or not stream.isatty():
+        return stream
+    return cast(TextIO, _Guarded(stream))
+
+
+def unguarded(stream: TextIO) -> TextIO:
+    """The stream itself, for what draws on the whole screen and guards every cell of it."""
+    return stream.stream if isinstance(stream, _Guarded) else stream
+
+
+def guard_standard_streams() -> None:
+    """Put standard output and error behind the gate, where they are terminals."""
+    import sys
+
+    sys.stdout, sys.stderr = guarded(sys.stdout), guarded(sys.stderr)
+
+
+def draw_on(stream: TextIO, text: Drawn) -> None:
+    """Write what mull has drawn."""
+    unguarded(stream).write(text)
+    stream.flush()
 
 
 class Inbox:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from mull.tui.screen.colour import PALETTE, Rgb, nearest_16, nearest_256
 from mull.tui.screen.depth import Depth
 from mull.tui.text.lines import PLAIN, Colour, Line, Style
-from mull.tui.text.safe import neutralise
+from mull.tui.text.safe import Drawn, neutralise
 
 __all__ = ["encode", "encode_line"]
 
@@ -16,15 +16,15 @@ __all__ = ["encode", "encode_line"]
 _ATTRIBUTES = ((1, 22), (3, 23), (2, 22), (4, 24), (7, 27), (9, 29))
 
 
-def encode(lines: Iterable[Line], depth: Depth) -> str:
+def encode(lines: Iterable[Line], depth: Depth) -> Drawn:
     """The lines, each with a newline at its end and no style left on."""
-    return "".join(encode_line(line, depth) + "\n" for line in lines)
+    return Drawn("".join(encode_line(line, depth) + "\n" for line in lines))
 
 
-def encode_line(line: Line, depth: Depth) -> str:
+def encode_line(line: Line, depth: Depth) -> Drawn:
     """One line without its newline. Whatever a span holds, nothing but styles gets through."""
     if depth == "none":
-        return "".join([_safe(text) for text, _ in line]).rstrip(" ")
+        return Drawn("".join([_safe(text) for text, _ in line]).rstrip(" "))
     parts: list[str] = []
     now = PLAIN
     for text, style in line:
@@ -33,7 +33,7 @@ def encode_line(line: Line, depth: Depth) -> str:
             now = style
         parts.append(_safe(text))
     parts.append(_change(now, PLAIN, depth))
-    return "".join(parts)
+    return Drawn("".join(parts))
 
 
 def _safe(text: str) -> str:
