@@ -168,3 +168,29 @@ def test_what_mull_said_in_the_users_name_is_marked_as_its_own():
     records = (Entry(user("q")), Entry(user("Go on."), own=True))
     markdown = to_markdown(Transcript(records=records))
     assert [said for tag, said in _headings(markdown) if tag == "h3"] == ["You", "mull"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[a](javascript:alert(1))", "[a](  JaVaScRiPt:alert(1))", "[a](java&#115;cript:x)",
+        "[a](data:text/html,x)", "[a](vbscript:x)", "[a](file:///etc/passwd)", "[a](x:y)",
+        "[a][b]\n\n[b]: javascript:x", "[a][b]\n\n[b]:\njavascript:x", "[a](\njavascript:x)",
+        "![a](http://evil.net/p.png)", "![a][b]\n\n[b]: http://evil.net/p.png",
+        "\\\\![a](http://evil.net/p.png)", "[![a](http://evil.net/x)](http://b.org)",
+        "- [a](<javascript:x>)", "| a |\n|---|\n| [x](javascript:y) |",
+    ],
+)  # fmt: skip
+def test_no_reader_runs_or_fetches_anything(text):
+    html = MarkdownIt("commonmark").enable("table").render(contain(text))
+    assert "<img" not in html
+    for target in re.findall(r'href="([^"]*)"', html):
+        assert target.startswith(("http://", "https://"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[a](https://b.org/c?d=e)", "[a](docs/x.md#y)", "[a](#b)", "[a](../x)", "[a](mailto:b@c.d)"],
+)
+def test_ordinary_links_stay(text):
+    assert contain(text) == text

@@ -1,7 +1,8 @@
 """Text of a model or a person inside a Markdown document of ours, such that it cannot get out.
 
 Text stays Markdown where it is plain how every reader takes it: headings become small ones, no
-HTML tag is left outside of code, and code fences are closed. Where readers could differ on what
+HTML tag is left outside of code, images are links, links lead to the web or to files beside the
+document, and code fences are closed. Where readers could differ on what
 is code (a fence without an end, or inside a quote), the text is shown as its own source in a
 fence longer than any in it.
 """
@@ -19,6 +20,11 @@ _HEADING = re.compile(r"( {0,3})(#{1,6})(?=[ \t]|$)")
 _EQUALS = re.compile(r" {0,3}=+[ \t]*")
 _DASHES = re.compile(r" {0,3}-+[ \t]*")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
+_IMAGE = re.compile(r"!(?=\[)")
+_FOREIGN = re.compile(
+    r"(?<=\])[(:](?![ \t]*(?:https?://|mailto:|\#|\.{0,2}/|[\w./%~-]+(?:[?#)\s]|$)))"
+)
+"""What begins the target of a link that is neither on the web nor beside the document."""
 _TIMES = re.compile(r"(?<=[A-Za-z0-9])\*+(?=[A-Za-z0-9])")
 _TICKS = re.compile(r"`+")
 _MARKS = re.compile(r"([\\`*_\[\]<>&~|$#])")
@@ -160,10 +166,13 @@ def _code_spans(line: str) -> list[tuple[int, int]] | None:
 
 
 def _escape(line: str, code: list[tuple[int, int]]) -> str:
-    """No tag, and no emphasis inside a word (`2*3*4`), but in code."""
+    """No tag, no image that a reader would fetch, no link that runs something, and no emphasis
+    inside a word (`2*3*4`), but in code."""
 
     def plain(text: str) -> str:
-        return _TIMES.sub(lambda found: "\\*" * len(found[0]), _TAG.sub("&lt;", text))
+        text = _IMAGE.sub("&#33;", _TAG.sub("&lt;", text))
+        text = _FOREIGN.sub(lambda found: f"&#{ord(found[0])};", text)
+        return _TIMES.sub(lambda found: "\\*" * len(found[0]), text)
 
     out, at = [], 0
     for start, end in code:
