@@ -1,5 +1,6 @@
 """OAuth at a server on loopback: a login, tokens that renew themselves, and what is refused."""
 
+import asyncio
 import base64
 import hashlib
 import json
@@ -210,6 +211,30 @@ def test_tokens_that_ended_are_renewed_and_the_new_ones_kept(
     assert asked(guarded, tmp_path) == "you sent ***"
     assert guarded.asked == ["authorization_code", "refresh_token"]
     assert len(browser) == 1
+
+
+def test_a_token_that_ends_before_its_time_is_renewed(guarded, browser, tmp_path):
+    assert main(["mcp", "login", "a"]) == 0
+    guarded.access.clear()
+    assert asked(guarded, tmp_path) == "you sent ***"
+    assert guarded.asked == ["authorization_code", "refresh_token"]
+    assert len(browser) == 1
+
+
+def test_tokens_that_another_process_renewed_are_taken(guarded, browser, tmp_path):
+    """A refresh token is good for one use: who comes second finds it spent."""
+    assert main(["mcp", "login", "a"]) == 0
+
+    async def body(servers):
+        guarded.access.clear()
+        other = await asyncio.to_thread(asked, guarded, tmp_path / "other")
+        return other, (await servers.call("mcp__a__who")).output, servers
+
+    config = {"a": McpConfig(url=guarded.url)}
+    other, output, servers = serving(config, tmp_path, body, {})
+    assert (other, output) == ("you sent ***", "you sent ***")
+    assert guarded.asked == ["authorization_code", "refresh_token", "refresh_token"]
+    assert servers.states("a") == ["ready", "stopped"]
 
 
 def test_without_a_person_nobody_is_asked(guarded, browser, tmp_path):

@@ -100,8 +100,9 @@ class Login:
         answer: Answer | None = None,
     ) -> OAuthClientProvider:
         """What signs requests. With `show` and `answer` a person is asked to log in."""
-        from mcp.client.auth import OAuthClientProvider
         from mcp.shared.auth import OAuthClientMetadata
+
+        from mull.agent.mcp.signing import Signing
 
         async def ask(url: str) -> None:
             if show is None:
@@ -114,7 +115,7 @@ class Login:
             assert answer is not None
             return await answer()
 
-        provider = OAuthClientProvider(
+        provider = Signing(
             self._kept.url,
             OAuthClientMetadata.model_validate(
                 {
@@ -129,9 +130,24 @@ class Login:
             ask,
             wait,
         )
+        provider.asks_nobody = show is None
+        provider.reload = self._reload
         self._provider = provider
         self._restore(provider)
         return provider
+
+    def _reload(self) -> bool:
+        """Take the tokens that another process has renewed meanwhile; False if there are none."""
+        from mcp.shared.auth import OAuthToken
+
+        found = self._keys.find(key_name(self._server))
+        kept = None if found is None else _opened(found.key)
+        if kept is None or kept.url != self._kept.url or kept.tokens in (None, self._kept.tokens):
+            return False
+        self._kept = kept
+        self._provider.context.current_tokens = OAuthToken.model_validate(kept.tokens)
+        self._provider.context.token_expiry_time = kept.ends_at
+        return True
 
     def _restore(self, provider: OAuthClientProvider) -> None:
         """Give back what the SDK discovered at the login: tokens are renewed there."""
