@@ -29,11 +29,11 @@ def with_sdk(**settings):
 class Running(McpServers):
     """Servers that remember every status they told of."""
 
-    def __init__(self, configs, logs, environ=None):
+    def __init__(self, configs, logs, environ=None, **more):
         self.told = []
         self._news = asyncio.Event()
         environ = {"PATH": "/usr/bin:/bin"} if environ is None else environ
-        super().__init__(configs, environ=environ, logs=logs, on_change=self._hear)
+        super().__init__(configs, environ=environ, logs=logs, on_change=self._hear, **more)
 
     def _hear(self, status):
         self.told.append(status)
@@ -59,11 +59,11 @@ class Running(McpServers):
                 await self._news.wait()
 
 
-def serving(configs, logs, body, environ=None):
+def serving(configs, logs, body, environ=None, **more):
     """Start the servers, let `body` use them, end them; what it returned."""
 
     async def main():
-        async with Running(configs, logs, environ) as servers:
+        async with Running(configs, logs, environ, **more) as servers:
             return await body(servers)
 
     return asyncio.run(main())

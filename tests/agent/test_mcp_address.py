@@ -1,5 +1,6 @@
 """Servers at an address, over streamable HTTP: an older one that keeps sessions, on loopback."""
 
+import gzip
 import json
 import socket
 import threading
@@ -8,11 +9,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from mcp_servers import serving
+from mull.agent.mcp import bodies
 from mull.agent.mcp import server as one_server
 from mull.neutral.blocks import ToolResultBlock
 from mull.store.mcp import McpConfig
 
-TOOLS = ["echo", "forget", "flood", "flood_events", "refuse", "break"]
+TOOLS = ["echo", "forget", "flood", "flood_events", "refuse", "break", "error", "raw", "packed"]
+BOMB = gzip.compress(bytes(60_000_000))
 
 
 class Address(ThreadingHTTPServer):
@@ -86,6 +89,19 @@ class Answers(BaseHTTPRequestHandler):
             return self.send(status, json.dumps(text).encode())
         if name == "refuse":
             return self.send(503)
+        if name == "error":
+            code, message = request["params"]["arguments"]["said"]
+            answer = {"id": request["id"], "error": {"code": code, "message": message}}
+            return self.send(200, json.dumps({"jsonrpc": "2.0", **answer}).encode())
+        if name == "raw":
+            body, kind = request["params"]["arguments"]["said"]
+            return self.send(200, body.replace("ID", str(request["id"])).encode(), kind)
+        if name == "packed":
+            kind, encoding = request["params"]["arguments"]["said"]
+            result = {"content": [{"type": "text", "text": "small"}]}
+            plain = json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}).encode()
+            body = {"bomb": BOMB, "small": gzip.compress(plain), "torn": b"\x1f\x8bno"}[kind]
+            return self.send(200, body, Content_Encoding=encoding)
         if name == "break":
             self.close_connection = True
             return self.connection.shutdown(socket.SHUT_RDWR)
@@ -174,6 +190,73 @@ def test_a_flood_is_not_read_and_the_connection_stays(address, tmp_path, name):
     assert servers.states("a") == ["ready", "stopped"]
 
 
+@pytest.mark.parametrize("code", [-32000, -32001, -32603, 5])
+def test_an_error_of_the_servers_own_is_told_and_the_connection_stays(address, tmp_path, code):
+    async def body(servers):
+        refused = await servers.call("mcp__a__error", said=(code, "Connection closed"))
+        return refused, await servers.call("mcp__a__echo", n=1), servers
+
+    refused, after, servers = serving({"a": McpConfig(url=address.url)}, tmp_path, body)
+    assert refused == failed("Connection closed")
+    assert after == ToolResultBlock("call_1", "{'n': 1}")
+    assert servers.states("a") == ["ready", "stopped"]
+    assert address.sessions == 1
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"jsonrpc":"2.0","id":ID,"result":"text"}',
+        '{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"\\ud800"}]}}',
+        '{"jsonrpc":"2.0","id":ID,"result":',
+    ],
+)
+def test_an_answer_that_cannot_be_read_fails_its_call_at_once(address, tmp_path, body, kind):
+    async def asked(servers):
+        said = body if kind == "application/json" else f"data: {body}\n\n"
+        broken = await servers.call("mcp__a__raw", said=(said, kind))
+        return broken, await servers.call("mcp__a__echo", n=1), servers
+
+    config = McpConfig(url=address.url, timeout=3600)
+    broken, after, servers = serving({"a": config}, tmp_path, asked)
+    assert broken.is_error
+    assert "Failed to parse" in broken.output
+    assert after == ToolResultBlock("call_1", "{'n': 1}")
+    assert servers.states("a") == ["ready", "stopped"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "encoding", "output"),
+    [
+        ("small", "gzip", "small"),
+        ("bomb", "gzip", "the answer has more than 16 MiB and was not read: ask for less"),
+        ("torn", "gzip", "cannot be decompressed"),
+        ("small", "br", "the answer is compressed as br"),
+        ("small", "gzip, gzip", "the answer is compressed as gzip, gzip"),
+    ],
+)
+def test_a_compressed_answer_is_opened_within_the_limit(
+    address, tmp_path, monkeypatch, kind, encoding, output
+):
+    largest = []
+    opened = bodies._unpacked
+
+    def watched():
+        unpack = opened()
+        return lambda piece: (largest.append(len(part)) or part for part in unpack(piece))
+
+    monkeypatch.setattr(bodies, "_unpacked", watched)
+
+    async def body(servers):
+        return await servers.call("mcp__a__packed", said=(kind, encoding))
+
+    answered = serving({"a": McpConfig(url=address.url)}, tmp_path, body)
+    assert output in answered.output
+    assert max(largest, default=0) <= 64 * 1024
+    assert sum(largest) <= 16 * 1024 * 1024 + 64 * 1024
+
+
 def test_a_refusal_is_told_with_its_status(address, tmp_path):
     async def body(servers):
         refused = await servers.call("mcp__a__refuse")
@@ -187,7 +270,7 @@ def test_a_refusal_is_told_with_its_status(address, tmp_path):
 @pytest.mark.parametrize(
     ("mode", "reason"),
     [
-        ("locked", "{url} answered 401 Unauthorized"),
+        ("locked", "{url} answered 401 Unauthorized: `mull mcp login a` logs in"),
         ("page", "Unexpected content type: text/html"),
     ],
 )
@@ -216,7 +299,9 @@ def test_a_key_that_is_no_longer_taken_is_told_of(address, tmp_path):
         return await servers.call("mcp__a__echo"), servers.statuses[0].state
 
     answered, state = serving({"a": McpConfig(url=address.url)}, tmp_path, body)
-    assert answered == failed(f"{address.url} answered 401 Unauthorized")
+    assert answered == failed(
+        f"{address.url} answered 401 Unauthorized: `mull mcp login a` logs in"
+    )
     assert state == "ready"
 
 

@@ -4,7 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from mull.agent.mcp import lines, log, server, tool
+from mull.agent.mcp import lines, log, results, server
 from mull.store.config import read_config
 from mull.store.mcp import McpConfig
 
@@ -28,7 +28,7 @@ def test_the_table_names_every_key_and_its_default():
 
 def test_the_limits_are_those_of_the_code():
     assert f"more than {lines.MOST_BYTES >> 20} MiB" in TEXT
-    assert f"more than {tool.MOST_CHARACTERS:,} characters" in TEXT
+    assert f"more than {results.MOST_CHARACTERS:,} characters" in TEXT
     assert f"{2 * log.MOST_BYTES >> 20} MiB at most" in TEXT
     assert len(server.PAUSES) == 3
     assert "at most three times in a row" in TEXT

@@ -4,14 +4,15 @@ from mull.agent.mcp.log import ServerLog
 
 
 def test_lines_come_whole_and_without_secrets(tmp_path):
-    log = ServerLog(tmp_path / "logs" / "a.log", ["s3cret-token"])
+    log = ServerLog(tmp_path / "data" / "logs" / "a.log", ["s3cret-token"])
     log.feed(b"first\nwith s3cret")
     log.feed(b"-token\n\nlast \xff \x1b[31mred")
     log.close()
     assert log.path.read_text() == "first\nwith ***\nlast \ufffd \x1b[31mred\n"
     assert log.last_line == "last \ufffd  [31mred"
     assert log.path.stat().st_mode & 0o777 == 0o600
-    assert log.path.parent.stat().st_mode & 0o777 == 0o700
+    for folder in (log.path.parent, tmp_path / "data"):
+        assert folder.stat().st_mode & 0o777 == 0o700
 
 
 def test_the_file_never_grows_beyond_its_bound(tmp_path):

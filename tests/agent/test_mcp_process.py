@@ -94,7 +94,8 @@ def test_parts_of_a_result_and_errors_of_a_tool(tmp_path):
 
     whole, wrong = serving({"a": plain("--tools", "parts,fail")}, tmp_path, body)
     assert whole == result(
-        'one\nfile:///a:\ninside\n{"total":3}', media=(MediaBlock("image/png", data="aGk="),)
+        '{"total":3}\n[the same result as text, 3 characters, is left out]\nfile:///a:\ninside',
+        media=(MediaBlock("image/png", data="aGk="),),
     )
     assert wrong == failed("it cannot be done")
 

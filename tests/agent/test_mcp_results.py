@@ -2,7 +2,7 @@
 
 import pytest
 
-from mull.agent.mcp.tool import MOST_CHARACTERS, MOST_MEDIA, cut, outcome_of
+from mull.agent.mcp.results import MOST_CHARACTERS, MOST_MEDIA, cut, outcome_of
 from mull.agent.tools.tool import Outcome
 from mull.neutral.blocks import MediaBlock
 
@@ -67,11 +67,26 @@ def test_each_kind_of_content(result, expected):
         (["3"], {"result": 3}, "3"),
         (["three"], {"result": "three"}, "three"),
         (["a", "b"], {"result": ["a", "b"]}, "a\nb"),
-        (["Found 2."], {"rows": [1, 2]}, 'Found 2.\n{"rows":[1,2]}'),
-        (["3"], {"result": 4}, '3\n{"result":4}'),
+        (["one\ntwo\n"], {"content": "one\ntwo\n"}, "one\ntwo\n"),
+        (
+            ["Paris: 21.5 degrees, windy"],
+            {"t": 21.5, "sky": "windy", "wet": False},
+            "Paris: 21.5 degrees, windy",
+        ),
+        (
+            ["Found 2."],
+            {"rows": [1, 2]},
+            '{"rows":[1,2]}\n[the same result as text, 8 characters, is left out]',
+        ),
+        (
+            ["13"],
+            {"result": 3},
+            '{"result":3}\n[the same result as text, 2 characters, is left out]',
+        ),
+        (["x"], {}, "{}\n[the same result as text, 1 characters, is left out]"),
     ],
 )
-def test_structured_content_is_shown_unless_the_text_says_the_same(texts, structured, output):
+def test_one_form_of_a_result_is_sent_the_text_if_it_says_all(texts, structured, output):
     result = {"content": [text(said) for said in texts], "structuredContent": structured}
     assert outcome_of(result) == Outcome(output)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from mull.agent.mcp import connection
 from mull.agent.mcp.connection import Connection
+from mull.agent.mcp.memory import Listing
 from mull.agent.mcp.server import Server
 from mull.agent.mcp.tool import offered_tools
 from mull.agent.tools.tool import Preview
@@ -18,7 +19,7 @@ from tool_calls import answer, call, preview
 def offered(*listed, **settings):
     config = McpConfig(command="x", **settings)
     server = Server("s", config, environ={}, logs=Path("/nowhere"), on_change=lambda server: None)
-    server.listed = [{"inputSchema": {}, **tool} for tool in listed]
+    server.listing = Listing([{"inputSchema": {}, **tool} for tool in listed])
     return offered_tools(server)
 
 
@@ -47,7 +48,7 @@ def test_a_tool_that_says_it_destroys_is_asked_about_whatever_else_it_says():
 def test_rules_are_compared_with_the_arguments_as_json():
     (tool,), _ = offered({"name": "a"})
     assert tool.prepare(call("mcp__s__a", b=1, a={"d": 1, "c": 2})).asked == Asked(
-        "mcp__s__a", True, Subject("text", '{"a":{"c":2,"d":1},"b":1}')
+        "mcp__s__a", True, Subject("text", '{"a":{"c":2,"d":1},"b":1}'), asks=True
     )
 
 
@@ -79,7 +80,7 @@ def test_what_would_fill_the_context_is_left_out_and_told_of():
 
 def test_a_preview_cannot_move_the_cursor_and_stays_short():
     (tool,), _ = offered({"name": "a\x1b[2J"})
-    assert preview(tool) == Preview("s: a?[2J")
+    assert preview(tool) == Preview("s: a\\x1b[2J")
     assert len(preview(tool, text="x" * 100_000).detail) < 4_100
 
 

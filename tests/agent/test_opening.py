@@ -314,7 +314,7 @@ def test_a_toolbox_that_was_closed_with_a_session_is_started_for_the_next(store,
 
 
 def test_where_the_tools_are_wrong_their_servers_end_and_the_session_is_let_go(store, tmp_path):
-    toolbox = boxed(tmp_path, {"a": plain()}, wanted="mcp__b__*")
+    toolbox = boxed(tmp_path, {"a": plain()}, wanted="mcp__a__gone")
     with pytest.raises(LocalError, match="no tool is called"):
         open_session("mine", model=MODEL, store=store, folder="/w", toolbox=toolbox)
     assert [status.state for status in toolbox.mcp.statuses] == ["stopped"]

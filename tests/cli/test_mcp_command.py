@@ -79,17 +79,44 @@ def test_what_was_added_is_removed_to_the_byte(mull, config):
         (
             ["add", "x", "--env", "GITHUB_TOKEN=hunter2", "--", "y"],
             "--env GITHUB_TOKEN holds what looks like a key, which would stay in the file: put it "
-            "into a variable and write --env 'GITHUB_TOKEN=$VAR', in single quotes",
+            "into a variable and write --env 'GITHUB_TOKEN=${X_GITHUB_TOKEN}', in single quotes",
         ),
         (
             ["add", "x", "--header", "Authorization=Bearer hunter2hunter2", "--url", "https://h/m"],
             "--header Authorization holds what looks like a key, which would stay in the file: put "
-            "it into a variable and write --header 'Authorization=Bearer $VAR', in single quotes",
+            "it into a variable and write --header 'Authorization=Bearer ${X_TOKEN}', in single "
+            "quotes",
         ),
         (
             ["add", "x", "--", "y", "--token", "sk-hunter2hunter2hunter2"],
-            "the command or address holds what looks like a key, which would stay in the file: "
-            "give it by --env 'NAME=$VAR' or --header 'NAME=$VAR', in single quotes",
+            "the command holds what looks like a key, which would stay in the file: "
+            "give it by --env 'NAME=${VAR}', in single quotes",
+        ),
+        (
+            ["add", "x", "--", "y", "--api-key", "hunter2"],
+            "the command holds what looks like a key, which would stay in the file: "
+            "give it by --env 'NAME=${VAR}', in single quotes",
+        ),
+        (
+            ["add", "x", "--", "y", "--password=hunter2"],
+            "the command holds what looks like a key, which would stay in the file: "
+            "give it by --env 'NAME=${VAR}', in single quotes",
+        ),
+        (
+            ["add", "z", "--url", "https://h/mcp?a=1&token=hunter2"],
+            "--url holds what looks like a key, which would stay in the file: put it into a "
+            "variable and write --url 'https://h/mcp?a=1&token=${Z_TOKEN}', in single quotes",
+        ),
+        (
+            ["add", "z", "--url", "https://h/mcp?accessToken=hunter2#top"],
+            "--url holds what looks like a key, which would stay in the file: put it into a "
+            "variable and write --url 'https://h/mcp?accessToken=${Z_ACCESS_TOKEN}', in single "
+            "quotes",
+        ),
+        (
+            ["add", "z", "--url", "https://h/s/3f9c0e6b7d2a4f1e8b5c9d0a/mcp"],
+            "--url holds what looks like a key, which would stay in the file: put it into a "
+            "variable and write --url 'https://h/s/${Z_KEY}/mcp', in single quotes",
         ),
         (["add", "x", "--env", "A", "--", "y"], '--env "A" has no value: use --env NAME=TEXT'),
         (
@@ -149,7 +176,7 @@ def test_nothing_configured_is_told_with_what_to_do(mull):
 
 
 def test_test_lists_tools_and_reasons(mull, config):
-    good = [*PLAIN, "--tools", "echo,die", "--hinted", "echo"]
+    good = [*PLAIN, "--tools", "echo,die", "--hinted", "echo", "--closed", "echo"]
     config.write_text(
         f"[mcp.good]\ncommand = {good[0]!r}\nargs = {good[1:]!r}\nread_only = ['gone']\n"
         f"[mcp.bad]\ncommand = {PLAIN[0]!r}\nargs = {[*PLAIN[1:], '--fail', 'no licence']!r}\n"
@@ -158,8 +185,8 @@ def test_test_lists_tools_and_reasons(mull, config):
     lines = mull("test", status=1).out.splitlines()
     assert lines[0].startswith("✓ good: 2 tools in ")
     assert lines[1:] == [
-        "    mcp__good__die   changes    Does die.",
-        "    mcp__good__echo  read-only  Does echo.",
+        "    mcp__good__die   changes      Does die.",
+        "    mcp__good__echo  read-only    Does echo.",
         "    ⚠ it has no tool gone",
         "✗ bad: its process ended with status 1; it said: no licence",
         f"    log: {data_dir() / 'mcp/bad.log'}",

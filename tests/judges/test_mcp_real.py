@@ -1,8 +1,8 @@
 """Servers of tools that others wrote, from the registries, over stdio and streamable HTTP.
 
-`mcp-server-time` (PyPI, the Python SDK) and `@modelcontextprotocol/server-everything` (npm, the
-TypeScript SDK, an older protocol with sessions). The latter is installed beside the virtual
-environment once; a judge that cannot be installed is a failure.
+The servers for time, git and fetch come from PyPI (the Python SDK), those called everything,
+filesystem and memory from npm (the TypeScript SDK, an older protocol with sessions). The latter are
+installed beside the virtual environment once; a judge that cannot be installed is a failure.
 """
 
 import json
@@ -19,12 +19,15 @@ import pytest
 from msgspec.structs import replace
 
 from mcp_servers import serving
+from mull.neutral.blocks import ToolCallBlock
 from mull.store.mcp import McpConfig
 from mull.testing import Call, Say, StrictServer, Think
+from tool_calls import answer
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
-PACKAGE = "@modelcontextprotocol/server-everything"
+SCOPE = "@modelcontextprotocol"
+PACKAGES = ("server-everything", "server-filesystem", "server-memory")
 VERSION = "2026.8.31"
 HOME = Path(sys.prefix) / "mcp-judge"
 BIN = Path(sys.executable).parent  # Node.js may come as a Python package
@@ -32,10 +35,10 @@ PATH = f"{BIN}{os.pathsep}{os.environ['PATH']}"
 
 
 @pytest.fixture(scope="session")
-def everything():
-    """The command of the npm server, installed if it is not there."""
-    script = HOME / "node_modules" / PACKAGE / "dist/index.js"
-    if not script.exists():
+def npm():
+    """The command of a server from npm; they are installed if they are not there."""
+    scripts = {name: HOME / "node_modules" / SCOPE / name / "dist/index.js" for name in PACKAGES}
+    if not all(script.exists() for script in scripts.values()):
         subprocess.run(
             [
                 str(shutil.which("npm", path=PATH)),
@@ -43,13 +46,19 @@ def everything():
                 "--silent",
                 "--prefix",
                 str(HOME),
-                f"{PACKAGE}@{VERSION}",
+                *(f"{SCOPE}/{name}@{VERSION}" for name in PACKAGES),
             ],
             env={**os.environ, "PATH": PATH},
             check=True,
             timeout=170,
         )
-    return [str(shutil.which("node", path=PATH)), str(script)]
+    node = str(shutil.which("node", path=PATH))
+    return {name: [node, str(script)] for name, script in scripts.items()}
+
+
+@pytest.fixture(scope="session")
+def everything(npm):
+    return npm["server-everything"]
 
 
 @contextmanager
@@ -101,6 +110,82 @@ def test_the_time_server_of_pypi_converts_a_time(tmp_path):
     assert json.loads(right.output)["target"]["datetime"].endswith("T21:00:00+09:00")
     assert (right.is_error, wrong.is_error) == (False, True)
     assert "HH:MM" in wrong.output
+
+
+@pytest.fixture
+def six(npm, tmp_path):
+    """Six servers of others, and the folder that two of them work in."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "a.txt").write_text("one\ntwo\n")
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+
+    def run(words, *more):
+        return McpConfig(command=str(words[0]), args=(*map(str, words[1:]), *more))
+
+    memory = {"MEMORY_FILE_PATH": str(tmp_path / "memory.json")}
+    return folder, {
+        "files": run(npm["server-filesystem"], str(folder)),
+        "everything": run(npm["server-everything"], "stdio"),
+        "memory": replace(run(npm["server-memory"]), env=memory),
+        "time": run([BIN / "mcp-server-time"]),
+        "git": run([BIN / "mcp-server-git"], "--repository", str(folder)),
+        "fetch": run([BIN / "mcp-server-fetch"]),
+    }
+
+
+def test_six_servers_are_known_from_the_first_run_and_start_when_they_are_called(six, tmp_path):
+    folder, configs = six
+    environ = {"PATH": PATH, "HOME": str(tmp_path)}
+
+    async def look(servers):
+        return {status.name: status.state for status in servers.statuses}, list(servers.tools)
+
+    first, tools = serving(configs, tmp_path, look, environ, lazy=True)
+    assert set(first.values()) == {"ready"}
+    assert len(tools) > 45
+    assert serving(configs, tmp_path, look, environ, lazy=True) == (
+        dict.fromkeys(configs, "idle"),
+        tools,
+    )
+
+    async def use(servers):
+        read = await servers.call("mcp__files__read_text_file", path=str(folder / "a.txt"))
+        status = await servers.call("mcp__git__git_status", repo_path=str(folder))
+        graph = await servers.call("mcp__memory__read_graph")
+        states = {status.name: status.state for status in servers.statuses}
+        return read, status, graph, states, [one.notes for one in servers.statuses]
+
+    read, status, graph, states, notes = serving(configs, tmp_path, use, environ, lazy=True)
+    assert read.output == "one\ntwo\n"
+    assert "a.txt" in status.output
+    assert json.loads(graph.output) == {"entities": [], "relations": []}
+    started = [name for name, state in states.items() if state == "ready"]
+    assert started == ["files", "memory", "git"]
+    assert set(notes) == {()}
+
+
+def test_prompts_and_resources_of_the_everything_server(everything, tmp_path):
+    async def body(servers):
+        prompts = {prompt.command: prompt for prompt in servers.prompts}
+        read = servers.resource_tools["read_resource"]
+
+        async def resource(uri):
+            given = {"server": "e", "uri": uri}
+            return await answer(read, ToolCallBlock("c", "read_resource", given))
+
+        return (
+            await prompts["e:args-prompt"].message("Rome"),
+            await resource("demo://resource/static/document/features.md"),
+            await resource("demo://nowhere"),
+        )
+
+    config = McpConfig(command=everything[0], args=(everything[1], "stdio"))
+    prompt, found, missing = serving({"e": config}, tmp_path, body)
+    assert [block.text for block in prompt.blocks] == ["What's weather in Rome?"]
+    assert "# Everything Server" in found.output
+    assert missing.is_error
+    assert "not found" in missing.output
 
 
 def asked(script, servers, folder, monkeypatch):

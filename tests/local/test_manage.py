@@ -34,6 +34,12 @@ def directory(tmp_path):
     Embedded(place, fake_command).stop()
 
 
+def test_the_folders_are_for_the_user_alone_whoever_makes_them_first(tmp_path):
+    ServerFolder(tmp_path / "data" / "deep" / "local").make()
+    for name in ("data", "data/deep", "data/deep/local"):
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o700
+
+
 @pytest.fixture
 def server(directory):
     one = Embedded(directory, fake_command)

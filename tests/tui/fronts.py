@@ -93,6 +93,9 @@ class FakeTalk:
             self.warnings.append(text)
         self.lines += remarked("note", text).draw(Look(self.front.theme, self.front.width, "full"))
 
+    def submit(self, message: Any) -> None:
+        self.done.append(("submit", message))
+
     def retry(self) -> None:
         self.done.append("retry")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import mcp_servers
 from mull.testing.server import STALL, Gate, ScriptedServer
 from tui.scripts import answer, call, calls, say, think
 
@@ -132,6 +133,24 @@ def test_a_server_of_tools_that_is_down_is_told_and_the_talk_goes_on(converse):
         terminal.wait_for("the MCP server broken did not start")
         terminal.say("q")
         terminal.wait_for("Without it.")
+
+
+def test_prompts_and_resources_of_a_server_are_said_as_they_are(converse, tmp_path):
+    config = Path(os.environ["MULL_CONFIG_DIR"])
+    config.mkdir(parents=True, exist_ok=True)
+    served = mcp_servers.plain("--extra")
+    table = f"[mcp.a]\ncommand = {served.command!r}\nargs = {list(served.args)!r}\n"
+    (config / "config.toml").write_text(table)
+    (tmp_path / "project" / "secret.txt").write_text("hidden")
+    with ScriptedServer([answer(say("Fine.")), answer(say("Seen."))]) as server:
+        terminal = converse(server)
+        terminal.say("/a:visit Rome")
+        terminal.wait_for("Fine.")
+        terminal.say("what is @a:memo://1?")
+        terminal.wait_for("Seen.")
+        first, second = (one.json["messages"][-1]["content"] for one in server.requests)
+        assert first == "Visit {'place': 'Rome'}, see @secret.txt"
+        assert second == "what is @a:memo://1?\n\nmemo://1:\ninside memo://1"
 
 
 def test_something_said_in_the_middle_of_an_answer_does_not_cut_it_in_two(converse):

@@ -70,6 +70,7 @@ class Session(Conversation):
         self._gathers = False
         if toolbox is not None:
             self._approve = toolbox.gate.admit
+            toolbox.snapshot = self.snapshot
         restore_settings(self.settings, info, warn, engine.setup.settings.chosen_in_session())
         self._begin_with(tuple(messages))
 

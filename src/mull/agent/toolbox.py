@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from mull.agent.instructions import BASE, Instruction, load_instructions, system_prompt
+from mull.agent.mcp.find import OnDemand
+from mull.agent.mcp.servers import McpServers, may_mean
 from mull.agent.tools.approve import Approver, Gate, unknown_rules
 from mull.agent.tools.table import builtin_tools, choose_tools
 from mull.agent.tools.tool import Outcome, PreparedCall, RunnableTool, ToolContext
@@ -21,8 +23,9 @@ from mull.store.approvals import allow_always, load_policy
 from mull.store.paths import config_dir
 
 if TYPE_CHECKING:
-    from mull.agent.mcp.servers import McpServers, ServerStatus
+    from mull.agent.mcp.servers import ServerStatus
     from mull.agent.setup import Setup
+    from mull.settings.layers import Snapshot
 
 __all__ = ["Toolbox"]
 
@@ -51,7 +54,12 @@ class Toolbox:
     ) -> None:
         self.workspace = Workspace(folder)
         self.wanted = wanted
+        self.snapshot: Callable[[], Snapshot] = setup.settings.snapshot
+        """The settings that hold now; a session gives its own."""
         self._on_change = on_change
+        self._warn = warn
+        self._told: set[str] | None = None
+        self._demand = OnDemand()
         self._configs = {n: one for n, one in setup.config.mcp.items() if one.enabled}
         root = self.workspace.root
         policy = load_policy(config_dir(), root)
@@ -70,23 +78,44 @@ class Toolbox:
         self.is_started = False
         self._home: asyncio.AbstractEventLoop | None = None
         self._closing: asyncio.Task[None] | None = None
-        if not self._configs:
+        if not any(may_mean(wanted, name) for name in self._configs):
             self.choose(wanted)  # a word that fits no tool is told before anything is asked
 
     async def start(self) -> None:
-        """Start the servers; returns when each is up or has failed. Once is enough."""
+        """Start the servers whose tools are wanted; returns when each is up, has failed, or is
+        known from an earlier run. Once is enough."""
         if self.is_started:
             return
         self.is_started = True
+        self._told = None
         if self._configs:
-            from mull.agent.mcp.servers import McpServers
-
-            self.mcp = McpServers(self._configs, on_change=self._on_change)
+            self.mcp = McpServers(self._configs, on_change=self._heard, lazy=True)
             self._home = asyncio.get_running_loop()
-            await self.mcp.start()
-        unknown = unknown_rules(self.gate.rules, self.all)
+            await self.mcp.start(self.wanted)
+            self._told = set(self.trouble)  # the caller tells these
+        unlisted = [name for name in self._configs if not may_mean(self.wanted, name)]
+        unknown = [
+            rule
+            for rule in unknown_rules(self.gate.rules, self.all)
+            if not any(may_mean(rule, name) for name in unlisted)
+        ]
         said = (f"the rule {rule} speaks of no tool that there is" for rule in unknown)
         self.warnings = (*self._policy_warnings, *said)
+
+    async def reach(self, wanted: str) -> None:
+        """Start the servers that other tools come from."""
+        if self.mcp is not None and self._home is not None:
+            servers = self.mcp
+            await _at(self._home, lambda: servers.start(wanted))
+
+    def _heard(self, status: ServerStatus) -> None:
+        """Tell what happens to a server while the session goes on."""
+        for trouble in _trouble(status):
+            if self._told is not None and trouble not in self._told:
+                self._told.add(trouble)
+                self._warn(trouble)
+        if self._on_change is not None:
+            self._on_change(status)
 
     async def close(self) -> None:
         """End the servers. `start` starts them again."""
@@ -120,12 +149,7 @@ class Toolbox:
         statuses = self.mcp.statuses if self.mcp else ()
         return (
             *(f"{one.path}: {one.note}" for one in self.instructions if one.note),
-            *(
-                f"the MCP server {one.name} did not start: {one.reason}"
-                for one in statuses
-                if one.state == "failed"
-            ),
-            *(f"the MCP server {one.name}: {note}" for one in statuses for note in one.notes),
+            *(trouble for one in statuses for trouble in _trouble(one)),
         )
 
     @property
@@ -135,7 +159,9 @@ class Toolbox:
 
     def _served(self) -> Mapping[str, RunnableTool]:
         """The servers' tools; a turn that runs on another event loop reaches them over there."""
-        served = self.mcp.tools if self.mcp and self.is_started else {}
+        served: Mapping[str, RunnableTool] = {}
+        if self.mcp and self.is_started:
+            served = {**self.mcp.tools, **self.mcp.resource_tools}
         here, home = _running_loop(), self._home
         if home is None or here is None or here is home:
             return served
@@ -144,12 +170,19 @@ class Toolbox:
     def offered(self) -> Mapping[str, RunnableTool]:
         """The tools that the model is offered now; under read-only, none that changes things.
 
-        A server may take its tools back: then there are fewer, and the turn goes on.
+        A server may take its tools back: then there are fewer, and the turn goes on. Where servers
+        have many, the model looks for those that it needs.
         """
         chosen = choose_tools(self.wanted, self.all, may_miss=True)
         if self.gate.mode == "read-only":
-            return {name: tool for name, tool in chosen.items() if not tool.changes}
-        return chosen
+            chosen = {name: tool for name, tool in chosen.items() if not tool.changes}
+        if not (self.mcp and self.is_started):
+            return chosen
+        settings = self.snapshot()
+        most, tokens = settings["tools.onDemandOver"], settings["tools.onDemandTokens"]
+        assert isinstance(most, int)
+        assert isinstance(tokens, int)
+        return self._demand.narrow(chosen, most, tokens)
 
     def choose(self, wanted: str) -> None:
         """Offer other tools from now on.
@@ -169,6 +202,13 @@ class Toolbox:
         self.choose(self.wanted)
         tools = [tool.definition for tool in self.offered().values()]
         return system_prompt(base or BASE, self.instructions, tools, self.workspace, today)
+
+
+def _trouble(status: ServerStatus) -> list[str]:
+    """What a server lacks although the user might count on it."""
+    failed = [f" did not start: {status.reason}"] if status.state == "failed" else []
+    notes = [f": {note}" for note in status.notes]
+    return [f"the MCP server {status.name}{text}" for text in (*failed, *notes)]
 
 
 class _Elsewhere:

@@ -7,12 +7,13 @@ is refused: the file holds the name of the variable that has it.
 from __future__ import annotations
 
 import shlex
+import sys
 from argparse import ArgumentParser, Namespace, _SubParsersAction
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mull.neutral.errors import ConfigError
+from mull.neutral.errors import ConfigError, RemoteError
 from mull.settings.words import closest, looks_secret, quote
 from mull.store.config import CONFIG_FILE, load_config
 from mull.store.mcp import McpConfig, check_name
@@ -27,10 +28,19 @@ __all__ = ["arguments", "run"]
 _EXIT_FAILED = 1
 _DESCRIPTION = 70
 
+_KINDS = {
+    (True, True): "changes    ",
+    (True, False): "changes    ",
+    (False, True): "reaches out",
+    (False, False): "read-only  ",
+}
+"""By whether a tool changes things and whether it reaches beyond its server."""
+
 _FORMS = """\
   mull mcp add time -- uvx mcp-server-time
   mull mcp add github --url https://api.githubcopilot.com/mcp/ \\
       --header 'Authorization=Bearer $GITHUB_TOKEN'
+  mull mcp login tracker
   mull mcp test
 """
 
@@ -47,6 +57,19 @@ def arguments(parser: ArgumentParser) -> None:
     _action(actions, "remove", _remove, "take a server out of config.toml").add_argument(
         "name", metavar="NAME", help="the server's name"
     )
+    login = _action(actions, "login", _login, "log in at a server with OAuth, in a browser")
+    login.add_argument("name", metavar="NAME", help="the server's name")
+    login.add_argument(
+        "--port", type=int, default=0, help="the port of this machine that the browser returns to"
+    )
+    login.add_argument("--no-browser", action="store_true", help="print the address only")
+    for name, action, line in (
+        ("logout", _logout, "forget the login at a server"),
+        ("trust", _trust, "accept what a server has changed about its tools"),
+    ):
+        _action(actions, name, action, line).add_argument(
+            "name", metavar="NAME", help="the server's name"
+        )
     add = _action(actions, "add", _add, "write a server into config.toml")
     add.add_argument("name", metavar="NAME", help="how the server is to be called")
     add.add_argument("--url", help="its address, for a server that is reached over HTTP")
@@ -143,6 +166,7 @@ def _reached(config: McpConfig) -> str:
 
 
 def _add(options: Namespace) -> int:
+    from mull.cli.mcp_secrets import refuse_secrets
     from mull.store.config_edit import add_table
 
     path = _path(options)
@@ -151,7 +175,13 @@ def _add(options: Namespace) -> int:
         raise ConfigError(
             f"there is a server {options.name} already: `mull mcp remove {options.name}` first"
         )
-    _refuse_secrets(options)
+    refuse_secrets(
+        options.name,
+        env=options.env,
+        headers=options.header,
+        command=options.command,
+        url=options.url,
+    )
     table: dict[str, TomlValue] = {}
     if options.command:
         table["command"], *args = options.command
@@ -179,38 +209,14 @@ def _pairs(texts: Sequence[str], option: str) -> dict[str, str]:
     return pairs
 
 
-def _refuse_secrets(options: Namespace) -> None:
-    """Keys belong into the environment; the shell fills in a $VAR that stands in double quotes.
-
-    Raises:
-        ConfigError: one was given. It is not shown.
-    """
-    from mull.agent.mcp.settled import names_secret, refers, without_references
-
-    named = [("--env", text) for text in options.env]
-    named += [("--header", text) for text in options.header]
-    for option, text in named:
-        name, _, value = text.partition("=")
-        literal = looks_secret(without_references(value))
-        if literal or (names_secret(name) and not refers(value)):
-            hint = "Bearer $VAR" if name.lower() == "authorization" else "$VAR"
-            raise ConfigError(
-                f"{option} {name} holds what looks like a key, which would stay in the file: put "
-                f"it into a variable and write {option} '{name}={hint}', in single quotes"
-            )
-    if any(map(looks_secret, [*options.command, without_references(options.url or "")])):
-        raise ConfigError(
-            "the command or address holds what looks like a key, which would stay in the file: "
-            "give it by --env 'NAME=$VAR' or --header 'NAME=$VAR', in single quotes"
-        )
-
-
 def _remove(options: Namespace) -> int:
+    from mull.cli.mcp_login import forget
     from mull.store.config_edit import remove_table
 
     path = _path(options)
-    _known(load_config(path).mcp, options.name)
+    config = _known(load_config(path).mcp, options.name)
     remove_table(path, ("mcp", options.name))
+    forget(options.name, config)
     print(f"Removed {options.name} from {path}.")
     return 0
 
@@ -221,6 +227,38 @@ def _known(servers: Mapping[str, McpConfig], name: str) -> McpConfig:
     near = closest(name, servers)
     hint = f"did you mean {near}?" if near else "`mull mcp list` lists them"
     raise ConfigError(f"no MCP server is called {quote(name)}: {hint}")
+
+
+def _login(options: Namespace) -> int:
+    from mull.cli import interrupt
+    from mull.cli.mcp_login import log_in
+
+    config = _known(load_config(_path(options)).mcp, options.name)
+    work = log_in(options.name, config, port=options.port, browser=not options.no_browser)
+    try:
+        interrupt.run(work)
+    except RemoteError as error:
+        print(f"mull: no login at {options.name}: {error}", file=sys.stderr)
+        return _EXIT_FAILED
+    return 0
+
+
+def _logout(options: Namespace) -> int:
+    from mull.cli.mcp_login import log_out
+
+    _known(load_config(_path(options)).mcp, options.name)
+    log_out(options.name)
+    return 0
+
+
+def _trust(options: Namespace) -> int:
+    import msgspec
+
+    from mull.cli import interrupt
+    from mull.cli.mcp_login import trust
+
+    config = _known(load_config(_path(options)).mcp, options.name)
+    return interrupt.run(trust(options.name, msgspec.structs.replace(config, enabled=True)))
 
 
 def _test(options: Namespace) -> int:
@@ -268,7 +306,7 @@ def _tell(status: ServerStatus, running: McpServers) -> None:
     wide = max(map(len, status.tools), default=0)
     for name in status.tools:
         tool = running.tools[name]
-        kind = "changes  " if tool.changes else "read-only"
+        kind = _KINDS[tool.changes, tool.reaches_out]
         about = " ".join(tool.definition.description.split())[:_DESCRIPTION]
         print(f"    {name.ljust(wide)}  {kind}  {''.join(filter(str.isprintable, about))}".rstrip())
     for note in status.notes:

@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from mull.neutral.errors import LocalError
-from mull.store.files import read_bytes, remove, write_atomic
+from mull.store.files import make_parents, read_bytes, remove, write_atomic
 from mull.store.locks import FileLock
 
 __all__ = ["Running", "ServerFolder"]
@@ -60,8 +60,7 @@ class ServerFolder:
             LocalError: it cannot be made.
         """
         try:
-            for directory in (self.directory.parent, self.directory):
-                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_parents(self.directory)
         except OSError as error:
             raise LocalError(f"cannot make {self.directory}: {error.strerror}") from None
 

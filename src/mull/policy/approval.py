@@ -1,10 +1,12 @@
 """Whether a tool call runs, is asked about, or is refused.
 
 Rules are `TOOL` or `TOOL(PATTERN)`. In this order: a deny rule refuses, whatever else is said;
-what changes nothing runs; read-only refuses the rest and `yes` runs it; an allow rule runs it;
-what is left is asked about. What a pattern is compared with depends on the tool: a path inside
-the working folder, a command, or the arguments as JSON. Allow rules are read narrowly and deny
-rules widely, so that what a pattern does not foresee is asked about rather than done.
+what changes nothing and needs no question runs; read-only refuses what changes things; `yes` runs
+the rest; an allow rule runs it, unless the tool is not what it was; what is left is asked about.
+
+What a pattern is compared with depends on the tool: a path inside the working folder, a command,
+or the arguments as JSON. Allow rules are read narrowly and deny rules widely, so that what a
+pattern does not foresee is asked about rather than done.
 """
 
 from __future__ import annotations
@@ -58,11 +60,17 @@ class Subject(Value, frozen=True):
 
 
 class Asked(Value, frozen=True):
-    """A call that wants to run."""
+    """A call that wants to run.
+
+    One that `asks` changes nothing and is asked about all the same. `altered` says why what was
+    allowed before does not count: the tool is not what it was.
+    """
 
     tool: str
     changes: bool
     subject: Subject
+    asks: bool = False
+    altered: str = ""
 
 
 class Rule(Value, frozen=True):
@@ -108,11 +116,11 @@ def decide(asked: Asked, mode: Mode, rules: Iterable[Rule]) -> Decision:
         if rule.effect == "deny" and _denies(rule, asked):
             where = f" ({rule.where})" if rule.where else ""
             return Decision("refuse", f"the rule {rule.text}{where} denies it")
-    if not asked.changes:
+    if not (asked.changes or asked.asks or asked.altered):
         return Decision("run")
-    if mode == "read-only":
+    if mode == "read-only" and asked.changes:
         return Decision("refuse", f"mull is read-only here and {asked.tool} changes things")
-    if mode == "yes" or _is_allowed(asked, rules):
+    if mode == "yes" or (not asked.altered and _is_allowed(asked, rules)):
         return Decision("run")
     return Decision("ask")
 

@@ -156,6 +156,18 @@ REGISTRY: Mapping[str, Setting] = _table(
         choices=("middle-out", "truncate", "one-shot"),
     ),
     Setting("compression.model", "model", None, "model that summarises; unset is the one in use"),
+    Setting(
+        "tools.onDemandOver",
+        "count",
+        40,
+        "tools of MCP servers in a request; beyond, the model looks for them",
+    ),
+    Setting(
+        "tools.onDemandTokens",
+        "count",
+        12_000,
+        "tokens of their definitions in a request; beyond, the model looks for them",
+    ),
     Setting("model.presets", "boolean", True, "apply what the catalog knows a model needs"),
 )
 

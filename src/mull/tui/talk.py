@@ -153,7 +153,7 @@ class Talk:
             self._start(self._say(text), is_turn=True)
 
     async def _say(self, text: str) -> None:
-        message = self._message(text)
+        message = await self._message(text)
         if not self.front.echoes:
             self._painter.said(message)
         try:
@@ -164,18 +164,26 @@ class Talk:
         self.attached.clear()
         await self._answer(stream)
 
-    def _message(self, text: str) -> Message:
-        """What is sent for what was typed: with the files it mentions and what is attached."""
+    def submit(self, message: Message) -> None:
+        """Say a message that a command has made, as it is."""
+        self._painter.said(message)
+        self._start(self._answer(self.session.submit(message)), is_turn=True)
+
+    async def _message(self, text: str) -> Message:
+        """What is sent for what was typed: with the files and resources it mentions, and what is
+        attached."""
         if "@" not in text and not self.attached:
             return user(text)
         from mull.policy.view.media import takes
         from mull.tui.commands.attach import ANY_IMAGE, expand_mentions
+        from mull.tui.commands.prompts import attach_resources
 
         pictures = takes(self.session.target.facts.input, ANY_IMAGE)
+        resources, missing = await attach_resources(text, self.session) if "@" in text else ((), ())
         said, notes = expand_mentions(
-            text, self.session.info.folder, tuple(self.attached), pictures=pictures
+            text, self.session.info.folder, (*resources, *self.attached), pictures=pictures
         )
-        for note in notes:
+        for note in (*missing, *notes):
             self.tell(note, warning=True)
         return user(said) if isinstance(said, str) else said
 

@@ -13,6 +13,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from mull.agent.mcp.bodies import bounded
 from mull.agent.mcp.lines import MOST_BYTES, too_large
 from mull.agent.mcp.settled import Settled
 from mull.client.proxy import is_loopback
@@ -33,9 +34,11 @@ _TOO_LONG = "Server-sent event exceeded"
 class AddressTransport:
     """Speaks to the address while it is entered; `status` is its answer, if that was a refusal."""
 
-    def __init__(self, settled: Settled) -> None:
+    def __init__(self, settled: Settled, auth: httpx2.Auth | None = None) -> None:
         self._settled = settled
+        self._auth = auth
         self.status: int | None = None
+        self._broke = False
         self.ended = asyncio.Event()
 
     async def __aenter__(self) -> TransportStreams:
@@ -52,8 +55,9 @@ class AddressTransport:
 
         settled = self._settled
         assert settled.url is not None
-        client = httpx2.AsyncClient(
+        client = self._client_class()(
             headers={"accept-encoding": "identity", **settled.headers},
+            auth=self._auth,
             # how long an answer may take is for the caller to say
             timeout=httpx2.Timeout(_CONNECT_SECONDS, read=None),
             # a proxy has no business with a server on this machine
@@ -68,22 +72,44 @@ class AddressTransport:
         ):
             yield streams
 
+    def _client_class(self) -> type[httpx2.AsyncClient]:
+        import httpx2
+
+        broke = self._break
+
+        class Client(httpx2.AsyncClient):
+            async def send(self, *args: Any, **kwargs: Any) -> httpx2.Response:
+                try:
+                    return await super().send(*args, **kwargs)
+                except Exception:  # whatever it is, the SDK ends the connection by it
+                    broke()
+                    raise
+
+        return Client
+
     async def _look_at(self, response: httpx2.Response) -> None:
-        if response.request.method == "POST":  # the others may be refused by right
-            refused = response.status_code >= HTTPStatus.BAD_REQUEST
-            self.status = response.status_code if refused else None
-        # the SDK limits the events of a stream itself
-        if not response.headers.get("content-type", "").startswith("text/event-stream"):
-            response.stream = _limited(response.stream)
+        if response.request.method != "POST":  # the others may be refused by right, and may end
+            response.stream = bounded(response, lambda: None)
+            return
+        refused = response.status_code >= HTTPStatus.BAD_REQUEST
+        self.status = response.status_code if refused else None
+        self._broke = False
+        response.stream = bounded(response, self._break)
+
+    def _break(self) -> None:
+        self._broke = True
 
     def is_lost(self, error: MCPError) -> bool:
-        """Whether this error means that there is no connection any more."""
+        """Whether this error means that there is no connection any more.
+
+        The code alone does not tell: servers use the same one for errors of their own.
+        """
         from mcp_types import CONNECTION_CLOSED
 
         # the protocol says 404 to a session that is not known any more; many servers say 400
         if self.status in (HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST):
             return error.message in _STAND_INS or "session" in error.message.lower()
-        return error.code == CONNECTION_CLOSED and _TOO_LONG not in error.message
+        return error.code == CONNECTION_CLOSED and self._broke and _TOO_LONG not in error.message
 
     def how_it_ended(self) -> str:
         """What the address said last, for a person."""
@@ -92,7 +118,10 @@ class AddressTransport:
         if self.status is None:
             return f"{self._settled.shown_url} broke the connection"
         words = f"{self.status} {responses.get(self.status, '')}".rstrip()
-        return f"{self._settled.shown_url} answered {words}"
+        hint = ""
+        if self.status == HTTPStatus.UNAUTHORIZED and not self._settled.has_key:
+            hint = f": `mull mcp login {self._settled.name}` logs in"
+        return f"{self._settled.shown_url} answered {words}{hint}"
 
     def explain(self, error: BaseException, said: str) -> str:
         """The reason of a failure, where the SDK's words are too few."""
@@ -103,22 +132,3 @@ class AddressTransport:
         if self.status is not None and said in _STAND_INS:
             return self.how_it_ended()
         return too_large() if _TOO_LONG in said or too_large() in said else said
-
-
-def _limited(stream: Any) -> Any:
-    """The stream of a body that fails once it is too long."""
-    import httpx2
-
-    class Limited(httpx2.AsyncByteStream):
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            size = 0
-            async for piece in stream:
-                size += len(piece)
-                if size > MOST_BYTES:
-                    raise httpx2.StreamError(too_large())
-                yield piece
-
-        async def aclose(self) -> None:
-            await stream.aclose()
-
-    return Limited()

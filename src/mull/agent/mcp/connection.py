@@ -8,23 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from mull._version import __version__
 from mull.agent.mcp.address import AddressTransport
 from mull.agent.mcp.log import ServerLog
+from mull.agent.mcp.memory import Listing
 from mull.agent.mcp.process import ProcessTransport
 from mull.agent.mcp.settled import Settled
 from mull.neutral.errors import LocalError, MullError, RemoteError
 
 if TYPE_CHECKING:
+    import httpx2
     from mcp import Client
 
 __all__ = ["Closed", "Connection", "connect", "load_sdk"]
 
 _MOST_PAGES = 100
+_PROMPTS_WITHIN = 5.0
 _LISTEN_AGAIN = 5.0
 """Seconds until changes are listened for again, when the server stopped telling them."""
 _LONGEST_REASON = 500
@@ -50,22 +53,69 @@ class Connection:
         """Why there is no connection any more, for a person."""
         return self._transport.how_it_ended()
 
-    async def list_tools(self) -> list[dict[str, Any]]:
-        """The server's tools, all pages, as the protocol's JSON.
+    async def list_all(self) -> Listing:
+        """What the server offers: its tools and prompts, and whether it has resources.
 
         Raises:
             RemoteError: it did not say.
         """
-        tools: list[dict[str, Any]] = []
+        has = self._client.server_capabilities
+        prompts: list[dict[str, Any]] = []
+        try:
+            tools = await self._pages(self._client.list_tools, "tools")
+        except RemoteError:
+            if has.tools is not None:  # some have tools and forget to say so; others have none
+                raise
+            tools = []
+        if has.prompts is not None:
+            with suppress(RemoteError, TimeoutError):  # its tools are worth having without them
+                async with asyncio.timeout(_PROMPTS_WITHIN):
+                    prompts = await self._pages(self._client.list_prompts, "prompts")
+        return Listing(tools, prompts, has.resources is not None)
+
+    async def list_resources(self) -> list[dict[str, Any]]:
+        """The server's resources, and its templates of addresses, as the protocol's JSON.
+
+        Raises:
+            RemoteError: it did not say.
+        """
+        found = await self._pages(self._client.list_resources, "resources")
+        with suppress(RemoteError):  # servers need not have templates
+            templates = self._client.list_resource_templates
+            found += await self._pages(templates, "resource_templates")
+        return found
+
+    async def _pages(self, ask: Callable[..., Awaitable[Any]], what: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
         cursor: str | None = None
         for _ in range(_MOST_PAGES):
             with _spoken(self._transport):
-                page = await self._client.list_tools(cursor=cursor)
-            tools += [tool.model_dump(mode="json", by_alias=True) for tool in page.tools]
+                page = await ask(cursor=cursor)
+            found += [one.model_dump(mode="json", by_alias=True) for one in getattr(page, what)]
             cursor = page.next_cursor
             if cursor is None:
                 break
-        return tools
+        return found
+
+    async def read_resource(self, uri: str) -> dict[str, Any]:
+        """The content of a resource, as the protocol's JSON.
+
+        Raises:
+            RemoteError: there is none, or the connection ended.
+        """
+        with _spoken(self._transport):
+            result = await self._client.read_resource(uri)
+        return result.model_dump(mode="json", by_alias=True)
+
+    async def get_prompt(self, name: str, arguments: dict[str, str]) -> dict[str, Any]:
+        """The messages of a prompt, as the protocol's JSON.
+
+        Raises:
+            RemoteError: there is none, or the connection ended.
+        """
+        with _spoken(self._transport):
+            result = await self._client.get_prompt(name, arguments)
+        return result.model_dump(mode="json", by_alias=True)
 
     async def call(
         self, tool: str, arguments: dict[str, Any], emit: Callable[[str], None]
@@ -117,22 +167,32 @@ async def load_sdk() -> None:
 
 @asynccontextmanager
 async def connect(
-    settled: Settled, log: ServerLog, on_change: Callable[[], None], deadline: float
+    settled: Settled,
+    log: ServerLog,
+    on_change: Callable[[], None],
+    deadline: float,
+    auth: httpx2.Auth | None = None,
 ) -> AsyncIterator[Connection]:
     """Start or reach the server and agree on a protocol, until a time of the loop's clock.
+
+    `auth` signs the requests to an address.
 
     Raises:
         TimeoutError: it took longer.
         MullError: it cannot be run or reached, does not speak the protocol, or broke off.
     """
     from mcp import Client
-    from mcp_types import Implementation, ToolListChangedNotification
+    from mcp_types import (
+        Implementation,
+        PromptListChangedNotification,
+        ToolListChangedNotification,
+    )
 
     async def look_at(message: object) -> None:
-        if isinstance(message, ToolListChangedNotification):
+        if isinstance(message, ToolListChangedNotification | PromptListChangedNotification):
             on_change()
 
-    transport = AddressTransport(settled) if settled.url else ProcessTransport(settled, log)
+    transport = AddressTransport(settled, auth) if settled.url else ProcessTransport(settled, log)
     client = Client(
         transport,
         client_info=Implementation(name="mull", version=__version__),

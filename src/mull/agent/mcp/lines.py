@@ -1,16 +1,18 @@
 """Lines from the bytes of a server's output, none longer than a limit.
 
 A message is a line. One that is too long is counted and thrown away while it comes, so that a
-flood costs time but no memory; which request it would have answered is read from its two ends.
+flood costs time but no memory; which request it would have answered is read from its two ends. The
+same is read from a line that is no valid message, so that whoever waits for the answer is told.
 """
 
 from __future__ import annotations
 
+import json
 import re
 
 from msgspec import Struct
 
-__all__ = ["MOST_BYTES", "Lines", "LongLine", "too_large"]
+__all__ = ["MOST_BYTES", "Lines", "LongLine", "answered_id", "too_large"]
 
 MOST_BYTES = 16 * 1024 * 1024
 """The largest message of a server that is read."""
@@ -39,8 +41,27 @@ class LongLine(Struct, frozen=True):
     @property
     def request_id(self) -> int | None:
         """The request that the line answered, where its ends tell."""
-        found = _AT_START.match(self.start) or _AT_END.search(self.end)
-        return int(found[1]) if found else None
+        return _id_at_ends(self.start, self.end)
+
+
+def answered_id(line: bytes) -> int | None:
+    """The request that a line answers although it is no valid message; None where it does not tell.
+
+    A line with a method is a request or a notification of the server's own: it answers nothing.
+    """
+    try:
+        message = json.loads(line.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return _id_at_ends(line[:_KEPT], line[-_KEPT:])
+    if not isinstance(message, dict) or "method" in message:
+        return None
+    number = message.get("id")
+    return number if isinstance(number, int) and number is not True else None
+
+
+def _id_at_ends(start: bytes, end: bytes) -> int | None:
+    found = _AT_START.match(start) or _AT_END.search(end)
+    return int(found[1]) if found else None
 
 
 class Lines:

@@ -14,6 +14,7 @@ from typing import BinaryIO
 
 from mull.agent.mcp.lines import Lines, LongLine
 from mull.client.refusal import scrub
+from mull.store.files import make_parents
 
 __all__ = ["ServerLog"]
 
@@ -76,7 +77,7 @@ class ServerLog:
             self._failed = True
 
     def _open(self) -> None:
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_parents(self.path.parent)
         handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._file = os.fdopen(handle, "wb", buffering=0)
         self._size = os.fstat(handle).st_size

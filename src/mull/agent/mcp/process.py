@@ -16,7 +16,7 @@ from asyncio.subprocess import SubprocessStreamProtocol
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from mull.agent.mcp.lines import MOST_BYTES, Lines, LongLine, too_large
+from mull.agent.mcp.lines import MOST_BYTES, Lines, LongLine, answered_id, too_large
 from mull.agent.mcp.log import ServerLog
 from mull.agent.mcp.settled import Settled
 from mull.agent.processes import signal_all
@@ -79,10 +79,13 @@ class ProcessTransport:
             self._log.note(f"--- {self._fate()}")
 
     def is_lost(self, error: MCPError) -> bool:
-        """Whether this error means that there is no connection any more."""
+        """Whether this error means that there is no connection any more.
+
+        The code alone does not tell: servers use the same one for errors of their own.
+        """
         from mcp_types import CONNECTION_CLOSED
 
-        return error.code == CONNECTION_CLOSED
+        return error.code == CONNECTION_CLOSED and self.ended.is_set()
 
     @property
     def ended_itself(self) -> bool:
@@ -121,21 +124,18 @@ class ProcessTransport:
 
     def _message(self, line: bytes | LongLine) -> SessionMessage | None:
         from mcp.shared.message import SessionMessage
-        from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
+        from mcp_types import jsonrpc_message_adapter
 
         if isinstance(line, LongLine):
             self._log.note(f"[stdout: a line of {line.size:,} bytes, left out]")
-            if line.request_id is None:
-                return None
-            error = ErrorData(code=INTERNAL_ERROR, message=too_large(line.size))
-            return SessionMessage(JSONRPCError(jsonrpc="2.0", id=line.request_id, error=error))
+            return _failed(line.request_id, too_large(line.size))
         if not line.strip():
             return None
         try:
             return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
         except ValueError:
             self._log.note(f"[stdout, no message] {line[:1000].decode('utf-8', 'replace')}")
-            return None
+            return _failed(answered_id(line), "its answer is no valid message of the protocol")
 
     async def _write(self, from_session: MemoryObjectReceiveStream[SessionMessage]) -> None:
         stdin = self._process.stdin
@@ -174,6 +174,17 @@ class ProcessTransport:
                 async with asyncio.timeout(_GRACE):
                     await self._process.exited.wait()
                     return
+
+
+def _failed(request_id: int | None, why: str) -> SessionMessage | None:
+    """An error in place of the answer that cannot be used, where it is known what it answers."""
+    from mcp.shared.message import SessionMessage
+    from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError
+
+    if request_id is None:
+        return None
+    error = ErrorData(code=INTERNAL_ERROR, message=why)
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request_id, error=error))
 
 
 class _Process(SubprocessStreamProtocol):

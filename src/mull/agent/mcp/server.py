@@ -1,30 +1,39 @@
 """One server's life: started, listed, asked, started again when it dies, ended.
 
 A task of its own enters and leaves every connection, as the SDK demands; others ask through
-`call` and only signal to it. Tools stay offered while a server is away, so that the list in the
+`call` and only signal to it. A server whose list of tools is kept from an earlier run is idle until
+it is asked something. Tools stay offered while a server is away, so that the list in the
 request, and with it the prompt cache, does not change with every accident.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from mull.agent.mcp.connection import Closed, Connection, connect, load_sdk
 from mull.agent.mcp.log import ServerLog
-from mull.agent.mcp.settled import settle
+from mull.agent.mcp.memory import Listing, Memory, is_same_tool
+from mull.agent.mcp.oauth import Login
+from mull.agent.mcp.settled import Settled, settle
 from mull.client.refusal import scrub
 from mull.neutral.errors import MullError, RemoteError
+from mull.store.keys import Keys
 from mull.store.mcp import McpConfig
+
+if TYPE_CHECKING:
+    import httpx2
 
 __all__ = ["Restarts", "Server", "State"]
 
-State: TypeAlias = Literal["off", "starting", "ready", "restarting", "failed", "stopped"]
+_T = TypeVar("_T")
 
-_SETTLED = frozenset({"off", "ready", "failed", "stopped"})
+State: TypeAlias = Literal["off", "idle", "starting", "ready", "restarting", "failed", "stopped"]
+
+_SETTLED = frozenset({"off", "idle", "ready", "failed", "stopped"})
 PAUSES = (0.25, 1.0, 4.0)
 """Seconds before each start in a row; there is none after the last."""
 STEADY = 60.0
@@ -44,14 +53,18 @@ class Server:
         environ: Mapping[str, str],
         logs: Path,
         on_change: Callable[[Server], None],
+        keys: Keys | None = None,
     ) -> None:
         self.name = name
         self.config = config
-        self.state: State = "starting" if config.enabled else "off"
+        self.state: State = "idle" if config.enabled else "off"
         self.reason = ""
         self.seconds: float | None = None
-        self.listed: list[dict[str, Any]] = []
-        self.secrets: tuple[str, ...] = ()
+        self.listing = Listing()
+        self.memory = Memory(logs / f"{name}.json", config)
+        self._keys = keys
+        self._own_secrets: tuple[str, ...] = ()
+        self._login: Login | None = None
         self._environ = environ
         self._log_path = logs / f"{name}.log"
         self._on_change = on_change
@@ -62,10 +75,23 @@ class Server:
         self._wake = asyncio.Event()
         self._changed = asyncio.Event()
 
-    def start(self) -> None:
-        """Begin to live; `settled` tells when it is up or has failed."""
-        if self.config.enabled and self._task is None:
-            self._task = asyncio.create_task(self._live())
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not be shown: of the configuration, and of a login, whose tokens change."""
+        return (*self._own_secrets, *(self._login.secrets if self._login else ()))
+
+    def start(self, *, lazily: bool = False) -> None:
+        """Begin to live; `settled` tells when it is up or has failed.
+
+        `lazily`, a server whose list is kept is not started before it is asked something.
+        """
+        if not self.config.enabled or self._task is not None:
+            return
+        if lazily and self.memory.listing is not None:
+            self.listing = self.memory.listing
+            return self._become("idle")
+        self.state = "starting"
+        self._task = asyncio.create_task(self._live())
 
     async def settled(self) -> None:
         """Wait until it is up, or will not be."""
@@ -77,6 +103,8 @@ class Server:
         self._stop.set()
         self._wake.set()
         if self._task is None:
+            if self.state == "idle":  # nobody may start it any more
+                self._become("stopped", "it was stopped")
             return
         if self._connection is None:
             self._task.cancel()
@@ -91,19 +119,70 @@ class Server:
         await self.close()
         self._task, self.seconds = None, None
         self._stop.clear()
+        self.start()
         if self.config.enabled:
             self._become("starting")
-        self.start()
         await self.settled()
 
     async def call(
-        self, tool: str, arguments: dict[str, Any], emit: Callable[[str], None]
+        self, tool: Mapping[str, Any], arguments: dict[str, Any], emit: Callable[[str], None]
     ) -> dict[str, Any]:
         """The result of a call, as the protocol's JSON without secrets.
+
+        `tool` is the tool as it was listed when the call was approved.
 
         Raises:
             RemoteError: there is none; says why and what to do.
         """
+        name: str = tool["name"]
+
+        async def ask(connection: Connection) -> dict[str, Any]:
+            self._check_unchanged(tool)
+            return await connection.call(name, arguments, emit)
+
+        return await self._asked(name, ask)
+
+    async def list_resources(self) -> list[dict[str, Any]]:
+        """The server's resources and templates of them, as the protocol's JSON without secrets.
+
+        Raises:
+            RemoteError: it did not say; says why.
+        """
+        return await self._asked("the list of resources", Connection.list_resources)
+
+    async def read_resource(self, uri: str) -> dict[str, Any]:
+        """The content of a resource, as the protocol's JSON without secrets.
+
+        Raises:
+            RemoteError: there is none; says why.
+        """
+        return await self._asked(uri, lambda connection: connection.read_resource(uri))
+
+    async def get_prompt(self, name: str, arguments: dict[str, str]) -> dict[str, Any]:
+        """The messages of a prompt, as the protocol's JSON without secrets.
+
+        Raises:
+            RemoteError: there is none; says why.
+        """
+        return await self._asked(name, lambda connection: connection.get_prompt(name, arguments))
+
+    def _check_unchanged(self, tool: Mapping[str, Any]) -> None:
+        """What was approved is what is called: the list may have changed meanwhile."""
+        name = tool["name"]
+        now = next((one for one in self.listing.tools if one["name"] == name), None)
+        if now is None:
+            raise RemoteError(f"the server {self.name} has no tool {name} any more")
+        if not is_same_tool(now, tool):
+            raise RemoteError(
+                f"not run: the server {self.name} changed {name} meanwhile; "
+                "look at its description again and call it anew"
+            )
+
+    async def _asked(self, what: str, ask: Callable[[Connection], Awaitable[_T]]) -> _T:
+        """What the server answers; it is started if it is idle."""
+        if self.state == "idle":
+            self.start()
+            self._become("starting")
         await self.settled()
         connection = self._connection
         if connection is None:
@@ -111,16 +190,16 @@ class Server:
         limit = self.config.timeout
         try:
             async with asyncio.timeout(limit):
-                result = await connection.call(tool, arguments, emit)
+                result = await ask(connection)
         except TimeoutError:
             raise RemoteError(
-                f"{tool} of {self.name} gave no answer within {limit:g} seconds and was cancelled"
+                f"{what} of {self.name} gave no answer within {limit:g} seconds and was cancelled"
             ) from None
         except RemoteError as error:
             if isinstance(error, Closed) or connection is not self._connection:
                 raise RemoteError(await self._after_loss(connection)) from None
             raise RemoteError(scrub(str(error), self.secrets)) from None
-        scrubbed: dict[str, Any] = scrub(result, self.secrets) if self.secrets else result
+        scrubbed: _T = scrub(result, self.secrets) if self.secrets else result
         return scrubbed
 
     async def _after_loss(self, connection: Connection) -> str:
@@ -163,15 +242,17 @@ class Server:
             began = loop.time()
             deadline = began + self.config.start_timeout
             settled = settle(self.name, self.config, self._environ)
-            self.secrets = settled.secrets
+            self._own_secrets = settled.secrets
             log = ServerLog(self._log_path, settled.secrets)
-            async with connect(settled, log, self._tools_changed, deadline) as connection:
+            auth = self._signed(settled)
+            async with connect(settled, log, self._tools_changed, deadline, auth) as connection:
                 async with asyncio.timeout_at(deadline):
-                    self.listed = await connection.list_tools()
+                    self._learn(await connection.list_all())
                 self.seconds = loop.time() - began
                 self._connection = connection
                 self._become("ready")
                 await self._stay(connection)
+                self._lose(connection)  # what is still asked is ended by us, not by the server
         except TimeoutError:
             return f"it did not answer within {self.config.start_timeout:g} seconds"
         except MullError as error:
@@ -182,6 +263,16 @@ class Server:
             if log is not None:
                 log.close()
         return connection.how_it_ended()
+
+    def _signed(self, settled: Settled) -> httpx2.Auth | None:
+        """What signs requests, if somebody logged in at this address."""
+        if settled.url is None or settled.has_key or self._keys is None:
+            return None
+        login = Login(self.name, settled.url, self._keys)
+        if not login.is_there:
+            return None
+        self._login = login
+        return login.provider()
 
     async def _stay(self, connection: Connection) -> None:
         """Keep the list of tools fresh until the connection is lost or no longer wanted."""
@@ -204,9 +295,16 @@ class Server:
         self._relist = False
         with suppress(RemoteError, TimeoutError):  # then the old list holds
             async with asyncio.timeout(self.config.timeout):
-                self.listed = await connection.list_tools()
+                self._learn(await connection.list_all())
             self._on_change(self)
         await asyncio.sleep(_BETWEEN_LISTS)
+
+    def _learn(self, listing: Listing) -> None:
+        if self.secrets:
+            tools = scrub(listing.tools, self.secrets)
+            listing = Listing(tools, scrub(listing.prompts, self.secrets), listing.has_resources)
+        self.listing = listing
+        self.memory.learn(listing)
 
     async def _notice_end(self, connection: Connection) -> None:
         await connection.ended.wait()

@@ -8,19 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Self
 
+from mull.agent.mcp.prompts import Prompt, prompts_of
+from mull.agent.mcp.resources import RESOURCE_TOOLS, resource_tools
 from mull.agent.mcp.server import Server, State
-from mull.agent.mcp.tool import McpTool, offered_tools
+from mull.agent.mcp.tool import McpTool, offered_tools, tool_prefix
+from mull.agent.tools.table import GROUPS
+from mull.agent.tools.tool import RunnableTool
 from mull.neutral.blocks import Value
 from mull.neutral.errors import LocalError
 from mull.settings.words import quote
+from mull.store.keys import Keys
 from mull.store.mcp import McpConfig
 from mull.store.paths import data_dir
 
-__all__ = ["McpServers", "ServerStatus", "log_folder"]
+__all__ = ["McpServers", "ServerStatus", "log_folder", "may_mean"]
 
 
 class ServerStatus(Value, frozen=True):
@@ -43,6 +49,7 @@ class McpServers:
     """The servers of a session: `async with McpServers(config.mcp) as servers: servers.tools`.
 
     `on_change` is told the new status whenever a server starts, fails, ends or changes its tools.
+    If it is `lazy`, a server whose tools are known from an earlier run starts at the first call.
     """
 
     def __init__(
@@ -52,25 +59,33 @@ class McpServers:
         environ: Mapping[str, str] | None = None,
         logs: Path | None = None,
         on_change: Callable[[ServerStatus], None] | None = None,
+        lazy: bool = False,
     ) -> None:
         self._on_change = on_change
+        self._lazy = lazy
         self._offered: dict[str, tuple[list[McpTool], list[str]]] = {}
+        environ = os.environ if environ is None else environ
         self._servers = [
             Server(
                 name,
                 config,
-                environ=os.environ if environ is None else environ,
+                environ=environ,
                 logs=logs or log_folder(),
                 on_change=self._changed,
+                keys=Keys(data_dir(), environ),
             )
             for name, config in configs.items()
         ]
 
-    async def start(self) -> None:
-        """Start all at once; returns when each is up or has failed, as `statuses` tells."""
-        for server in self._servers:
-            server.start()
-        await asyncio.gather(*(server.settled() for server in self._servers))
+    async def start(self, wanted: str = "all") -> None:
+        """Start those that `--tools` could mean, all at once.
+
+        Returns when each is up, has failed, or is known well enough; `statuses` tells.
+        """
+        needed = [server for server in self._servers if may_mean(wanted, server.name)]
+        for server in needed:
+            server.start(lazily=self._lazy)
+        await asyncio.gather(*(server.settled() for server in needed))
 
     async def restart(self, name: str) -> None:
         """Start one afresh, also one that was given up.
@@ -78,11 +93,19 @@ class McpServers:
         Raises:
             LocalError: there is none of this name.
         """
-        server = next((server for server in self._servers if server.name == name), None)
-        if server is None:
-            known = ", ".join(server.name for server in self._servers) or "none"
-            raise LocalError(f"no MCP server is called {quote(name)}: there is {known}")
-        await server.restart()
+        await self.server(name).restart()
+
+    def server(self, name: str) -> Server:
+        """The server of this name.
+
+        Raises:
+            LocalError: there is none.
+        """
+        for server in self._servers:
+            if server.name == name:
+                return server
+        known = ", ".join(server.name for server in self._servers) or "none"
+        raise LocalError(f"no MCP server is called {quote(name)}: there is {known}")
 
     async def close(self) -> None:
         """End all."""
@@ -109,6 +132,16 @@ class McpServers:
         }
 
     @property
+    def resource_tools(self) -> dict[str, RunnableTool]:
+        """The tools that list and read resources, where a server has any."""
+        return resource_tools(self._servers)
+
+    @property
+    def prompts(self) -> list[Prompt]:
+        """The prompts of all servers, in the file's order."""
+        return [prompt for server in self._servers for prompt in prompts_of(server)]
+
+    @property
     def statuses(self) -> tuple[ServerStatus, ...]:
         """How each server is, in the file's order."""
         return tuple(self._status(server) for server in self._servers)
@@ -125,7 +158,21 @@ class McpServers:
         )
 
     def _changed(self, server: Server) -> None:
-        if server.state == "ready":
+        if server.state in ("ready", "idle"):
             self._offered[server.name] = offered_tools(server)
         if self._on_change is not None:
             self._on_change(self._status(server))
+
+
+def may_mean(wanted: str, server: str) -> bool:
+    """Whether a word of `--tools` could name a tool of this server."""
+    prefix = tool_prefix(server)
+    words = [word for part in wanted.split(",") if (word := part.strip())]
+    return any(_fits(word, prefix) for word in words)
+
+
+def _fits(word: str, prefix: str) -> bool:
+    if word in GROUPS or word in RESOURCE_TOOLS:
+        return word != "none"
+    literal = re.split(r"[*?\[{]", word, maxsplit=1)[0]
+    return literal.startswith(prefix) or (literal != word and prefix.startswith(literal))

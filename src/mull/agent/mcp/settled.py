@@ -21,7 +21,8 @@ __all__ = ["Settled", "names_secret", "refers", "settle", "without_references"]
 
 _REFERENCE = re.compile(r"\$(?:(\$)|\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
 _SECRET_NAME = re.compile(
-    r"(?:^|[_-])(?:key|apikey|token|pat|secret|password|passwd|pwd|auth|authorization|credentials?|cookie)(?:$|[_-])",
+    r"(?:^|[_-])(?:key|apikey|token|pat|secret|password|passwd|passphrase|pwd|auth|authorization"
+    r"|bearer|credentials?|cookie|jwt|sig|signature)(?:$|[_-])",
     re.IGNORECASE,
 )
 _SHORTEST_SECRET = 8  # a shorter word is found in too many texts to be hidden in them
@@ -36,6 +37,7 @@ _PASSED_ON = frozenset(
 class Settled(Struct, frozen=True):
     """How a server is reached. `secrets` must not be shown, longest first."""
 
+    name: str
     command: str | None
     args: tuple[str, ...]
     env: Mapping[str, str]
@@ -46,6 +48,11 @@ class Settled(Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"Settled({self.command or self.shown_url})"
+
+    @property
+    def has_key(self) -> bool:
+        """Whether the configuration itself says who asks."""
+        return any(name.lower() == "authorization" for name in self.headers)
 
     @property
     def shown_url(self) -> str:
@@ -66,6 +73,7 @@ def settle(name: str, config: McpConfig, environ: Mapping[str, str]) -> Settled:
     }
     given = {k: v for k, v in environ.items() if k in _PASSED_ON or k.startswith("LC_")}
     return Settled(
+        name=name,
         command=os.path.expanduser(config.command) if config.command else None,
         args=config.args,
         env={**given, **env},
@@ -77,8 +85,8 @@ def settle(name: str, config: McpConfig, environ: Mapping[str, str]) -> Settled:
 
 
 def names_secret(name: str) -> bool:
-    """Whether what goes by this name is mostly a secret: API_TOKEN, Authorization."""
-    return _SECRET_NAME.search(name) is not None
+    """Whether what goes by this name is mostly a secret: API_TOKEN, Authorization, apiKey."""
+    return _SECRET_NAME.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)) is not None
 
 
 def refers(text: str) -> bool:

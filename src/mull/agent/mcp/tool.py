@@ -5,21 +5,22 @@ tool alone, never on what else is offered, so it stays the same for the prompt c
 history and for what a person has approved. Where characters must be replaced or cut, a hash of the
 true name keeps two tools from becoming one.
 
-Of an answer, text is joined, images and documents become media, structured content is shown as
-JSON unless the text says the same. What is too large for a conversation is cut, and the cut says
-how much.
+A tool runs without a question only if it changes nothing and does not reach beyond its server, by
+the server's own word or by the user's. A server cannot talk itself out of being asked about: see
+`mull.agent.mcp.memory`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
 import msgspec
 
+from mull.agent.mcp.results import cut, outcome_of
 from mull.agent.mcp.server import Server
+from mull.agent.tools.shown import one_line, visible
 from mull.agent.tools.tool import (
     Outcome,
     PreparedCall,
@@ -29,12 +30,12 @@ from mull.agent.tools.tool import (
     input_of,
     json_subject,
 )
-from mull.neutral.blocks import MediaBlock, ToolCallBlock
+from mull.neutral.blocks import ToolCallBlock
 from mull.neutral.errors import RemoteError
 from mull.neutral.request import Tool
 from mull.policy.approval import Asked
 
-__all__ = ["MOST_CHARACTERS", "McpTool", "cut", "offered_tools", "outcome_of", "tool_name"]
+__all__ = ["McpTool", "offered_tools", "tool_name", "tool_prefix"]
 
 MOST_TOOLS = 200
 """Tools of one server that are offered; more would fill the context before the first word."""
@@ -42,18 +43,10 @@ _LONGEST_DESCRIPTION = 8_000
 _LARGEST_SCHEMA = 64_000
 _SHOWN = 4_000
 
-_PREFIX = "mcp__"
 _LONGEST = 64
 """What the strictest API takes (OpenAI and Anthropic)."""
 _HASH = 8
 _REFUSED = re.compile(r"[^A-Za-z0-9_-]")
-
-MOST_CHARACTERS = 64_000
-"""The longest text that a result may have."""
-MOST_MEDIA = 5_000_000
-"""The most characters of one attachment; Anthropic takes images up to 5 MB."""
-_MOST_ATTACHMENTS = 20
-_SENT = ("image/", "audio/", "application/pdf")
 
 
 class McpTool:
@@ -61,19 +54,34 @@ class McpTool:
 
     def __init__(self, server: Server, listed: dict[str, Any]) -> None:
         self._server = server
+        self._listed = listed
         self._name: str = listed["name"]
-        hints = listed.get("annotations") or {}
+        said = listed.get("annotations") or {}
         schema = {key: value for key, value in listed["inputSchema"].items() if key != "$schema"}
         self.definition = Tool(
             tool_name(server.name, self._name),
-            cut(listed.get("description") or hints.get("title") or "", _LONGEST_DESCRIPTION),
+            cut(listed.get("description") or said.get("title") or "", _LONGEST_DESCRIPTION),
             {"type": "object", **schema},
         )
-        only_reads = hints.get("readOnlyHint") is True
-        self._destroys = hints.get("destructiveHint") is True
-        trusted = self._name in server.config.read_only
-        self.changes = not trusted and (self._destroys or not only_reads)
+        self._standing = server.memory.standing(listed)
+        self._is_trusted = self._name in server.config.read_only
+        self.changes = not self._is_trusted and self._standing.guarded.changes
         self.source = f"mcp:{server.name}"
+
+    @property
+    def reaches_out(self) -> bool:
+        """Whether what it is given may leave the server: a search on the web, a mail."""
+        return not self._is_trusted and self._standing.guarded.reaches_out
+
+    @property
+    def altered(self) -> str:
+        """What the server changed since the tool was approved; empty if it is as it was."""
+        return " and ".join(self._standing.altered)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the server had no such tool when its tools were first listed."""
+        return self._standing.is_new
 
     def prepare(self, call: ToolCallBlock) -> PreparedCall:
         """The server, the tool and what it is to be given; the server checks what that is.
@@ -82,28 +90,53 @@ class McpTool:
             ToolFailure: the arguments are no object.
         """
         given = input_of(call, self.definition.parameters)
-        asked = Asked(self.definition.name, self.changes, json_subject(given))
+        asked = Asked(
+            self.definition.name,
+            self.changes,
+            json_subject(given),
+            asks=self.reaches_out or self.is_new,
+            altered=self._how_to_accept() if self.altered else "",
+        )
 
         async def ask(context: ToolContext) -> Outcome:
+            if self.is_new or self.altered:  # whoever let it run has seen that
+                self._server.memory.approve([self._listed])
+                self._standing = self._server.memory.standing(self._listed)
             try:
-                return outcome_of(await self._server.call(self._name, given, context.emit))
+                return outcome_of(await self._server.call(self._listed, given, context.emit))
             except RemoteError as error:
                 raise ToolFailure(str(error)) from None
 
         return PreparedCall(call, self.source, asked, self._preview(given), ask)
 
+    def _how_to_accept(self) -> str:
+        server = self._server.name
+        return (
+            f"the server {server} changed its {self.altered} since it was approved: "
+            f"`mull mcp trust {server}` accepts that"
+        )
+
     def _preview(self, given: dict[str, Any]) -> Preview:
-        name = "".join(char if char.isprintable() else "?" for char in self._name[:100])
-        title = f"{self._server.name}: {name}{' (may destroy something)' * self._destroys}"
-        if not given:
-            return Preview(title)
-        return Preview(title, cut(msgspec.json.format(msgspec.json.encode(given)).decode(), _SHOWN))
+        name = one_line(self._name, 100)
+        warnings = [
+            "may destroy something" if self._standing.guarded.destroys else "",
+            f"the server changed its {self.altered} since it was approved" if self.altered else "",
+            "new since its tools were first listed" if self.is_new else "",
+        ]
+        about = "; ".join(filter(None, warnings))
+        title = f"{self._server.name}: {name}" + (f" ({about})" if about else "")
+        is_to_be_read = bool(self.altered or self.is_new)
+        shown = [visible(cut(self.definition.description, _SHOWN))] if is_to_be_read else []
+        if given:
+            arguments = msgspec.json.format(msgspec.json.encode(given)).decode()
+            shown.append(cut(arguments, _SHOWN))
+        return Preview(title, "\n\n".join(filter(None, shown)))
 
 
 def offered_tools(server: Server) -> tuple[list[McpTool], list[str]]:
     """The tools of a server that are offered, by name, and what there is to say of the others."""
     wanted, read_only = server.config.tools, server.config.read_only
-    listed = {tool["name"]: tool for tool in reversed(server.listed)}
+    listed = {tool["name"]: tool for tool in reversed(server.listing.tools)}
     asked_for = dict.fromkeys((*(wanted or ()), *read_only))
     notes = [f"it has no tool {name}" for name in asked_for if name not in listed]
     names = sorted(name for name in listed if wanted is None or name in wanted)
@@ -112,103 +145,29 @@ def offered_tools(server: Server) -> tuple[list[McpTool], list[str]]:
     fitting = [name for name in names if name not in huge]
     if len(fitting) > MOST_TOOLS:
         notes.append(f"{MOST_TOOLS} of its {len(fitting)} tools are offered: choose with tools")
-    return [McpTool(server, listed[name]) for name in fitting[:MOST_TOOLS]], notes
+    tools = [McpTool(server, listed[name]) for name in fitting[:MOST_TOOLS]]
+    notes += [
+        f"it changed the {tool.altered} of {tool.definition.name}: the tool is asked about until it"
+        " is approved again"
+        for tool in tools
+        if tool.altered
+    ]
+    return tools, notes
 
 
 def _is_huge(schema: dict[str, Any]) -> bool:
     return len(msgspec.json.encode(schema)) > _LARGEST_SCHEMA
 
 
+def tool_prefix(server: str) -> str:
+    """How the names of a server's tools begin."""
+    return f"mcp__{server}__"
+
+
 def tool_name(server: str, tool: str) -> str:
     """The name by which a model calls this tool of this server."""
-    plain = f"{_PREFIX}{server}__{_REFUSED.sub('_', tool)}"
-    if plain == f"{_PREFIX}{server}__{tool}" and len(plain) <= _LONGEST and tool:
+    plain = f"{tool_prefix(server)}{_REFUSED.sub('_', tool)}"
+    if plain == f"{tool_prefix(server)}{tool}" and len(plain) <= _LONGEST and tool:
         return plain
     mark = sha256(f"{server}\0{tool}".encode("utf-8", "surrogatepass")).hexdigest()[:_HASH]
     return f"{plain[: _LONGEST - _HASH - 1]}_{mark}"
-
-
-def outcome_of(result: Mapping[str, Any]) -> Outcome:
-    """What the result of a `tools/call`, as its JSON, comes to."""
-    texts: list[str] = []
-    media: list[MediaBlock] = []
-    for part in result.get("content") or []:
-        found = _part(part)
-        if isinstance(found, str):
-            texts.append(found)
-        elif len(media) < _MOST_ATTACHMENTS:
-            media.append(found)
-        else:
-            texts.append(f"[{found.media_type} left out: {_MOST_ATTACHMENTS} attachments are sent]")
-    structured = result.get("structuredContent")
-    if structured is not None and not _is_said(structured, texts):
-        texts.append(msgspec.json.encode(structured).decode())
-    is_error = bool(result.get("isError"))
-    output = cut("\n".join(texts))
-    if not output and not media:
-        output = "the tool failed and gave no reason" if is_error else "(no output)"
-    return Outcome(output, is_error, tuple(media))
-
-
-def cut(text: str, most: int = MOST_CHARACTERS) -> str:
-    """The text, or its beginning and end with what was left out between them."""
-    if len(text) <= most:
-        return text
-    tail = most // 4
-    head = most - tail
-    left_out = len(text) - most
-    return f"{text[:head]}\n[… {left_out:,} of {len(text):,} characters cut …]\n{text[-tail:]}"
-
-
-def _part(part: Mapping[str, Any]) -> str | MediaBlock:
-    match part:
-        case {"type": "text", "text": str(text)}:
-            return text
-        case {"type": "image" | "audio", "data": str(data)}:
-            return _media(str(part.get("mimeType") or "image/png"), data)
-        case {"type": "resource", "resource": dict(resource)}:
-            return _resource(resource)
-        case {"type": "resource_link", "uri": str(uri)}:
-            named = (str(part[key]) for key in ("title", "description") if part.get(key))
-            return f"resource: {' – '.join([uri, *named])}"
-        case _:
-            return f"[content of the kind {str(part.get('type'))[:40]!r}, not shown]"
-
-
-def _resource(resource: Mapping[str, Any]) -> str | MediaBlock:
-    uri = str(resource.get("uri") or "")
-    if isinstance(text := resource.get("text"), str):
-        return f"{uri}:\n{text}" if uri else text
-    kind = str(resource.get("mimeType") or "application/octet-stream")
-    data = str(resource.get("blob") or "")
-    if kind.startswith(_SENT):
-        return _media(kind, data, uri or None)
-    return f"[{uri}: {kind}, {_bytes(data):,} bytes, not shown]"
-
-
-def _media(kind: str, data: str, name: str | None = None) -> str | MediaBlock:
-    if len(data) > MOST_MEDIA:
-        return f"[{kind} of {_bytes(data):,} bytes left out: too large to be sent]"
-    return MediaBlock(kind, data=data, name=name)
-
-
-def _bytes(data: str) -> int:
-    return len(data) * 3 // 4 - data[-2:].count("=")
-
-
-def _is_said(structured: Any, texts: list[str]) -> bool:
-    """Whether the text holds the structured content already, as the protocol asks servers to.
-
-    The Python SDK wraps what is no object in `result` and writes a list as one text per item.
-    """
-    wrapped = structured if isinstance(structured, dict) and set(structured) == {"result"} else {}
-    wanted = [structured, *wrapped.values()]
-    said = [_value(text) for text in texts]
-    return bool(texts) and any(value == said or value in said or value in texts for value in wanted)
-
-
-def _value(text: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, ValueError):
-        return text

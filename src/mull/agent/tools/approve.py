@@ -45,13 +45,17 @@ _SESSION = "this session"
 
 
 class ApprovalRequest(Value, frozen=True):
-    """A question for a person. `rules` would allow this and like calls, the narrowest first."""
+    """A question for a person. `rules` would allow this and like calls, the narrowest first.
+
+    `altered` says why a rule that allows it does not count: the tool is not what it was.
+    """
 
     call_id: str
     tool: str
     source: str
     preview: Preview
     rules: tuple[str, ...]
+    altered: str = ""
 
 
 class ApprovalAnswer(Value, frozen=True):
@@ -80,6 +84,8 @@ class NobodyToAsk:
 
     async def ask(self, request: ApprovalRequest) -> ApprovalAnswer:
         """Refuse, and say what would allow it."""
+        if request.altered:
+            return ApprovalAnswer("no", reason=f"nobody can be asked and {request.altered}")
         rule = msgspec.json.encode(request.rules[0]).decode()
         return ApprovalAnswer(
             "no",
@@ -131,9 +137,11 @@ class Gate:
         return decide(asked, self.mode, self.rules)
 
     async def _ask(self, call: PreparedCall) -> str | None:
-        rules = suggest_rules(call.asked)
+        asked, rules = call.asked, suggest_rules(call.asked)
         answer = await self._approver.ask(
-            ApprovalRequest(call.call.id, call.asked.tool, call.source, call.preview, rules)
+            ApprovalRequest(
+                call.call.id, asked.tool, call.source, call.preview, rules, asked.altered
+            )
         )
         rule = answer.rule or rules[0]
         match answer.choice:

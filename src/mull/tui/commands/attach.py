@@ -26,13 +26,21 @@ from mull.tui.commands.host import Host, path_of
 from mull.tui.commands.known import Known
 from mull.tui.screen.front import Item
 
-__all__ = ["ANY_IMAGE", "MENTION", "Expanded", "attach_image", "expand_mentions", "image_offers"]
+__all__ = [
+    "ANY_IMAGE",
+    "MENTION",
+    "TRAILING",
+    "Expanded",
+    "attach_image",
+    "expand_mentions",
+    "image_offers",
+]
 
 LARGEST_TEXT = 64 << 10
 LARGEST_IMAGE = 4 << 20
 ANY_IMAGE = "image/*"
 MENTION = re.compile(r'(?<!\S)@(?:"(?P<quoted>[^"\n]+)"|(?P<plain>\S+))')
-_TRAILING = ".,;:!?)]}'"
+TRAILING = ".,;:!?)]}'"
 
 
 class Expanded(NamedTuple):
@@ -95,7 +103,7 @@ def _head_and_rest(path: Path, most: int) -> bytes:
 def expand_mentions(
     text: str,
     folder: str | os.PathLike[str],
-    attached: Sequence[MediaBlock] = (),
+    attached: Sequence[Block] = (),
     *,
     pictures: bool = True,
 ) -> Expanded:
@@ -123,7 +131,7 @@ def _mentioned(text: str, folder: Path) -> Iterator[tuple[str, Path]]:
     seen: set[Path] = set()
     for found in MENTION.finditer(text):
         name = found["quoted"] or found["plain"]
-        for written in (name, name.rstrip(_TRAILING)):
+        for written in (name, name.rstrip(TRAILING)):
             path = _inside(written, folder)
             if path is not None:
                 if path not in seen:

@@ -59,15 +59,19 @@ def _mention(item: Item, start: int) -> Offer:
 
 
 def _command_offers(known: Known, typed: str) -> list[Offer]:
-    from mull.tui.commands.table import COMMANDS, find_command  # not before the first prompt
+    # not before the first prompt
+    from mull.tui.commands.prompts import prompt_commands
+    from mull.tui.commands.table import COMMANDS, find_command
 
     name, space, rest = typed[1:].partition(" ")
     if not space:
-        items = [Item(f"/{row.name}", row.line) for row in COMMANDS]
+        rows = (*COMMANDS, *prompt_commands(known))
+        items = [Item(f"/{row.name}", row.line) for row in rows]
         return _fitting(items, typed, 0)
     *before, last = rest.split(" ")
     words = [*filter(None, before), last]
-    found = find_command(name).offers(known, words)
+    prompts = prompt_commands(known) if ":" in name else ()
+    found = find_command(name, prompts).offers(known, words)
     return _fitting(found, last, len(typed) - len(last))
 
 

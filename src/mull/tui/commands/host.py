@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mull.agent.results import Result
     from mull.agent.session import Session
     from mull.neutral.blocks import MediaBlock
+    from mull.neutral.messages import Message
     from mull.policy.prepare import Prepared
     from mull.tui.commands.known import Known
     from mull.tui.conversation.thought import Mode
@@ -49,6 +50,9 @@ class Host(Protocol):
 
     def tell(self, text: str, *, warning: bool = False) -> None:
         """Say something to the user in mull's own name."""
+
+    def submit(self, message: Message) -> None:
+        """Say a message that a command has made, as it is."""
 
     def retry(self) -> None:
         """Ask for another answer."""

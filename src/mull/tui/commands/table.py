@@ -19,6 +19,7 @@ from mull.tui.commands.known import Known
 from mull.tui.commands.look import choose_theme, choose_view, theme_offers, view_offers
 from mull.tui.commands.model import USAGE, choose_model, model_offers
 from mull.tui.commands.profile import profile_offers, use_profiles
+from mull.tui.commands.prompts import prompt_commands
 from mull.tui.commands.sessions import (
     begin_session,
     fork_session,
@@ -43,9 +44,9 @@ __all__ = ["COMMANDS", "find_command", "run_command"]
 async def _help(host: Host, text: str) -> None:
     """All commands and keys, or one command with its forms."""
     shown, name = page(host), text.strip().lstrip("/")
-    theme = shown.theme
+    theme, prompts = shown.theme, prompt_commands(host)
     if name:
-        command = find_command(name)
+        command = find_command(name, prompts)
         shown.title(command.shown)
         shown.text(command.line, indent=2)
         shown.table(command.forms, (theme.accent, theme.note))
@@ -54,7 +55,7 @@ async def _help(host: Host, text: str) -> None:
             shown.text(f"also {also}", theme.note, indent=2)
     else:
         shown.title("Commands")
-        rows = [(f"/{command.name}", command.line) for command in COMMANDS]
+        rows = [(f"/{command.name}", command.line) for command in (*COMMANDS, *prompts)]
         shown.table(rows, (theme.accent, theme.text))
         shown.title("Keys")
         keys = [(key.shown, key.line) for key in KEYS if key.shown]
@@ -69,7 +70,8 @@ async def _quit(host: Host, text: str) -> None:
 
 
 def _help_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
-    return [Item(command.name, command.line) for command in COMMANDS] if len(words) == 1 else ()
+    rows = (*COMMANDS, *prompt_commands(known)) if len(words) == 1 else ()
+    return [Item(command.name, command.line) for command in rows]
 
 
 COMMANDS: tuple[Command, ...] = (
@@ -117,15 +119,16 @@ COMMANDS: tuple[Command, ...] = (
 _BY_NAME = {name: row for row in COMMANDS for name in (row.name, *row.aliases)}
 
 
-def find_command(name: str) -> Command:
-    """The command of this name or alias, in any case.
+def find_command(name: str, more: Sequence[Command] = ()) -> Command:
+    """The command of this name or alias, in any case; `more` are those that servers bring.
 
     Raises:
         LocalError: there is none; names the closest.
     """
-    found = _BY_NAME.get(name.lower())
+    brought = {row.name.lower(): row for row in more}
+    found = _BY_NAME.get(name.lower()) or brought.get(name.lower())
     if found is None:
-        near = closest(name, _BY_NAME)
+        near = closest(name, [*_BY_NAME, *(row.name for row in more)])
         hint = f"did you mean /{near}?" if near else "/help lists them"
         if "/" in name:
             hint = "to say it to the model, begin with a space"
@@ -143,7 +146,8 @@ def run_command(host: Host, text: str) -> Coroutine[Any, Any, None]:
 
 async def _run(host: Host, text: str, *, busy: bool) -> None:
     name, _, rest = text.strip().partition(" ")
-    command = find_command(name or "help")
+    prompts = prompt_commands(host) if ":" in name else ()
+    command = find_command(name or "help", prompts)
     if busy and not command.while_busy:
         raise LocalError(f"/{command.name} waits for the model: Esc stops it")
     await command.run(host, rest.strip())

@@ -41,6 +41,8 @@ async def use_tools(host: Host, text: str) -> None:
     wanted = ",".join(words)
     mode = next((mode for mode in get_args(Mode) if mode == wanted.lower()), None)
     if wanted:
+        if mode is None:
+            await toolbox.reach(wanted)
         with telling_cost(host, "tools"):
             if mode is None:
                 toolbox.choose(wanted)
@@ -97,6 +99,13 @@ def _show_server(shown: Page, status: ServerStatus) -> None:
         took = f" in {status.seconds:.1f} s" if status.seconds is not None else ""
         shown.text(f"{status.name}: {count} tool{'' if count == 1 else 's'}{took}", mark="✓ ")
         shown.text(", ".join(status.tools), theme.note, indent=4)
+    elif status.state == "idle":
+        count = len(status.tools)
+        shown.text(
+            f"{status.name}: {count} tool{'' if count == 1 else 's'}, starts when one is used",
+            theme.note,
+            mark="– ",
+        )
     else:
         bad = status.state == "failed"
         reason = f": {status.reason}" if status.reason else ""
