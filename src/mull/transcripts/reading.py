@@ -17,6 +17,7 @@ from mull.dialects.foreign import Conversation, as_list, as_text, objects
 from mull.dialects.serving import read_history
 from mull.history.log import Entry, Record
 from mull.neutral.errors import ConfigError
+from mull.neutral.former import renewed
 from mull.neutral.messages import Dialect, Message
 from mull.neutral.target import Compat, Target
 from mull.policy.reasoning import starts_turn
@@ -178,7 +179,7 @@ def _read_neutral(messages: list[Any], system: Any, written_by: Target | None) -
     for where, message in objects(messages, "messages"):
         plain = {name: value for name, value in message.items() if name not in _OF_A_REPORT}
         try:
-            read = msgspec.convert(plain, Message)
+            read = msgspec.convert(renewed(plain), Message)
         except msgspec.ValidationError as error:
             raise ConfigError(f"{where} is not a message: {error}") from None
         conversation.messages.append(_signed(read, written_by))

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
+from mull.dialects.anthropic import DIALECT
 from mull.dialects.anthropic.decode import ChunkInterpreter
 from mull.dialects.foreign import Conversation, as_list, dump, image_at, objects
 from mull.dialects.past import AnswerReader
-from mull.neutral.blocks import Block, MediaBlock, OpaqueBlock, TextBlock, ToolResultBlock
+from mull.neutral.blocks import Block, MediaBlock, OpaqueBlock, TextBlock, ToolResultBlock, wire_of
 from mull.neutral.errors import ConfigError
 from mull.neutral.messages import Message
 from mull.neutral.target import Target
@@ -29,7 +30,7 @@ def read_history(messages: Sequence[Any], system: Any, written_by: Target | None
         ConfigError: a message is not one; says which and why.
     """
     reader = _Reader()
-    answers = AnswerReader("anthropic", ChunkInterpreter, written_by)
+    answers = AnswerReader(DIALECT, ChunkInterpreter, written_by)
     conversation = reader.conversation
     for text in reader.instructions(system, "system"):
         conversation.add_system(text)
@@ -88,7 +89,7 @@ class _Reader:
     def block(self, block: dict[str, Any], where: str) -> Block:
         match block:
             case {"type": "text", "text": str(text), **rest}:
-                return TextBlock(text, extra=rest or None)
+                return TextBlock(text, wire=wire_of(DIALECT, rest))
             case {"type": "tool_result", "tool_use_id": str(call_id)}:
                 self.conversation.leave(block, where, "type", "tool_use_id", "content", "is_error")
                 return self._result(call_id, block, f"{where}.content")

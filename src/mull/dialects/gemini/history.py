@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mull.dialects.foreign import Calls, Conversation, as_list, as_object, dump, objects
+from mull.dialects.gemini import DIALECT
 from mull.dialects.gemini.decode import ChunkInterpreter
 from mull.dialects.past import AnswerReader
 from mull.neutral.blocks import Block, MediaBlock, OpaqueBlock, TextBlock, ToolResultBlock
@@ -27,7 +28,7 @@ def read_history(contents: Sequence[Any], system: Any, written_by: Target | None
     Raises:
         ConfigError: a content is not one; says which and why.
     """
-    reader = _Reader(AnswerReader("gemini", ChunkInterpreter, written_by))
+    reader = _Reader(AnswerReader(DIALECT, ChunkInterpreter, written_by))
     if system is not None:
         reader.add_system(system)
     for where, content in objects(list(contents), "contents"):

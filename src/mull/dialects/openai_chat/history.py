@@ -17,6 +17,7 @@ from mull.dialects.foreign import (
     is_data_uri,
     objects,
 )
+from mull.dialects.openai_chat import DIALECT
 from mull.dialects.openai_chat.decode import ChunkInterpreter
 from mull.dialects.past import AnswerReader
 from mull.neutral.blocks import Block, MediaBlock, OpaqueBlock, TextBlock, ToolResultBlock
@@ -51,7 +52,7 @@ def read_history(messages: Sequence[Any], system: Any, written_by: Target | None
     Raises:
         ConfigError: a message is not one; says which and why.
     """
-    reader = _Reader(AnswerReader("openai-chat", ChunkInterpreter, written_by))
+    reader = _Reader(AnswerReader(DIALECT, ChunkInterpreter, written_by))
     reader.add_instruction(system, "system")
     for where, message in objects(list(messages), "messages"):
         reader.add(message, where)

@@ -19,6 +19,7 @@ from mull.dialects.foreign import (
     is_data_uri,
     objects,
 )
+from mull.dialects.openai_responses import DIALECT
 from mull.dialects.openai_responses.decode import ChunkInterpreter
 from mull.dialects.past import AnswerReader
 from mull.neutral.blocks import Block, MediaBlock, OpaqueBlock, TextBlock, ToolResultBlock
@@ -39,7 +40,7 @@ def read_history(items: Sequence[Any], system: Any, written_by: Target | None) -
     Raises:
         ConfigError: an item is not one; says which and why.
     """
-    reader = _Reader(AnswerReader("openai-responses", ChunkInterpreter, written_by))
+    reader = _Reader(AnswerReader(DIALECT, ChunkInterpreter, written_by))
     if system is not None:
         reader.conversation.add_system(as_text(system, "instructions"))
     for where, item in objects(list(items), "input"):
