@@ -105,10 +105,10 @@ def _carried(dialect: str, name: str, n: int) -> tuple[ThinkingBlock, ...]:
 
 
 def _turn(dialect: str, name: str, first: ThinkingBlock, last: ThinkingBlock) -> list[Message]:
-    extra = {"id": f"fc_{name}"} if dialect == "openai-responses" else None
+    wire = Wire(dialect, {"id": f"fc_{name}"}) if dialect == "openai-responses" else None
     signature = "SIG" if dialect == "gemini" else None
     calls = [
-        ToolCallBlock(f"call_{name}_{n}", "look", {"at": n}, None, signature, extra) for n in (1, 2)
+        ToolCallBlock(f"call_{name}_{n}", "look", {"at": n}, None, signature, wire) for n in (1, 2)
     ]
     results = tuple(ToolResultBlock(call.id, f"saw {call.id}") for call in calls)
     return [

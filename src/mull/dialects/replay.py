@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
 
@@ -26,7 +26,7 @@ from mull.neutral.blocks import (
 )
 from mull.neutral.messages import Dialect, Message
 
-__all__ = ["Form", "Left", "Replay", "Seal", "Taken", "Way", "is_void"]
+__all__ = ["Form", "Left", "Replay", "Seal", "SignedReplay", "Taken", "Way", "is_void"]
 
 Left: TypeAlias = Literal["untaken", "unsigned", "unreadable", "unfollowed", "refused"]
 """Why a thought is not sent: no place for it, no signature, nothing that the endpoint could read,
@@ -56,7 +56,8 @@ class Way(Value, frozen=True):
 class Replay(ABC):
     """How answers go back in one dialect."""
 
-    DIALECT: ClassVar[Dialect]
+    def __init__(self, dialect: Dialect) -> None:
+        self.dialect = dialect
 
     @abstractmethod
     def forms(self, thoughts: Sequence[ThinkingBlock], way: Way) -> Iterator[Form]:
@@ -89,15 +90,34 @@ class Replay(ABC):
         """The block without these keys of its wire; the same object where it has none."""
         if not isinstance(block, TextBlock | ThinkingBlock | ToolCallBlock):
             return block
-        held = own_keys(block.wire, self.DIALECT)
+        held = own_keys(block.wire, self.dialect)
         if keys.isdisjoint(held):
             return block
         kept = {name: value for name, value in held.items() if name not in keys}
-        return replace(block, wire=wire_of(self.DIALECT, kept))
+        return replace(block, wire=wire_of(self.dialect, kept))
 
     def marked(self, message: Message) -> Message:
         """The step with its calls marked as not the model's own, where the dialect can say so."""
         return message
+
+
+class SignedReplay(Replay):
+    """For thoughts in blocks: with their signature, or unsigned where the endpoint never signs."""
+
+    def forms(self, thoughts: Sequence[ThinkingBlock], way: Way) -> Iterator[Form]:
+        for block in thoughts:
+            if way.out == "never":
+                yield "untaken"
+            elif block.redacted is not None:
+                yield replace(block, thought="", signature=None, encrypted=None, wire=None)
+            elif block.signature is None and way.signed_only and block.thought:
+                yield "unsigned"
+            else:
+                wire = None if block.signature is None else block.wire
+                yield replace(block, encrypted=None, wire=wire)
+
+    def is_sent(self, form: Block, before: Sequence[Taken]) -> bool:
+        return bool(form.text) if isinstance(form, TextBlock) else super().is_sent(form, before)
 
 
 def is_void(block: ThinkingBlock) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -16,7 +16,11 @@ from mull.neutral.errors import ConfigError
 from mull.neutral.messages import Message
 from mull.neutral.target import Target
 
-__all__ = ["read_history"]
+__all__ = ["BODY", "is_own", "read_history"]
+
+BODY = ("messages", "system")
+"""Where a request has its messages, and its system prompt if that stands beside them."""
+_ONLY_HERE = ("tool_use", "tool_result", "redacted_thinking", "document")
 
 _MARKER = "cache_control"
 """Where a request wants a cache to end: nothing that was said."""
@@ -50,6 +54,20 @@ def read_history(messages: Sequence[Any], system: Any, written_by: Target | None
             case role:
                 raise ConfigError(f"{where}.role is {role!r}: it must be user or assistant")
     return conversation
+
+
+def is_own(message: Mapping[str, Any]) -> bool:
+    """Whether no other dialect has such a message."""
+    content = message.get("content")
+    blocks = content if isinstance(content, list) else ()
+    return any(_is_own_block(block) for block in blocks if isinstance(block, dict))
+
+
+def _is_own_block(block: dict[str, Any]) -> bool:
+    match block:
+        case {"type": "thinking", "thinking": str()} | {"type": "image", "source": _}:
+            return True
+    return block.get("type") in _ONLY_HERE
 
 
 class _Reader:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
 
 from msgspec.structs import replace
 
 from mull.dialects.gemini import DIALECT
 from mull.dialects.replay import Form, Replay, Way
 from mull.neutral.blocks import ThinkingBlock, ToolCallBlock, own_keys
-from mull.neutral.messages import Dialect, Message
+from mull.neutral.messages import Message
 
 __all__ = ["REPLAY"]
 
 
 class _Gemini(Replay):
-    DIALECT: ClassVar[Dialect] = DIALECT
-
     def forms(self, thoughts: Sequence[ThinkingBlock], way: Way) -> Iterator[Form]:
         for block in thoughts:
             kept = own_keys(block.wire, DIALECT)
@@ -39,4 +36,4 @@ class _Gemini(Replay):
         return replace(message, blocks=tuple(blocks))
 
 
-REPLAY = _Gemini()
+REPLAY = _Gemini(DIALECT)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -22,7 +22,7 @@ from mull.dialects.openai_chat.places import (
 )
 from mull.dialects.replay import Form, Left, Replay, Seal, Taken, Way, is_void
 from mull.neutral.blocks import Block, ThinkingBlock, ToolCallBlock, own_keys, wire_of
-from mull.neutral.messages import Dialect, Message
+from mull.neutral.messages import Message
 from mull.neutral.thinking import UNSIGNED_CALL
 
 __all__ = ["REPLAY", "call_seals", "with_seal"]
@@ -34,8 +34,6 @@ _SEAL = "thought_signature"
 
 
 class _Chat(Replay):
-    DIALECT: ClassVar[Dialect] = DIALECT
-
     def forms(self, thoughts: Sequence[ThinkingBlock], way: Way) -> Iterator[Form]:
         for block in thoughts:
             place = place_of(block, way.only, way.out, way.first)
@@ -149,4 +147,4 @@ def with_seal(call: ToolCallBlock, vendor: str, seal: str) -> ToolCallBlock:
     return replace(call, wire=wire)
 
 
-REPLAY = _Chat()
+REPLAY = _Chat(DIALECT)

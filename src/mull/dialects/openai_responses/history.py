@@ -6,7 +6,7 @@ list with what it was given; a run of such items is one answer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mull.dialects.foreign import (
@@ -27,7 +27,11 @@ from mull.neutral.errors import ConfigError
 from mull.neutral.messages import Message
 from mull.neutral.target import Target
 
-__all__ = ["read_history"]
+__all__ = ["BODY", "is_own", "read_history"]
+
+BODY = ("input", "instructions")
+"""Where a request has its messages, and its system prompt if that stands beside them."""
+_ITEMS = ("reasoning", "function_call", "function_call_output")
 
 _PART_KEYS = ("type", "text", "image_url", "file_data", "filename", "file_url")
 _READ = ("message", "function_call", "reasoning")
@@ -47,6 +51,11 @@ def read_history(items: Sequence[Any], system: Any, written_by: Target | None) -
         reader.add(item, where)
     reader.end_answer()
     return reader.conversation
+
+
+def is_own(message: Mapping[str, Any]) -> bool:
+    """Whether no other dialect has such an item."""
+    return message.get("type") in _ITEMS
 
 
 class _Reader:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import ClassVar
 
 from msgspec.structs import replace
 
@@ -12,14 +11,11 @@ from mull.dialects.openai_responses import DIALECT
 from mull.dialects.openai_responses.shapes import is_same_item
 from mull.dialects.replay import Form, Replay, Taken, Way, is_void
 from mull.neutral.blocks import Block, OpaqueBlock, ThinkingBlock
-from mull.neutral.messages import Dialect
 
 __all__ = ["REPLAY"]
 
 
 class _Responses(Replay):
-    DIALECT: ClassVar[Dialect] = DIALECT
-
     def forms(self, thoughts: Sequence[ThinkingBlock], way: Way) -> Iterator[Form]:
         numbered = zip(thoughts, _items(thoughts), strict=True)
         for _, item in groupby(numbered, key=lambda pair: pair[1]):
@@ -56,4 +52,4 @@ def _has_its_thought(before: Sequence[Taken]) -> bool:
     return isinstance(earlier[-1][1], ThinkingBlock)
 
 
-REPLAY = _Responses()
+REPLAY = _Responses(DIALECT)
