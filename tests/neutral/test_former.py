@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -11,6 +13,8 @@ from hypothesis import strategies as st
 
 from answers import DIALECTS, FIXTURES, read, target_of
 from conversations import json_values, messages, snapshot
+from effort import tried
+from mull.cli.main import main
 from mull.dialects.registry import encode_request
 from mull.history.log import Log
 from mull.neutral.assemble import assemble
@@ -23,6 +27,7 @@ from mull.neutral.blocks import (
     wire_of,
 )
 from mull.neutral.errors import ConfigError
+from mull.neutral.events import TextDelta
 from mull.neutral.former import renewed
 from mull.neutral.messages import (
     Message,
@@ -36,9 +41,10 @@ from mull.neutral.messages import (
 from mull.neutral.request import RequestOptions, Tool
 from mull.policy.prepare import prepare
 from mull.store.sessions.journal import decode_events
-from mull.store.sessions.records import decode_record
-from mull.transcripts.formats import from_jsonl, to_jsonl
+from mull.transcripts.formats import from_json, from_jsonl, to_jsonl
+from mull.transcripts.reading import read_transcript
 from mull.transcripts.transcript import Transcript
+from session_samples import journaled, new_store, stored_bytes
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "former"
 
@@ -137,6 +143,7 @@ def former(message):
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
+@tried(0.3)
 @given(st.data())
 def test_any_answer_of_before_becomes_the_value_of_today(dialect, data):
     answer = data.draw(answers(dialect))
@@ -156,23 +163,69 @@ def test_every_recorded_answer_is_read_alike_from_the_wire_and_from_a_file(diale
             assert message_from_json(former(answer)) == answer
 
 
+@tried(0.5)
 @given(st.lists(messages, max_size=3))
 def test_what_is_of_today_already_stays(said):
     assert renewed(msgspec.to_builtins(said)) == msgspec.to_builtins(said)
     assert messages_from_json(messages_to_json(said)) == tuple(said)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_session_of_before_is_imported_and_stored(dialect, tmp_path):
+def records_of(dialect):
     data = (FOLDER / f"{dialect.replace('-', '_')}.session.jsonl").read_bytes()
-    records = from_jsonl(data).records
+    return data, from_jsonl(data).records
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_an_export_of_before_is_read(dialect):
+    data, records = records_of(dialect)
     blocks = [block for record in records for block in record.message.blocks]
     assert {b.wire.dialect for b in blocks if getattr(b, "wire", None)} == {dialect}
-    lines = data.splitlines()[1:]
-    assert [decode_record(line, "s", at) for at, line in enumerate(lines)] == list(records)
+    header, *lines = map(msgspec.json.decode, data.splitlines())
+    whole = msgspec.json.encode({**header, "records": lines})
+    assert from_json(whole).records == records
     again = to_jsonl(Transcript(records=records))
     assert from_jsonl(again).records == records
     assert b'"wire"' in again
+    said = [line["message"] for line in lines]
+    imported = read_transcript(msgspec.json.encode({"messages": said})).records
+    assert [record.message for record in imported] == [record.message for record in records]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_database_of_before_is_read_and_left_as_it_is(dialect, tmp_path):
+    data, records = records_of(dialect)
+    lines = data.splitlines()[1:]
+    origin = target_of(dialect).origin
+    case = next(param.values[1] for param in CASES if param.values[0] == dialect)
+    store = new_store(tmp_path)
+    made = store.create(folder="/")
+    store.append(made.id, 0, *records)
+    store.journal(made.id, [TextDelta("?")], origin)
+    with closing(sqlite3.connect(tmp_path / "sessions.db")) as database, database:
+        for at, line in enumerate(lines):
+            database.execute("UPDATE records SET data = ? WHERE position = ?", (line, at))
+        database.execute("UPDATE journal SET events = ?", (bytes(case.events),))
+    assert store.load(made.id)[1] == list(records)
+    (batch,) = journaled(store, made.id)
+    assert assemble(batch.events, origin).blocks == message_from_json(bytes(case.message)).blocks
+    store.close()
+    assert stored_bytes(tmp_path / "sessions.db", made.id) == lines
+
+
+def test_mull_wire_reads_a_conversation_of_before(tmp_path, capsys):
+    data, _ = records_of("openai-chat")
+    said = [msgspec.json.decode(line)["message"] for line in data.splitlines()[1:]]
+    file = tmp_path / "talk.json"
+    file.write_bytes(msgspec.json.encode({"messages": said}))
+    assert main(["wire", "encode", "-m", "openai-compatible/a", str(file)]) == 0
+    assert main(["wire", "encode", "--answer", "--dialect", "gemini", _first(tmp_path, said)]) == 0
+    assert "candidates" in capsys.readouterr().out
+
+
+def _first(folder, said):
+    file = folder / "answer.json"
+    file.write_bytes(msgspec.json.encode(next(one for one in said if one["role"] == "assistant")))
+    return str(file)
 
 
 @pytest.mark.parametrize(

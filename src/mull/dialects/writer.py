@@ -218,9 +218,8 @@ class AnswerWriter(BlockFinder, ABC):
 
     def _keep(self, block: Block, wire: Wire | None) -> None:
         if wire is not None:
-            own = self.own(wire)
-            block.kept |= own
-            block.is_foreign = block.is_foreign or not own
+            block.kept |= self.own(wire)
+            block.is_foreign = block.is_foreign or wire.dialect not in (None, self.DIALECT)
 
     def status_of(self, failed: Failed) -> int:
         """The HTTP status that a failure would have had."""

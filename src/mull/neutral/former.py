@@ -16,6 +16,7 @@ __all__ = ["Reader", "renewed"]
 
 _Value = TypeVar("_Value")
 _Details = list[dict[str, Any]]
+_HOLDERS = frozenset({"message", "messages", "records", "events"})
 _THOUGHTS = ("thinking", "thinking_carrier")
 _WITH_EXTRA = ("text", "tool_call")
 _PARTS = ("summary_text", "reasoning_text")
@@ -43,7 +44,7 @@ class Reader(Generic[_Value]):
 
 
 def renewed(value: Any, dialect: str | None = None) -> Any:
-    """A message, a record, a transcript, a block, an event, or a list of them, as it is today."""
+    """A message, a block, an event, whatever holds them, or a list of them, as it is today."""
     match value:
         case list():
             return _renewed_list(value, dialect)
@@ -51,10 +52,8 @@ def renewed(value: Any, dialect: str | None = None) -> Any:
             origin = value.get("origin")
             wrote = origin.get("dialect") if isinstance(origin, dict) else None
             return {**value, "blocks": _renewed_list(blocks, wrote)}
-        case {"message": dict(message)}:
-            return {**value, "message": renewed(message)}
-        case {"records": list(records)}:
-            return {**value, "records": _renewed_list(records, None)}
+        case dict() if holding := _HOLDERS.intersection(value):
+            return {**value, **{name: renewed(value[name], dialect) for name in holding}}
         case {"type": kind, "extra": dict() | None as extra, **rest} if kind in _WITH_EXTRA:
             return _with_wire(rest | {"type": kind}, dialect, extra)
         case {"type": kind, "details": None | [], **rest} if kind in _THOUGHTS:

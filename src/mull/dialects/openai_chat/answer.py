@@ -120,7 +120,7 @@ class Writer(AnswerWriter):
         if type(block) is Call:
             keys = self._call_keys(event)
             return self._delta({"tool_calls": [{"index": block.at, **keys}]}) if keys else b""
-        if not self.is_own:
+        if block.is_foreign or not self.is_own:
             self.leave_out("keys or a signature that only their own dialect knows")
             return b""
         keys = {name: value for name, value in self.own(event.wire).items() if name != "refusal"}
