@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import groupby
+from typing import get_args
 
 import msgspec
 
@@ -31,7 +32,7 @@ from mull.neutral.events import (
     UsageReported,
 )
 from mull.neutral.former import Reader
-from mull.neutral.messages import Message, Origin
+from mull.neutral.messages import Dialect, Message, Origin
 from mull.store.sessions.values import JournalBatch
 
 __all__ = ["decode_events", "decode_origin", "encode_events", "fold", "is_journaled", "join_deltas"]
@@ -69,7 +70,7 @@ def decode_origin(data: bytes | None) -> Origin | None:
     try:
         return msgspec.json.decode(data, type=Origin)
     except (msgspec.DecodeError, UnicodeDecodeError, TypeError):
-        return Origin("unknown", "openai-chat", "unknown")
+        return Origin("unknown", get_args(Dialect)[0], "unknown")
 
 
 @cache  # only what a crash has left is ever decoded
