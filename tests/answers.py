@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from conversations import names, target
+from conversations import names, target, wired
 from mull.dialects.registry import decoder
 from mull.dialects.serving import answer_writer
 from mull.dialects.writer import About
@@ -134,11 +134,11 @@ def carriers(message: Message) -> dict[str, list[str]]:
         if isinstance(block, ThinkingBlock):
             found["signed"] += [block.signature] if is_base64(block.signature) else []
             sealed = [block.encrypted, block.redacted]
-            entries = block.details or []
+            entries = wired(block).get("reasoning_details", [])
             sealed += [one["data"] for one in entries if one.get("type") == "reasoning.encrypted"]
             found["sealed"] += [one for one in sealed if one]
         elif isinstance(block, ToolCallBlock):
-            google = ((block.extra or {}).get("extra_content") or {}).get("google") or {}
+            google = (wired(block).get("extra_content") or {}).get("google") or {}
             signature = block.signature or google.get("thought_signature")
             found["called"] += [signature] if signature else []
     return found

@@ -10,13 +10,20 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from conversations import json_objects, target, texts
+from conversations import json_objects, target, texts, wired
 from mull.dialects.anthropic.endings import write_stop_reason
 from mull.dialects.anthropic.usage import write_usage
 from mull.dialects.registry import decoder
 from mull.dialects.serving import write_answer
 from mull.neutral.assemble import assemble
-from mull.neutral.blocks import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
+from mull.neutral.blocks import (
+    Block,
+    OpaqueBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    Wire,
+)
 from mull.neutral.events import Event, Failed, Finished
 from mull.neutral.messages import Message, assistant
 from mull.neutral.target import Target
@@ -117,7 +124,7 @@ def _streamed(
         case TextBlock():
             start = begin(index, type="text", text="")
             deltas = [delta(index, "text", text=piece) for piece in _pieces(block.text, rng)]
-            cited = (block.extra or {}).get("citations", [])
+            cited = wired(block).get("citations", [])
             cites = [delta(index, "citations", citation=one) for one in cited]
             deltas = _shuffle_in(deltas, cites, rng)
         case ThinkingBlock() if block.redacted is None:
@@ -158,7 +165,7 @@ citations = st.lists(
     min_size=1,
     max_size=3,
     unique_by=lambda c: c["cited_text"],
-).map(lambda found: {"citations": found})
+).map(lambda found: Wire("anthropic", {"citations": found}))
 tool_names = st.text("abcdefgh_-", min_size=1, max_size=10)
 answer_blocks = st.one_of(
     st.builds(TextBlock, texts, st.none(), st.none() | citations),

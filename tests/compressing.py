@@ -12,7 +12,14 @@ from mull.catalog.load import load
 from mull.catalog.resolve import resolve
 from mull.dialects.registry import encode_request
 from mull.history.log import Log
-from mull.neutral.blocks import Block, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
+from mull.neutral.blocks import (
+    Block,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    Wire,
+)
 from mull.neutral.messages import Message, Origin, assistant, user
 from mull.neutral.request import RequestOptions, Tool
 from mull.neutral.target import Target
@@ -62,7 +69,7 @@ def thought(target: Target, name: str, text: str) -> ThinkingBlock:
                 encrypted=f"ENC-{name}",
                 id=f"rs_{name}",
                 kind="summary",
-                details=details,
+                wire=Wire("openai-responses", {"parts": details}),
             )
         case "gemini":
             return ThinkingBlock(text, "thought")
@@ -75,7 +82,9 @@ def call(target: Target, name: str, *, first: bool = True) -> ToolCallBlock:
     if target.dialect == "gemini" and first:
         return ToolCallBlock(made.id, "look", {"at": name}, signature=f"SIG-{name}")
     if target.dialect == "openai-responses":
-        return ToolCallBlock(made.id, "look", {"at": name}, extra={"id": f"fc_{name}"})
+        return ToolCallBlock(
+            made.id, "look", {"at": name}, wire=Wire("openai-responses", {"id": f"fc_{name}"})
+        )
     return made
 
 

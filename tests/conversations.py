@@ -15,6 +15,8 @@ from mull.neutral.blocks import (
     ThinkingBlock,
     ToolCallBlock,
     ToolResultBlock,
+    Wire,
+    wire_of,
 )
 from mull.neutral.messages import Message, Origin, assistant, user
 from mull.neutral.target import Compat, Limit, ModelFacts, ReasoningOption, Target
@@ -30,6 +32,16 @@ def snapshot(**values: Any) -> Snapshot:
         key = name.replace("__", ".") if "__" in name else f"reasoning.{name}"
         settings.set(key, value)
     return settings.snapshot()
+
+
+def listed(entries: list[dict[str, Any]] | None) -> Wire | None:
+    """What a thought of Chat keeps of `reasoning_details`."""
+    return wire_of("openai-chat", {"reasoning_details": entries} if entries else {})
+
+
+def wired(block: Any) -> dict[str, Any]:
+    """What a block keeps for its dialect alone."""
+    return block.wire.data if block.wire else {}
 
 
 def target(
@@ -106,9 +118,19 @@ json_values = st.recursive(
 )
 json_objects = st.dictionaries(texts, json_values, max_size=3)
 
+dialects = st.sampled_from(["openai-chat", "openai-responses", "anthropic", "gemini"])
+_inside = json_objects | st.dictionaries(
+    st.sampled_from(
+        "id type function part parts item thinking reasoning_details extra_content refusal".split()
+    ),
+    json_values | st.lists(json_objects, max_size=2),
+    max_size=3,
+)
+wires = st.none() | st.builds(Wire, st.none() | dialects, _inside)
+"""What a dialect kept, also in shapes that it never writes."""
 media = st.builds(MediaBlock, names, optional_text, optional_text, optional_text)
 blocks = st.one_of(
-    st.builds(TextBlock, texts, optional_text, st.none() | json_objects),
+    st.builds(TextBlock, texts, optional_text, wires),
     st.builds(
         ThinkingBlock,
         texts,
@@ -119,7 +141,7 @@ blocks = st.one_of(
         optional_text,
         optional_text,
         st.sampled_from(["raw", "summary"]),
-        st.none() | st.lists(json_objects, max_size=2),
+        wires,
     ),
     st.builds(
         ToolCallBlock,
@@ -128,7 +150,7 @@ blocks = st.one_of(
         json_objects,
         optional_text,
         optional_text,
-        st.none() | json_objects,
+        wires,
     ),
     st.builds(ToolResultBlock, texts, texts, st.booleans(), st.lists(media, max_size=1).map(tuple)),
     media,
@@ -138,7 +160,7 @@ counts = st.none() | st.integers(0, 2**40)
 origins = st.builds(
     Origin,
     names,
-    st.sampled_from(["openai-chat", "openai-responses", "anthropic", "gemini"]),
+    dialects,
     names,
     optional_text,
 )

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from conversations import json_objects, names, target, texts
+from conversations import json_objects, names, target, texts, wired
 from mull.dialects.registry import decoder
 from mull.neutral.assemble import Assembler
-from mull.neutral.blocks import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
+from mull.neutral.blocks import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock, Wire
 from mull.neutral.events import Event, Failed
 from mull.neutral.messages import Message
 from mull.neutral.request import Request
@@ -128,8 +128,8 @@ def _settle(blocks: list[Block], with_ids: bool) -> tuple[Block, ...]:
             continue
         if isinstance(block, ToolCallBlock):
             given = f"fc-{len(out)}"
-            extra = {"id": given} if with_ids else None
-            block = msgspec.structs.replace(block, id=given, extra=extra)
+            wire = Wire("gemini", {"id": given}) if with_ids else None
+            block = msgspec.structs.replace(block, id=given, wire=wire)
         out.append(block)
     return tuple(out)
 
@@ -153,9 +153,7 @@ def part_of(block: Block) -> dict[str, Any]:
         case ThinkingBlock():
             part = {"text": block.thought, "thought": True}
         case ToolCallBlock():
-            part = {
-                "functionCall": {**(block.extra or {}), "name": block.name, "args": block.input}
-            }
+            part = {"functionCall": {**wired(block), "name": block.name, "args": block.input}}
         case OpaqueBlock():
             return block.data
     return {**part, "thoughtSignature": block.signature} if block.signature else part
@@ -181,6 +179,6 @@ def stream_of(blocks: tuple[Block, ...], places: list[int]) -> bytes:
 def without_made_up_ids(blocks: tuple[Block, ...]) -> list[Block]:
     """Calls that came without an id get one that only the decoder knows."""
     return [
-        msgspec.structs.replace(b, id="?") if isinstance(b, ToolCallBlock) and not b.extra else b
+        msgspec.structs.replace(b, id="?") if isinstance(b, ToolCallBlock) and not b.wire else b
         for b in blocks
     ]

@@ -8,7 +8,7 @@ from typing import Any
 from conversations import snapshot
 from mull.dialects.registry import encode_request
 from mull.history.log import Log
-from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
+from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock, Wire
 from mull.neutral.messages import Message, assistant, user
 from mull.neutral.request import RequestOptions, Tool
 from mull.neutral.target import Target
@@ -44,13 +44,14 @@ def call(target: Target, name: str, **more: Any) -> ToolCallBlock:
     if target.dialect == "gemini":
         more.setdefault("signature", f"SIG-{name}")
     if target.dialect == "openai-responses":
-        more.setdefault("extra", {"id": f"fc_{name}"})
+        more.setdefault("wire", Wire("openai-responses", {"id": f"fc_{name}"}))
     return ToolCallBlock(f"call_{name}", "look", {"at": name}, **more)
 
 
 def plain_turn(target: Target, name: str) -> list[Message]:
-    extra = {"id": f"msg_{name}"} if target.dialect == "openai-responses" else None
-    answer = TextBlock(f"answer {name}", extra=extra)
+    is_item = target.dialect == "openai-responses"
+    wire = Wire("openai-responses", {"id": f"msg_{name}"}) if is_item else None
+    answer = TextBlock(f"answer {name}", wire=wire)
     return [
         user(f"question {name}"),
         assistant(thinking(target, name), answer, origin=target.origin),

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from conversations import target
+from conversations import listed, target, wired
 from mull.dialects.registry import decoder
 from mull.neutral.assemble import assemble
-from mull.neutral.blocks import Block, TextBlock, ThinkingBlock, ToolCallBlock
+from mull.neutral.blocks import Block, TextBlock, ThinkingBlock, ToolCallBlock, Wire
 from mull.neutral.events import Event
 from mull.neutral.messages import Message, assistant
 from mull.neutral.target import Target
@@ -106,8 +106,13 @@ def thinking(draw: Any) -> ThinkingBlock:
         text,
         "reasoning" if mirrored or not entries else "reasoning_details",
         kind="summary" if bearing == {"reasoning.summary"} else "raw",
-        details=entries or None,
+        wire=listed(entries),
     )
+
+
+def _signed(signature: str) -> Wire:
+    google = {"google": {"thought_signature": signature}}
+    return Wire("openai-chat", {"extra_content": google})
 
 
 @st.composite
@@ -115,10 +120,8 @@ def calls(draw: Any) -> list[ToolCallBlock]:
     made = []
     for number in range(draw(st.integers(0, 3))):
         value = draw(st.dictionaries(_ids, _texts | st.integers(-9, 9), max_size=2))
-        extra = draw(
-            st.none() | _ids.map(lambda s: {"extra_content": {"google": {"thought_signature": s}}})
-        )
-        made.append(ToolCallBlock(f"call_{number}", draw(_ids), value, extra=extra))
+        wire = draw(st.none() | _ids.map(_signed))
+        made.append(ToolCallBlock(f"call_{number}", draw(_ids), value, wire=wire))
     return made
 
 
@@ -159,7 +162,7 @@ def _call(block: ToolCallBlock, index: int) -> dict[str, Any]:
     text = msgspec.json.encode(block.input).decode()
     function = {"name": block.name, "arguments": text}
     call = {"index": index, "id": block.id, "type": "function", "function": function}
-    return call | (block.extra or {})
+    return call | wired(block)
 
 
 def render_whole(message: Message) -> bytes:
@@ -167,8 +170,8 @@ def render_whole(message: Message) -> bytes:
     for block in message.thinking:
         if block.source_field != "reasoning_details":
             written[block.source_field or ""] = block.thought
-        if block.details:
-            written["reasoning_details"] = block.details
+        if block.wire:
+            written["reasoning_details"] = wired(block)["reasoning_details"]
         if block.signature:
             written["reasoning_opaque"] = block.signature
     if message.tool_calls:
@@ -184,7 +187,7 @@ def _pieces(draw: Any, text: str) -> list[str]:
 
 def _detail_deltas(draw: Any, block: ThinkingBlock) -> list[dict[str, Any]]:
     made = []
-    for entry in block.details or []:
+    for entry in wired(block).get("reasoning_details", []):
         growing = "summary" if "summary" in entry else "text"
         fixed = {k: v for k, v in entry.items() if k not in (growing, "signature")}
         if growing not in entry:
@@ -206,7 +209,7 @@ def render_deltas(draw: Any, message: Message) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
     for block in message.blocks:
         match block:
-            case ThinkingBlock() if block.details:
+            case ThinkingBlock() if block.wire:
                 made += _detail_deltas(draw, block)
             case ThinkingBlock():
                 field = block.source_field or ""

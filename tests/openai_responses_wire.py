@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from conversations import json_objects, names, target, texts
 from mull.dialects.registry import decoder
 from mull.neutral.assemble import Assembler
-from mull.neutral.blocks import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
+from mull.neutral.blocks import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock, Wire
 from mull.neutral.events import Event, Failed, Warned
 from mull.neutral.messages import Message
 from mull.neutral.target import Target
@@ -93,10 +93,14 @@ def reasoning_piece(
                 encrypted=None if blocks else encrypted,
                 id=item_id,
                 kind=kind,
-                details=parts if len(some) > 1 or (some == [""] and usable) else None,
+                wire=_wire(parts=parts) if len(some) > 1 or (some == [""] and usable) else None,
             )
         )
     return Piece(item, blocks)
+
+
+def _wire(**data: Any) -> Wire:
+    return Wire("openai-responses", data)
 
 
 def _parts(kind: str, some: list[str]) -> list[Item]:
@@ -113,12 +117,12 @@ def message_piece(number: int, parts: list[tuple[str, str]], phase: str | None) 
     for kind, text in parts:
         if kind == "refusal":
             content.append({"type": kind, "refusal": text})
-            blocks.append(TextBlock(text, extra={**extra, "part": {"type": "refusal"}}))
+            blocks.append(TextBlock(text, wire=_wire(**extra, part={"type": "refusal"})))
         else:
             content.append({"type": kind, "text": text, "annotations": [], "logprobs": []})
-            blocks.append(TextBlock(text, extra=extra))
+            blocks.append(TextBlock(text, wire=_wire(**extra)))
     if not parts:
-        blocks.append(TextBlock("", extra={**extra, "part": {}}))
+        blocks.append(TextBlock("", wire=_wire(**extra, part={})))
     return Piece({**item, "status": "completed", "content": content}, blocks)
 
 
@@ -127,7 +131,9 @@ def call_piece(number: int, name: str, value: Item, spaced: bool) -> Piece:
     kept = f" {text}" if spaced else None
     item: Item = {"type": "function_call", "id": f"fc_{number}", "call_id": f"call_{number}"}
     item |= {"name": name, "arguments": kept or text, "status": "completed"}
-    block = ToolCallBlock(f"call_{number}", name, value, kept, extra={"id": f"fc_{number}"})
+    block = ToolCallBlock(
+        f"call_{number}", name, value, kept, wire=Wire("openai-responses", {"id": f"fc_{number}"})
+    )
     return Piece(item, [block])
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from conversations import target
 from healing import ASK, call, open_turn, plain_turn, signed, steered, thoughts
-from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolResultBlock
+from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolResultBlock, Wire
 from mull.neutral.messages import Message, assistant, user
 from mull.neutral.target import Target
 from mull.policy.failure import Failure
@@ -163,7 +163,9 @@ HISTORY = [
         lambda body: (
             body["messages"][1]["content"][0] == {"type": "text", "text": "a", "citations": []}
         ),
-        history=said(ADAPTIVE, TextBlock("a", extra={"signature": "S", "citations": []})),
+        history=said(
+            ADAPTIVE, TextBlock("a", wire=Wire("anthropic", {"signature": "S", "citations": []}))
+        ),
         **ONCE,
     ),
     row(

@@ -125,6 +125,7 @@ NAMES = [
     "Usage",
     "UsageReported",
     "Warned",
+    "Wire",
     "WireRequest",
     "__version__",
     "ask",

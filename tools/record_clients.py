@@ -33,7 +33,14 @@ from mull.dialects.serving import answer_writer, decode_request, write_answer
 from mull.dialects.writer import About
 from mull.neutral.asked import Asked
 from mull.neutral.assemble import tell
-from mull.neutral.blocks import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
+from mull.neutral.blocks import (
+    Block,
+    OpaqueBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    Wire,
+)
 from mull.neutral.messages import Dialect, Message, assistant
 from mull.neutral.usage import Usage
 from mull.testing import Call, Say, Think
@@ -97,19 +104,23 @@ class Player:
     def _block(self, dialect: Dialect, act: Scripted, is_first: bool) -> Block:
         number = next(self._numbers)
         carrier = b64encode(f"carrier {number}".encode()).decode()
-        is_item = dialect == "openai-responses"
         match act:
             case Think(text, hidden):
                 return _thought(dialect, text, hidden, number, carrier)
             case Say(text):
-                return TextBlock(text, extra={"id": f"msg_{number}"} if is_item else None)
+                return TextBlock(text, wire=_named(dialect, f"msg_{number}"))
             case Call(name, given):
                 here = msgspec.json.encode(given).replace(b"{project}", bytes(self._project))
                 signature = carrier if dialect == "gemini" and is_first else None
-                extra = {"id": f"fc_{number}"} if is_item else None
+                wire = _named(dialect, f"fc_{number}")
                 call = msgspec.json.decode(here)
-                return ToolCallBlock(f"call_{number}", name, call, None, signature, extra)
+                return ToolCallBlock(f"call_{number}", name, call, None, signature, wire)
         return OpaqueBlock({**act.data, "id": f"item_{number}", "call_id": f"call_{number}"})
+
+
+def _named(dialect: Dialect, name: str) -> Wire | None:
+    """The id of an item, where blocks are items."""
+    return Wire(dialect, {"id": name}) if dialect == "openai-responses" else None
 
 
 def _thought(dialect: Dialect, text: str, hidden: bool, number: int, carrier: str) -> ThinkingBlock:

@@ -31,7 +31,7 @@ _PUBLIC = {
     "mull.history.log": "Log Record Entry Summary Condensed Undone",
     "mull.neutral.assemble": "Assembler assemble",
     "mull.neutral.blocks": (
-        "Block TextBlock ThinkingBlock ToolCallBlock ToolResultBlock MediaBlock OpaqueBlock"
+        "Block TextBlock ThinkingBlock ToolCallBlock ToolResultBlock MediaBlock OpaqueBlock Wire"
     ),
     "mull.neutral.errors": (
         "MullError LocalError SettingError ConfigError NoModelError ProfileError SessionError "

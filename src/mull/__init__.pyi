@@ -50,6 +50,7 @@ from mull.neutral.blocks import TextBlock as TextBlock
 from mull.neutral.blocks import ThinkingBlock as ThinkingBlock
 from mull.neutral.blocks import ToolCallBlock as ToolCallBlock
 from mull.neutral.blocks import ToolResultBlock as ToolResultBlock
+from mull.neutral.blocks import Wire as Wire
 from mull.neutral.errors import AmbiguousModel as AmbiguousModel
 from mull.neutral.errors import BudgetError as BudgetError
 from mull.neutral.errors import CatalogError as CatalogError

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from compressing import TARGETS, filler, flat, turn
+from conversations import listed
 from mull.agent.run import Turn
 from mull.agent.shorten import Shortener
 from mull.history.log import Condensed, Log, Summary
@@ -156,7 +157,7 @@ def test_thoughts_that_are_bound_to_what_was_said_are_warned_of_before_compressi
     binds = replace(KIMI, compat=replace(KIMI.compat, binds_thinking=True))
     log = full()
     sealed = [{"type": "reasoning.encrypted", "data": "sig"}]
-    signed = ThinkingBlock("so", "reasoning_content", details=sealed)
+    signed = ThinkingBlock("so", "reasoning_content", wire=listed(sealed))
     log.append(assistant(signed, TextBlock("yes"), origin=binds.origin))
     with ScriptedServer([chat("gist")]) as server:
         side = side_at(server.url, binds)

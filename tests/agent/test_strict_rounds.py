@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from conversations import wired
 from mull.agent.engine import Engine
 from mull.agent.library import Conversation
 from mull.agent.run import Turn
 from mull.history.log import Log
-from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock
+from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock, Wire
 from mull.neutral.messages import assistant, user
 from mull.neutral.request import Note
 from mull.testing import Call, Say, StrictServer, Think
@@ -73,7 +74,8 @@ def carriers_of(block):
         case ThinkingBlock(source_field="reasoning_content"):
             found = [block.thought]
         case ThinkingBlock():
-            details = [entry.get("signature") or entry.get("data") for entry in block.details or ()]
+            entries = wired(block).get("reasoning_details", ())
+            details = [entry.get("signature") or entry.get("data") for entry in entries]
             found = [block.redacted, block.signature, block.encrypted, *details]
         case ToolCallBlock() | TextBlock():
             found = [block.signature]
@@ -334,9 +336,9 @@ def _poisoned(name, target):
                 encrypted="Zm9v",
                 id="rs_1",
                 kind="summary",
-                details=[{"type": "summary_text", "text": "hm"}],
+                wire=Wire("openai-responses", {"parts": [{"type": "summary_text", "text": "hm"}]}),
             ),
-            TextBlock("a", extra={"id": "msg_1"}),
+            TextBlock("a", wire=Wire("openai-responses", {"id": "msg_1"})),
         ],
     }
     return [user("q"), assistant(*blocks[name], origin=target.origin, stop_reason="stop")]

@@ -32,7 +32,8 @@ def small(**rows) -> Catalog:
     """A catalog of one provider with family rows of one's own."""
     read = load(base=BASE)
     found = tuple(msgspec.convert(row, families.Family) for row in rows.get("families", ()))
-    return Catalog(read.header, read.providers, {"@ai-sdk/anthropic": "anthropic"}, found, ())
+    spoken = {"@ai-sdk/anthropic": "anthropic", "": "openai-chat", "responses": "openai-responses"}
+    return Catalog(read.header, read.providers, spoken, found, ())
 
 
 def family(**row) -> dict:

@@ -13,7 +13,7 @@ from anthropic_wire import (
     render_stream,
     render_whole,
 )
-from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock
+from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock, Wire
 from mull.neutral.events import (
     BlockEnded,
     Finished,
@@ -61,7 +61,10 @@ def test_a_message_keeps_every_byte():
     assert text == TextBlock("I will look up both tides.")
     assert first == ToolCallBlock("toolu_01tideA", "tide", {"port": "Bergen", "day": 3})
     assert second == ToolCallBlock(
-        "toolu_01tideB", "tide", {"port": "Ålesund", "day": 3}, extra={"caller": {"type": "direct"}}
+        "toolu_01tideB",
+        "tide",
+        {"port": "Ålesund", "day": 3},
+        wire=Wire("anthropic", {"caller": {"type": "direct"}}),
     )
     assert message.usage == Usage(
         input=12 + 300 + 4096,

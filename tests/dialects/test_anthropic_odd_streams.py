@@ -17,9 +17,10 @@ from anthropic_wire import (
     started,
     stop,
 )
+from conversations import wired
 from mull.dialects.anthropic.decode import ChunkInterpreter
 from mull.dialects.anthropic.fold import Fold
-from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
+from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock, Wire
 from mull.neutral.events import (
     Failed,
     Finished,
@@ -86,7 +87,7 @@ def test_a_block_without_any_signature_has_none():
 def test_unknown_keys_of_a_thinking_block_are_kept():
     block = {"type": "thinking", "thinking": "t", "signature": "s", "model_hint": {"a": 1}}
     data = sse(started(), begin(0, **block), stop(0), *ended())
-    assert decode(data).thinking[0].details == [{"model_hint": {"a": 1}}]
+    assert wired(decode(data).thinking[0]) == {"model_hint": {"a": 1}}
 
 
 def test_deltas_without_a_start_open_their_block():
@@ -159,8 +160,8 @@ def test_unknown_deltas_of_known_blocks_become_their_extra():
         *ended(),
     )
     assert decode(data).blocks == (
-        TextBlock("", extra={"tone": "soft"}),
-        ToolCallBlock("c", "f", extra={"reason": "because"}),
+        TextBlock("", wire=Wire("anthropic", {"tone": "soft"})),
+        ToolCallBlock("c", "f", wire=Wire("anthropic", {"reason": "because"})),
     )
 
 

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conversations import wired
 from gemini_wire import decode, ended, fixture, response, sse
 from mull.dialects.gemini.partial import PartialArguments
-from mull.neutral.blocks import OpaqueBlock, TextBlock, ToolCallBlock
+from mull.neutral.blocks import OpaqueBlock, TextBlock, ToolCallBlock, Wire
 from mull.neutral.events import ToolCallDelta
 
 
@@ -18,10 +19,13 @@ def test_parallel_calls_keep_their_ids_and_the_one_signature():
             "length_of",
             {"river": "Rhône", "unit": "km"},
             signature="c2lnLW9mLXRoZS1maXJzdC1jYWxs",
-            extra={"id": "fc-a1"},
+            wire=Wire("gemini", {"id": "fc-a1"}),
         ),
         ToolCallBlock(
-            "fc-b2", "length_of", {"river": "Loire", "unit": "km"}, extra={"id": "fc-b2"}
+            "fc-b2",
+            "length_of",
+            {"river": "Loire", "unit": "km"},
+            wire=Wire("gemini", {"id": "fc-b2"}),
         ),
     )
     assert got.message.stop_reason == "tool_calls"
@@ -32,7 +36,7 @@ def test_calls_without_ids_get_ids_of_their_own():
     ids = [block.id for block in one.blocks]
     assert len(set(ids)) == 3
     assert ids == [block.id for block in same.blocks]
-    assert all(block.extra is None and block.input == {} for block in one.blocks)
+    assert all(block.wire is None and block.input == {} for block in one.blocks)
     other = sse(response([{"functionCall": {"name": "now"}}], finish="STOP", responseId="r-2"))
     assert decode(other).blocks[0].id not in ids
 
@@ -56,7 +60,7 @@ def test_a_second_call_with_the_same_id_is_a_second_call():
     one, two = decode(ended(*calls)).blocks
     assert (one.id, one.input, two.input) == ("x", {"a": 1}, {"a": 2})
     assert two.id != "x"
-    assert two.extra == {"id": "x"}
+    assert wired(two) == {"id": "x"}
 
 
 def test_arguments_in_pieces():

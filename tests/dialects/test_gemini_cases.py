@@ -13,6 +13,7 @@ from mull.neutral.blocks import (
     ThinkingBlock,
     ToolCallBlock,
     ToolResultBlock,
+    Wire,
 )
 from mull.neutral.messages import Message, assistant, user
 from mull.neutral.thinking import UNSIGNED_CALL
@@ -49,7 +50,7 @@ def test_b05_end_of_thought_and_start_of_answer_in_one_chunk():
     assert decode(body).blocks == (thought(" so 4"), TextBlock("The answer"))
     call = {"functionCall": {"id": "c", "name": "f", "args": {}}}
     got = decode(sse(response([{"text": "go", "thought": True}, call], finish="STOP")))
-    assert got.blocks == (thought("go"), ToolCallBlock("c", "f", extra={"id": "c"}))
+    assert got.blocks == (thought("go"), ToolCallBlock("c", "f", wire=Wire("gemini", {"id": "c"})))
 
 
 def test_b06_whitespace_is_kept():

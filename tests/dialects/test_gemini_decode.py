@@ -3,8 +3,9 @@
 import msgspec
 import pytest
 
+from conversations import wired
 from gemini_wire import COUNTS, decode, ended, fixture, fixture_names, response, sse, whole
-from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock
+from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, Wire
 from mull.neutral.events import Started, TextDelta, ThinkingDelta
 from mull.neutral.usage import Usage
 
@@ -70,16 +71,16 @@ def test_unknown_keys_of_a_part_stay_with_it():
         {"functionCall": {"name": "f", "args": {}, "mood": "calm"}, "partMetadata": {"k": 3}},
     ]
     text, seen, call = decode(ended(*parts)).blocks
-    assert text == TextBlock("a", extra={"partMetadata": {"k": 1}})
-    assert seen == thought("t", details=[{"partMetadata": {"k": 2}}])
-    assert call.extra == {"mood": "calm", "part": {"partMetadata": {"k": 3}}}
+    assert text == TextBlock("a", wire=Wire("gemini", {"partMetadata": {"k": 1}}))
+    assert seen == thought("t", wire=Wire("gemini", {"partMetadata": {"k": 2}}))
+    assert wired(call) == {"mood": "calm", "part": {"partMetadata": {"k": 3}}}
 
 
 def test_text_beside_a_call_in_one_part_is_not_lost():
     call = {"functionCall": {"name": "f", "args": {"a": 1}}, "text": "hm", "thoughtSignature": "S"}
     text, seen = decode(ended(call)).blocks
     assert text == TextBlock("hm")
-    assert (seen.name, seen.input, seen.signature, seen.extra) == ("f", {"a": 1}, "S", None)
+    assert (seen.name, seen.input, seen.signature, seen.wire) == ("f", {"a": 1}, "S", None)
 
 
 def test_other_parts_are_kept_in_place():

@@ -13,6 +13,7 @@ from mull.neutral.blocks import (
     ThinkingBlock,
     ToolCallBlock,
     ToolResultBlock,
+    Wire,
 )
 from mull.neutral.messages import Message, assistant, user
 from mull.neutral.request import NamedTool, Tool
@@ -70,7 +71,9 @@ def test_system_messages_first_are_instruction_and_later_stay_in_place():
 
 
 def test_a_tool_round():
-    call = ToolCallBlock("fc-1", "read", {"path": "a"}, signature="S", extra={"id": "fc-1"})
+    call = ToolCallBlock(
+        "fc-1", "read", {"path": "a"}, signature="S", wire=Wire("gemini", {"id": "fc-1"})
+    )
     got = contents_of(
         user("look"),
         assistant(ThinkingBlock("hm", "thought"), call),
@@ -186,12 +189,18 @@ def test_unknown_keys_of_parts_go_back_where_they_were():
     ]
     answer = decode(whole(*parts)).message
     assert contents_of(user("u"), answer, to=BUDGET)[1]["parts"] == parts
-    foreign = ThinkingBlock("t", "reasoning_details", details=[{"type": "reasoning.text"}])
+    foreign = ThinkingBlock(
+        "t", "reasoning_details", wire=Wire("openai-chat", {"reasoning_details": [{}]})
+    )
     assert contents_of(assistant(foreign))[0]["parts"] == [{"text": "t", "thought": True}]
 
 
 def test_empty_text_goes_only_with_a_signature():
-    blocks = [TextBlock(""), TextBlock("", "S"), TextBlock("a", extra={"partMetadata": {"k": 1}})]
+    blocks = [
+        TextBlock(""),
+        TextBlock("", "S"),
+        TextBlock("a", wire=Wire("gemini", {"partMetadata": {"k": 1}})),
+    ]
     assert contents_of(user(""), user("u"), assistant(*blocks))[1]["parts"] == [
         {"text": "", "thoughtSignature": "S"},
         {"partMetadata": {"k": 1}, "text": "a"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from conversations import ELSEWHERE, snapshot, target
+from conversations import ELSEWHERE, listed, snapshot, target, wired
 from mull.dialects.registry import encode_request
 from mull.history.log import Log
 from mull.neutral.blocks import (
@@ -144,7 +144,7 @@ def test_b02_mirrored_text_is_read_once():
     assert fixture("mirrored-fields").thinking[0].thought == "The user user"
     details = [{"type": "reasoning.text", "text": "Hi", "index": 0}]
     message = decode(deltas({"reasoning": "Hi", "reasoning_details": details}))
-    assert message.blocks == (ThinkingBlock("Hi", "reasoning", details=details),)
+    assert message.blocks == (ThinkingBlock("Hi", "reasoning", wire=listed(details)),)
 
 
 def test_b05_the_end_of_a_thought_and_the_beginning_of_the_answer_in_one_delta():
@@ -190,7 +190,7 @@ def test_b12_fragments_of_details_are_one_entry():
         piece(text=" me compute"),
         piece(signature="Et8B"),
     )
-    (entry,) = decode(body).thinking[0].details
+    (entry,) = wired(decode(body).thinking[0])["reasoning_details"]
     assert entry == {
         "type": "reasoning.text",
         "index": 0,
@@ -313,7 +313,9 @@ def test_d05_the_key_that_was_seen_goes_back():
 def test_d12_d13_foreign_thoughts_do_not_become_text():
     details = [{"type": "reasoning.text", "text": "t", "signature": "s"}]
     foreign = assistant(
-        ThinkingBlock("t", "reasoning", details=details), TextBlock("a"), origin=ELSEWHERE
+        ThinkingBlock("t", "reasoning", wire=listed(details)),
+        TextBlock("a"),
+        origin=ELSEWHERE,
     )
     body, _ = send([user("q"), foreign, user("r")])
     assert body["messages"][1] == {"role": "assistant", "content": "a"}
@@ -323,7 +325,9 @@ def test_d13_switching_back_restores_the_carriers():
     details = [{"type": "reasoning.text", "text": "t", "signature": "s"}]
     home = target()
     own = assistant(
-        ThinkingBlock("t", "reasoning", details=details), TextBlock("a"), origin=home.origin
+        ThinkingBlock("t", "reasoning", wire=listed(details)),
+        TextBlock("a"),
+        origin=home.origin,
     )
     log = [user("q"), own, user("r"), assistant(TextBlock("b"), origin=ELSEWHERE), user("s")]
     assert send(log, home)[0]["messages"][1]["reasoning_details"] == details

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations import target
+from conversations import listed, target, wired
 from effort import tried
-from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
+from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock, Wire
 from mull.neutral.events import (
     Finished,
     Started,
@@ -105,15 +105,23 @@ def test_details_belong_to_the_thought_they_came_in():
         {"reasoning_details": piece(1, signature="s1")},
         {"content": "e"},
     )
-    first = ThinkingBlock("a", "reasoning", details=piece(0, text="a", signature="s0"))
-    second = ThinkingBlock("d", "reasoning", details=piece(1, text="d", signature="s1"))
+    first = ThinkingBlock(
+        "a",
+        "reasoning",
+        wire=listed(piece(0, text="a", signature="s0")),
+    )
+    second = ThinkingBlock(
+        "d",
+        "reasoning",
+        wire=listed(piece(1, text="d", signature="s1")),
+    )
     assert decode(body).blocks == (first, TextBlock("bc"), second, TextBlock("e"))
 
 
 def test_a_carrier_after_text_does_not_tear_it():
     encrypted = {"type": "reasoning.encrypted", "data": "x", "index": 0}
     body = deltas({"content": "a"}, {"reasoning_details": [encrypted]}, {"content": "b"})
-    kept = ThinkingBlock("", "reasoning_details", details=[encrypted])
+    kept = ThinkingBlock("", "reasoning_details", wire=listed([encrypted]))
     assert decode(body).blocks == (TextBlock("ab"), kept)
 
 
@@ -123,7 +131,7 @@ def test_details_that_contradict_are_entries_of_their_own():
     signed = {"type": "reasoning.text", "text": "a", "signature": "s", "index": 1}
     more = {"type": "reasoning.text", "text": "b", "index": 1}
     body = deltas(*({"reasoning_details": [d]} for d in (one, two, two, signed, more)))
-    assert decode(body).thinking[0].details == [one, two, signed, more]
+    assert wired(decode(body).thinking[0])["reasoning_details"] == [one, two, signed, more]
 
 
 def test_details_without_an_index_join_only_their_neighbours():
@@ -134,7 +142,7 @@ def test_details_without_an_index_join_only_their_neighbours():
     body = deltas(
         *({"reasoning_details": [d]} for d in (piece("a"), piece("b"), other, piece("c")))
     )
-    assert decode(body).thinking[0].details == [piece("ab"), other, piece("c")]
+    assert wired(decode(body).thinking[0])["reasoning_details"] == [piece("ab"), other, piece("c")]
 
 
 def test_a_stream_that_repeats_itself_is_read_once():
@@ -145,7 +153,9 @@ def test_a_stream_that_repeats_itself_is_read_once():
 
     body = deltas(both("Hm"), both("Hm, so"), {"content": "A"}, {"content": "A b"})
     expected = ThinkingBlock(
-        "Hm, so", "reasoning_details", details=[{"type": "text", "text": "Hm, so"}]
+        "Hm, so",
+        "reasoning_details",
+        wire=listed([{"type": "text", "text": "Hm, so"}]),
     )
     assert decode(body, repeats).blocks == (expected, TextBlock("A b"))
     body = deltas({"reasoning": "a"}, {"reasoning": "ab"}, {"reasoning": "ab"}, {"reasoning": "x"})
@@ -164,7 +174,7 @@ def test_members_of_a_list_keep_what_is_no_text():
     reference = {"type": "tool_reference", "tool": "web"}
     inner = [{"type": "text", "text": "a"}, reference, {"type": "text", "text": "b"}]
     member = {"type": "thinking", "thinking": inner}
-    expected = ThinkingBlock("ab", "content_list", details=inner)
+    expected = ThinkingBlock("ab", "content_list", wire=Wire("openai-chat", {"thinking": inner}))
     assert decode(whole({"content": [member, "c"]})).blocks == (expected, TextBlock("c"))
     pieces = [{"content": [{"type": "thinking", "thinking": [part]}]} for part in inner]
     assert decode(deltas(*pieces, {"content": "c"})).blocks == (expected, TextBlock("c"))
@@ -185,7 +195,7 @@ def test_marked_content_without_tags_is_a_thought():
     body = deltas({"content": "a", **mark}, {"content": "b"}, {"content": "", **carried})
     assert decode(body).blocks == (
         ThinkingBlock("a", "extra_content"),
-        TextBlock("b", extra=carried),
+        TextBlock("b", wire=Wire("openai-chat", carried)),
     )
 
 

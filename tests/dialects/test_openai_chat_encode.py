@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations import as_taken, target
+from conversations import as_taken, listed, target, wired
 from mull.dialects.openai_chat.encode import encode_request
 from mull.neutral.blocks import (
     MediaBlock,
@@ -18,6 +18,7 @@ from mull.neutral.blocks import (
     ThinkingBlock,
     ToolCallBlock,
     ToolResultBlock,
+    Wire,
 )
 from mull.neutral.messages import Message, assistant, user
 from mull.neutral.request import NamedTool, Request, Tool
@@ -140,10 +141,18 @@ def test_a_users_parts():
 def test_calls_and_results():
     calls = (
         ToolCallBlock("a", "f", {"x": 1}, arguments='{"x": 1}'),
-        ToolCallBlock("b", "g", extra={"extra_content": {"google": {"thought_signature": "s"}}}),
+        ToolCallBlock(
+            "b",
+            "g",
+            wire=Wire("openai-chat", {"extra_content": {"google": {"thought_signature": "s"}}}),
+        ),
         ToolCallBlock("c", "h", arguments='{"cut":'),
-        ToolCallBlock("d", "", extra={"type": "custom", "custom": {"name": "sh", "input": "ls"}}),
-        ToolCallBlock("e", "i", extra={"function": {"strict": True}}),
+        ToolCallBlock(
+            "d",
+            "",
+            wire=Wire("openai-chat", {"type": "custom", "custom": {"name": "sh", "input": "ls"}}),
+        ),
+        ToolCallBlock("e", "i", wire=Wire("openai-chat", {"function": {"strict": True}})),
     )
     media = (MediaBlock("image/png", data="QUJD"),)
     results = Message(
@@ -236,13 +245,15 @@ def test_what_was_decoded_goes_back_with_every_carrier(message, data):
     for call, wire in zip(message.tool_calls, back.get("tool_calls", ()), strict=True):
         assert wire["id"] == call.id
         assert msgspec.json.decode(wire["function"]["arguments"]) == call.input
-        assert wire.get("extra_content") == (call.extra or {}).get("extra_content")
+        assert wire.get("extra_content") == wired(call).get("extra_content")
     for block in message.thinking:
         assert back.get("reasoning_details", []) == [
-            entry for entry in block.details or () if not lost_signature(entry)
+            entry
+            for entry in wired(block).get("reasoning_details", ())
+            if not lost_signature(entry)
         ]
         assert back.get("reasoning_opaque") == block.signature
-        if block.details is None and block.source_field != "reasoning_text":
+        if block.wire is None and block.source_field != "reasoning_text":
             assert back.get(block.source_field, "") == block.thought
 
 
@@ -255,12 +266,12 @@ def lost_signature(entry):
 def test_a_thought_of_claude_that_lost_its_signature_is_not_sent(out):
     claude = {"type": "reasoning.text", "format": "anthropic-claude-v1", "index": 0}
     lost, whole = {**claude, "text": "a"}, {**claude, "text": "b", "signature": "S", "index": 1}
-    block = ThinkingBlock("ab", "reasoning_details", details=[lost, whole])
+    block = ThinkingBlock("ab", "reasoning_details", wire=listed([lost, whole]))
     to = target(compat={"reasoning_out": out})
     body, _ = encode(user("q"), assistant(block, TextBlock("so")), user("r"), to=to)
     sent = {"role": "assistant", "content": "so", "reasoning_details": [whole]}
     assert body["messages"][1] == sent
-    block = ThinkingBlock("a", "reasoning_details", details=[lost])
+    block = ThinkingBlock("a", "reasoning_details", wire=listed([lost]))
     body, _ = encode(user("q"), assistant(block, TextBlock("so")), user("r"), to=to)
     assert body["messages"][1] == {"role": "assistant", "content": "so"}
 

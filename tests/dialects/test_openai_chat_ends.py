@@ -8,7 +8,7 @@ import pytest
 from conversations import target
 from mull.dialects.openai_chat.usage import read_usage
 from mull.dialects.registry import decoder
-from mull.neutral.blocks import TextBlock, ToolCallBlock
+from mull.neutral.blocks import TextBlock, ToolCallBlock, Wire
 from mull.neutral.events import (
     Failed,
     Finished,
@@ -75,8 +75,10 @@ def test_arguments_may_be_an_object_and_kinds_may_be_unknown():
     odd = {"id": "a", "type": "custom", "custom": {"name": "sh", "input": "ls"}}
     message = decode(whole({"tool_calls": [call("b", "f", {"x": 1}, strict=True), odd]}))
     assert message.tool_calls == (
-        ToolCallBlock("b", "f", {"x": 1}, extra={"strict": True}),
-        ToolCallBlock("a", "", extra={"custom": odd["custom"], "type": "custom"}),
+        ToolCallBlock("b", "f", {"x": 1}, wire=Wire("openai-chat", {"strict": True})),
+        ToolCallBlock(
+            "a", "", wire=Wire("openai-chat", {"custom": odd["custom"], "type": "custom"})
+        ),
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations import target
+from conversations import listed, target, wired
 from effort import tried
 from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock
 from openai_chat_wire import decode, deltas, whole
@@ -157,7 +157,7 @@ def test_a_thought_told_again_after_the_answer_does_not_tear_it():
     for again in ({"thinking": "Tea, so hot."}, {"reasoning_details": [entry]}):
         message = decode(deltas(*first, again, {"content": "swer"}))
         details = [entry] if "reasoning_details" in again else None
-        expected = ThinkingBlock("Tea, so hot.", "reasoning", details=details)
+        expected = ThinkingBlock("Tea, so hot.", "reasoning", wire=listed(details))
         assert message.blocks == (expected, TextBlock("Answer"))
 
 
@@ -195,7 +195,7 @@ def test_carriers_of_a_mirror_are_kept():
         "signature": "Et8B",
     }
     assert (block.thought, block.source_field) == ("Let me see.", "reasoning")
-    assert block.details == [signed, sealed]
+    assert wired(block)["reasoning_details"] == [signed, sealed]
 
 
 def test_a_mirror_may_differ_in_blanks():

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from conversations import as_taken, target
+from conversations import as_taken, listed, target
 from mull.dialects.openai_chat.encode import encode_request
 from mull.neutral.blocks import (
     MediaBlock,
@@ -16,6 +16,7 @@ from mull.neutral.blocks import (
     ThinkingBlock,
     ToolCallBlock,
     ToolResultBlock,
+    Wire,
 )
 from mull.neutral.messages import Message, assistant, user
 from mull.neutral.request import Request
@@ -95,27 +96,38 @@ def test_never_means_never():
 
 
 def test_details_go_back_as_they_came_and_stand_for_their_text():
-    block = ThinkingBlock("hm", "reasoning", details=SIGNED)
+    block = ThinkingBlock("hm", "reasoning", wire=listed(SIGNED))
     message = written(block, TextBlock("a"))
     assert message == {"role": "assistant", "content": "a", "reasoning_details": SIGNED}
 
 
 def test_text_that_details_do_not_hold_goes_beside_them():
     encrypted = [{"type": "reasoning.encrypted", "data": "x"}]
-    message = written(ThinkingBlock("hm", "reasoning", details=encrypted), TextBlock("a"))
+    message = written(
+        ThinkingBlock("hm", "reasoning", wire=listed(encrypted)),
+        TextBlock("a"),
+    )
     assert message["reasoning"] == "hm"
     assert message["reasoning_details"] == encrypted
 
 
 def test_a_named_field_does_not_lose_carriers():
     row = target(compat={"reasoning_out": "reasoning_content"})
-    message = written(ThinkingBlock("hm", "reasoning", details=SIGNED), TextBlock("a"), to=row)
+    message = written(
+        ThinkingBlock("hm", "reasoning", wire=listed(SIGNED)),
+        TextBlock("a"),
+        to=row,
+    )
     assert message["reasoning_content"] == "hm"
     assert message["reasoning_details"] == SIGNED
     plain = [{"type": "reasoning.text", "text": "hm"}]
-    message = written(ThinkingBlock("hm", "reasoning", details=plain), TextBlock("a"), to=row)
+    message = written(
+        ThinkingBlock("hm", "reasoning", wire=listed(plain)),
+        TextBlock("a"),
+        to=row,
+    )
     assert "reasoning_details" not in message
-    block = ThinkingBlock("hm", "reasoning", details=SIGNED)
+    block = ThinkingBlock("hm", "reasoning", wire=listed(SIGNED))
     message = written(block, TextBlock("a"), reasoning_field="reasoning")
     assert message == {"role": "assistant", "content": "a", "reasoning": "hm"}
 
@@ -151,7 +163,7 @@ def test_a_content_list_goes_back_in_wire_order():
         TextBlock("b"),
         TextBlock("c"),
         OpaqueBlock(reference),
-        ThinkingBlock("x", "content_list", details=inner),
+        ThinkingBlock("x", "content_list", wire=Wire("openai-chat", {"thinking": inner})),
         TextBlock("d"),
     )
     assert message == {
@@ -193,11 +205,16 @@ def test_marked_thoughts_and_pictures_do_not_go_back():
 
 def test_a_refusal_and_kept_keys_go_back_in_their_places():
     message = written(
-        TextBlock("No", extra={"refusal": True}), TextBlock(".", extra={"refusal": True})
+        TextBlock("No", wire=Wire("openai-chat", {"refusal": True})),
+        TextBlock(".", wire=Wire("openai-chat", {"refusal": True})),
     )
     assert message == {"role": "assistant", "content": "", "refusal": "No."}
     kept = {"extra_content": {"google": {"thought_signature": "s"}}}
-    assert written(TextBlock("a", extra=kept)) == {"role": "assistant", "content": "a", **kept}
+    assert written(TextBlock("a", wire=Wire("openai-chat", kept))) == {
+        "role": "assistant",
+        "content": "a",
+        **kept,
+    }
 
 
 def test_pictures_of_an_answer_are_left_out_and_said():

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from conversations import ELSEWHERE, snapshot, target
+from conversations import ELSEWHERE, snapshot, target, wired
 from mull.dialects.registry import encode_request
 from mull.history.log import Log
-from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
+from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock, Wire
 from mull.neutral.messages import Message, assistant, message_from_json, message_to_json, user
 from mull.neutral.request import NamedTool, RequestOptions, Tool
 from mull.neutral.target import Target
@@ -89,7 +89,7 @@ def test_b13_summary_parts_are_paragraphs_and_stay_apart():
     ]
     (thought,) = decode(sse([*some, DONE])).message.thinking
     assert thought.thought == "**A**\n\n**B**"
-    assert [part["text"] for part in thought.details] == ["**A**", "**B**"]
+    assert [part["text"] for part in wired(thought)["parts"]] == ["**A**", "**B**"]
 
 
 def test_b15_raw_reasoning_is_decoded_and_told_from_summaries():
@@ -234,7 +234,7 @@ def test_d19_nothing_is_stored_and_encrypted_content_is_asked_for():
 
 def test_d19_reasoning_without_encrypted_content_is_not_sent():
     bare = ThinkingBlock("why", "summary", id="rs_1", kind="summary")
-    call = ToolCallBlock("c", "look", extra={"id": "fc_1"})
+    call = ToolCallBlock("c", "look", wire=Wire("openai-responses", {"id": "fc_1"}))
     message = assistant(bare, call, origin=OPENAI.origin)
     sent = send(user("q"), message, results(message))
     assert kinds(sent) == ["message", "function_call", "function_call_output"]

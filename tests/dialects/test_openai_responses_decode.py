@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conversations import wired
 from effort import tried
-from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
+from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock, Wire
 from mull.neutral.events import Started, TextDelta, ThinkingDelta
 from mull.neutral.usage import Usage
 from openai_responses_wire import (
@@ -92,7 +93,7 @@ def test_encrypted_content_of_the_finished_response_does_not_replace_the_items_o
 def test_rotating_ids_do_not_split_items():
     message = decode(STREAMS["rotating-ids"]).message
     assert [type(block) for block in message.blocks] == [ThinkingBlock, TextBlock]
-    assert message.blocks[1].extra == {"id": "rot_20", "phase": "final_answer"}
+    assert wired(message.blocks[1]) == {"id": "rot_20", "phase": "final_answer"}
 
 
 def test_unknown_items_keep_their_place():
@@ -103,7 +104,7 @@ def test_unknown_items_keep_their_place():
 def test_annotations_that_came_before_a_cut_are_kept():
     data = drop("hosted-search", "output_item.done", "completed")
     (text,) = (b for b in decode(data).message.blocks if isinstance(b, TextBlock))
-    assert text.extra["part"]["annotations"][0]["title"] == "Tides"
+    assert wired(text)["part"]["annotations"][0]["title"] == "Tides"
 
 
 def test_an_item_without_its_end_is_ended_by_the_finished_response():
@@ -187,7 +188,7 @@ def test_a_finished_item_that_differs_is_kept_beside_what_was_streamed():
             value["delta"] = "uck "
     answer = decode(sse(some))
     assert [warning.code for warning in answer.warnings] == ["mismatch"]
-    assert answer.message.blocks[0].extra["part"]["text"] == "I will look it up."
+    assert wired(answer.message.blocks[0])["part"]["text"] == "I will look it up."
 
 
 def test_unknown_keys_of_a_reasoning_item_are_kept():
@@ -195,13 +196,13 @@ def test_unknown_keys_of_a_reasoning_item_are_kept():
     (thought,) = decode(
         msgspec.json.encode({"status": "completed", "output": [item]})
     ).message.blocks
-    assert thought.details == [{"item": {"mood": 3}}]
+    assert wired(thought) == {"item": {"mood": 3}}
 
 
 def test_a_call_without_call_id_is_known_by_its_item():
     item = {"type": "function_call", "id": "fc_1", "name": "look", "arguments": "{}"}
     (call,) = decode(msgspec.json.encode({"status": "completed", "output": [item]})).message.blocks
-    assert call == ToolCallBlock("fc_1", "look", extra={"id": "fc_1"})
+    assert call == ToolCallBlock("fc_1", "look", wire=Wire("openai-responses", {"id": "fc_1"}))
 
 
 def test_a_delta_costs_one_event():

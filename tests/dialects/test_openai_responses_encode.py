@@ -19,6 +19,7 @@ from mull.neutral.blocks import (
     ThinkingBlock,
     ToolCallBlock,
     ToolResultBlock,
+    Wire,
 )
 from mull.neutral.messages import Message, assistant, message_from_json, message_to_json, user
 from mull.neutral.request import NamedTool, Request, Tool, WireRequest
@@ -52,8 +53,8 @@ def said(*blocks: Any) -> Message:
 
 
 SEALED = ThinkingBlock("why", "summary", encrypted="gAAAA", id="rs_1", kind="summary")
-TEXT = TextBlock("Hi", extra={"id": "msg_1"})
-CALL = ToolCallBlock("call_1", "look", {"at": 1}, extra={"id": "fc_1"})
+TEXT = TextBlock("Hi", wire=Wire("openai-responses", {"id": "msg_1"}))
+CALL = ToolCallBlock("call_1", "look", {"at": 1}, wire=Wire("openai-responses", {"id": "fc_1"}))
 
 
 def test_a_plain_request():
@@ -309,12 +310,12 @@ def test_invalid_arguments_go_back_as_they_came():
 
 def test_a_text_that_differs_from_its_finished_item_goes_back_as_finished():
     part = {"type": "output_text", "text": "Hello!"}
-    text = TextBlock("Hello", extra={"id": "m", "part": part})
+    text = TextBlock("Hello", wire=Wire("openai-responses", {"id": "m", "part": part}))
     assert items(said(text))[0]["content"] == [{**part, "annotations": []}]
 
 
 def test_unknown_keys_of_a_reasoning_item_go_back():
-    block = msgspec.structs.replace(SEALED, details=[{"item": {"mood": 3}}])
+    block = msgspec.structs.replace(SEALED, wire=Wire("openai-responses", {"item": {"mood": 3}}))
     (item, _) = items(said(block, TEXT))
     assert item["mood"] == 3
     assert item["summary"] == [{"type": "summary_text", "text": "why"}]

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conversations import wired
 from mull.dialects.openai_responses.decode import ChunkInterpreter
 from mull.dialects.registry import encode_request
 from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock
@@ -133,7 +134,7 @@ def test_a_thought_that_differs_from_the_streamed_one_is_sent_back_as_finished()
         ("output_item.done", {"item": {"type": "reasoning", "id": "r", "summary": [_part("two")]}}),
     )
     (thought,) = answer.message.thinking
-    assert (thought.thought, thought.details) == ("one", [_part("two")])
+    assert (thought.thought, wired(thought)) == ("one", {"parts": [_part("two")]})
     assert [warning.code for warning in answer.warnings] == ["mismatch"]
 
 

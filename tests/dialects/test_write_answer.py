@@ -49,11 +49,12 @@ from answers import (
     target_of,
     written,
 )
+from conversations import wired
 from effort import tried
 from mull.dialects.serving import answer_writer, server_codec, write_answer, write_failure
 from mull.dialects.writer import About
 from mull.neutral.assemble import assemble, tell
-from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock
+from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock, Wire, wire_of
 from mull.neutral.events import (
     Failed,
     Finished,
@@ -87,10 +88,10 @@ def same(dialect: str, message: Message) -> Message:
         elif isinstance(block, ThinkingBlock) and dialect == "openai-responses":
             block = replace(block, encrypted=block.encrypted or None, id=None)
         elif isinstance(block, TextBlock | ToolCallBlock) and dialect == "openai-responses":
-            extra = {name: value for name, value in (block.extra or {}).items() if name != "id"}
-            block = replace(block, extra=extra)
+            held = {name: value for name, value in wired(block).items() if name != "id"}
+            block = replace(block, wire=wire_of(dialect, held))
         elif isinstance(block, ToolCallBlock) and dialect == "gemini":
-            block = replace(block, extra={"id": block.id, **(block.extra or {})})
+            block = replace(block, wire=Wire(dialect, {"id": block.id, **wired(block)}))
         blocks.append(block)
     status = "error" if message.status == "interrupted" else message.status
     reason = message.stop_reason or (None if status == "error" else "stop")

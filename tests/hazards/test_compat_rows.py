@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conversations import ELSEWHERE
+from conversations import ELSEWHERE, listed
 from mull.catalog.load import load
 from mull.catalog.resolve import resolve
 from mull.dialects.registry import encode_request
@@ -106,7 +106,7 @@ def thought(target):
             field = target.compat.reasoning_out
             if field == "reasoning_details":
                 details = [{"type": "reasoning.text", "text": "why", "index": 0}]
-                return ThinkingBlock("why", field, details=details)
+                return ThinkingBlock("why", field, wire=listed(details))
             return ThinkingBlock("why", "reasoning" if field in ("same", "never") else field)
 
 

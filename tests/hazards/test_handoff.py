@@ -13,7 +13,7 @@ from mull.catalog.load import load
 from mull.catalog.resolve import resolve
 from mull.dialects.registry import encode_request
 from mull.history.log import Log
-from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
+from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock, Wire
 from mull.neutral.messages import Message, assistant, user
 from mull.neutral.request import RequestOptions, Tool
 from mull.policy.prepare import prepare
@@ -47,7 +47,9 @@ def thinking(dialect, name):
             encrypted=f"ENC-{name}",
             id=f"rs_{name}",
             kind="summary",
-            details=[{"type": "summary_text", "text": f"because {name}"}],
+            wire=Wire(
+                "openai-responses", {"parts": [{"type": "summary_text", "text": f"because {name}"}]}
+            ),
         )
     if dialect == "gemini":
         return ThinkingBlock(f"because {name}", "thought")
@@ -59,7 +61,9 @@ def call(dialect, name):
     if dialect == "gemini":
         return ToolCallBlock(block.id, "look", {"at": name}, signature=f"SIG-{name}")
     if dialect == "openai-responses":
-        return ToolCallBlock(block.id, "look", {"at": name}, extra={"id": f"fc_{name}"})
+        return ToolCallBlock(
+            block.id, "look", {"at": name}, wire=Wire("openai-responses", {"id": f"fc_{name}"})
+        )
     return block
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from answers import DIALECTS, read, target_of, written
 from effort import tried
+from mull.neutral.blocks import Wire
 from mull.neutral.events import (
     BlockEnded,
     Failed,
@@ -28,7 +29,8 @@ maybe = st.none() | texts
 keys = st.none() | st.integers(0, 2) | st.sampled_from(["a", "a/1", "a/content", "b"])
 kinds = st.sampled_from(["raw", "summary"])
 parts = st.sampled_from([{}, {"type": "refusal"}, {"type": "output_text", "annotations": [1]}])
-extras = st.none() | st.fixed_dictionaries(
+lists = st.lists(st.fixed_dictionaries({"type": texts, "text": texts}), max_size=2)
+kept = st.fixed_dictionaries(
     {},
     optional={
         "id": texts,
@@ -36,17 +38,19 @@ extras = st.none() | st.fixed_dictionaries(
         "refusal": st.booleans(),
         "citations": st.lists(st.integers(), max_size=2),
         "self": texts,
+        "item": st.dictionaries(texts, texts, max_size=1),
+        **dict.fromkeys(("parts", "thinking", "reasoning_details"), lists),
     },
 )
-details = st.none() | st.lists(st.fixed_dictionaries({"type": texts, "text": texts}), max_size=2)
+wires = st.none() | st.builds(Wire, st.none() | st.sampled_from(DIALECTS), kept)
 fields = st.none() | st.sampled_from(["reasoning", "think_tags", "content_list", "summary"])
 ids = st.none() | st.sampled_from(["x", "y"])
 events = st.one_of(
     st.builds(Started, maybe, maybe),
-    st.builds(TextDelta, texts, keys, maybe, extras),
+    st.builds(TextDelta, texts, keys, maybe, wires),
     st.builds(ThinkingDelta, texts, keys, fields, kinds),
-    st.builds(ThinkingCarrier, keys, maybe, maybe, maybe, maybe, maybe, st.none() | kinds, details),
-    st.builds(ToolCallDelta, keys, ids, st.none() | st.just("f"), texts, maybe, extras),
+    st.builds(ThinkingCarrier, keys, maybe, maybe, maybe, maybe, maybe, st.none() | kinds, wires),
+    st.builds(ToolCallDelta, keys, ids, st.none() | st.just("f"), texts, maybe, wires),
     st.builds(OpaqueReceived, st.fixed_dictionaries({"type": texts}), keys),
     st.builds(BlockEnded, keys),
     st.builds(Reclassified, keys),

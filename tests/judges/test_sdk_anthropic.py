@@ -207,8 +207,8 @@ def plain(message: Message) -> Message:
     """The message without what only another server's objects could hold."""
     bare = []
     for block in message.blocks:
-        names = {"extra", "details"} & {f.name for f in msgspec.structs.fields(type(block))}
-        bare.append(msgspec.structs.replace(block, **dict.fromkeys(names)))
+        held = hasattr(block, "wire")
+        bare.append(msgspec.structs.replace(block, wire=None) if held else block)
     kept = tuple(block for block in bare if not isinstance(block, OpaqueBlock))
     return msgspec.structs.replace(message, blocks=kept)
 

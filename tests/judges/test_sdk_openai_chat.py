@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conversations import json_objects, media, names, target, texts
+from conversations import json_objects, media, names, target, texts, wired
 from mull.dialects.registry import encode_request
 from mull.neutral.blocks import TextBlock, ToolResultBlock
 from mull.neutral.messages import Message, user
@@ -211,4 +211,6 @@ def test_the_sdk_makes_the_same_of_any_whole_response(message):
     assert (theirs.content or "") == ours.text
     assert [c.id for c in theirs.tool_calls or []] == [c.id for c in ours.tool_calls]
     extra = theirs.model_extra or {}
-    assert extra.get("reasoning_details") == (ours.thinking[0].details if ours.thinking else None)
+    assert extra.get("reasoning_details") == (
+        wired(ours.thinking[0]).get("reasoning_details") if ours.thinking else None
+    )

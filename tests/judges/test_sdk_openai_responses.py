@@ -183,7 +183,7 @@ def compare(stream: bytes) -> None:
     assert _texts(before) == "".join(
         block.text
         for block in ours.blocks
-        if isinstance(block, TextBlock) and "refusal" not in str(block.extra)
+        if isinstance(block, TextBlock) and "refusal" not in str(block.wire)
     )
 
 

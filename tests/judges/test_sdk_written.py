@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 
 from answers import DIALECTS, FIXTURES, answers, assembled, read, target_of, written
+from mull.dialects.openai_chat.places import DETAILS
 from mull.dialects.serving import write_answer
 from mull.dialects.writer import About
 from mull.neutral.assemble import assemble, tell
 from mull.neutral.events import Failed
 from mull.neutral.messages import Message
-from mull.neutral.places import DETAILS
 from mull.neutral.target import Compat
 
 anthropic = pytest.importorskip("anthropic")

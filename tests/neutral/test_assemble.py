@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mull.neutral.assemble import Assembler, assemble
-from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
+from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock, Wire
 from mull.neutral.events import (
     BlockEnded,
     Failed,
@@ -229,8 +229,8 @@ def test_last_usage_wins_and_warnings_are_kept():
         UsageReported(Usage(input=0)),
         Warned("glued", "two frames in one line"),
         UsageReported(Usage(input=7)),
-        TextDelta("a", signature="sig", extra={"phase": "final"}),
-        TextDelta("b", extra={"id": "msg"}),
+        TextDelta("a", signature="sig", wire=Wire("openai-responses", {"phase": "final"})),
+        TextDelta("b", wire=Wire("openai-responses", {"id": "msg"})),
         OpaqueReceived({"k": 1}, key=9),
         STOP,
     ):
@@ -240,7 +240,7 @@ def test_last_usage_wins_and_warnings_are_kept():
     assert message.origin == Origin("p", "anthropic", "m")
     assert [warning.code for warning in assembler.warnings] == ["glued"]
     assert message.blocks == (
-        TextBlock("ab", "sig", {"phase": "final", "id": "msg"}),
+        TextBlock("ab", "sig", Wire("openai-responses", {"phase": "final", "id": "msg"})),
         OpaqueBlock({"k": 1}),
     )
 
@@ -250,13 +250,20 @@ def test_carriers_of_one_block_add_up():
         [
             ThinkingCarrier(key="rs", id="rs", source_field="reasoning", kind="summary"),
             ThinkingDelta("s", key="rs", kind="summary"),
-            ThinkingCarrier(key="rs", encrypted="gAAA", details=[{"a": 1}]),
+            ThinkingCarrier(
+                key="rs", encrypted="gAAA", wire=Wire("openai-responses", {"parts": [{"a": 1}]})
+            ),
             STOP,
         ]
     )
     assert message.blocks == (
         ThinkingBlock(
-            "s", "reasoning", id="rs", kind="summary", encrypted="gAAA", details=[{"a": 1}]
+            "s",
+            "reasoning",
+            id="rs",
+            kind="summary",
+            encrypted="gAAA",
+            wire=Wire("openai-responses", {"parts": [{"a": 1}]}),
         ),
     )
 
@@ -264,12 +271,16 @@ def test_carriers_of_one_block_add_up():
 def test_call_signature_and_extra_are_kept():
     (call,) = assemble(
         [
-            ToolCallDelta(id="a", name="f", signature="sig", extra={"x": 1}),
-            ToolCallDelta(id="a", extra={"y": 2}),
+            ToolCallDelta(
+                id="a", name="f", signature="sig", wire=Wire("openai-responses", {"x": 1})
+            ),
+            ToolCallDelta(id="a", wire=Wire("openai-responses", {"y": 2})),
             STOP,
         ]
     ).tool_calls
-    assert call == ToolCallBlock("a", "f", signature="sig", extra={"x": 1, "y": 2})
+    assert call == ToolCallBlock(
+        "a", "f", signature="sig", wire=Wire("openai-responses", {"x": 1, "y": 2})
+    )
 
 
 pieces = st.lists(st.text(max_size=5), max_size=8)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from conversations import messages
-from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
+from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock, Wire
 from mull.neutral.errors import ConfigError
 from mull.neutral.messages import (
     Message,
@@ -77,7 +77,9 @@ def test_the_documented_form_of_an_assistant_message():
 
 
 def test_req_think_001_1_req_think_001_2_source_field_and_signature_survive():
-    block = ThinkingBlock("t", "thinking", signature="EqQB", id="rs_1", details=[{"x": 1}])
+    block = ThinkingBlock(
+        "t", "thinking", signature="EqQB", id="rs_1", wire=Wire("anthropic", {"x": 1})
+    )
     (again,) = message_from_json(message_to_json(assistant(block))).blocks
     assert again == block
 
@@ -147,7 +149,7 @@ def test_blank_is_only_what_has_neither_text_nor_carrier():
     assert not ThinkingBlock("", signature="s").is_blank
     assert not ThinkingBlock("", encrypted="e").is_blank
     assert not ThinkingBlock("", redacted="r").is_blank
-    assert not ThinkingBlock("", details=[{}]).is_blank
+    assert not ThinkingBlock("", wire=Wire("anthropic", {})).is_blank
     assert not ThinkingBlock("x").is_blank
 
 

@@ -4,8 +4,9 @@ import pytest
 
 from conversations import snapshot, target, thought
 from healing import ASK, LOOK, body, mended, open_turn, plain_turn, prepared, steered, thoughts
+from mull.dialects.openai_chat.replay import call_seals, with_seal
 from mull.history.log import Condensed, Log
-from mull.neutral.blocks import TextBlock, ToolCallBlock
+from mull.neutral.blocks import TextBlock, ToolCallBlock, Wire, wire_of
 from mull.neutral.messages import assistant, user
 from mull.neutral.request import RequestOptions
 from mull.policy.heal.amendment import (
@@ -15,7 +16,7 @@ from mull.policy.heal.amendment import (
     amend_options,
     thought_name,
 )
-from mull.policy.heal.lessons import call_seals, fingerprints, with_seal
+from mull.policy.heal.lessons import fingerprints
 from mull.policy.prepare import prepare
 
 TOGGLE = {"type": "toggle"}
@@ -104,11 +105,13 @@ def test_a_server_that_does_not_know_its_budget_is_still_told_to_think():
 
 
 def test_a_refused_seal_of_a_call_in_openais_shape_is_marked_from_then_on():
-    sealed = with_seal(ToolCallBlock("c", "look", extra={"x": 1}), "vertex", "SIG")
+    sealed = with_seal(
+        ToolCallBlock("c", "look", wire=Wire("openai-chat", {"x": 1})), "vertex", "SIG"
+    )
     assert call_seals(sealed) == {"vertex": "SIG"}
-    assert sealed.extra["x"] == 1
+    assert sealed.wire.data["x"] == 1
     assert len(list(fingerprints(sealed))) == 1
-    refused = prepared(KIMI, open_turn(KIMI, "c", extra=sealed.extra))
+    refused = prepared(KIMI, open_turn(KIMI, "c", wire=sealed.wire))
     repaired = mended(refused, "Invalid thought signature")
     later = refused.anew(repaired.target)
     for one in (repaired, later):
@@ -117,5 +120,5 @@ def test_a_refused_seal_of_a_call_in_openais_shape_is_marked_from_then_on():
 
 
 def test_a_call_whose_extra_is_no_namespace_has_no_seal():
-    for extra in (None, {}, {"extra_content": "x"}, {"extra_content": {"google": "x"}}):
-        assert call_seals(ToolCallBlock("c", "look", extra=extra)) == {}
+    for extra in ({}, {"extra_content": "x"}, {"extra_content": {"google": "x"}}):
+        assert call_seals(ToolCallBlock("c", "look", wire=wire_of("openai-chat", extra))) == {}

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from conversations import target
+from conversations import listed, target
 from healing import (
     body,
     call,
@@ -15,7 +15,7 @@ from healing import (
     signed,
     thoughts,
 )
-from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolResultBlock
+from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolResultBlock, Wire
 from mull.neutral.messages import Message, assistant, user
 from mull.policy.failure import Failure
 from mull.policy.heal.healing import heal
@@ -124,7 +124,7 @@ def test_the_error_is_the_same_inside_a_stream_and_through_a_proxy():
 def test_details_of_a_gateway_lose_what_does_not_verify():
     router = target("openrouter", options=[{"type": "toggle"}], compat=SEPARATE)
     entry = {"type": "reasoning.text", "text": "T", "signature": "SIG", "index": 0}
-    block = ThinkingBlock("T", "reasoning_details", details=[entry])
+    block = ThinkingBlock("T", "reasoning_details", wire=listed([entry]))
     history = [user("q"), assistant(block, TextBlock("a"), origin=router.origin), user("q2")]
     repaired = mended(prepared(router, history), f"messages.1.content.0: {INVALID}")
     assert body(repaired)["messages"][1] == {"role": "assistant", "content": "a"}
@@ -219,7 +219,7 @@ def test_empty_thoughts_go_the_unsigned_ones_first():
 
 
 def test_a_key_that_is_not_taken_back_goes():
-    text = TextBlock("answer", extra={"signature": "S", "citations": []})
+    text = TextBlock("answer", wire=Wire("anthropic", {"signature": "S", "citations": []}))
     history = [user("q"), assistant(text, origin=CLAUDE.origin), user("q2")]
     repaired = mended(
         prepared(CLAUDE, history),

@@ -4,7 +4,7 @@ import pytest
 
 from conversations import target
 from healing import body, call, mended, open_turn, plain_turn, prepared, thinking
-from mull.neutral.blocks import TextBlock, ToolCallBlock, ToolResultBlock
+from mull.neutral.blocks import TextBlock, ToolCallBlock, ToolResultBlock, Wire
 from mull.neutral.messages import Message, assistant, user
 from mull.policy.heal.lessons import Lessons, apply_lessons
 from mull.testing.rules import refusal as rule
@@ -135,7 +135,7 @@ def test_signatures_that_do_not_verify_go(text):
 
 def test_signatures_in_the_openai_shape_go_too():
     extra = {"extra_content": {"google": {"thought_signature": "SIG-c"}, "other": {"x": 1}}}
-    refused = prepared(CHAT, open_turn(CHAT, "c", extra=extra))
+    refused = prepared(CHAT, open_turn(CHAT, "c", wire=Wire("openai-chat", extra)))
     repaired = mended(refused, "Invalid thought signature")
     marked = body(repaired)["messages"][1]["tool_calls"][0]["extra_content"]
     assert marked["google"] == {"thought_signature": "skip_thought_signature_validator"}

@@ -7,7 +7,7 @@ import pytest
 from conversations import target
 from healing import body, mended, open_turn, plain_turn, prepared
 from mull.dialects.registry import encode_request
-from mull.neutral.blocks import TextBlock, ThinkingBlock
+from mull.neutral.blocks import TextBlock, ThinkingBlock, Wire
 from mull.neutral.messages import assistant, user
 from mull.neutral.request import NamedTool
 from mull.policy.failure import Failure
@@ -41,7 +41,10 @@ CHAT = target(
 )
 @pytest.mark.parametrize("origin", [CHAT.origin, None])
 def test_tools_with_reasoning_move_to_the_responses_api(text, origin):
-    history = [*plain_turn(CHAT, "a"), *open_turn(CHAT, "c", extra={"extra_content": {"x": 1}})]
+    history = [
+        *plain_turn(CHAT, "a"),
+        *open_turn(CHAT, "c", wire=Wire("openai-chat", {"extra_content": {"x": 1}})),
+    ]
     for at, message in enumerate(history):
         if message.role == "assistant":
             history[at] = assistant(*message.blocks, origin=origin)

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations import snapshot, target
+from conversations import listed, snapshot, target, wired
 from effort import tried
 from mull.catalog.resolve import resolve
 from mull.dialects.registry import encode_request
 from mull.history.log import Log
-from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
+from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock, Wire
 from mull.neutral.messages import Message, assistant, user
 from mull.policy.prepare import prepare
 from mull.policy.tokens import CHARACTERS, count_block
@@ -25,7 +25,7 @@ FIELDS = {
     "anthropic": ("thinking", "redacted_thinking", None),
     "gemini": ("thought", None),
 }
-CARRIERS = ("signature", "encrypted", "redacted", "details")
+CARRIERS = ("signature", "encrypted", "redacted", "wire")
 ROWS = """
 anthropic/claude-sonnet-4-5 anthropic/claude-opus-4-6 openai/gpt-5.2 openai/o3
 google/gemini-2.5-pro google/gemini-3-pro-preview moonshotai/kimi-k2-thinking moonshotai/kimi-k2.5
@@ -44,16 +44,16 @@ def thoughts(draw, dialect):
     given = {one: f"{one}{name}" for one in draw(st.sets(st.sampled_from(CARRIERS), max_size=2))}
     text = f"thought{name}" if draw(st.booleans()) or not given else ""
     if dialect == "openai-responses":
-        given.pop("details", None)
-    elif "details" in given and dialect != "openai-chat":
-        given["details"] = [{"novel": given["details"]}]
-    elif "details" in given:
+        given.pop("wire", None)
+    elif "wire" in given and dialect != "openai-chat":
+        given["wire"] = Wire(dialect, {"novel": given["wire"]})
+    elif "wire" in given:
         entry = {"type": "reasoning.text", "text": text}
         if draw(st.booleans()):
             entry["format"] = "anthropic-claude-v1"
         if draw(st.booleans()):
-            entry["signature"] = given["details"]
-        given["details"] = [entry]
+            entry["signature"] = given["wire"]
+        given["wire"] = listed([entry])
     kind = draw(st.sampled_from(["raw", "summary"]))
     return ThinkingBlock(text, draw(st.sampled_from(FIELDS[dialect])), kind=kind, **given)
 
@@ -98,7 +98,9 @@ WISHES = st.fixed_dictionaries(
 
 def marks(block):
     """What tells that a block is in a body."""
-    details = [entry.get("signature", entry.get("novel")) for entry in block.details or ()]
+    held = wired(block)
+    details = [entry.get("signature") for entry in held.get("reasoning_details", [held])]
+    details.append(held.get("novel"))
     return {
         one
         for one in (block.thought, block.signature, block.encrypted, block.redacted, *details)

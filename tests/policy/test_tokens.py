@@ -4,9 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations import blocks, snapshot, target
+from conversations import blocks, listed, snapshot, target
 from mull.history.log import Log
-from mull.neutral.blocks import MediaBlock, OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
+from mull.neutral.blocks import (
+    MediaBlock,
+    OpaqueBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+)
 from mull.neutral.request import RequestOptions, Tool
 from mull.policy.prepare import prepare
 from mull.policy.tokens import (
@@ -141,7 +147,7 @@ def test_a_carrier_counts_by_its_size_or_its_text_whichever_is_more():
     both = ThinkingBlock("", encrypted="x" * 810, redacted="y" * 360)
     assert count_block(both, CHARACTERS) == 10 + 20
     details = [{"type": "reasoning.encrypted", "data": "x" * 810}, {"signature": None}]
-    assert count_block(ThinkingBlock("", details=details), CHARACTERS) == 10
+    assert count_block(ThinkingBlock("", wire=listed(details)), CHARACTERS) == 10
 
 
 @pytest.mark.parametrize("carrier", ["signature", "encrypted", "redacted"])

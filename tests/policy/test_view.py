@@ -5,7 +5,7 @@ import pytest
 
 from conversations import ELSEWHERE, plain_turn, snapshot, target, thought, thoughts, tool_turn
 from mull.history.log import Entry, Log
-from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
+from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock, Wire
 from mull.neutral.messages import Origin, assistant, user
 from mull.policy.prepare import prepare
 
@@ -137,9 +137,9 @@ def test_switching_back_restores_the_carriers():
 
 def test_foreign_blocks_lose_what_only_their_origin_understands():
     foreign = assistant(
-        TextBlock("a", signature="s", extra={"id": "msg_1"}),
+        TextBlock("a", signature="s", wire=Wire("openai-responses", {"id": "msg_1"})),
         OpaqueBlock({"type": "server_tool_use"}),
-        ToolCallBlock("c", "f", {"x": 1}, signature="s", extra={"y": 1}),
+        ToolCallBlock("c", "f", {"x": 1}, signature="s", wire=Wire("openai-responses", {"y": 1})),
         origin=ELSEWHERE,
     )
     shown = sent([user("q"), foreign], target())

@@ -3,7 +3,16 @@
 import msgspec
 import pytest
 
-from conversations import ELSEWHERE, plain_turn, snapshot, target, thought, thoughts, tool_turn
+from conversations import (
+    ELSEWHERE,
+    listed,
+    plain_turn,
+    snapshot,
+    target,
+    thought,
+    thoughts,
+    tool_turn,
+)
 from mull.history.log import Condensed, Log, Undone
 from mull.neutral.blocks import TextBlock, ThinkingBlock
 from mull.neutral.messages import assistant, user
@@ -68,7 +77,7 @@ def test_taken_back_the_original_is_sent_again():
         {"signature": "EqQB"},
         {"encrypted": "gAAA"},
         {"redacted": "xyz"},
-        {"details": [{"type": "reasoning.text", "text": "t"}]},
+        {"wire": listed([{"type": "reasoning.text", "text": "t"}])},
     ],
 )
 def test_a_signed_thought_is_never_touched(carrier):

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from conversations import snapshot, target
+from conversations import snapshot, target, wired
 from mull.catalog.resolve import resolve
 from mull.dialects.registry import encode_request
 from mull.history.log import Log
@@ -95,7 +95,12 @@ def test_carriers_and_calls_come_whole(name):
     message, parts = decode(ANSWERS[name]), parts_of(ANSWERS[name])
     for key in ("signature", "data", "id"):
         sent = [d[key] for p in parts for d in p.get("reasoning_details") or () if d.get(key)]
-        kept = [d[key] for b in message.thinking for d in b.details or () if d.get(key)]
+        kept = [
+            d[key]
+            for b in message.thinking
+            for d in wired(b).get("reasoning_details", ())
+            if d.get(key)
+        ]
         assert kept == sent
     calls = [call for part in parts for call in part.get("tool_calls") or ()]
     ids = [call["id"] for call in calls if call.get("id")]

@@ -26,7 +26,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from conversations import target
+from conversations import target, wired
 from mull.dialects.registry import encode_request
 from mull.neutral.blocks import (
     OpaqueBlock,
@@ -80,9 +80,9 @@ def _said(message: Message) -> dict[str, str]:
 
 
 def _bare(block: ThinkingBlock) -> str:
-    if block.details is None:
+    if "parts" not in wired(block):
         return block.thought
-    return "".join(part["text"] for part in block.details if "text" in part)
+    return "".join(part["text"] for part in wired(block)["parts"] if "text" in part)
 
 
 def _streamed(data: bytes) -> dict[str, str]:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conversations import listed
 from mull.catalog.load import load
 from mull.catalog.resolve import resolve
 from mull.dialects.registry import encode_request
@@ -18,6 +19,7 @@ from mull.neutral.blocks import (
     ThinkingBlock,
     ToolCallBlock,
     ToolResultBlock,
+    Wire,
 )
 from mull.neutral.messages import Message, assistant, user
 from mull.neutral.request import RequestOptions, Tool
@@ -59,7 +61,7 @@ def carriers(dialect):
                 encrypted="ENC-1",
                 id="rs_1",
                 kind="summary",
-                details=parts,
+                wire=Wire("openai-responses", {"parts": parts}),
             ),
         )
     if dialect == "gemini":
@@ -67,14 +69,17 @@ def carriers(dialect):
     details = [{"type": "reasoning.encrypted", "data": "DETAIL", "id": None, "index": 0}]
     return (
         ThinkingBlock("before the call", "reasoning_content"),
-        ThinkingBlock("", "reasoning_details", details=details),
+        ThinkingBlock("", "reasoning_details", wire=listed(details)),
     )
 
 
 def conversation(target):
     """Two turns with tools, a thought of a foreign model, an empty one, and an open chain."""
     origin, dialect = target.origin, target.dialect
-    more = {"gemini": {"signature": "GSIG-call"}, "openai-responses": {"extra": {"id": "fc_1"}}}
+    more = {
+        "gemini": {"signature": "GSIG-call"},
+        "openai-responses": {"wire": Wire("openai-responses", {"id": "fc_1"})},
+    }
     foreign = msgspec.structs.replace(origin, provider="else", model="stranger")
     picture = Message(
         role="user", blocks=(TextBlock("what is this? \u2028"), MediaBlock("image/png", "iVBORw0K"))

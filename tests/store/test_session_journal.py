@@ -14,7 +14,7 @@ from effort import tried
 from mull.dialects.registry import encode_request
 from mull.history.log import Condensed, Entry, Log
 from mull.neutral.assemble import assemble
-from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
+from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock, Wire
 from mull.neutral.errors import ConfigError, SessionError
 from mull.neutral.events import (
     BlockEnded,
@@ -50,12 +50,12 @@ keys = st.sampled_from([None, 0, "item"])
 letters = st.text('ab{}"', max_size=3)
 marks = st.sampled_from([None, None, "s", "t"])
 rare = st.sampled_from([None] * 5 + ["s"])
-extras = st.sampled_from([None] * 5 + [{"k": 1}])
+wires = st.sampled_from([None] * 5 + [Wire("openai-chat", {"k": 1})])
 kinds = (
-    st.builds(TextDelta, letters, keys, marks, extras),
+    st.builds(TextDelta, letters, keys, marks, wires),
     st.builds(ThinkingDelta, letters, keys, marks, st.sampled_from(["raw", "summary"])),
     st.builds(ThinkingCarrier, keys, marks, marks, marks, marks, marks),
-    st.builds(ToolCallDelta, keys, marks, rare, letters, rare, extras, st.booleans()),
+    st.builds(ToolCallDelta, keys, marks, rare, letters, rare, wires, st.booleans()),
     st.builds(OpaqueReceived, json_objects, keys),
     st.builds(BlockEnded, keys),
     st.builds(Reclassified, keys, marks),

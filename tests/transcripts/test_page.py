@@ -11,8 +11,15 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 
+from conversations import listed
 from mull.history.log import Entry
-from mull.neutral.blocks import MediaBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
+from mull.neutral.blocks import (
+    MediaBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+)
 from mull.neutral.messages import Message, assistant, user
 from mull.neutral.usage import Usage
 from mull.transcripts.page import POLICY, to_html
@@ -145,7 +152,7 @@ def test_r03_a_thought_without_text_is_explained_and_a_blank_one_is_not_there():
     assert html.count("The provider sent this thought redacted: only it can read it.") == 1
     encrypted = _page(_answer(ThinkingBlock("", encrypted="gAAAA")))
     assert "The provider sent this thought encrypted: only it can read it." in encrypted
-    details = _page(_answer(ThinkingBlock("", details=[{"type": "x"}])))
+    details = _page(_answer(ThinkingBlock("", wire=listed([{"type": "x"}]))))
     assert "The provider sent only data of its own, no text." in details
     blank = _page(Entry(user("q")), _answer(ThinkingBlock(" \n "), TextBlock("a")))
     assert 'class="thought"' not in blank

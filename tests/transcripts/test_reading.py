@@ -8,7 +8,7 @@ import json
 import pytest
 from hypothesis import given, settings
 
-from conversations import plain_turn, snapshot, target, thought, tool_turn
+from conversations import listed, plain_turn, snapshot, target, thought, tool_turn
 from mull.dialects.registry import encode_request
 from mull.history.log import Entry, Log
 from mull.neutral.blocks import (
@@ -18,6 +18,7 @@ from mull.neutral.blocks import (
     ThinkingBlock,
     ToolCallBlock,
     ToolResultBlock,
+    Wire,
 )
 from mull.neutral.errors import ConfigError
 from mull.neutral.messages import Message, assistant, messages_to_json, user
@@ -74,8 +75,12 @@ def _carried(dialect: str, name: str, n: int) -> tuple[ThinkingBlock, ...]:
                 ThinkingBlock(words, "reasoning_content"),
                 ThinkingBlock(words, "reasoning"),
                 ThinkingBlock(words, "thinking"),
-                ThinkingBlock(words, "reasoning_details", details=details),
-                ThinkingBlock("", "reasoning_details", details=opaque),
+                ThinkingBlock(
+                    words,
+                    "reasoning_details",
+                    wire=listed(details),
+                ),
+                ThinkingBlock("", "reasoning_details", wire=listed(opaque)),
                 ThinkingBlock(words, "reasoning_text", signature="OPAQUE"),
                 ThinkingBlock(words, "content_list"),
                 ThinkingBlock(words, "think_tags"),
@@ -100,10 +105,10 @@ def _carried(dialect: str, name: str, n: int) -> tuple[ThinkingBlock, ...]:
 
 
 def _turn(dialect: str, name: str, first: ThinkingBlock, last: ThinkingBlock) -> list[Message]:
-    extra = {"id": f"fc_{name}"} if dialect == "openai-responses" else None
+    wire = Wire(dialect, {"id": f"fc_{name}"}) if dialect == "openai-responses" else None
     signature = "SIG" if dialect == "gemini" else None
     calls = [
-        ToolCallBlock(f"call_{name}_{n}", "look", {"at": n}, None, signature, extra) for n in (1, 2)
+        ToolCallBlock(f"call_{name}_{n}", "look", {"at": n}, None, signature, wire) for n in (1, 2)
     ]
     results = tuple(ToolResultBlock(call.id, f"saw {call.id}") for call in calls)
     return [
@@ -231,7 +236,10 @@ def test_a_chat_list_with_everything_in_it():
     extra = {"extra_content": {"google": {"thought_signature": "S"}}}
     assert _blocks(read) == [
         ("user", TextBlock("a"), OpaqueBlock({"type": "video", "video": 1})),
-        ("assistant", ToolCallBlock("c1", "f", {"a": 1}, '{ "a": 1}', extra=extra)),
+        (
+            "assistant",
+            ToolCallBlock("c1", "f", {"a": 1}, '{ "a": 1}', wire=Wire("openai-chat", extra)),
+        ),
         ("tool", ToolResultBlock("c1", "r")),
         ("system", TextBlock("Later.")),
         ("assistant", TextBlock("x"), OpaqueBlock({"type": "new"})),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conversations import snapshot, target
+from conversations import listed, snapshot, target
 from mull.history.log import Entry, Log
 from mull.neutral.blocks import TextBlock, ThinkingBlock
 from mull.neutral.messages import assistant, user
@@ -114,7 +114,7 @@ def test_thoughts_that_are_bound_to_what_was_said_are_warned_of_before_a_change(
     with at_terminal(tmp_path, compat={"bindsThinking": True}, sets=keeps) as talk:
         session = talk.session
         sealed = [{"type": "reasoning.encrypted", "data": "sig"}]
-        signed = ThinkingBlock("so", "reasoning_content", details=sealed)
+        signed = ThinkingBlock("so", "reasoning_content", wire=listed(sealed))
         session._keep(Entry(user("q")))
         session._keep(Entry(assistant(signed, TextBlock("a"), origin=session.target.origin)))
         for strip in ("all", "none", "allButLast"):

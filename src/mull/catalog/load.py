@@ -40,7 +40,6 @@ _T = TypeVar("_T")
 
 FORMAT = 1
 _DATA = Path(__file__).with_name("data")
-_DEFAULT_DIALECT: Dialect = "openai-chat"
 
 
 class Source(Struct, frozen=True):
@@ -101,9 +100,11 @@ class _Reached(Struct, frozen=True):
 
 
 class _Shipped(Struct, frozen=True, forbid_unknown_fields=True):
-    """providers.json: npm package to dialect, and what the providers' own lines lack."""
+    """providers.json: npm package to dialect, shape to dialect (`""` where nothing is told), and
+    what the providers' own lines lack."""
 
     dialects: dict[str, Dialect]
+    shapes: dict[str, Dialect]
     providers: dict[str, dict[str, Any]] = {}
 
 
@@ -181,12 +182,13 @@ class Catalog:
 
     def spoken(self, provider: Provider | None, via: Via) -> Dialect:
         """The dialect that a provider speaks, or the model's own way to it."""
+        usual = self._dialects[""]
         if via.shape is not None:
-            return "openai-responses" if via.shape == "responses" else "openai-chat"
+            return self._dialects.get(via.shape, usual)
         if via.npm is None and provider is not None and provider.dialect is not None:
             return provider.dialect
         npm = via.npm or (provider.npm if provider else None)
-        return self._dialects.get(npm or "", _DEFAULT_DIALECT)
+        return self._dialects.get(npm or "", usual)
 
     def facts(self, provider: str, model: str, dialect: Dialect | None = None) -> ModelFacts:
         """What is known of a model, its families included.
@@ -276,7 +278,7 @@ def load(overlays: Sequence[Mapping[str, Any]] = (), base: bytes | None = None) 
     return Catalog(
         header,
         providers,
-        extra.dialects,
+        extra.dialects | extra.shapes,
         msgspec.json.decode(_read("families.json"), type=tuple[families.Family, ...]),
         msgspec.json.decode(_read("compat.json"), type=tuple[compat.Row, ...]),
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from mull.neutral.traits import TRAITS
 from mull.policy.thinking.plan import LevelRow, level_table
 
 if TYPE_CHECKING:
@@ -22,9 +23,9 @@ __all__ = ["page", "page_json", "price", "sends_back", "steering"]
 
 UNKNOWN = "unknown"
 _CARRIERS = {
-    "anthropic": "signed thinking blocks, unchanged, while a tool chain is open",
-    "gemini": "thought signatures, on the parts that they came on",
-    "openai-responses": "reasoning items with their encrypted content, before their calls",
+    "signed": "signed thinking blocks, unchanged, while a tool chain is open",
+    "parts": "thought signatures, on the parts that they came on",
+    "items": "reasoning items with their encrypted content, before their calls",
 }
 
 
@@ -95,8 +96,8 @@ def steering(facts: ModelFacts, *, known: bool = True) -> str:
 
 def sends_back(target: Target, snapshot: Snapshot) -> str:
     """What of the thinking goes back to the endpoint, and in which field."""
-    if target.dialect in _CARRIERS:
-        return _CARRIERS[target.dialect] if target.facts.reasoning else "nothing"
+    if (carried := _CARRIERS.get(TRAITS[target.dialect].takes)) is not None:
+        return carried if target.facts.reasoning else "nothing"
     compat = target.compat
     if compat.reasoning_out == "never":
         return "nothing: the endpoint refuses it"

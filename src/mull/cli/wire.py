@@ -24,6 +24,7 @@ from mull.neutral.assemble import Assembler, tell
 from mull.neutral.blocks import Value
 from mull.neutral.errors import ConfigError
 from mull.neutral.events import Event, Failed
+from mull.neutral.former import Reader
 from mull.neutral.messages import Dialect, Message
 from mull.neutral.request import RequestOptions, Tool, ToolChoice
 from mull.neutral.target import Target
@@ -193,7 +194,7 @@ def _dialect(options: Namespace, ready: setup.Setup) -> Dialect:
 def _write_answer(options: Namespace, dialect: Dialect) -> int:
     """Write one message in the dialect, and tell on standard error what it has no place for."""
     try:
-        said = msgspec.json.decode(_read(options.file), type=_Said)
+        said = Reader[_Said](_Said)(_read(options.file))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"not a message: {str(error)[:1].lower()}{str(error)[1:]}") from None
     message = said.plain()
@@ -292,7 +293,7 @@ def _read(name: str) -> bytes:
 
 def _read_talk(data: bytes) -> _Talk:
     try:
-        return msgspec.json.decode(data, type=_Talk)
+        return Reader[_Talk](_Talk)(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         text = str(error)
         if "`$.toolChoice" in text:

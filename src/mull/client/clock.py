@@ -18,6 +18,7 @@ from mull.client.proxy import is_loopback
 from mull.neutral.blocks import Value
 from mull.neutral.request import Request
 from mull.neutral.target import Target
+from mull.neutral.traits import TRAITS
 
 __all__ = [
     "IDLE",
@@ -50,16 +51,18 @@ def idle_limit(request: Request, target: Target) -> float:
     plan = request.thinking
     if plan.state == "off" or not target.facts.reasoning:
         return IDLE
-    match target.dialect:
-        case "openai-responses":
+    match TRAITS[target.dialect].silence:
+        case "summary":
             return IDLE_SPARSE if plan.summary and plan.state != "absent" else IDLE_OUT_OF_SIGHT
-        case "gemini":
+        case "asked":
             return IDLE_OUT_OF_SIGHT if plan.state == "absent" else IDLE_SPARSE
-        case "openai-chat":
+        case "switch":
             # This switch comes from an API that never shows what is thought.
             return IDLE_SPARSE if plan.writer in ("openai-effort", "usual", "none") else IDLE
-        case "anthropic":
-            return IDLE  # pings come all the while
+        case "thoughts":
+            return IDLE_SPARSE
+        case "pings":
+            return IDLE
 
 
 def _is_near(target: Target) -> bool:

@@ -86,6 +86,6 @@ def _is_bound(message: Message) -> bool:
         match block:
             case ThinkingBlock(has_carrier=True) | OpaqueBlock():
                 return True
-            case TextBlock() | ToolCallBlock() if block.signature or block.extra:
+            case TextBlock() | ToolCallBlock() if block.signature or block.wire:
                 return True
     return False

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 from importlib import import_module
 from typing import NamedTuple
 
 from mull.dialects.decoder import Decoder, Interpreter
+from mull.dialects.replay import Replay, Seal
+from mull.neutral.blocks import Block, Wire
 from mull.neutral.events import Event
 from mull.neutral.messages import Dialect
 from mull.neutral.request import Request, WireRequest
 from mull.neutral.target import Target
 
-__all__ = ["PACKAGES", "Codec", "codec", "decode_response", "decoder", "encode_request"]
+__all__ = [
+    "PACKAGES",
+    "Codec",
+    "codec",
+    "decode_response",
+    "decoder",
+    "encode_request",
+    "replay",
+    "seals",
+]
 
 PACKAGES: dict[Dialect, str] = {
     "openai-chat": "mull.dialects.openai_chat",
@@ -35,6 +47,22 @@ def codec(dialect: Dialect) -> Codec:
     encode = import_module(f"{package}.encode")
     decode = import_module(f"{package}.decode")
     return Codec(encode.encode_request, decode.ChunkInterpreter)
+
+
+@cache
+def replay(dialect: Dialect) -> Replay:
+    """How answers go back in a dialect."""
+    found: Replay = import_module(f"{PACKAGES[dialect]}.replay").REPLAY
+    return found
+
+
+def seals(block: Block) -> Iterator[Seal]:
+    """The carriers in a block's wire, as the dialect that wrote it finds them."""
+    wire: Wire | None = getattr(block, "wire", None)
+    if wire is not None:
+        for dialect in PACKAGES:
+            if wire.dialect in (None, dialect):
+                yield from replay(dialect).seals(block)
 
 
 def encode_request(request: Request, target: Target) -> WireRequest:

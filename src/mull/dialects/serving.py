@@ -5,7 +5,7 @@ A client needs none of this, so nothing of it is loaded for one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -26,8 +26,10 @@ __all__ = [
     "Document",
     "ServerCodec",
     "answer_writer",
+    "bodies",
     "decode_request",
     "read_history",
+    "recognised",
     "server_codec",
     "write_answer",
     "write_failure",
@@ -87,6 +89,27 @@ def write_failure(
     return status, server_codec(dialect).write_error(failed, status)
 
 
+def bodies() -> Iterator[tuple[Dialect, str, str | None]]:
+    """Where each dialect's requests have their list of messages, and their system prompt if that
+    stands beside it."""
+    for dialect in PACKAGES:
+        yield dialect, *_history(dialect).BODY
+
+
+def recognised(messages: Sequence[Mapping[str, Any]], *, has_system: bool) -> Dialect:
+    """The dialect of a list of messages, by what only one has; where nothing tells, by whether a
+    system prompt stands beside it."""
+    for dialect in reversed(PACKAGES):  # the first is also spoken by whoever speaks no other well
+        if any(map(_history(dialect).is_own, messages)):
+            return dialect
+    beside = "system" if has_system else None
+    return next(dialect for dialect, *body in bodies() if body == ["messages", beside])
+
+
+def _history(dialect: Dialect) -> Any:
+    return import_module(f"{PACKAGES[dialect]}.history")
+
+
 def read_history(
     dialect: Dialect, messages: Sequence[Any], system: Any, written_by: Target | None = None
 ) -> Conversation:
@@ -95,7 +118,7 @@ def read_history(
     Raises:
         ConfigError: something in it is not what it should be; says where and why.
     """
-    read: Callable[..., Conversation] = import_module(f"{PACKAGES[dialect]}.history").read_history
+    read: Callable[..., Conversation] = _history(dialect).read_history
     return read(messages, system, written_by)
 
 

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, TypeAlias, cast
 import msgspec
 
 from mull.dialects.tables import Statuses
-from mull.neutral.blocks import Value
+from mull.neutral.blocks import Value, Wire, own_keys
 from mull.neutral.events import (
     BlockEnded,
     Event,
@@ -84,16 +84,17 @@ class About(Value, frozen=True):
 
 class _Written:
     """A block of the answer; `number` is its place among all, `at` its place on the wire, `head`
-    what stands before each piece of its text."""
+    what stands before each piece of its text. `kept` is what only this dialect knows of it;
+    with `is_foreign` there is something that only another one knows."""
 
-    __slots__ = ("at", "extra", "head", "is_open", "is_stopped", "key", "number")
+    __slots__ = ("at", "head", "is_foreign", "is_open", "is_stopped", "kept", "key", "number")
 
     def __init__(self) -> None:
         self.number = self.at = -1
         self.key: Key = None
         self.head = b""
-        self.is_open = self.is_stopped = False
-        self.extra: dict[str, Any] = {}
+        self.is_open = self.is_stopped = self.is_foreign = False
+        self.kept: dict[str, Any] = {}
 
 
 class Text(_Written):
@@ -195,7 +196,7 @@ class AnswerWriter(BlockFinder, ABC):
         if kind is self._kind and one.key == self._key:
             if kind is ThinkingDelta:
                 return self.piece(self._going, one.text) if one.text else b""
-            if one.extra is None and one.signature is None:
+            if one.wire is None and one.signature is None:
                 if kind is TextDelta:
                     return self.piece(self._going, one.text) if one.text else b""
                 if one.id is None:
@@ -210,6 +211,15 @@ class AnswerWriter(BlockFinder, ABC):
     def leave_out(self, what: str) -> None:
         """Remember that the wire has no place for something."""
         self._left_out[what] = self._left_out.get(what, 0) + 1
+
+    def own(self, wire: Wire | None) -> dict[str, Any]:
+        """What of a block's own data this dialect wrote."""
+        return own_keys(wire, self.DIALECT)
+
+    def _keep(self, block: Block, wire: Wire | None) -> None:
+        if wire is not None:
+            block.kept |= self.own(wire)
+            block.is_foreign = block.is_foreign or wire.dialect not in (None, self.DIALECT)
 
     def status_of(self, failed: Failed) -> int:
         """The HTTP status that a failure would have had."""
@@ -319,12 +329,11 @@ class AnswerWriter(BlockFinder, ABC):
     def _take_text(self, block: Text, event: TextDelta) -> bytes:
         if event.signature is not None:
             block.signature = event.signature
-        if event.extra is not None:
-            block.extra |= event.extra
+        self._keep(block, event.wire)
         if not block.is_open:
             out = self._open_on_wire(block, event)
         else:
-            marked = event.signature is not None or event.extra is not None
+            marked = event.signature is not None or event.wire is not None
             out = self.mark(block, event) if marked else b""
             out += self.piece(block, event.text) if event.text else b""
         self._goes_on(block, event, event.key)
@@ -341,9 +350,10 @@ class AnswerWriter(BlockFinder, ABC):
         return out
 
     def _take_carrier(self, block: Thought, event: ThinkingCarrier) -> bytes:
-        for name in ("signature", "encrypted", "redacted", "id", "details"):
+        for name in ("signature", "encrypted", "redacted", "id"):
             if (value := getattr(event, name)) is not None:
                 block.carried[name] = value
+        self._keep(block, event.wire)
         block.field = block.field or event.source_field
         block.kind = event.kind or block.kind
         out = b"" if block.is_open else self._open_on_wire(block, event)
@@ -356,10 +366,9 @@ class AnswerWriter(BlockFinder, ABC):
         block.name = block.name or event.name
         if event.signature is not None:
             block.signature = event.signature
-        if event.extra is not None:
-            block.extra |= event.extra
+        self._keep(block, event.wire)
         if block.is_open:
-            marked = event.signature is not None or event.extra is not None
+            marked = event.signature is not None or event.wire is not None
             out = self.mark(block, event) if marked else b""
             out += self.piece(block, event.arguments) if event.arguments else b""
         else:

@@ -19,6 +19,8 @@ from mull.neutral.blocks import (
     ThinkingBlock,
     ThinkingKind,
     ToolCallBlock,
+    Wire,
+    joined,
 )
 from mull.neutral.events import (
     BlockEnded,
@@ -78,32 +80,33 @@ class _Pieces:
 
 
 class _Text:
-    __slots__ = ("extra", "pieces", "signature")
+    __slots__ = ("pieces", "signature", "wire")
 
     def __init__(self) -> None:
         self.pieces = _Pieces()
         self.signature: str | None = None
-        self.extra: dict[str, Any] | None = None
+        self.wire: Wire | None = None
 
     def add(self, event: TextDelta) -> None:
         self.pieces.append(event.text)
         if event.signature is not None:
             self.signature = event.signature
-        if event.extra is not None:
-            self.extra = {**(self.extra or {}), **event.extra}
+        if event.wire is not None:
+            self.wire = joined(self.wire, event.wire)
 
     def build(self) -> TextBlock:
-        return TextBlock(self.pieces.join(), self.signature, self.extra)
+        return TextBlock(self.pieces.join(), self.signature, self.wire)
 
 
 class _Thinking:
-    __slots__ = ("carriers", "kind", "pieces", "source_field")
+    __slots__ = ("carriers", "kind", "pieces", "source_field", "wire")
 
     def __init__(self) -> None:
         self.pieces = _Pieces()
         self.source_field: str | None = None
         self.kind: ThinkingKind = "raw"
         self.carriers: dict[str, Any] = {}
+        self.wire: Wire | None = None
 
     def add(self, event: ThinkingDelta) -> None:
         self.pieces.append(event.text)
@@ -112,10 +115,11 @@ class _Thinking:
             self.source_field = event.source_field
 
     def carry(self, event: ThinkingCarrier) -> None:
-        for name in ("signature", "encrypted", "redacted", "id", "details"):
+        for name in ("signature", "encrypted", "redacted", "id"):
             value = getattr(event, name)
             if value is not None:
                 self.carriers[name] = value
+        self.wire = joined(self.wire, event.wire)
         if event.kind is not None:
             self.kind = event.kind
         if self.source_field is None:
@@ -123,12 +127,16 @@ class _Thinking:
 
     def build(self) -> ThinkingBlock:
         return ThinkingBlock(
-            self.pieces.join(), source_field=self.source_field, kind=self.kind, **self.carriers
+            self.pieces.join(),
+            source_field=self.source_field,
+            kind=self.kind,
+            wire=self.wire,
+            **self.carriers,
         )
 
 
 class _ToolCall:
-    __slots__ = ("extra", "id", "name", "pieces", "signature", "structured")
+    __slots__ = ("id", "name", "pieces", "signature", "structured", "wire")
 
     def __init__(self) -> None:
         self.structured = False
@@ -136,7 +144,7 @@ class _ToolCall:
         self.name: str | None = None
         self.pieces = _Pieces()
         self.signature: str | None = None
-        self.extra: dict[str, Any] | None = None
+        self.wire: Wire | None = None
 
     def add(self, event: ToolCallDelta) -> None:
         self.structured = self.structured or event.structured
@@ -146,8 +154,8 @@ class _ToolCall:
             self.pieces.append(event.arguments)
         if event.signature is not None:
             self.signature = event.signature
-        if event.extra is not None:
-            self.extra = {**(self.extra or {}), **event.extra}
+        if event.wire is not None:
+            self.wire = joined(self.wire, event.wire)
 
     def build(self, call_id: str) -> ToolCallBlock:
         text = self.pieces.join()
@@ -161,7 +169,7 @@ class _ToolCall:
             else:
                 same = self.structured or _encode(value).decode() == text
                 kept = None if same else text
-        return ToolCallBlock(call_id, self.name or "", value, kept, self.signature, self.extra)
+        return ToolCallBlock(call_id, self.name or "", value, kept, self.signature, self.wire)
 
 
 class _Opaque:
@@ -306,12 +314,12 @@ def tell(message: Message, keys: Iterable[str] | None = None) -> Iterator[Event]
     for key, block in zip(named, message.blocks, strict=False):
         match block:
             case TextBlock():
-                yield TextDelta(block.text, key, block.signature, block.extra)
+                yield TextDelta(block.text, key, block.signature, block.wire)
             case ThinkingBlock():
                 yield from _tell_thought(block, key)
             case ToolCallBlock():
                 text = _encode(block.input).decode() if block.arguments is None else block.arguments
-                yield ToolCallDelta(key, block.id, block.name, text, block.signature, block.extra)
+                yield ToolCallDelta(key, block.id, block.name, text, block.signature, block.wire)
             case OpaqueBlock():
                 yield OpaqueReceived(block.data, key)
         yield BlockEnded(key)
@@ -326,10 +334,8 @@ def _tell_thought(block: ThinkingBlock, key: str) -> Iterator[Event]:
     if block.redacted is None or block.thought:
         yield ThinkingDelta(block.thought, key, block.source_field, block.kind)
     carried = (block.signature, block.encrypted, block.redacted)
-    if any(one is not None for one in (*carried, block.details)):
-        yield ThinkingCarrier(
-            key, block.source_field, *carried, kind=block.kind, details=block.details
-        )
+    if any(one is not None for one in (*carried, block.wire)):
+        yield ThinkingCarrier(key, block.source_field, *carried, kind=block.kind, wire=block.wire)
 
 
 def _ending(message: Message) -> Finished | Failed:

@@ -22,6 +22,11 @@ __all__ = [
     "ToolCallBlock",
     "ToolResultBlock",
     "Value",
+    "Wire",
+    "as_keys",
+    "joined",
+    "own_keys",
+    "wire_of",
 ]
 
 ThinkingKind: TypeAlias = Literal["raw", "summary"]
@@ -38,23 +43,55 @@ class Value(
     """Base of all neutral values: frozen, compared by content, strict about its own JSON."""
 
 
+class Wire(Value, frozen=True):
+    """What of a block only one dialect understands, in that dialect's own shape.
+
+    Nobody else looks inside, and it goes back only to the origin it came from. `dialect` is None
+    where a file that an earlier version wrote does not say whose it is: then it is everybody's.
+    """
+
+    dialect: str | None
+    data: dict[str, Any]
+
+
+def joined(held: Wire | None, more: Wire | None) -> Wire | None:
+    """What came before with what is new, key by key."""
+    if held is None or more is None:
+        return more if held is None else held
+    return Wire(more.dialect, {**held.data, **more.data})
+
+
+def wire_of(dialect: str, data: dict[str, Any]) -> Wire | None:
+    """What a dialect keeps; None where that is nothing."""
+    return Wire(dialect, data) if data else None
+
+
+def own_keys(wire: Wire | None, dialect: str) -> dict[str, Any]:
+    """What a dialect kept; nothing where another did."""
+    return wire.data if wire is not None and wire.dialect in (None, dialect) else {}
+
+
+def as_keys(held: Any) -> dict[str, Any]:
+    """An object inside what a dialect kept; a file may hold anything in its place."""
+    return held if isinstance(held, dict) else {}
+
+
 class TextBlock(Value, frozen=True, tag_field="type", tag="text"):
     """Text a person reads.
 
-    `signature` is a Gemini thought signature that sat on a text part; `extra` holds keys of the
-    wire's own object (a Responses item id or phase), echoed to the same origin only.
+    `signature` is a Gemini thought signature that sat on a text part.
     """
 
     text: str
     signature: str | None = None
-    extra: dict[str, Any] | None = None
+    wire: Wire | None = None
 
 
 class ThinkingBlock(Value, frozen=True, tag_field="type", tag="thinking"):
     """One run of a model's reasoning with everything needed to send it back (REQ-THINK-001).
 
     `source_field` names the wire field it came in. `signature`, `encrypted`, `redacted` and
-    `details` are carriers: opaque, kept whole, and only ever replayed to the origin that made
+    `wire` are carriers: opaque, kept whole, and only ever replayed to the origin that made
     them. No block, a block with an empty thought, and a block with text are three states.
     """
 
@@ -66,12 +103,12 @@ class ThinkingBlock(Value, frozen=True, tag_field="type", tag="thinking"):
     redacted: str | None = None
     id: str | None = None
     kind: ThinkingKind = "raw"
-    details: list[dict[str, Any]] | None = None
+    wire: Wire | None = None
 
     @property
     def has_carrier(self) -> bool:
         """Whether an endpoint can verify or decrypt this block."""
-        return bool(self.signature or self.encrypted or self.redacted or self.details)
+        return bool(self.signature or self.encrypted or self.redacted or self.wire)
 
     @property
     def is_blank(self) -> bool:
@@ -83,7 +120,7 @@ class ToolCallBlock(Value, frozen=True, tag_field="type", tag="tool_call"):
     """A call the model asks for.
 
     `arguments` is the wire's own text and is kept only where encoding `input` again would not
-    give it back (other spacing, invalid JSON). `extra` holds unknown keys of the wire's call.
+    give it back (other spacing, invalid JSON).
     """
 
     id: str
@@ -91,7 +128,7 @@ class ToolCallBlock(Value, frozen=True, tag_field="type", tag="tool_call"):
     input: dict[str, Any] = {}
     arguments: str | None = None
     signature: str | None = None
-    extra: dict[str, Any] | None = None
+    wire: Wire | None = None
 
 
 class MediaBlock(Value, frozen=True, tag_field="type", tag="media"):

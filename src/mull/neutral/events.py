@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias
 
-from mull.neutral.blocks import ThinkingKind, Value
+from mull.neutral.blocks import ThinkingKind, Value, Wire
 from mull.neutral.messages import Status
 from mull.neutral.usage import Usage
 
@@ -56,7 +56,7 @@ class TextDelta(Value, frozen=True, tag_field="type", tag="text"):
     text: str
     key: Key = None
     signature: str | None = None
-    extra: dict[str, Any] | None = None
+    wire: Wire | None = None
 
 
 class ThinkingDelta(Value, frozen=True, tag_field="type", tag="thinking"):
@@ -78,7 +78,7 @@ class ThinkingCarrier(Value, frozen=True, tag_field="type", tag="thinking_carrie
     redacted: str | None = None
     id: str | None = None
     kind: ThinkingKind | None = None
-    details: list[dict[str, Any]] | None = None
+    wire: Wire | None = None
 
 
 class ToolCallDelta(Value, frozen=True, tag_field="type", tag="tool_call"):
@@ -93,7 +93,7 @@ class ToolCallDelta(Value, frozen=True, tag_field="type", tag="tool_call"):
     name: str | None = None
     arguments: str = ""
     signature: str | None = None
-    extra: dict[str, Any] | None = None
+    wire: Wire | None = None
     structured: bool = False
 
 

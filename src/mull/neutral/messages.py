@@ -17,6 +17,7 @@ from mull.neutral.blocks import (
     Value,
 )
 from mull.neutral.errors import ConfigError
+from mull.neutral.former import Reader
 from mull.neutral.usage import Usage
 
 __all__ = [
@@ -120,13 +121,13 @@ _encoder = msgspec.json.Encoder()
 
 
 @cache  # a decoder takes longer to make than all of this file
-def _message() -> msgspec.json.Decoder[Message]:
-    return msgspec.json.Decoder(Message)
+def _message() -> Reader[Message]:
+    return Reader(Message)
 
 
 @cache
-def _messages() -> msgspec.json.Decoder[tuple[Message, ...]]:
-    return msgspec.json.Decoder(tuple[Message, ...])
+def _messages() -> Reader[tuple[Message, ...]]:
+    return Reader(tuple[Message, ...])
 
 
 def message_to_json(message: Message) -> bytes:
@@ -141,7 +142,7 @@ def message_from_json(data: bytes | str) -> Message:
         ConfigError: the JSON is not a message; says where and why.
     """
     try:
-        return _message().decode(data)
+        return _message()(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"not a message: {error}") from None
 
@@ -158,6 +159,6 @@ def messages_from_json(data: bytes | str) -> tuple[Message, ...]:
         ConfigError: the JSON is not a list of messages; says where and why.
     """
     try:
-        return _messages().decode(data)
+        return _messages()(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"not a list of messages: {error}") from None

@@ -14,6 +14,7 @@ from typing import Any, Protocol, assert_never
 
 import msgspec
 
+from mull.dialects.registry import seals
 from mull.neutral.blocks import (
     Block,
     MediaBlock,
@@ -138,8 +139,8 @@ def count_tools(tools: Iterable[Tool], counter: Counter) -> int:
 def _count_thinking(block: ThinkingBlock, counter: Counter) -> int:
     """A carrier holds the thought itself, so the larger of the two counts, not their sum."""
     hidden = _signed(block.signature) + _signed(block.redacted) + _encrypted(block.encrypted)
-    for detail in block.details or ():
-        hidden += _signed(detail.get("signature")) + _encrypted(detail.get("data"))
+    for kind, seal in seals(block):
+        hidden += _signed(seal) if kind == "signature" else _encrypted(seal)
     return max(counter.count(block.thought), hidden)
 
 

@@ -13,6 +13,7 @@ import msgspec
 from mull.history.log import Condensed, Entry, Record, Summary, Undone
 from mull.neutral.blocks import ThinkingBlock
 from mull.neutral.errors import ConfigError
+from mull.neutral.former import Reader
 from mull.transcripts.transcript import Transcript
 
 __all__ = ["SESSION", "VERSION", "from_json", "from_jsonl", "to_json", "to_jsonl"]
@@ -23,7 +24,7 @@ VERSION = 1
 
 _EMPTY = msgspec.structs.asdict(Transcript())
 _encode = msgspec.json.Encoder().encode
-_record = msgspec.json.Decoder(Record).decode
+_record: Reader[Record] = Reader(Record)
 
 
 class _Document(Transcript, frozen=True, tag_field="type", tag=SESSION, kw_only=True):
@@ -37,7 +38,7 @@ class _Kind(msgspec.Struct, frozen=True):
     version: Annotated[int, msgspec.Meta(ge=1)]
 
 
-_document = msgspec.json.Decoder(_Document).decode
+_document: Reader[_Document] = Reader(_Document)
 _kind = msgspec.json.Decoder(_Kind).decode
 
 
@@ -104,8 +105,7 @@ def _read_document(data: bytes, where: str) -> Transcript:
 
 def _read_record(line: bytes, number: int) -> Record:
     try:
-        record: Record = _record(line)
-        return record
+        return _record(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"line {number} is not a record: {_reason(error)}") from None
 

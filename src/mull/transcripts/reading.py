@@ -14,11 +14,12 @@ from typing import Any
 import msgspec
 
 from mull.dialects.foreign import Conversation, as_list, as_text, objects
-from mull.dialects.serving import read_history
+from mull.dialects.serving import bodies, read_history, recognised
 from mull.history.log import Entry, Record
 from mull.neutral.errors import ConfigError
-from mull.neutral.messages import Dialect, Message
-from mull.neutral.target import Compat, Target
+from mull.neutral.former import renewed
+from mull.neutral.messages import Message
+from mull.neutral.target import Target
 from mull.policy.reasoning import starts_turn
 from mull.transcripts.formats import SESSION, from_json, from_jsonl
 from mull.transcripts.transcript import Transcript
@@ -31,9 +32,7 @@ _NEITHER = (
     "not a conversation that mull knows: it reads its own exports and the message lists of"
     " OpenAI, Anthropic and Gemini"
 )
-_ONLY_CHAT = frozenset({"tool_calls", "tool_call_id", *Compat().reasoning_in})
-_ONLY_ANTHROPIC = ("tool_use", "tool_result", "redacted_thinking", "document")
-_ITEM_TYPES = ("reasoning", "function_call", "function_call_output")
+_MESSAGES = "messages"
 _OF_A_REPORT = ("warnings", "error")
 """What `mull wire decode` prints beside a message."""
 
@@ -129,47 +128,20 @@ def _transcript(
 
 
 def _conversation(document: Any, held: dict[str, Any], written_by: Target | None) -> Conversation:
-    for dialect, key, beside in _BODIES:
-        if key in held:
+    for dialect, key, beside in bodies():
+        if key in held and key != _MESSAGES:
             given = held[key]
             items = [{"role": "user", "content": given}] if isinstance(given, str) else given
-            return read_history(dialect, as_list(items, key), held.get(beside), written_by)
-    messages = held.get("messages") if held else document
+            return read_history(dialect, as_list(items, key), held.get(beside or ""), written_by)
+    messages = held.get(_MESSAGES) if held else document
     if not isinstance(messages, list):
         raise ConfigError(_NEITHER)
     system = held.get("system")
-    form = _form(messages, system is not None)
-    if form is None:
-        return _read_neutral(messages, system, written_by)
-    return read_history(form, messages, system, written_by)
-
-
-def _form(messages: list[Any], has_system: bool) -> Dialect | None:
-    """The dialect of a list of messages, by what only one has; None for our own form."""
     known = [message for message in messages if isinstance(message, dict)]
     if any("blocks" in message for message in known):
-        return None
-    if any("parts" in message for message in known):
-        return "gemini"
-    if any(message.get("type") in _ITEM_TYPES for message in known):
-        return "openai-responses"
-    if any(map(_is_anthropic, known)):
-        return "anthropic"
-    is_chat = any(not _ONLY_CHAT.isdisjoint(m) or m.get("role") == "tool" for m in known)
-    return "anthropic" if has_system and not is_chat else "openai-chat"
-
-
-def _is_anthropic(message: dict[str, Any]) -> bool:
-    content = message.get("content")
-    blocks = (
-        [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-    )
-    return any(
-        block.get("type") in _ONLY_ANTHROPIC
-        or (block.get("type") == "thinking" and isinstance(block.get("thinking"), str))
-        or (block.get("type") == "image" and "source" in block)
-        for block in blocks
-    )
+        return _read_neutral(messages, system, written_by)
+    dialect = recognised(known, has_system=system is not None)
+    return read_history(dialect, messages, system, written_by)
 
 
 def _read_neutral(messages: list[Any], system: Any, written_by: Target | None) -> Conversation:
@@ -178,18 +150,11 @@ def _read_neutral(messages: list[Any], system: Any, written_by: Target | None) -
     for where, message in objects(messages, "messages"):
         plain = {name: value for name, value in message.items() if name not in _OF_A_REPORT}
         try:
-            read = msgspec.convert(plain, Message)
+            read = msgspec.convert(renewed(plain), Message)
         except msgspec.ValidationError as error:
             raise ConfigError(f"{where} is not a message: {error}") from None
         conversation.messages.append(_signed(read, written_by))
     return conversation
-
-
-_BODIES: tuple[tuple[Dialect, str, str], ...] = (
-    ("gemini", "contents", "systemInstruction"),
-    ("openai-responses", "input", "instructions"),
-)
-"""Forms that a body tells by the key of its list; last the key of its system prompt."""
 
 
 def _signed(message: Message, written_by: Target | None) -> Message:

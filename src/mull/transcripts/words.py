@@ -133,7 +133,7 @@ def without_text(block: ThinkingBlock) -> str | None:
         return "The provider sent this thought encrypted: only it can read it."
     if block.signature:
         return "The provider sent only a signature, no text."
-    return "The provider sent only data of its own, no text." if block.details else None
+    return "The provider sent only data of its own, no text." if block.wire else None
 
 
 def describe_media(block: MediaBlock) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from mull.dialects.anthropic import DIALECT
 from mull.dialects.anthropic.endings import STATUSES, write_stop_reason
 from mull.dialects.anthropic.parts import REDACTED, THINKING
 from mull.dialects.anthropic.usage import write_usage
@@ -19,7 +20,7 @@ from mull.dialects.writer import (
     encode,
     event_frame,
 )
-from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
+from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock, own_keys
 from mull.neutral.events import Event, Failed, TextDelta, ThinkingCarrier, ToolCallDelta
 from mull.neutral.messages import Dialect, Message
 from mull.neutral.usage import Usage
@@ -37,7 +38,7 @@ class Writer(AnswerWriter):
     """Writes the events of a Messages stream. A signature that comes after its block has stopped
     is told all the same: its index says whose it is."""
 
-    DIALECT: ClassVar[Dialect] = "anthropic"
+    DIALECT: ClassVar[Dialect] = DIALECT
     ALIVE: ClassVar[bytes] = event_frame({"type": "ping"})
 
     def __init__(self, about: About, statuses: Statuses = STATUSES) -> None:
@@ -57,18 +58,16 @@ class Writer(AnswerWriter):
             case Text():
                 block.head = _DELTA % (block.at, _TEXT)
                 start: dict[str, Any] = {"type": "text", "text": ""}
-                if self.is_own:
-                    start = self._with_extra(block, start)
-                elif block.extra or block.signature:
+                start = self._with_kept(block, start)
+                if block.is_foreign or (block.signature and not self.is_own):
                     self.leave_out("keys or a signature that only their own dialect knows")
                 return self._begin_block(block, start) + self._first(block, event)
             case Call():
                 block.head = _DELTA % (block.at, _INPUT)
                 call: dict[str, Any] = {"type": "tool_use", "id": block.id, "name": block.name}
                 call["input"] = {}
-                if self.is_own:
-                    call = self._with_extra(block, call)
-                elif block.extra or block.signature:
+                call = self._with_kept(block, call)
+                if block.is_foreign or (block.signature and not self.is_own):
                     self.leave_out("keys or a signature that only their own dialect knows")
                 return self._begin_block(block, call) + self._first(block, event)
             case Thought() if isinstance(event, ThinkingCarrier) and event.redacted is not None:
@@ -91,15 +90,15 @@ class Writer(AnswerWriter):
         out = b""
         if event.signature:
             out += _delta(block.at, {"type": "signature_delta", "signature": event.signature})
-        if self.is_own and event.details:
-            out += self._rest(block, event.details[0])
-        elif event.encrypted is not None or event.details:
+        if own := self.own(event.wire):
+            out += self._rest(block, own)
+        elif event.encrypted is not None or event.wire:
             self.leave_out("a carrier that this API has no place for")
         return out
 
     def mark(self, block: Text | Call, event: TextDelta | ToolCallDelta) -> bytes:
-        if self.is_own and event.extra is not None:
-            return self._rest(block, event.extra)
+        if own := self.own(event.wire):
+            return self._rest(block, own)
         self.leave_out("keys or a signature that only their own dialect knows")
         return b""
 
@@ -123,9 +122,9 @@ class Writer(AnswerWriter):
         text = event.arguments if isinstance(event, ToolCallDelta) else getattr(event, "text", "")
         return self.piece(block, text) if text else b""
 
-    def _with_extra(self, block: Text | Call, start: dict[str, Any]) -> dict[str, Any]:
-        self._told[block.at] = dict(block.extra)
-        return {**block.extra, **start}
+    def _with_kept(self, block: Text | Call, start: dict[str, Any]) -> dict[str, Any]:
+        self._told[block.at] = dict(block.kept)
+        return {**block.kept, **start}
 
     def _rest(self, block: Block, keys: dict[str, Any]) -> bytes:
         """Keys that came after the block began; readers put unknown deltas into the block."""
@@ -142,7 +141,7 @@ class Writer(AnswerWriter):
 
 def write_document(message: Message, about: About) -> bytes:
     """The answer as one message."""
-    own = about.source in (None, "anthropic")
+    own = about.source in (None, DIALECT)
     whole = {
         **_message(about.id, about.model),
         "content": [written for block in message.blocks if (written := _block(block, own))],
@@ -174,19 +173,19 @@ def _message(id_: str | None, model: str | None) -> dict[str, Any]:
 def _block(block: Any, own: bool) -> dict[str, Any] | None:
     match block:
         case TextBlock():
-            return {**((own and block.extra) or {}), "type": "text", "text": block.text}
+            return {**own_keys(block.wire, DIALECT), "type": "text", "text": block.text}
         case ThinkingBlock() if block.redacted is not None:
             return {"type": REDACTED, "data": block.redacted}
         case ThinkingBlock():
-            extra = block.details[0] if own and block.details else {}
+            thought = {"type": THINKING, "thinking": block.thought}
             signature = block.signature or ""
-            return {**extra, "type": THINKING, "thinking": block.thought, "signature": signature}
+            return {**own_keys(block.wire, DIALECT), **thought, "signature": signature}
         case ToolCallBlock():
             given: Any = block.input
             if not given and block.arguments and block.arguments.strip() != "{}":
                 given = block.arguments  # no object: the client shall see what the model wrote
             call = {"type": "tool_use", "id": block.id, "name": block.name, "input": given}
-            return {**((own and block.extra) or {}), **call}
+            return {**own_keys(block.wire, DIALECT), **call}
         case OpaqueBlock() if own:
             return block.data
     return None

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from mull.dialects.anthropic import DIALECT
 from mull.dialects.anthropic.decode import ChunkInterpreter
 from mull.dialects.foreign import Conversation, as_list, dump, image_at, objects
 from mull.dialects.past import AnswerReader
-from mull.neutral.blocks import Block, MediaBlock, OpaqueBlock, TextBlock, ToolResultBlock
+from mull.neutral.blocks import Block, MediaBlock, OpaqueBlock, TextBlock, ToolResultBlock, wire_of
 from mull.neutral.errors import ConfigError
 from mull.neutral.messages import Message
 from mull.neutral.target import Target
 
-__all__ = ["read_history"]
+__all__ = ["BODY", "is_own", "read_history"]
+
+BODY = ("messages", "system")
+"""Where a request has its messages, and its system prompt if that stands beside them."""
+_ONLY_HERE = ("tool_use", "tool_result", "redacted_thinking", "document")
 
 _MARKER = "cache_control"
 """Where a request wants a cache to end: nothing that was said."""
@@ -29,7 +34,7 @@ def read_history(messages: Sequence[Any], system: Any, written_by: Target | None
         ConfigError: a message is not one; says which and why.
     """
     reader = _Reader()
-    answers = AnswerReader("anthropic", ChunkInterpreter, written_by)
+    answers = AnswerReader(DIALECT, ChunkInterpreter, written_by)
     conversation = reader.conversation
     for text in reader.instructions(system, "system"):
         conversation.add_system(text)
@@ -49,6 +54,20 @@ def read_history(messages: Sequence[Any], system: Any, written_by: Target | None
             case role:
                 raise ConfigError(f"{where}.role is {role!r}: it must be user or assistant")
     return conversation
+
+
+def is_own(message: Mapping[str, Any]) -> bool:
+    """Whether no other dialect has such a message."""
+    content = message.get("content")
+    blocks = content if isinstance(content, list) else ()
+    return any(_is_own_block(block) for block in blocks if isinstance(block, dict))
+
+
+def _is_own_block(block: dict[str, Any]) -> bool:
+    match block:
+        case {"type": "thinking", "thinking": str()} | {"type": "image", "source": _}:
+            return True
+    return block.get("type") in _ONLY_HERE
 
 
 class _Reader:
@@ -88,7 +107,7 @@ class _Reader:
     def block(self, block: dict[str, Any], where: str) -> Block:
         match block:
             case {"type": "text", "text": str(text), **rest}:
-                return TextBlock(text, extra=rest or None)
+                return TextBlock(text, wire=wire_of(DIALECT, rest))
             case {"type": "tool_result", "tool_use_id": str(call_id)}:
                 self.conversation.leave(block, where, "type", "tool_use_id", "content", "is_error")
                 return self._result(call_id, block, f"{where}.content")

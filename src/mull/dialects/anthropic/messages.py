@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, assert_never
 
+from mull.dialects.anthropic import DIALECT
 from mull.dialects.anthropic.fold import UNREADABLE_INPUT
 from mull.dialects.anthropic.ids import ToolIds
 from mull.dialects.anthropic.media import write_media
@@ -22,6 +23,7 @@ from mull.neutral.blocks import (
     ThinkingBlock,
     ToolCallBlock,
     ToolResultBlock,
+    own_keys,
 )
 from mull.neutral.messages import Message
 from mull.neutral.request import Note
@@ -127,8 +129,7 @@ class History:
         thought = {"type": "thinking", "thinking": block.thought}
         if block.signature is None:  # from an endpoint that never signs
             return thought
-        extra = block.details[0] if block.details else {}
-        return {**extra, **thought, "signature": block.signature}
+        return {**own_keys(block.wire, DIALECT), **thought, "signature": block.signature}
 
     def _filler(self, message: Message, content: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """What an endpoint that misses thoughts takes in their place (EC-007)."""
@@ -144,7 +145,7 @@ class History:
         self._left["arguments"] += _is_unreadable(block)
         wire_id = self._ids.of_call(block.id)
         call = {"type": "tool_use", "id": wire_id, "name": block.name, "input": block.input}
-        return {**(block.extra or {}), **call}
+        return {**own_keys(block.wire, DIALECT), **call}
 
     def _spoken(self, message: Message) -> list[dict[str, Any]]:
         content = [
@@ -175,7 +176,7 @@ class History:
         # (BerriAI/litellm#23047): there only the empty one goes.
         if not block.text or not (thought or block.text.strip()):
             return self._leave("blank") if block.text else None
-        return {**(block.extra or {}), "type": "text", "text": block.text}
+        return {**own_keys(block.wire, DIALECT), "type": "text", "text": block.text}
 
     def _result(self, block: ToolResultBlock) -> dict[str, Any]:
         result: dict[str, Any] = {

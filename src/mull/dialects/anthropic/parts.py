@@ -12,7 +12,9 @@ from typing import Any, Protocol
 
 import msgspec
 
+from mull.dialects.anthropic import DIALECT
 from mull.dialects.anthropic.fold import Fold
+from mull.neutral.blocks import wire_of
 from mull.neutral.events import (
     BlockEnded,
     Event,
@@ -50,7 +52,7 @@ class Part(Protocol):
 
 
 class TextPart:
-    """Visible text. Keys beside the text (citations) are its extra."""
+    """Visible text, with the keys beside it (citations)."""
 
     __slots__ = ("_block", "_key", "_rest", "stopped")
 
@@ -60,7 +62,8 @@ class TextPart:
         self.stopped = False
 
     def open(self) -> list[Event]:
-        return [TextDelta(_text(self._block, "text"), self._key, extra=self._rest.build() or None)]
+        rest = wire_of(DIALECT, self._rest.build())
+        return [TextDelta(_text(self._block, "text"), self._key, wire=rest)]
 
     def take(self, delta: dict[str, Any]) -> list[Event]:
         if delta.get("type") == "text_delta" and type(text := delta.get("text")) is str:
@@ -75,12 +78,12 @@ class TextPart:
         return [*self.cut(), BlockEnded(self._key)]
 
     def cut(self) -> list[Event]:
-        extra = self._rest.build()
-        return [TextDelta("", self._key, extra=extra)] if extra else []
+        rest = wire_of(DIALECT, self._rest.build())
+        return [TextDelta("", self._key, wire=rest)] if rest else []
 
 
 class ThinkingPart:
-    """Thinking with a signature. Keys that nobody knows go into its details."""
+    """Thinking with a signature, and with keys that nobody knows."""
 
     __slots__ = ("_block", "_key", "_rest", "_signature", "stopped")
 
@@ -115,13 +118,12 @@ class ThinkingPart:
         return []
 
     def _carrier(self) -> list[Event]:
-        rest = self._rest.build()
+        rest = wire_of(DIALECT, self._rest.build())
         if not self._signature and not rest:
             return []
         # An empty signature is one: servers that sign nothing say so and want it back.
         signature = "".join(self._signature) if self._signature else None
-        details = [rest] if rest else None
-        return [ThinkingCarrier(self._key, THINKING, signature=signature, details=details)]
+        return [ThinkingCarrier(self._key, THINKING, signature=signature, wire=rest)]
 
 
 class RedactedPart:
@@ -160,9 +162,10 @@ class ToolUsePart:
         self._heard = self.stopped = False
 
     def open(self) -> list[Event]:
-        extra = Fold(self._block, ("type", "id", "name", "input")).build()
+        rest = Fold(self._block, ("type", "id", "name", "input")).build()
         name = _text(self._block, "name") or None
-        return [ToolCallDelta(self._key, self._id, name, extra=extra or None, structured=True)]
+        wire = wire_of(DIALECT, rest)
+        return [ToolCallDelta(self._key, self._id, name, wire=wire, structured=True)]
 
     def take(self, delta: dict[str, Any]) -> list[Event]:
         if delta.get("type") == "input_json_delta":
@@ -175,7 +178,7 @@ class ToolUsePart:
             return [event]
         self._rest = self._rest or Fold({})
         self._rest.add(delta)
-        return [ToolCallDelta(self._key, extra=self._rest.build())]
+        return [ToolCallDelta(self._key, wire=wire_of(DIALECT, self._rest.build()))]
 
     def stop(self) -> list[Event]:
         events = [*self.cut(), BlockEnded(self._key)]

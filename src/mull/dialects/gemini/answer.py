@@ -10,8 +10,9 @@ import binascii
 from base64 import b64decode, b64encode
 from typing import Any, ClassVar
 
+from mull.dialects.gemini import DIALECT
 from mull.dialects.gemini.outcome import STATUSES, write_finish, write_usage
-from mull.dialects.gemini.shapes import call_part, signed, thought_part
+from mull.dialects.gemini.shapes import call_part, text_part, thought_part
 from mull.dialects.tables import Statuses
 from mull.dialects.writer import (
     About,
@@ -25,7 +26,7 @@ from mull.dialects.writer import (
     frame,
     object_of,
 )
-from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
+from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock, own_keys
 from mull.neutral.events import (
     Event,
     Failed,
@@ -47,7 +48,7 @@ class Writer(AnswerWriter):
     Without `alt=sse` in its address, this API streams the same chunks as one JSON list.
     """
 
-    DIALECT: ClassVar[Dialect] = "gemini"
+    DIALECT: ClassVar[Dialect] = DIALECT
 
     def __init__(self, about: About, statuses: Statuses = STATUSES) -> None:
         super().__init__(about, statuses)
@@ -93,7 +94,7 @@ class Writer(AnswerWriter):
                 return b""
             case Text():
                 assert isinstance(event, TextDelta)
-                if event.signature is None and event.extra is None:
+                if event.signature is None and event.wire is None:
                     return self.piece(block, event.text) if event.text else b""
                 return self._text_part(event.text, event)
             case Call():
@@ -142,7 +143,7 @@ class Writer(AnswerWriter):
         return self._frame({**_error(failed, self.status_of(failed)), **counts})
 
     def _takes(self, event: ThinkingCarrier) -> bool:
-        return bool(self._signature(event.signature) or (self.is_own and event.details))
+        return bool(self._signature(event.signature) or self.own(event.wire))
 
     def _signature(self, given: str | None) -> str | None:
         """The signature, if this wire can hold it: clients decode it."""
@@ -155,28 +156,27 @@ class Writer(AnswerWriter):
         return self._frame(_response([part], self._about))
 
     def _text_part(self, text: str, event: TextDelta | ToolCallDelta) -> bytes:
-        extra = event.extra if self.is_own else None
-        if event.extra and not extra:
+        kept = self.own(event.wire)
+        if event.wire and not kept:
             self.leave_out("keys of a text that only its own dialect knows")
             if not event.signature and not text:
                 return b""
         signature = self._signature(event.signature)
-        return self._part(signed({**(extra or {}), "text": text}, signature))
+        return self._part(text_part(text, kept, signature))
 
     def _thought_part(self, text: str, event: ThinkingCarrier) -> Part:
-        extra = event.details if self.is_own else None
-        return thought_part(text, event.signature, extra)
+        return thought_part(text, self.own(event.wire), event.signature)
 
     def _call_part(self, block: Call, arguments: Part) -> Part:
-        if not self.is_own and block.extra:
+        if block.is_foreign:
             self.leave_out("keys of a call that only its own dialect knows")
-        extra = {"id": self.call_id(block), **(block.extra if self.is_own else {})}
-        return call_part(block.name or "", arguments, extra, self._signature(block.signature))
+        kept = {"id": self.call_id(block), **block.kept}
+        return call_part(block.name or "", arguments, kept, self._signature(block.signature))
 
 
 def write_document(message: Message, about: About) -> bytes:
     """The answer as one response."""
-    own = about.source in (None, "gemini")
+    own = about.source in (None, DIALECT)
     parts = [part for block in message.blocks if (part := _part(block, own=own)) is not None]
     known = _about(about.id, about.model)
     whole = _response(parts, known, write_finish(message.stop_reason))
@@ -208,13 +208,12 @@ def _part(block: Any, *, own: bool) -> Part | None:
         signature = None
     match block:
         case TextBlock():
-            extra = block.extra if own else None
-            return signed({**(extra or {}), "text": block.text}, signature)
+            return text_part(block.text, own_keys(block.wire, DIALECT), signature)
         case ThinkingBlock():
-            return thought_part(block.thought, signature, block.details if own else None)
+            return thought_part(block.thought, own_keys(block.wire, DIALECT), signature)
         case ToolCallBlock():
-            extra = {"id": block.id, **((own and block.extra) or {})}
-            return call_part(block.name, block.input, extra, signature)
+            kept = {"id": block.id, **own_keys(block.wire, DIALECT)}
+            return call_part(block.name, block.input, kept, signature)
         case OpaqueBlock() if own:
             return block.data
     return None

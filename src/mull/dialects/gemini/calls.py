@@ -2,7 +2,8 @@
 
 A call may come without an id. Then it gets one that is made of the response's id and a running
 number, so the same bytes give the same id and another answer gives another. Whatever the wire's
-call held beside name and arguments, its own id included, stays in `extra`: that is what goes back.
+call held beside name and arguments, its own id included, stays in its wire: that is what goes
+back.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from typing import Any
 
 import msgspec
 
+from mull.dialects.gemini import DIALECT
 from mull.dialects.gemini.partial import PartialArguments
 from mull.dialects.gemini.shapes import PART_KEYS
+from mull.neutral.blocks import wire_of
 from mull.neutral.events import BlockEnded, Event, Failed, OpaqueReceived, ToolCallDelta
 
 __all__ = ["CallReader", "signature_of"]
@@ -68,10 +71,11 @@ class CallReader:
         text = "" if in_pieces else _text(call.get("args"))
         self.count += 1
         self._id = self._name(call.get("id"), f"{signature}{call['name']}{text}")
-        extra = _others(call, _READ)
+        kept = _others(call, _READ)
         if beside := _others(part, _BESIDE_SIGNED if signature else _BESIDE):
-            extra[PART_KEYS] = beside
-        event = ToolCallDelta(self.count, self._id, call["name"], text, signature, extra or None)
+            kept[PART_KEYS] = beside
+        wire = wire_of(DIALECT, kept)
+        event = ToolCallDelta(self.count, self._id, call["name"], text, signature, wire)
         if not in_pieces:
             return [event, BlockEnded(self.count)]
         self.is_open, self._pieces = True, PartialArguments()

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, assert_never
 
-from mull.dialects.gemini.shapes import call_part, signed, thought_part
+from mull.dialects.gemini import DIALECT
+from mull.dialects.gemini.shapes import call_part, text_part, thought_part
 from mull.neutral.blocks import (
     Block,
     MediaBlock,
@@ -20,15 +21,13 @@ from mull.neutral.blocks import (
     ThinkingBlock,
     ToolCallBlock,
     ToolResultBlock,
+    own_keys,
 )
 from mull.neutral.messages import Message
 from mull.neutral.request import Note
 from mull.neutral.thinking import UNSIGNED_CALL
 
 __all__ = ["ContentWriter"]
-
-SOURCE_FIELD = "thought"
-"""The field that thoughts come in here; details of any other are not keys of a part."""
 
 Part = dict[str, Any]
 
@@ -111,16 +110,16 @@ class ContentWriter:
                 assert_never(block)
 
     def _thought_parts(self, block: ThinkingBlock) -> list[Part]:
-        beside = block.details if block.source_field == SOURCE_FIELD else None
-        if not block.thought.strip() and not block.signature and not beside:
+        kept = own_keys(block.wire, DIALECT)
+        if not block.thought.strip() and not block.signature and not kept:
             return []
-        return [thought_part(block.thought, block.signature, beside)]
+        return [thought_part(block.thought, kept, block.signature)]
 
     def _call_part(self, block: ToolCallBlock) -> Part:
         self._calls[block.id] = block
         if not block.input and (block.arguments or "").replace(" ", "") not in ("", "{}"):
             self._leave_out("tool calls sent without their arguments: they are no JSON object")
-        return call_part(block.name, block.input, block.extra, block.signature)
+        return call_part(block.name, block.input, own_keys(block.wire, DIALECT), block.signature)
 
     def _result_parts(self, block: ToolResultBlock) -> list[Part]:
         call = self._calls.get(block.call_id)
@@ -129,8 +128,8 @@ class ContentWriter:
             "name": call.name if call else block.call_id,
             "response": {key: block.output},
         }
-        if call and call.extra and "id" in call.extra:
-            result["id"] = call.extra["id"]
+        if call and "id" in (kept := own_keys(call.wire, DIALECT)):
+            result["id"] = kept["id"]
         media = [part for one in block.media for part in self._media_parts(one)]
         if media and self._needs_signatures:  # the models that sign also take media in a result
             result["parts"], media = media, []
@@ -153,6 +152,7 @@ class ContentWriter:
 
 
 def _text_parts(block: TextBlock) -> list[Part]:
-    if not block.text and not block.signature and not block.extra:
+    kept = own_keys(block.wire, DIALECT)
+    if not block.text and not block.signature and not kept:
         return []
-    return [signed({**(block.extra or {}), "text": block.text}, block.signature)]
+    return [text_part(block.text, kept, block.signature)]

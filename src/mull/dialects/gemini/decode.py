@@ -14,8 +14,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from mull.dialects.gemini import DIALECT
 from mull.dialects.gemini.calls import CallReader, signature_of
 from mull.dialects.gemini.outcome import read_block, read_error, read_finish, read_usage
+from mull.neutral.blocks import wire_of
 from mull.neutral.events import (
     BlockEnded,
     Event,
@@ -169,15 +171,15 @@ def _read_text(part: dict[str, Any], text: str) -> list[Event]:
     """Text or a thought with more than its text: signed parts stand alone, others join."""
     signature = signature_of(part)
     read = _TEXT_KEYS if signature else _UNSIGNED_KEYS
-    extra = {k: v for k, v in part.items() if k not in read and v is not None and v != ""} or None
+    kept = {k: v for k, v in part.items() if k not in read and v is not None and v != ""}
+    wire = wire_of(DIALECT, kept)
     events: list[Event] = []
     if part.get("thought"):
         events.append(ThinkingDelta(text, None, _SOURCE, "summary"))
-        if signature or extra:
-            details = [extra] if extra else None
-            events.append(ThinkingCarrier(signature=signature, details=details))
-    elif text or signature or extra:
-        events.append(TextDelta(text, None, signature, extra))
+        if signature or wire:
+            events.append(ThinkingCarrier(signature=signature, wire=wire))
+    elif text or signature or wire:
+        events.append(TextDelta(text, None, signature, wire))
     return [BlockEnded(), *events, BlockEnded()] if signature else events
 
 

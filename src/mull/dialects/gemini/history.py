@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mull.dialects.foreign import Calls, Conversation, as_list, as_object, dump, objects
+from mull.dialects.gemini import DIALECT
 from mull.dialects.gemini.decode import ChunkInterpreter
 from mull.dialects.past import AnswerReader
 from mull.neutral.blocks import Block, MediaBlock, OpaqueBlock, TextBlock, ToolResultBlock
@@ -14,7 +15,10 @@ from mull.neutral.messages import Message
 from mull.neutral.target import Target
 from mull.neutral.thinking import UNSIGNED_CALL
 
-__all__ = ["read_history"]
+__all__ = ["BODY", "is_own", "read_history"]
+
+BODY = ("contents", "systemInstruction")
+"""Where a request has its messages, and its system prompt if that stands beside them."""
 
 _SIGNATURE = "thoughtSignature"
 _MEDIA = {"inlineData", "fileData"}
@@ -27,12 +31,17 @@ def read_history(contents: Sequence[Any], system: Any, written_by: Target | None
     Raises:
         ConfigError: a content is not one; says which and why.
     """
-    reader = _Reader(AnswerReader("gemini", ChunkInterpreter, written_by))
+    reader = _Reader(AnswerReader(DIALECT, ChunkInterpreter, written_by))
     if system is not None:
         reader.add_system(system)
     for where, content in objects(list(contents), "contents"):
         reader.add(content, where)
     return reader.conversation
+
+
+def is_own(message: Mapping[str, Any]) -> bool:
+    """Whether no other dialect has such a message."""
+    return "parts" in message
 
 
 class _Reader:

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["PART_KEYS", "call_part", "signed", "thought_part"]
+from mull.neutral.blocks import as_keys
+
+__all__ = ["PART_KEYS", "call_part", "text_part", "thought_part"]
 
 PART_KEYS = "part"
-"""Where `extra` of a call holds the keys that stood beside it in its part."""
+"""Where the wire of a call holds the keys that stood beside it in its part."""
 
 Part = dict[str, Any]
 
 
-def thought_part(text: str, signature: str | None, details: list[Part] | None) -> Part:
-    """A thought; the details of one that came in this dialect are keys of its part."""
-    part: Part = {"text": text, "thought": True}
-    for extra in details or ():
-        part = {**extra, **part}
-    return signed(part, signature)
+def text_part(text: str, kept: Part, signature: str | None) -> Part:
+    """A text, with whatever else stood beside it."""
+    return signed({**kept, "text": text}, signature)
 
 
-def call_part(name: str, arguments: Part, extra: Part | None, signature: str | None) -> Part:
+def thought_part(text: str, kept: Part, signature: str | None) -> Part:
+    """A thought, with whatever else stood beside it."""
+    return signed({**kept, "text": text, "thought": True}, signature)
+
+
+def call_part(name: str, arguments: Part, kept: Part, signature: str | None) -> Part:
     """A function call, with whatever else stood in it or beside it."""
-    more = dict(extra or {})
-    beside = more.pop(PART_KEYS, None) or {}
+    more = dict(kept)
+    beside = as_keys(more.pop(PART_KEYS, None))
     call = {**more, "name": name, "args": arguments}
     return signed({**beside, "functionCall": call}, signature)
 

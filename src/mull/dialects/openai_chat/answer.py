@@ -12,7 +12,9 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from mull.dialects.openai_chat import DIALECT
 from mull.dialects.openai_chat.finish import STATUSES, write_stop_reason
+from mull.dialects.openai_chat.places import CONTENT_LIST, DETAILS, TAGS, entries_in, entries_of
 from mull.dialects.openai_chat.usage import write_usage
 from mull.dialects.tables import Statuses
 from mull.dialects.writer import (
@@ -26,10 +28,16 @@ from mull.dialects.writer import (
     encode,
     frame,
 )
-from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
+from mull.neutral.blocks import (
+    OpaqueBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    as_keys,
+    own_keys,
+)
 from mull.neutral.events import Event, Failed, TextDelta, ThinkingCarrier, ToolCallDelta
 from mull.neutral.messages import Dialect, Message
-from mull.neutral.places import CONTENT_LIST, DETAILS, TAGS
 
 __all__ = ["STATUSES", "Writer", "write_document", "write_error"]
 
@@ -45,7 +53,7 @@ _DONE = b"data: [DONE]\n\n"
 class Writer(AnswerWriter):
     """Writes chunks; the counts follow the reason in a chunk of their own, then `[DONE]`."""
 
-    DIALECT: ClassVar[Dialect] = "openai-chat"
+    DIALECT: ClassVar[Dialect] = DIALECT
 
     def __init__(self, about: About, statuses: Statuses = STATUSES) -> None:
         super().__init__(about, statuses)
@@ -65,11 +73,11 @@ class Writer(AnswerWriter):
         before, self._last = self._last, block
         match block:
             case Text():
-                self._refused = self._refused or (self.is_own and bool(block.extra.get("refusal")))
-                name = "refusal" if self.is_own and block.extra.get("refusal") else "content"
+                name = "refusal" if block.kept.get("refusal") else "content"
+                self._refused = self._refused or name == "refusal"
                 block.head = b'%b"%b":' % (self._before, name.encode())
                 assert isinstance(event, TextDelta)
-                marked = event.extra is not None or event.signature is not None
+                marked = event.wire is not None or event.signature is not None
                 out = self.piece(block, event.text) if event.text else b""
                 return out + (self.mark(block, event) if marked else b"")
             case Call():
@@ -101,10 +109,9 @@ class Writer(AnswerWriter):
         out = b""
         if event.signature:
             out += self._delta({_OPAQUE: event.signature})
-        details = event.details or []
-        if details and (not self.is_own or block.field == CONTENT_LIST):
+        details = entries_in(self.own(event.wire))
+        if event.wire and not details:
             self.leave_out("keys or members of a thought that only their own dialect knows")
-            details = []
         details = [*details, *_sealed(event.encrypted, event.redacted, event.id, self._entries)]
         self._entries += len(details)
         return out + (self._delta({DETAILS: details}) if details else b"")
@@ -113,10 +120,10 @@ class Writer(AnswerWriter):
         if type(block) is Call:
             keys = self._call_keys(event)
             return self._delta({"tool_calls": [{"index": block.at, **keys}]}) if keys else b""
-        if not self.is_own:
+        if block.is_foreign or not self.is_own:
             self.leave_out("keys or a signature that only their own dialect knows")
             return b""
-        keys = {name: value for name, value in (event.extra or {}).items() if name != "refusal"}
+        keys = {name: value for name, value in self.own(event.wire).items() if name != "refusal"}
         return self._delta({"content": "", **keys}) if keys else b""
 
     def finish(self, reason: str | None) -> bytes:
@@ -139,16 +146,21 @@ class Writer(AnswerWriter):
             block.at,
         )
         call = _call(block.id or "", block.name or "", text)
-        more = self._call_keys(ToolCallDelta(extra=block.extra, signature=block.signature))
-        call["function"] |= more.pop("function", {})
+        more = block.kept | _signed(block.signature)
+        if block.is_foreign:
+            self._leave_call_keys()
+        call["function"] |= as_keys(more.pop("function", None))
         return self._delta({"tool_calls": [{"index": block.at, **call, **more}]})
 
     def _call_keys(self, event: TextDelta | ToolCallDelta) -> dict[str, Any]:
         """What stands beside a call; Google's signature has its place in this dialect too."""
-        keys = dict(event.extra or {}) if self.is_own else {}
-        if not self.is_own and event.extra:
-            self.leave_out("keys of a call that only its own dialect knows")
+        keys = self.own(event.wire)
+        if event.wire and not keys:
+            self._leave_call_keys()
         return keys | _signed(event.signature)
+
+    def _leave_call_keys(self) -> None:
+        self.leave_out("keys of a call that only its own dialect knows")
 
     def _field(self, block: Thought) -> str:
         return self.about.reasoning_field or _own_field(block.field, own=self.is_own)
@@ -160,27 +172,26 @@ class Writer(AnswerWriter):
 
 def write_document(message: Message, about: About) -> bytes:
     """The answer as one completion. Here the order of thoughts, text and calls is lost."""
-    own = about.source in (None, "openai-chat")
+    own = about.source in (None, DIALECT)
     said: dict[str, Any] = {"role": "assistant", "content": None}
     details: list[dict[str, Any]] = []
     for block in message.blocks:
         match block:
             case TextBlock():
-                extra = dict(block.extra or {}) if own else {}
-                name = "refusal" if extra.pop("refusal", False) else "content"
+                kept = dict(own_keys(block.wire, DIALECT))
+                name = "refusal" if kept.pop("refusal", False) else "content"
                 _say(said, name, block.text)
-                said |= extra
+                said |= kept
             case ThinkingBlock():
                 field = about.reasoning_field or _own_field(block.source_field, own=own)
                 between = "\n\n" if said.get(field) and block.kind == "summary" else ""
                 said[field] = said.get(field, "") + between + block.thought
                 if block.signature:
                     said[_OPAQUE] = block.signature
-                if own and block.source_field != CONTENT_LIST:
-                    details += block.details or []
+                details += entries_of(block)
                 details += _sealed(block.encrypted, block.redacted, block.id, len(details))
             case ToolCallBlock():
-                said.setdefault("tool_calls", []).append(_whole_call(block, own=own))
+                said.setdefault("tool_calls", []).append(_whole_call(block))
             case OpaqueBlock() if own:
                 _keep(said, block.data)
     if details:
@@ -234,12 +245,12 @@ def _call(call_id: str, name: str, arguments: str) -> dict[str, Any]:
     return {"id": call_id, "type": "function", "function": function}
 
 
-def _whole_call(block: ToolCallBlock, *, own: bool) -> dict[str, Any]:
+def _whole_call(block: ToolCallBlock) -> dict[str, Any]:
     text = _to_text(block.input).decode() if block.arguments is None else block.arguments
     call = _call(block.id, block.name, text)
-    extra = dict(block.extra or {}) if own else {}
-    call["function"] |= extra.pop("function", {})
-    return {**call, **extra, **_signed(block.signature)}
+    kept = dict(own_keys(block.wire, DIALECT))
+    call["function"] |= as_keys(kept.pop("function", None))
+    return {**call, **kept, **_signed(block.signature)}
 
 
 def _signed(signature: str | None) -> dict[str, Any]:

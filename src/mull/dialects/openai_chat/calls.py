@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from mull.dialects.openai_chat import DIALECT
+from mull.neutral.blocks import wire_of
 from mull.neutral.events import Event, ToolCallDelta
 
 __all__ = ["Calls"]
@@ -108,9 +110,9 @@ class Calls:
         call.name = call.name or new_name
         if arguments and id_ is None and index is None:
             call.bare.append(arguments)
-        extra = _extra(piece, function)
-        if is_new or arguments or new_id or new_name or extra:
-            out.append(ToolCallDelta(call.key, new_id, new_name, arguments, None, extra))
+        kept = wire_of(DIALECT, _kept(piece, function))
+        if is_new or arguments or new_id or new_name or kept:
+            out.append(ToolCallDelta(call.key, new_id, new_name, arguments, None, kept))
 
     def _find(
         self, id_: str | None, index: int | None, name: str | None, touched: set[int]
@@ -181,18 +183,18 @@ def _is_complete(pieces: list[str]) -> bool:
     return True
 
 
-def _extra(piece: dict[str, Any], function: dict[str, Any]) -> dict[str, Any] | None:
+def _kept(piece: dict[str, Any], function: dict[str, Any]) -> dict[str, Any]:
     """What the wire says beside what mull knows, to be echoed to the same origin.
 
     Google's thought signatures travel this way (earendil-works/pi#3234).
     """
     if piece.keys() <= _ENVELOPE and function.keys() <= _FUNCTION:
         kind = piece.get("type")
-        return None if kind in (None, "", "function") else {"type": kind}
-    extra = {k: v for k, v in piece.items() if k not in _ENVELOPE and v is not None}
+        return {} if kind in (None, "", "function") else {"type": kind}
+    kept = {k: v for k, v in piece.items() if k not in _ENVELOPE and v is not None}
     if piece.get("type") not in (None, "", "function"):
-        extra["type"] = piece["type"]
+        kept["type"] = piece["type"]
     more = {k: v for k, v in function.items() if k not in _FUNCTION and v is not None}
     if more:
-        extra["function"] = more
-    return extra or None
+        kept["function"] = more
+    return kept

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from mull.dialects.openai_chat import DIALECT
 from mull.dialects.openai_chat.calls import Calls
 from mull.dialects.openai_chat.details import Details
 from mull.dialects.openai_chat.mirrors import Mirrors
+from mull.dialects.openai_chat.places import CONTENT_LIST, DETAILS, TAGS, text_of
 from mull.dialects.openai_chat.segments import Segments
 from mull.dialects.tags import Piece, TagSplitter
+from mull.neutral.blocks import Wire
 from mull.neutral.events import Event, Reclassified
-from mull.neutral.places import CONTENT_LIST, DETAILS, TAGS, text_of
 from mull.neutral.target import Compat
 
 __all__ = ["DeltaReader"]
@@ -270,7 +272,7 @@ class DeltaReader:
         if thought is not True:
             self._pieces(self._tags.feed(content), out)
             if extra != {"google": {"thought": thought}}:
-                self._segments.speak("", out, {"extra_content": extra})
+                self._segments.speak("", out, Wire(DIALECT, {"extra_content": extra}))
             return
         pieces = self._tags.feed(content)
         self._tagged = self._tagged or any(piece.kind == "thinking" for piece in pieces)

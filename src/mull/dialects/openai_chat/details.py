@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from mull.neutral.places import text_of
+from mull.dialects.openai_chat.places import text_of
 
 __all__ = ["Details"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mull.dialects.foreign import (
@@ -17,6 +17,7 @@ from mull.dialects.foreign import (
     is_data_uri,
     objects,
 )
+from mull.dialects.openai_chat import DIALECT
 from mull.dialects.openai_chat.decode import ChunkInterpreter
 from mull.dialects.past import AnswerReader
 from mull.neutral.blocks import Block, MediaBlock, OpaqueBlock, TextBlock, ToolResultBlock
@@ -24,7 +25,11 @@ from mull.neutral.errors import ConfigError
 from mull.neutral.messages import Message
 from mull.neutral.target import Compat, Target
 
-__all__ = ["read_history"]
+__all__ = ["BODY", "is_own", "read_history"]
+
+BODY = ("messages", None)
+"""Where a request has its messages, and its system prompt if that stands beside them."""
+_ONLY_HERE = frozenset({"tool_calls", "tool_call_id", *Compat().reasoning_in})
 
 _TEXTS = ("text", "input_text", "output_text")
 _KNOWN: dict[str, tuple[str, ...]] = {
@@ -51,11 +56,16 @@ def read_history(messages: Sequence[Any], system: Any, written_by: Target | None
     Raises:
         ConfigError: a message is not one; says which and why.
     """
-    reader = _Reader(AnswerReader("openai-chat", ChunkInterpreter, written_by))
+    reader = _Reader(AnswerReader(DIALECT, ChunkInterpreter, written_by))
     reader.add_instruction(system, "system")
     for where, message in objects(list(messages), "messages"):
         reader.add(message, where)
     return reader.conversation
+
+
+def is_own(message: Mapping[str, Any]) -> bool:
+    """Whether no other dialect has such a message."""
+    return message.get("role") == "tool" or not _ONLY_HERE.isdisjoint(message)
 
 
 class _Reader:

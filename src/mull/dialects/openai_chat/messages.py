@@ -13,6 +13,8 @@ from typing import Any, assert_never
 
 import msgspec
 
+from mull.dialects.openai_chat import DIALECT
+from mull.dialects.openai_chat.places import IN_CONTENT, TAGS, members_of
 from mull.dialects.openai_chat.reasoning import ReasoningFields, ReasoningRule
 from mull.neutral.blocks import (
     Block,
@@ -22,9 +24,10 @@ from mull.neutral.blocks import (
     ThinkingBlock,
     ToolCallBlock,
     ToolResultBlock,
+    as_keys,
+    own_keys,
 )
 from mull.neutral.messages import Message
-from mull.neutral.places import IN_CONTENT, TAGS
 from mull.neutral.request import Note
 
 __all__ = ["MessageList"]
@@ -134,9 +137,10 @@ class MessageList:
             self._unnamed.append(call_id)
         call_id = self._fitting(call_id)
         arguments = _encode(block.input).decode() if block.arguments is None else block.arguments
-        extra = dict(block.extra or {})
-        function = {"name": block.name, "arguments": arguments, **extra.pop("function", {})}
-        call: dict[str, Any] = {"id": call_id, "type": "function", "function": function, **extra}
+        kept = dict(own_keys(block.wire, DIALECT))
+        function = {"name": block.name, "arguments": arguments}
+        function |= as_keys(kept.pop("function", None))
+        call: dict[str, Any] = {"id": call_id, "type": "function", "function": function, **kept}
         if call["type"] != "function" and not block.name:
             del call["function"]
         return call
@@ -191,12 +195,12 @@ class _Answer:
         return keys | self._keys
 
     def _add_text(self, block: TextBlock) -> None:
-        extra = dict(block.extra or {})
-        if extra.pop("refusal", False):
+        kept = dict(own_keys(block.wire, DIALECT))
+        if kept.pop("refusal", False):
             self._keys["refusal"] = self._keys.get("refusal", "") + block.text
         else:
             self._say(block.text)
-        self._keys |= extra
+        self._keys |= kept
 
     def _say(self, text: str) -> None:
         if not text:
@@ -229,7 +233,7 @@ def _tagged(block: ThinkingBlock, rule: ReasoningRule) -> str:
 
 
 def _member(block: ThinkingBlock) -> dict[str, Any]:
-    inner = block.details or [{"type": "text", "text": block.thought}]
+    inner = members_of(block) or [{"type": "text", "text": block.thought}]
     member: dict[str, Any] = {"type": "thinking", "thinking": inner}
     if block.signature:
         member["signature"] = block.signature

@@ -1,9 +1,8 @@
 """How the thinking of one answer goes back to the endpoint that gave it.
 
-Policy has left in what the endpoint takes, in the form that it takes; `mull.neutral.places` says
-where. Details go back as they are and stand for the text they hold. What is empty is not sent
-(EC-007), unless the row asks for a filler in messages that the model wrote without thinking
-(pydantic/pydantic-ai#8525).
+Policy has left in what the endpoint takes, in the form that it takes; `places` says where. Details
+go back as they are and stand for the text they hold. What is empty is not sent (EC-007), unless the
+row asks for a filler in messages that the model wrote without thinking (pydantic/pydantic-ai#8525).
 """
 
 from __future__ import annotations
@@ -11,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from mull.dialects.openai_chat.places import DETAILS, IN_CONTENT, entries_of, place_of, text_of
 from mull.neutral.blocks import ThinkingBlock
-from mull.neutral.places import DETAILS, IN_CONTENT, chat_place, text_of
 from mull.neutral.request import Request
 from mull.neutral.target import Compat
 
@@ -32,7 +31,7 @@ class ReasoningRule:
 
     def place_of(self, block: ThinkingBlock) -> str | None:
         """The field or place for a block; None where it cannot go back."""
-        return chat_place(block, self.only, self.compat.reasoning_out, self._first)
+        return place_of(block, self.only, self.compat.reasoning_out, self._first)
 
     def filler(self, *, has_calls: bool) -> tuple[str, str] | None:
         """The field and text for a message without reasoning, where the endpoint needs one."""
@@ -61,7 +60,7 @@ class ReasoningFields:
 
     def add(self, block: ThinkingBlock, place: str) -> None:
         """Take in a block that goes back outside the content."""
-        details = block.details or []
+        details = entries_of(block)
         if place == DETAILS:
             whole = [{"type": "reasoning.text", "text": block.thought}] if block.thought else []
             self._details += details or whole

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from mull.dialects.openai_chat import DIALECT
 from mull.dialects.openai_chat.details import Details
 from mull.dialects.openai_chat.mirrors import Mirrors
-from mull.neutral.blocks import ThinkingKind
+from mull.dialects.openai_chat.places import CONTENT_LIST, DETAILS, MEMBERS
+from mull.neutral.blocks import ThinkingKind, Wire, wire_of
 from mull.neutral.events import Event, OpaqueReceived, TextDelta, ThinkingCarrier, ThinkingDelta
-from mull.neutral.places import CONTENT_LIST, DETAILS
 
 __all__ = ["Segments"]
 
+_REFUSAL = Wire(DIALECT, {"refusal": True})
 _MANY = 1024
 """Pieces of a thought that are read together."""
 
@@ -63,18 +65,18 @@ class Segments:
             self._mirrors.settle()
         out.append(ThinkingDelta(text, self._key, field))
 
-    def speak(self, text: str, out: list[Event], extra: dict[str, Any] | None = None) -> None:
+    def speak(self, text: str, out: list[Event], wire: Wire | None = None) -> None:
         """A piece of the answer."""
         if self._kind != "text":
             self.begin_answer("text", out)
             self.last_text = self._key
-        out.append(TextDelta(text, self._key, None, extra))
+        out.append(TextDelta(text, self._key, None, wire))
 
     def refuse(self, text: str, out: list[Event]) -> None:
         """A piece of a refusal: text of its own, which goes back in its own field."""
         if self._kind != "refusal":
             self.begin_answer("refusal", out)
-        out.append(TextDelta(text, self._key, None, {"refusal": True}))
+        out.append(TextDelta(text, self._key, None, _REFUSAL))
 
     def keep(self, data: dict[str, Any], out: list[Event]) -> None:
         """Something mull does not know."""
@@ -151,19 +153,19 @@ class Segments:
         self._keep_promise(out)
         if self._waiting:
             out.append(ThinkingDelta("".join(self._waiting), self._run))
-        runs = self._details.runs()
+        held = {key: {DETAILS: entries} for key, entries in self._details.runs().items()}
         for key, members in self._members.items():
             if not all(isinstance(member, str) for member in members):
-                runs[key] = _joined(members)
-        for key in sorted({*runs, *self._signatures}):
-            details = runs.get(key)
+                held.setdefault(key, {})[MEMBERS] = _joined(members)
+        for key in sorted({*held, *self._signatures}):
+            kept = held.get(key, {})
             out.append(
                 ThinkingCarrier(
                     key,
-                    DETAILS if details else "reasoning_text",
+                    DETAILS if kept else "reasoning_text",
                     self._signatures.get(key),
-                    kind=_kind(details or []),
-                    details=details,
+                    kind=_kind(kept.get(DETAILS, [])),
+                    wire=wire_of(DIALECT, kept),
                 )
             )
 

@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
+from mull.dialects.openai_responses import DIALECT
 from mull.dialects.openai_responses.closing import STATUSES, write_ending, write_usage
 from mull.dialects.openai_responses.messages import item_groups
 from mull.dialects.openai_responses.shapes import (
     PART_TYPE,
     SEPARATOR,
+    kept_parts,
+    kept_rest,
     part_text,
     unpack_part,
-    unpack_parts,
-    unpack_rest,
 )
 from mull.dialects.tables import Statuses
 from mull.dialects.writer import (
@@ -33,7 +34,7 @@ from mull.dialects.writer import (
     event_frame,
 )
 from mull.neutral.assemble import tell
-from mull.neutral.blocks import TextBlock, ThinkingBlock, ThinkingKind
+from mull.neutral.blocks import TextBlock, ThinkingKind
 from mull.neutral.events import (
     BlockEnded,
     Event,
@@ -94,7 +95,7 @@ class _Item:
 class Writer(AnswerWriter):
     """Writes the events of a Responses stream, numbered from 0."""
 
-    DIALECT: ClassVar[Dialect] = "openai-responses"
+    DIALECT: ClassVar[Dialect] = DIALECT
 
     def __init__(self, about: About, statuses: Statuses = STATUSES) -> None:
         super().__init__(about, statuses)
@@ -162,13 +163,13 @@ class Writer(AnswerWriter):
         return added + self._say("response.output_item.done", **place)
 
     def carry(self, block: Thought, event: ThinkingCarrier) -> bytes:
-        foreign = event.details and not self.is_own
+        foreign = event.wire and not self.own(event.wire)
         if event.signature or event.redacted is not None or foreign:
             self.leave_out("a carrier that this API has no place for")
         return b""
 
     def mark(self, block: Text | Call, event: TextDelta | ToolCallDelta) -> bytes:
-        if event.signature or (event.extra and not self.is_own):
+        if event.signature or (event.wire and not self.own(event.wire)):
             self.leave_out("keys or a signature that only their own dialect knows")
         return b""
 
@@ -206,7 +207,7 @@ class Writer(AnswerWriter):
             named = None if key.startswith(_UNNAMED) else key.removesuffix("/content")
             given = block.carried.get("id") or named
         elif self.is_own:
-            given = block.extra.get("id")
+            given = block.kept.get("id")
         prefix = {Thought: "rs", Text: "msg", Call: "fc"}[type(block)]
         made = f"{prefix}_{(self.id or '0').removeprefix('resp_')}_{len(self._items)}"
         return given if isinstance(given, str) and given else made
@@ -216,7 +217,7 @@ class Writer(AnswerWriter):
             case Thought():
                 return "raw" if self.is_own and block.kind == "raw" else "summary"
             case Text():
-                part = block.extra.get("part") if self.is_own else None
+                part = block.kept.get("part")
                 is_refusal = isinstance(part, dict) and part.get("type") == "refusal"
                 return "refusal" if is_refusal else "output_text"
         return "arguments"
@@ -268,8 +269,8 @@ class Writer(AnswerWriter):
     def _part(self, block: Text | Thought, text: str) -> dict[str, Any]:
         if isinstance(block, Thought):
             return {"type": PART_TYPE["summary"], "text": text}
-        extra = {"part": block.extra["part"]} if self.is_own and block.extra.get("part") else None
-        return unpack_part(TextBlock(text, extra=extra), logprobs=True) or {}
+        part = {"part": block.kept["part"]} if block.kept.get("part") else {}
+        return unpack_part(text, part, logprobs=True) or {}
 
     def _written(self, item: _Item, *blocks: Any) -> dict[str, Any]:
         """The item as it is by now."""
@@ -277,11 +278,11 @@ class Writer(AnswerWriter):
             case Thought():
                 return self._reasoning(item, blocks)
             case Text() as text:
-                extra = self._own_keys(text)
-                status = extra.pop("status", "completed") if text.is_stopped else "in_progress"
+                kept = _beside(text)
+                status = kept.pop("status", "completed") if text.is_stopped else "in_progress"
                 said = [self._part(one, "".join(self._texts(one))) for one in blocks if one.head]
                 about = {"id": item.id, "type": "message", "role": "assistant", "status": status}
-                return {**about, "content": said, **extra}
+                return {**about, "content": said, **kept}
             case Call() as call:
                 return {
                     "id": item.id,
@@ -290,7 +291,7 @@ class Writer(AnswerWriter):
                     "call_id": call.id,
                     "name": call.name,
                     "arguments": "".join(self._texts(call)),
-                    **self._own_keys(call),
+                    **_beside(call),
                 }
         raise AssertionError(blocks)
 
@@ -299,13 +300,10 @@ class Writer(AnswerWriter):
         for block in blocks:
             kind: ThinkingKind = "raw" if self._channel(block) == "raw" else "summary"
             parts = [{"type": PART_TYPE[kind], "text": text} for text in self._texts(block)]
-            if self.is_own and "details" in block.carried:
-                held = ThinkingBlock(details=block.carried["details"], kind=kind)
-                kept = unpack_parts(held)
-                texts = [*map(part_text, kept)]
-                is_same = self._is_same(texts, self._texts(block))
-                parts = kept if kept and (not parts or is_same) else parts
-                written |= unpack_rest(held)
+            kept = kept_parts(block.kept)
+            is_same = self._is_same([*map(part_text, kept)], self._texts(block))
+            parts = kept if kept and (not parts or is_same) else parts
+            written |= kept_rest(block.kept)
             written["summary" if kind == "summary" else "content"] = parts
             if block.carried.get("encrypted") is not None:
                 written["encrypted_content"] = block.carried["encrypted"]
@@ -314,11 +312,6 @@ class Writer(AnswerWriter):
     def _is_same(self, kept: list[str], told: list[str]) -> bool:
         """Whether the parts that were kept are those that went out; a document tells them once."""
         return kept == told or (self.is_whole and SEPARATOR.join(kept) == SEPARATOR.join(told))
-
-    def _own_keys(self, block: Text | Call) -> dict[str, Any]:
-        """Keys of the item beside those that every item has; an item keeps the id it began with."""
-        kept = block.extra if self.is_own else {}
-        return {name: value for name, value in kept.items() if name not in _TOLD}
 
     def _respond(self, status: str, **more: Any) -> dict[str, Any]:
         items = [
@@ -376,6 +369,11 @@ def _error(failed: Failed, status: int) -> dict[str, Any]:
     return {"error": {"message": failed.text, "type": kind, "param": None, "code": code}}
 
 
+def _beside(block: Text | Call) -> dict[str, Any]:
+    """Keys of the item beside those that every item has; an item keeps the id it began with."""
+    return {name: value for name, value in block.kept.items() if name not in _TOLD}
+
+
 def _is_bare(block: Text) -> bool:
     """Whether it stands for a message without any part."""
-    return block.extra.get("part") == {}
+    return block.kept.get("part") == {}

@@ -72,7 +72,8 @@ class ChunkInterpreter:
         """Events of one value of the stream."""
         if type(value) is not dict:
             return []
-        act = self._acts.get(value.get("type") or event or "")
+        kind = value.get("type") or event
+        act = self._acts.get(kind) if isinstance(kind, str) else None
         number = value.get("sequence_number")
         if type(number) is int and self._heard is not None:
             if number not in self._heard:

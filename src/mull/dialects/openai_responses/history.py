@@ -6,7 +6,7 @@ list with what it was given; a run of such items is one answer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mull.dialects.foreign import (
@@ -19,6 +19,7 @@ from mull.dialects.foreign import (
     is_data_uri,
     objects,
 )
+from mull.dialects.openai_responses import DIALECT
 from mull.dialects.openai_responses.decode import ChunkInterpreter
 from mull.dialects.past import AnswerReader
 from mull.neutral.blocks import Block, MediaBlock, OpaqueBlock, TextBlock, ToolResultBlock
@@ -26,7 +27,11 @@ from mull.neutral.errors import ConfigError
 from mull.neutral.messages import Message
 from mull.neutral.target import Target
 
-__all__ = ["read_history"]
+__all__ = ["BODY", "is_own", "read_history"]
+
+BODY = ("input", "instructions")
+"""Where a request has its messages, and its system prompt if that stands beside them."""
+_ITEMS = ("reasoning", "function_call", "function_call_output")
 
 _PART_KEYS = ("type", "text", "image_url", "file_data", "filename", "file_url")
 _READ = ("message", "function_call", "reasoning")
@@ -39,13 +44,18 @@ def read_history(items: Sequence[Any], system: Any, written_by: Target | None) -
     Raises:
         ConfigError: an item is not one; says which and why.
     """
-    reader = _Reader(AnswerReader("openai-responses", ChunkInterpreter, written_by))
+    reader = _Reader(AnswerReader(DIALECT, ChunkInterpreter, written_by))
     if system is not None:
         reader.conversation.add_system(as_text(system, "instructions"))
     for where, item in objects(list(items), "input"):
         reader.add(item, where)
     reader.end_answer()
     return reader.conversation
+
+
+def is_own(message: Mapping[str, Any]) -> bool:
+    """Whether no other dialect has such an item."""
+    return message.get("type") in _ITEMS
 
 
 class _Reader:

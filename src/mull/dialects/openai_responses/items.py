@@ -11,18 +11,19 @@ from typing import Any
 
 import msgspec
 
+from mull.dialects.openai_responses import DIALECT
 from mull.dialects.openai_responses.shapes import (
     PART_TYPE,
     SEPARATOR,
-    call_extra,
-    message_extra,
+    call_keys,
+    message_keys,
     pack_part,
     pack_parts,
     part_text,
     parts_of,
     reasoning_rest,
 )
-from mull.neutral.blocks import ThinkingKind
+from mull.neutral.blocks import ThinkingKind, Wire, wire_of
 from mull.neutral.events import (
     BlockEnded,
     Event,
@@ -164,14 +165,16 @@ class Reasoning(Item):
                 events.append(_differs(self.key))
             kept[kind] = parts or [{"type": PART_TYPE[kind], "text": text} for text in came]
         usable = bool(item.get("encrypted_content") or SEPARATOR.join(self._came("raw")))
-        rest = [{"item": more}] if (more := reasoning_rest(item)) else []
+        rest = reasoning_rest(item)
         for kind, _ in _LISTS:
             if kind != held and not self.parts[kind]:
                 continue
-            details = pack_parts(kind, kept[kind], self._came(kind), usable=usable)
+            parts = pack_parts(kind, kept[kind], self._came(kind), usable=usable)
+            own: dict[str, Any] = {"parts": parts} if parts else {}
             if kind == held and rest:
-                details = (details or []) + rest
-            carriers.append(self._carrier(kind, item, details, encrypted=kind == held))
+                own["item"] = rest
+            wire = wire_of(DIALECT, own)
+            carriers.append(self._carrier(kind, item, wire, encrypted=kind == held))
             carriers.append(BlockEnded(self._key(kind)))
         return events + carriers
 
@@ -201,7 +204,7 @@ class Reasoning(Item):
         self,
         kind: ThinkingKind,
         item: dict[str, Any],
-        details: list[dict[str, Any]] | None = None,
+        wire: Wire | None = None,
         *,
         encrypted: bool = False,
     ) -> ThinkingCarrier:
@@ -214,7 +217,7 @@ class Reasoning(Item):
             encrypted=sealed if isinstance(sealed, str) else None,
             id=item_id if isinstance(item_id, str) else None,
             kind=kind,
-            details=details,
+            wire=wire,
         )
 
 
@@ -230,7 +233,7 @@ class Said(Item):
         self.refused = False
 
     def open(self) -> list[Event]:
-        return [TextDelta("", self._key(0), extra=message_extra(self.first) or None)]
+        return [TextDelta("", self._key(0), wire=wire_of(DIALECT, message_keys(self.first)))]
 
     def add(self, index: Any, delta: str) -> list[Event]:
         part = self.parts.get(index)
@@ -242,15 +245,15 @@ class Said(Item):
     def refuse(self, index: Any, delta: str) -> list[Event]:
         self.refused = True
         part = self._part(index)
-        extra = None if part.pieces else {"part": {"type": "refusal"}}
+        wire = None if part.pieces else Wire(DIALECT, {"part": {"type": "refusal"}})
         part.pieces.append(delta)
-        return [TextDelta(delta, part.key, extra=extra)]
+        return [TextDelta(delta, part.key, wire=wire)]
 
     def annotate(self, index: Any, annotation: Any) -> list[Event]:
         notes = self.notes.setdefault(index, [])
         notes.append(annotation)
         part = {"type": "output_text", "annotations": list(notes)}
-        return [TextDelta("", self._part(index).key, extra={"part": part})]
+        return [TextDelta("", self._part(index).key, wire=Wire(DIALECT, {"part": part}))]
 
     def complete(self, index: Any, text: str) -> list[Event]:
         part = self._part(index)
@@ -259,7 +262,7 @@ class Said(Item):
 
     def finish(self, item: dict[str, Any]) -> list[Event]:
         self.done = True
-        extra = message_extra(item)
+        own = message_keys(item)
         parts = parts_of(item.get("content"), "output_text")
         events: list[Event] = []
         for index, part in enumerate(parts):
@@ -269,13 +272,14 @@ class Said(Item):
             if missing is None:
                 events.append(_differs(self.key))
             kept = pack_part(part, keep_text=missing is None)
-            more = {**extra, "part": kept} if kept is not None else extra
-            events.append(TextDelta(missing or "", at.key, extra=more or None))
+            more = {**own, "part": kept} if kept is not None else own
+            events.append(TextDelta(missing or "", at.key, wire=wire_of(DIALECT, more)))
         if not self.parts:
-            events.append(TextDelta("", self._key(0), extra={**extra, "part": {}}))
+            bare = Wire(DIALECT, {**own, "part": {}})
+            events.append(TextDelta("", self._key(0), wire=bare))
         for index, at in self.parts.items():
             if index not in range(len(parts)):
-                events.append(TextDelta("", at.key, extra=extra or None))
+                events.append(TextDelta("", at.key, wire=wire_of(DIALECT, own)))
         return [*events, BlockEnded(self.key)]
 
     def flush(self) -> list[Event]:
@@ -322,7 +326,7 @@ class Call(Item):
         missing = self.arguments.missing(text) if isinstance(text, str) and text else ""
         if missing is None:
             events.append(_differs(self.key))
-            events.append(ToolCallDelta(self.key, extra={"arguments": text}))
+            events.append(ToolCallDelta(self.key, wire=Wire(DIALECT, {"arguments": text})))
         return [*events, self._describe(item, missing or ""), BlockEnded(self.key)]
 
     def _describe(self, item: dict[str, Any], arguments: str = "") -> ToolCallDelta:
@@ -333,7 +337,8 @@ class Call(Item):
             called = None
         if self.name is None and isinstance(name, str) and name:
             self.name = name
-        return ToolCallDelta(self.key, called, self.name, arguments, None, call_extra(item) or None)
+        wire = wire_of(DIALECT, call_keys(item))
+        return ToolCallDelta(self.key, called, self.name, arguments, None, wire)
 
 
 class Other(Item):

@@ -14,7 +14,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from mull.dialects.openai_responses.shapes import unpack_part, unpack_parts, unpack_rest
+from mull.dialects.openai_responses import DIALECT
+from mull.dialects.openai_responses.shapes import is_same_item, kept_rest, unpack_part, unpack_parts
 from mull.neutral.blocks import (
     Block,
     MediaBlock,
@@ -23,9 +24,9 @@ from mull.neutral.blocks import (
     ThinkingBlock,
     ToolCallBlock,
     ToolResultBlock,
+    own_keys,
 )
 from mull.neutral.messages import Message
-from mull.neutral.places import is_same_item
 from mull.neutral.request import Note
 from mull.neutral.target import Target
 
@@ -151,7 +152,7 @@ class InputItems:
         if paired or not thought or not self._target.facts.reasoning:
             return [block.data]
         if block.data.get("type") in _CALLS:
-            return [_own_keys(block.data, with_id=False)]
+            return [_sent(block.data, with_id=False)]
         self._left["unpaired"] += 1
         if isinstance(call_id := block.data.get("call_id"), str):
             self._calls_left.add(call_id)
@@ -179,8 +180,8 @@ def _is_same_item(before: Block, block: Block) -> bool:
     if isinstance(before, ThinkingBlock) and isinstance(block, ThinkingBlock):
         return is_same_item(before, block)
     if isinstance(before, TextBlock) and isinstance(block, TextBlock):
-        item_id = (block.extra or {}).get("id")
-        return item_id is not None and (before.extra or {}).get("id") == item_id
+        item_id = own_keys(block.wire, DIALECT).get("id")
+        return item_id is not None and own_keys(before.wire, DIALECT).get("id") == item_id
     return False
 
 
@@ -195,7 +196,7 @@ def _reasoning(blocks: Sequence[ThinkingBlock]) -> _Item | None:
     parts: dict[str, list[_Item]] = {"summary": [], "raw": []}
     encrypted: str | None = None
     for block in blocks:
-        item.update(unpack_rest(block))
+        item.update(kept_rest(own_keys(block.wire, DIALECT)))
         if block.id is not None:
             item["id"] = block.id
         parts[block.kind] += unpack_parts(block)
@@ -209,15 +210,16 @@ def _reasoning(blocks: Sequence[ThinkingBlock]) -> _Item | None:
 
 
 def _message(blocks: Sequence[TextBlock], *, with_id: bool) -> list[_Item]:
-    if len(blocks) == 1 and not blocks[0].text and not blocks[0].extra:
+    kept = [own_keys(block.wire, DIALECT) for block in blocks]
+    if len(blocks) == 1 and not blocks[0].text and not kept[0]:
         return []
-    parts = [part for part in map(unpack_part, blocks) if part is not None]
-    extra = {key: value for key, value in (blocks[0].extra or {}).items() if key != "part"}
+    written = [unpack_part(block.text, own) for block, own in zip(blocks, kept, strict=True)]
+    parts = [part for part in written if part is not None]
     item: _Item = {"type": "message", "role": "assistant"}
-    status = extra.pop("status", "completed")
-    own = _own_keys(extra, with_id=with_id)
+    rest = {key: value for key, value in kept[0].items() if key not in ("part", "status")}
+    own = _sent(rest, with_id=with_id)
     if "id" in own:
-        item["status"] = status
+        item["status"] = kept[0].get("status", "completed")
     return [{**item, **own, "content": parts}]
 
 
@@ -230,14 +232,12 @@ def _call(block: ToolCallBlock, *, with_id: bool) -> _Item:
         "call_id": _fitting(block.id),
         "name": block.name,
         "arguments": arguments,
-        **_own_keys(block.extra, with_id=with_id),
+        **_sent(own_keys(block.wire, DIALECT), with_id=with_id),
     }
 
 
-def _own_keys(extra: dict[str, Any] | None, *, with_id: bool) -> _Item:
-    if extra is None:
-        return {}
-    return {key: value for key, value in extra.items() if with_id or key != "id"}
+def _sent(kept: _Item, *, with_id: bool) -> _Item:
+    return {key: value for key, value in kept.items() if with_id or key != "id"}
 
 
 def _fitting(call_id: str) -> str:

@@ -2,11 +2,11 @@
 
 A reasoning item becomes one thinking block: of kind `summary` from its summary, or `raw` from its
 content; an item that has both becomes two neighbouring blocks with the same id, and the encrypted
-content stays with the summary. `thought` joins the parts by a blank line; `details` holds the
-exact parts wherever they cannot be told from the thought, and last, as `{"item": …}`, keys of the
-item that this file does not know.
+content stays with the summary. `thought` joins the parts by a blank line; its wire holds as `parts`
+the exact ones wherever they cannot be told from the thought, and as `item` keys of the item that
+this file does not know.
 
-A message becomes one text block for each part. `extra` holds the item's own keys, and as `part`
+A message becomes one text block for each part. Its wire holds the item's own keys, and as `part`
 the keys of the part beside its text; an empty `part` stands for a message without parts.
 """
 
@@ -15,13 +15,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mull.neutral.blocks import TextBlock, ThinkingBlock, ThinkingKind
+from mull.dialects.openai_responses import DIALECT
+from mull.neutral.blocks import ThinkingBlock, ThinkingKind, as_keys, own_keys
 
 __all__ = [
     "PART_TYPE",
     "SEPARATOR",
-    "call_extra",
-    "message_extra",
+    "call_keys",
+    "is_same_item",
+    "kept_parts",
+    "kept_rest",
+    "message_keys",
     "pack_part",
     "pack_parts",
     "part_text",
@@ -29,7 +33,6 @@ __all__ = [
     "reasoning_rest",
     "unpack_part",
     "unpack_parts",
-    "unpack_rest",
 ]
 
 SEPARATOR = "\n\n"
@@ -72,32 +75,43 @@ def _text_key(part: Mapping[str, Any]) -> str:
 
 def pack_parts(
     kind: ThinkingKind, parts: list[dict[str, Any]], came: list[str], *, usable: bool
-) -> list[dict[str, Any]] | None:
-    """The details of a thinking block: nothing where the thought that came says it all.
+) -> list[dict[str, Any]]:
+    """The parts that a thinking block keeps: none where the thought that came says it all.
 
-    A single empty part of an item that can never be sent back is no detail: it would make a
+    A single empty part of an item that can never be sent back is not kept: it would make a
     block of nothing look like a carrier.
     """
     plain = parts == [{"type": PART_TYPE[kind], "text": text} for text in came]
     if plain and (not came or (len(came) == 1 and (came[0] or not usable))):
-        return None
+        return []
     return parts
 
 
 def unpack_parts(block: ThinkingBlock) -> list[dict[str, Any]]:
     """The parts as they came on the wire."""
-    parts = [part for part in block.details or () if part.keys() != {"item"}]
+    parts = kept_parts(own_keys(block.wire, DIALECT))
     if parts or not block.thought:
         return parts
     return [{"type": PART_TYPE[block.kind], "text": block.thought}]
 
 
-def unpack_rest(block: ThinkingBlock) -> dict[str, Any]:
+def kept_parts(kept: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The exact parts of a thought, if they were kept."""
+    parts = kept.get("parts")
+    return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+
+
+def kept_rest(kept: Mapping[str, Any]) -> dict[str, Any]:
     """The unknown keys of the item."""
-    for part in block.details or ():
-        if part.keys() == {"item"} and isinstance(part["item"], dict):
-            return part["item"]
-    return {}
+    return as_keys(kept.get("item"))
+
+
+def is_same_item(before: ThinkingBlock, block: ThinkingBlock) -> bool:
+    """Whether two thoughts that follow each other are one item: its summary and its raw text. One
+    item has one seal."""
+    if before.encrypted and block.encrypted:
+        return False
+    return (before.kind, block.kind) == ("summary", "raw") and before.id == block.id
 
 
 def reasoning_rest(item: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,15 +119,15 @@ def reasoning_rest(item: Mapping[str, Any]) -> dict[str, Any]:
     return _others(item, _REASONING_KEYS)
 
 
-def message_extra(item: Mapping[str, Any]) -> dict[str, Any]:
+def message_keys(item: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of a message item that its text block keeps; a status only if it is unusual."""
-    extra = _others(item, _MESSAGE_KEYS)
+    kept = _others(item, _MESSAGE_KEYS)
     if item.get("status") == "incomplete":
-        extra["status"] = "incomplete"
-    return extra
+        kept["status"] = "incomplete"
+    return kept
 
 
-def call_extra(item: Mapping[str, Any]) -> dict[str, Any]:
+def call_keys(item: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of a function call that its block keeps beside name, id and arguments."""
     return _others(item, _CALL_KEYS)
 
@@ -131,19 +145,21 @@ def pack_part(part: Mapping[str, Any], *, keep_text: bool = False) -> dict[str, 
     return None if kept == _TEXT_PART else kept
 
 
-def unpack_part(block: TextBlock, *, logprobs: bool = False) -> dict[str, Any] | None:
-    """The part of a text block; None where the message had no part at all.
+def unpack_part(
+    text: str, kept: Mapping[str, Any], *, logprobs: bool = False
+) -> dict[str, Any] | None:
+    """The part of a text block, from its text and wire; None where the message had no part.
 
     Log probabilities are not for requests: they tell the model nothing.
     """
-    kept = (block.extra or {}).get("part")
-    if not isinstance(kept, dict):
-        return {"type": "output_text", "text": block.text, "annotations": []}
-    if not kept:
+    held = kept.get("part")
+    if not isinstance(held, dict):
+        return {"type": "output_text", "text": text, "annotations": []}
+    if not held:
         return None
-    part = {key: value for key, value in kept.items() if logprobs or key != "logprobs"}
+    part = {key: value for key, value in held.items() if logprobs or key != "logprobs"}
     if part.get("type") == "output_text":
         part.setdefault("annotations", [])
-    if part.get("type") in ("output_text", "refusal") or block.text:
-        part.setdefault(_text_key(part), block.text)
+    if part.get("type") in ("output_text", "refusal") or text:
+        part.setdefault(_text_key(part), text)
     return part

@@ -6,19 +6,17 @@ A lesson holds from now on; an amendment holds once. Settings, log and target st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
-from mull.neutral.blocks import Block, TextBlock, ThinkingBlock, ToolCallBlock, Value
+from mull.dialects.registry import replay
+from mull.neutral.blocks import TextBlock, ThinkingBlock, Value
 from mull.neutral.messages import Dialect, Message
 from mull.neutral.request import RequestOptions
-from mull.neutral.thinking import UNSIGNED_CALL
-from mull.policy.heal.lessons import GOOGLE, call_seals, with_seal
 from mull.policy.reasoning import turn_start
 
 __all__ = ["UNAMENDED", "Amendment", "Part", "amend_messages", "amend_options", "thought_name"]
@@ -91,10 +89,10 @@ def amend_messages(
     if "empty_end" in amendment.without and amended and says_nothing(amended[-1]):
         amended.pop()
     if amendment.keys:
-        amended = [_rebuilt(one, partial(_without_keys, amendment.keys)) for one in amended]
+        amended = [_without_keys(one, amendment.keys, dialect) for one in amended]
     if amendment.marks_calls:
         start = turn_start(amended)
-        amended[start:] = [_marked_step(dialect, one) for one in amended[start:]]
+        amended[start:] = map(replay(dialect).marked, amended[start:])
     same = len(amended) == len(messages) and all(map(_is_same, amended, messages))
     return messages if same else tuple(amended)
 
@@ -108,42 +106,14 @@ def says_nothing(message: Message) -> bool:
     )
 
 
-def _rebuilt(message: Message, change: Callable[[Block], Block]) -> Message:
-    """The answer with its blocks changed; the same object where none is."""
+def _without_keys(message: Message, keys: frozenset[str], dialect: Dialect) -> Message:
+    """The answer without these keys; the same object where it has none."""
     if message.role != "assistant":
         return message
-    blocks = tuple(map(change, message.blocks))
+    blocks = tuple(replay(dialect).without_keys(block, keys) for block in message.blocks)
     same = all(map(_is_same, blocks, message.blocks))
     return message if same else replace(message, blocks=blocks)
 
 
 def _is_same(one: object, other: object) -> bool:
     return one is other
-
-
-def _without_keys(keys: frozenset[str], block: Block) -> Block:
-    if isinstance(block, TextBlock | ToolCallBlock) and not keys.isdisjoint(block.extra or ()):
-        kept = {key: value for key, value in (block.extra or {}).items() if key not in keys}
-        return replace(block, extra=kept or None)
-    if isinstance(block, ThinkingBlock) and any(
-        keys & entry.keys() for entry in block.details or ()
-    ):
-        entries = block.details or ()
-        details = [{k: v for k, v in entry.items() if k not in keys} for entry in entries]
-        return replace(block, details=details)
-    return block
-
-
-def _marked_step(dialect: Dialect, message: Message) -> Message:
-    """A step whose first call is unsigned, marked in OpenAI's shape. In Gemini's own it loses all
-    signatures: the encoder marks such a one."""
-    calls = message.tool_calls
-    if not calls or calls[0].signature or call_seals(calls[0]):
-        return message
-
-    def mark(block: Block) -> Block:
-        if dialect == "gemini" and isinstance(block, ToolCallBlock):
-            return replace(block, signature=None) if block.signature else block
-        return with_seal(calls[0], GOOGLE, UNSIGNED_CALL) if block is calls[0] else block
-
-    return _rebuilt(message, mark)

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from mull.neutral.blocks import Block, ThinkingBlock
 from mull.neutral.messages import Message
+from mull.neutral.traits import TRAITS
 from mull.policy.heal.amendment import Amendment, thought_name
 from mull.policy.heal.case import Case, Mend, Mends
 from mull.policy.heal.lessons import Lesson, fingerprints
@@ -70,7 +71,8 @@ def drop_unverified(case: Case, found: re.Match[str]) -> Mends:
         where = "earlier turns" if places.stop < end else "the conversation"
         said = f"of {where} left out: the endpoint cannot verify them"
         yield from _without(_thoughts(messages, places, _carries), said, forever=True)
-    if case.target.dialect == "anthropic" and compat.missing_reasoning is not None:
+    in_blocks = TRAITS[case.target.dialect].takes == "signed"  # a filler is one with a signature
+    if in_blocks and compat.missing_reasoning is not None:
         lesson = Lesson(compat={"missingReasoning": None})
         yield Mend("no filler sent in place of thoughts", lesson)
 
@@ -157,7 +159,7 @@ def sign_calls(case: Case, found: re.Match[str]) -> Mends:
     turn = messages[turn_start(messages) :]
     if all(calls[0].signature for message in turn if (calls := message.tool_calls)):
         return
-    if case.target.dialect == "gemini":
+    if TRAITS[case.target.dialect].marks_calls:
         lesson = steer_by("gemini-level", case.target.facts)
     text = "tool calls of this turn marked as not the model's own"
     yield Mend(text, lesson, Amendment(marks_calls=True))
@@ -169,7 +171,7 @@ def strip_signatures(case: Case, found: re.Match[str]) -> Mends:
     answers = (message for message in case.request.messages if message.role == "assistant")
     lesson = _refused(block for answer in answers for block in answer.blocks)
     text = "thought signatures of earlier steps left out: the endpoint cannot verify them"
-    yield Mend(text, lesson, Amendment(marks_calls=case.target.dialect != "gemini"))
+    yield Mend(text, lesson, Amendment(marks_calls=not TRAITS[case.target.dialect].marks_calls))
 
 
 def _without(

@@ -13,26 +13,22 @@ from typing import Any
 
 import msgspec
 
-from mull.neutral.blocks import Block, TextBlock, ThinkingBlock, ToolCallBlock, Value
+from mull.dialects.registry import seals
+from mull.neutral.blocks import Block, Value
 from mull.neutral.errors import ConfigError
 from mull.neutral.messages import Dialect
 from mull.neutral.target import Compat, ModelFacts, Target
 
 __all__ = [
-    "GOOGLE",
     "Lesson",
     "Lessons",
     "apply_lesson",
     "apply_lessons",
-    "call_seals",
     "fingerprints",
     "lessons_from_json",
     "lessons_to_json",
-    "with_seal",
 ]
 
-GOOGLE = "google"
-_VENDORS, _SEAL = "extra_content", "thought_signature"
 
 KEPT_CARRIERS = 4096
 """How many refused carriers are remembered of one target; the oldest go first."""
@@ -161,35 +157,12 @@ def apply_lessons(target: Target, lessons: Lessons) -> Target:
 
 def fingerprints(block: Block) -> Iterator[str]:
     """Short names for the carriers of a block; a carrier itself is never written down again."""
-    carriers: list[Any] = []
-    if isinstance(block, ThinkingBlock):
-        carriers = [block.signature, block.encrypted, block.redacted]
-        for entry in block.details or ():
-            carriers += [entry.get("signature"), entry.get("data")]
-    elif isinstance(block, TextBlock | ToolCallBlock):
-        carriers = [block.signature]
-        carriers += call_seals(block).values() if isinstance(block, ToolCallBlock) else ()
+    carriers = [seal for _, seal in seals(block)]
+    for name in ("signature", "encrypted", "redacted"):
+        if (carrier := getattr(block, name, None)) is not None:  # an empty one can be refused too
+            carriers.append(carrier)
     for carrier in carriers:
-        if isinstance(carrier, str):  # an empty one can be refused too
-            yield blake2b(carrier.encode("utf-8", "replace"), digest_size=8).hexdigest()
-
-
-def call_seals(call: ToolCallBlock) -> dict[str, Any]:
-    """Gemini's signatures on an OpenAI-shaped call, by the vendor that hung them there:
-    `extra_content.google.thought_signature`."""
-    held = (call.extra or {}).get(_VENDORS)
-    vendors = held.items() if isinstance(held, dict) else ()
-    return {name: v[_SEAL] for name, v in vendors if isinstance(v, dict) and _SEAL in v}
-
-
-def with_seal(call: ToolCallBlock, vendor: str, seal: str) -> ToolCallBlock:
-    """The call with a signature in this vendor's place."""
-    extra = call.extra or {}
-    vendors = extra.get(_VENDORS)
-    vendors = vendors if isinstance(vendors, dict) else {}
-    own = vendors.get(vendor)
-    own = {**(own if isinstance(own, dict) else {}), _SEAL: seal}
-    return msgspec.structs.replace(call, extra={**extra, _VENDORS: {**vendors, vendor: own}})
+        yield blake2b(carrier.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
 def lessons_to_json(lessons: Lessons) -> bytes:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from mull.neutral.messages import Dialect
 from mull.neutral.request import NamedTool
 from mull.neutral.thinking import write_thinking
+from mull.neutral.traits import TRAITS
 from mull.policy.heal.case import Case, Mend, Mends, keys_of, once, squashed
 from mull.policy.heal.lessons import Lesson
 from mull.policy.heal.plan import (
@@ -35,17 +35,15 @@ __all__ = [
 ]
 
 _FIELD = "reasoning_content"
-_RESPONSES: Dialect = "openai-responses"
-_TAKES_FILLERS: frozenset[Dialect] = frozenset({"openai-chat", "anthropic"})
 
 
 def add_reasoning(case: Case, found: re.Match[str]) -> Mends:
     """Reasoning is missed in earlier answers: send what is there, and a filler where none is."""
-    compat, dialect = case.target.compat, case.target.dialect
+    compat, traits = case.target.compat, TRAITS[case.target.dialect]
     everywhere = found.groupdict().get("all") is not None or compat.requires_reasoning == "all"
     requires = "all" if everywhere else "tool_calls"
     is_off = case.plan.state == "off" and write_thinking(case.plan)
-    if dialect not in _TAKES_FILLERS or is_off or not _lacks_reasoning(case, everywhere):
+    if not traits.takes_fillers or is_off or not _lacks_reasoning(case, everywhere):
         return
     filler = " " if found.groupdict().get("blank") is not None else ""
     if compat.requires_reasoning == requires and compat.missing_reasoning is not None:
@@ -53,7 +51,7 @@ def add_reasoning(case: Case, found: re.Match[str]) -> Mends:
     taught: dict[str, Any] = {"requiresReasoning": requires, "missingReasoning": filler}
     facts: dict[str, Any] = {}
     text = "reasoning sent with earlier answers, and a filler where there is none"
-    if dialect == "anthropic":
+    if traits.takes != "fields":
         yield Mend(text, Lesson(compat=taught))
         return
     taught["reasoningOut"] = _FIELD
@@ -63,12 +61,17 @@ def add_reasoning(case: Case, found: re.Match[str]) -> Mends:
     yield once(text, "reasoning_field", lesson=lesson) if own_field else Mend(text, lesson)
 
 
+def _has_fields(case: Case) -> bool:
+    """Whether reasoning stands in a field of a message, which can be named."""
+    return TRAITS[case.target.dialect].takes == "fields"
+
+
 def _lacks_reasoning(case: Case, everywhere: bool) -> bool:
     """Whether an answer goes out without reasoning, or with it in another place."""
     answers = [m for m in case.request.messages if m.role == "assistant"]
     if any(not any(b.thought for b in m.thinking) for m in answers if everywhere or m.tool_calls):
         return True
-    if case.target.dialect != "openai-chat" or case.target.compat.reasoning_out == _FIELD:
+    if not _has_fields(case) or case.target.compat.reasoning_out == _FIELD:
         return False
     return any(block.source_field != _FIELD for m in answers for block in m.thinking)
 
@@ -76,7 +79,7 @@ def _lacks_reasoning(case: Case, everywhere: bool) -> bool:
 def keep_reasoning_home(case: Case, found: re.Match[str]) -> Mends:
     """The field of earlier reasoning is refused: it is not sent back."""
     thoughts = any(message.thinking for message in case.request.messages)
-    if case.target.dialect != "openai-chat":
+    if not _has_fields(case):
         return
     if thoughts or case.target.compat.missing_reasoning:
         taught = {"reasoningOut": "never", "requiresReasoning": "no", "missingReasoning": None}
@@ -86,7 +89,7 @@ def keep_reasoning_home(case: Case, found: re.Match[str]) -> Mends:
 
 def no_encrypted_reasoning(case: Case, found: re.Match[str]) -> Mends:
     """The model does not reason: neither ask for reasoning nor for its encrypted form."""
-    if case.target.dialect != _RESPONSES:
+    if TRAITS[case.target.dialect].takes != "items":
         yield from take_back(case)
         return
     lesson = Lesson(compat={"thinkingWriter": "none"}, facts={"reasoning": False})
@@ -155,18 +158,18 @@ def to_stream(case: Case, found: re.Match[str]) -> Mends:
 
 def to_responses(case: Case, found: re.Match[str]) -> Mends:
     """The model takes tools with reasoning on the Responses API only: ask there."""
-    compat = case.target.compat
-    if case.target.dialect != "openai-chat":
+    compat, there = case.target.compat, TRAITS[case.target.dialect].tools_api
+    if there is None:
         return
     taught: dict[str, Any] = {
-        "thinkingWriter": "responses",
+        "thinkingWriter": TRAITS[there].usual_writer,
         "requiresReasoning": "tool_calls",
         "maxTokensField": "max_output_tokens",
         "systemRole": compat.system_role,
         "auth": compat.auth,
     }
-    text = "sent to the Responses API, which takes tools together with reasoning"
-    yield Mend(text, Lesson(compat=taught, dialect=_RESPONSES))
+    text = f"sent to the {TRAITS[there].api}, which takes tools together with reasoning"
+    yield Mend(text, Lesson(compat=taught, dialect=there))
 
 
 def end_with_user(case: Case, found: re.Match[str]) -> Mends:

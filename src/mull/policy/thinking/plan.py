@@ -47,7 +47,6 @@ __all__ = [
 ]
 
 _SHARE_OF_OUTPUT = {"minimal": 10, "low": 20, "medium": 50, "high": 80, "xhigh": 95}
-_RESPONSES_BUFFER = 25_000
 OUTCOME = "outcome"
 """The kind of the note that says what became of a wish."""
 NOTHING = "nothing"
@@ -140,13 +139,13 @@ def level_table(target: Target, snapshot: Snapshot) -> tuple[LevelRow, ...]:
 
 def feedback(target: Target, planned: Planned) -> tuple[str, ...]:
     """The lines a user sees after choosing a model (document 004)."""
-    responses = target.dialect == "openai-responses"
-    api = " (Responses API)" if responses else ""
+    traits = TRAITS[target.dialect]
+    api = f" ({traits.api})" if traits.api else ""
     lines = [f"✓ Switched to {target.provider_name} {target.model}{api}"]
     lines += [f"  ⚠ {note.text}" for note in planned.notes if note.warning]
     lines.append(f"  Thinking: {planned.summary}")
-    if responses and planned.plan.effort not in (None, "none"):
-        lines.append(f"  Recommended output buffer: {_RESPONSES_BUFFER:,} tokens")
+    if traits.buffer is not None and planned.plan.effort not in (None, "none"):
+        lines.append(f"  Recommended output buffer: {traits.buffer:,} tokens")
     return tuple(lines)
 
 

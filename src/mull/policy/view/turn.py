@@ -330,11 +330,11 @@ def _foreign_blocks(
             case OpaqueBlock():
                 opaque += 1
             case TextBlock():
-                own = block.signature or block.extra
+                own = block.signature or block.wire
                 out.append(TextBlock(block.text) if own else block)
             case ToolCallBlock():
-                own = block.signature or block.extra
-                plain = msgspec.structs.replace(block, signature=None, extra=None)
+                own = block.signature or block.wire
+                plain = msgspec.structs.replace(block, signature=None, wire=None)
                 out.append(plain if own else block)
             case ToolResultBlock() | MediaBlock():
                 out.append(block)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import groupby
+from typing import get_args
 
 import msgspec
 
@@ -30,7 +31,8 @@ from mull.neutral.events import (
     ToolRan,
     UsageReported,
 )
-from mull.neutral.messages import Message, Origin
+from mull.neutral.former import Reader
+from mull.neutral.messages import Dialect, Message, Origin
 from mull.store.sessions.values import JournalBatch
 
 __all__ = ["decode_events", "decode_origin", "encode_events", "fold", "is_journaled", "join_deltas"]
@@ -53,10 +55,10 @@ def encode_events(events: Iterable[Event]) -> bytes:
     return _encode(join_deltas(events))
 
 
-def decode_events(data: bytes) -> tuple[Event, ...]:
+def decode_events(data: bytes, origin: Origin | None = None) -> tuple[Event, ...]:
     """What `encode_events` was given, as far as it goes: nothing, if it is something else."""
     try:
-        return _decoder().decode(data)
+        return _reader()(data, origin.dialect if origin else None)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError):
         return ()
 
@@ -68,12 +70,12 @@ def decode_origin(data: bytes | None) -> Origin | None:
     try:
         return msgspec.json.decode(data, type=Origin)
     except (msgspec.DecodeError, UnicodeDecodeError, TypeError):
-        return Origin("unknown", "openai-chat", "unknown")
+        return Origin("unknown", get_args(Dialect)[0], "unknown")
 
 
 @cache  # only what a crash has left is ever decoded
-def _decoder() -> msgspec.json.Decoder[tuple[Event, ...]]:
-    return msgspec.json.Decoder(tuple[Event, ...])
+def _reader() -> Reader[tuple[Event, ...]]:
+    return Reader(tuple[Event, ...])
 
 
 def join_deltas(events: Iterable[Event]) -> list[Event]:
@@ -93,12 +95,12 @@ def join_deltas(events: Iterable[Event]) -> list[Event]:
 def _continues(last: Event, event: Event) -> bool:
     """Whether `event` only adds text to what `last` added to; a block is opened by the first."""
     match last, event:
-        case TextDelta(), TextDelta(signature=None, extra=None):
+        case TextDelta(), TextDelta(signature=None, wire=None):
             return last.key == event.key
         case ThinkingDelta(), ThinkingDelta():
             same = (last.key, last.source_field, last.kind)
             return same == (event.key, event.source_field, event.kind)
-        case ToolCallDelta(), ToolCallDelta(name=None, signature=None, extra=None):
+        case ToolCallDelta(), ToolCallDelta(name=None, signature=None, wire=None):
             same_call = (last.key, last.id, last.structured)
             return same_call == (event.key, event.id, event.structured)
     return False

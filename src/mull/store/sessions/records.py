@@ -13,6 +13,7 @@ import msgspec
 
 from mull.history.log import Entry, Record
 from mull.neutral.errors import ConfigError, SessionError
+from mull.neutral.former import Reader
 from mull.store.sessions.names import title_of
 from mull.store.sessions.search import add_texts
 
@@ -52,7 +53,7 @@ def decode_record(data: bytes, session: str, position: int) -> Record:
         ConfigError: it is something else; says which record and why.
     """
     try:
-        return _decoder().decode(data)
+        return _reader()(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError) as error:
         raise ConfigError(
             f"record {position} of session {session} cannot be read ({error}): `mull sessions"
@@ -61,8 +62,8 @@ def decode_record(data: bytes, session: str, position: int) -> Record:
 
 
 @cache  # a session that begins has none to decode
-def _decoder() -> msgspec.json.Decoder[Record]:
-    return msgspec.json.Decoder(Record)
+def _reader() -> Reader[Record]:
+    return Reader(Record)
 
 
 def ends_answer(record: Record) -> bool:

@@ -342,7 +342,8 @@ def _batches(connection: Connection, session: str, after: int = 0) -> list[Journ
         " ORDER BY number",
         (session, after),
     )
-    return [
-        JournalBatch(number, at, decode_origin(origin), decode_events(events))
-        for number, at, origin, events in rows
-    ]
+    batches = []
+    for number, at, said, events in rows:
+        origin = decode_origin(said)
+        batches.append(JournalBatch(number, at, origin, decode_events(events, origin)))
+    return batches

@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from mull.dialects.openai_chat import DIALECT
 from mull.dialects.writer import About
 from mull.neutral.assemble import tell
-from mull.neutral.blocks import Block, TextBlock, ThinkingBlock, ToolCallBlock
+from mull.neutral.blocks import Block, TextBlock, ThinkingBlock, ToolCallBlock, Wire
 from mull.neutral.events import Event, Key, ThinkingCarrier, ThinkingDelta
 from mull.neutral.messages import Message, assistant
 from mull.testing.ledger import Issued, Ledger
@@ -134,9 +135,8 @@ class OpenRouter(_Chat):
         for at, thought in enumerate(thoughts):
             sealed = _detail(thought, ledger.seal(model, thought.text))
             detail = {**sealed, "format": _FORMAT, "index": at}
-            blocks.append(
-                ThinkingBlock("" if thought.hidden else thought.text, "reasoning", details=[detail])
-            )
+            shown = "" if thought.hidden else thought.text
+            blocks.append(ThinkingBlock(shown, "reasoning", wire=_wire(detail)))
         return blocks
 
     def _events(self, message: Message) -> Iterator[Event]:
@@ -146,9 +146,11 @@ class OpenRouter(_Chat):
                 case ThinkingDelta(text, key) if text:
                     yield event
                     about = {"type": "reasoning.text", "format": _FORMAT, "index": self._index(key)}
-                    yield ThinkingCarrier(key, details=[{**about, "text": text}])
-                case ThinkingCarrier(key, details=[detail]) if "text" in detail:
-                    yield ThinkingCarrier(key, details=[{**detail, "text": ""}])
+                    yield ThinkingCarrier(key, wire=_wire({**about, "text": text}))
+                case ThinkingCarrier(key, wire=Wire(data={"reasoning_details": [detail]})) if (
+                    "text" in detail
+                ):
+                    yield ThinkingCarrier(key, wire=_wire({**detail, "text": ""}))
                 case _:
                     yield event
 
@@ -159,6 +161,10 @@ class OpenRouter(_Chat):
         details = message.get("reasoning_details") or ()
         found = (detail.get("signature") or detail.get("data") for detail in details)
         return [carrier for carrier in found if carrier]
+
+
+def _wire(detail: dict[str, Any]) -> Wire:
+    return Wire(DIALECT, {"reasoning_details": [detail]})
 
 
 def _detail(thought: Think, carrier: str) -> dict[str, Any]:

@@ -95,7 +95,7 @@ def in_pieces(events: Iterable[Event]) -> Iterator[Event]:
     for event in events:
         match event:
             case TextDelta(text, key):
-                yield TextDelta("", key, extra=event.extra)
+                yield TextDelta("", key, wire=event.wire)
                 yield from (TextDelta(piece, key) for piece in cut(text))
                 yield TextDelta("", key, event.signature)
             case ThinkingDelta(text):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from mull.dialects.openai_responses import DIALECT
 from mull.dialects.writer import About
-from mull.neutral.blocks import Block, TextBlock, ThinkingBlock, ToolCallBlock
+from mull.neutral.blocks import Block, TextBlock, ThinkingBlock, ToolCallBlock, Wire
 from mull.neutral.messages import assistant
 from mull.testing.ledger import Issued, Ledger, Piece
 from mull.testing.providers.provider import (
@@ -76,10 +77,10 @@ def _block(act: Act, asked: Asked, ledger: Ledger) -> Block:
                 kind="summary",
             )
         case Say(text):
-            return TextBlock(text, extra={"id": ledger.name("msg_")})
+            return TextBlock(text, wire=Wire(DIALECT, {"id": ledger.name("msg_")}))
         case Call(name, arguments):
-            extra = {"id": ledger.name("fc_")}
-            return ToolCallBlock(ledger.name("call_"), name, arguments, extra=extra)
+            wire = Wire(DIALECT, {"id": ledger.name("fc_")})
+            return ToolCallBlock(ledger.name("call_"), name, arguments, wire=wire)
 
 
 def _issued(model: str, items: Sequence[Piece]) -> Issued:

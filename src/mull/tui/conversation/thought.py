@@ -45,7 +45,7 @@ _UNREADABLE = {
     "redacted": "the provider sent it encrypted",
     "encrypted": "the provider sent it encrypted",
     "signature": "the provider sent only its signature",
-    "details": "the provider sent only data of its own",
+    "wire": "the provider sent only data of its own",
 }
 
 

@@ -53,7 +53,7 @@ from mull.tui.text.lines import Line
 
 __all__ = ["ConversationView", "render_message"]
 
-_CARRIERS = ("signature", "encrypted", "redacted", "id", "kind", "details")
+_CARRIERS = ("signature", "encrypted", "redacted", "id", "kind", "wire")
 
 
 class ConversationView:

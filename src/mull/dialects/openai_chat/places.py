@@ -1,25 +1,33 @@
 """In which place of a message a thought goes back, if there is one.
 
-In Chat the user's own field name decides, then the endpoint's row, then the field it came in: an
-endpoint that nobody knows gets back only what it sent itself (BerriAI/litellm#30835). Policy asks
-before it counts, the encoder when it writes, so both speak of the same place.
+The user's own field name decides, then the endpoint's row, then the field it came in: an endpoint
+that nobody knows gets back only what it sent itself (BerriAI/litellm#30835). It is asked for before
+anything is counted and when it is written, so both speak of the same place.
+
+Beside its text, a thought keeps in its wire the entries of `reasoning_details`, or the members of
+its part where the content is a list.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from mull.neutral.blocks import ThinkingBlock
+from mull.dialects.openai_chat import DIALECT
+from mull.neutral.blocks import ThinkingBlock, own_keys
 
 __all__ = [
     "CONTENT_LIST",
     "DETAILS",
     "IN_CONTENT",
+    "MEMBERS",
     "TAGS",
-    "chat_place",
+    "entries_in",
+    "entries_of",
     "has_lost_signature",
     "is_opaque",
-    "is_same_item",
+    "members_of",
+    "place_of",
     "text_of",
 ]
 
@@ -29,13 +37,14 @@ CONTENT_LIST = "content_list"
 IN_CONTENT = frozenset({CONTENT_LIST, TAGS})
 """Places inside the content; every other place is a key of the message."""
 DETAILS = "reasoning_details"
+MEMBERS = "thinking"
 _MARKED = "extra_content"
 """Marked thoughts are Google's summaries; their endpoint does not take them back."""
 _CLAUDE = "anthropic-claude-v1"
 _READABLE = ("text", "summary")
 
 
-def chat_place(block: ThinkingBlock, only: str | None, out: str, first: str) -> str | None:
+def place_of(block: ThinkingBlock, only: str | None, out: str, first: str) -> str | None:
     """The field or place for a block; None where it cannot go back.
 
     `only` is the user's own field, `out` the row's `reasoningOut`, `first` the field that stands
@@ -50,12 +59,23 @@ def chat_place(block: ThinkingBlock, only: str | None, out: str, first: str) -> 
     return None if place == _MARKED else place
 
 
-def is_same_item(before: ThinkingBlock, block: ThinkingBlock) -> bool:
-    """Whether two thoughts that follow each other are one reasoning item of the Responses API:
-    its summary and its raw text. One item has one seal."""
-    if before.encrypted and block.encrypted:
-        return False
-    return (before.kind, block.kind) == ("summary", "raw") and before.id == block.id
+def entries_of(block: ThinkingBlock) -> list[dict[str, Any]]:
+    """The entries of `reasoning_details` that belong to a thought."""
+    return entries_in(own_keys(block.wire, DIALECT))
+
+
+def entries_in(kept: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The entries of `reasoning_details` in what a thought keeps."""
+    return _objects(kept.get(DETAILS))
+
+
+def members_of(block: ThinkingBlock) -> list[dict[str, Any]]:
+    """The members of a thought that came as a part of the content, where they are not all text."""
+    return _objects(own_keys(block.wire, DIALECT).get(MEMBERS))
+
+
+def _objects(held: Any) -> list[dict[str, Any]]:
+    return [one for one in held if isinstance(one, dict)] if isinstance(held, list) else []
 
 
 def text_of(entry: dict[str, Any]) -> str:

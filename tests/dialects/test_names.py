@@ -1,0 +1,48 @@
+"""A dialect is named where it lives, and nowhere else: whoever decides asks for a trait of it, or
+asks the dialect itself. So another one is a package, and the lines below that name it."""
+
+import ast
+from pathlib import Path
+from typing import get_args
+
+import mull
+from mull.dialects.registry import PACKAGES
+from mull.neutral.messages import Dialect
+from mull.neutral.traits import TRAITS
+
+ROOT = Path(mull.__file__).parent
+NAMING = {
+    "dialects/registry.py": "where its package is",
+    "neutral/messages.py": "the list of names, for type checkers",
+    "neutral/traits.py": "what it demands, for layers that do not load it",
+    "neutral/former.py": "what the four first ones wrote once",
+}
+
+
+def names_in(file):
+    """The dialects that a module names in a string of its own."""
+    strings = (node.value for node in ast.walk(ast.parse(file.read_text())) if is_text(node))
+    return {text for text in strings if text in get_args(Dialect)}
+
+
+def is_text(node):
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def test_no_dialect_is_named_where_it_does_not_live():
+    named = {}
+    for file in ROOT.rglob("*.py"):
+        path = file.relative_to(ROOT).as_posix()
+        if path.startswith("testing/"):  # plays providers, which have names of their own
+            continue
+        found = names_in(file)
+        if (parts := path.split("/"))[0] == "dialects" and len(parts) > 2:
+            found -= {parts[1].replace("_", "-")}
+        if found and path not in NAMING:
+            named[path] = found
+    assert named == {}
+
+
+def test_every_dialect_has_its_package_and_its_traits():
+    assert set(PACKAGES) == set(TRAITS) == set(get_args(Dialect))
+    assert all(names_in(ROOT / path) for path in NAMING)
