@@ -15,10 +15,16 @@ from msgspec.structs import replace
 
 from mull.agent.setup import Setup, isolated_setup, load_setup
 from mull.client.access import Access, access, missing_key
-from mull.neutral.errors import ConfigError, LocalError, NoModelError, UnknownModel
+from mull.neutral.errors import (
+    ConfigError,
+    LocalError,
+    NoModelError,
+    TooLongError,
+    UnknownModel,
+)
 from mull.neutral.messages import Dialect
 from mull.neutral.target import Target
-from mull.policy.heal.lessons import Lessons, apply_lessons
+from mull.policy.heal.lessons import Lesson, Lessons, apply_lessons
 from mull.policy.prepare import Prepared
 from mull.store.keys import GivenKeys, Keys
 from mull.store.lessons import load_lessons, save_lessons
@@ -33,6 +39,7 @@ if TYPE_CHECKING:
     from mull.client.http import Transport
     from mull.policy.failure import Failure
     from mull.policy.heal.healing import Repaired
+    from mull.policy.tokens import Counter
 
 __all__ = ["EMBEDDED", "Engine"]
 
@@ -127,6 +134,12 @@ class Engine:
         """The target with all that refusals have taught of it by now."""
         return apply_lessons(target, self.lessons)
 
+    def counter_for(self, target: Target) -> Counter:
+        """What counts the tokens of requests to this target."""
+        from mull.tokenizers import counter_for
+
+        return counter_for(target)
+
     def way_to(
         self,
         target: Target,
@@ -171,7 +184,7 @@ class Engine:
             way=way,
             transport=self._connection(),
             options=options or ExchangeOptions(),
-            aid=Aid(self._enter, _heal, self._learn),
+            aid=Aid(self._enter, self._heal, self._learn),
         )
 
     async def _enter(self, way: Access) -> Access:
@@ -202,11 +215,45 @@ class Engine:
 
         return end
 
+    def _heal(self, refused: Prepared, refusal: Failure) -> Repaired | None:
+        """The request repaired, if that can be done here; one that is too long has to be made
+        shorter by whoever knows what may be left out.
+
+        Raises:
+            TooLongError: it is; what the refusal says of the window is learnt.
+        """
+        from mull.policy.failure import overflow_of
+        from mull.policy.heal.healing import heal  # only what is refused needs it
+
+        repaired = heal(refused, refusal)
+        overflow = None if repaired is not None else overflow_of(refusal)
+        if overflow is None:
+            return repaired
+        from mull.client.refusal import refused_error
+        from mull.policy.heal.overflow import overflow_lesson
+
+        target = refused.target
+        self._keep_lesson(target, overflow_lesson(target, overflow, _recounted(refused)))
+        said = refused_error(refusal, target, target.endpoint or "", "", 0.0)
+        raise TooLongError(
+            str(said),
+            status=said.status,
+            text=said.text,
+            code=said.code,
+            headers=said.headers,
+            overflow=overflow,
+        )
+
     def _learn(self, target: Target, repaired: Repaired) -> None:
         if repaired.learn is not None:
-            self._lessons = self.lessons.learn(target, repaired.learn)
-            if not self._isolated:
-                save_lessons(data_dir(), self._lessons)
+            self._keep_lesson(target, repaired.learn)
+
+    def _keep_lesson(self, target: Target, lesson: Lesson) -> None:
+        if lesson == Lesson():
+            return
+        self._lessons = self.lessons.learn(target, lesson)
+        if not self._isolated:
+            save_lessons(data_dir(), self._lessons)
 
     def _trade(self, way: Access) -> Access:
         """Trade a login for a session; the sessions of this process are kept."""
@@ -236,10 +283,15 @@ class Engine:
             await transport.close()
 
 
-def _heal(refused: Prepared, refusal: Failure) -> Repaired | None:
-    from mull.policy.heal.healing import heal  # only what is refused needs it
+def _recounted(prepared: Prepared) -> int:
+    """What the request holds by the vocabulary of its target."""
+    from mull.tokenizers import counter_for
 
-    return heal(refused, refusal)
+    counter = counter_for(prepared.target)
+    if prepared.counter == counter.name:
+        return prepared.tokens
+    made = replace(prepared.made, counter=counter)
+    return replace(prepared, made=made).anew(prepared.target, made.amendment).tokens
 
 
 async def _fetched(fetch: Callable[[], str | Awaitable[str]]) -> Secret:

@@ -44,7 +44,6 @@ from mull.neutral.target import Target
 from mull.settings.layers import Snapshot
 from mull.settings.presets import preset_values
 from mull.settings.registry import SettingValue, parse_all
-from mull.tokenizers import counter_for
 
 if TYPE_CHECKING:
     from mull.agent.calls import Approve
@@ -335,7 +334,7 @@ class Conversation:
             target=target,
             snapshot=self.snapshot(),
             options=self._with_tools(tools),
-            counter=counter_for(target),
+            counter=self._engine.counter_for(target),
             send=self._engine.sender(way, self._limits),
             tools=tools,
             interactive=self.interactive,
@@ -403,7 +402,8 @@ class Conversation:
                 self._keep(Entry(said, time.time()))
             await run_turn(turn)
         except BaseException:
-            if takes_back and not turn.messages and len(self.log) > start:
+            gone = takes_back or turn.too_long  # asked again, it would be as long
+            if gone and not turn.messages and len(self.log) > start:
                 self._keep(Undone(start, len(self.log), time.time()))
             raise
         finally:
