@@ -161,7 +161,9 @@ def test_numbers_beside_the_words_count():
     "failure",
     [
         Failure("Rate limit reached: maximum context length of the day", 429),
-        Failure("Request too large for model: Limit 6000, Requested 7000", 413, "rate_limit_exceeded"),
+        Failure(
+            "Request too large for model: Limit 6000, Requested 7000", 413, "rate_limit_exceeded"
+        ),
         Failure("temperature is not allowed with a long context window", 400),
         Failure("invalid_api_key", 401),
         Failure("the connection broke"),

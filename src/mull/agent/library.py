@@ -36,7 +36,7 @@ from mull.agent.results import Result, result_of
 from mull.agent.run import Recorder, Situation, Turn, run_turn
 from mull.agent.streams import AsyncStream, Stream, end_task
 from mull.history.log import Entry, Log, Record, Undone
-from mull.neutral.errors import LocalError
+from mull.neutral.errors import ConfigError, LocalError
 from mull.neutral.events import Event
 from mull.neutral.messages import Dialect, Message
 from mull.neutral.request import RequestOptions
@@ -341,6 +341,16 @@ class Conversation:
             end_thought=self._engine.thought_ender(target, way),
         )
 
+    async def inspect_server(self) -> bool:
+        """Ask a server of the user's own what it says of the model in use; whether that is news."""
+        try:
+            way = self.way()
+        except ConfigError:  # a missing key is told when it is needed
+            return False
+        news = await self._engine.inspect_server(self.target, way)
+        self.target = self._engine.learnt(self.target)
+        return news
+
     def _with_tools(self, tools: Mapping[str, RunnableTool]) -> RequestOptions:
         return replace(self._options, tools=tuple(tool.definition for tool in tools.values()))
 
@@ -371,6 +381,7 @@ class Conversation:
         turn = Turn(
             log=self.log,
             situation=self._situation,
+            inspect=self.inspect_server,
             now=self._situation(),  # a missing key is told before anything is said
             approve=self._approve,
             shorten=self._shortener,

@@ -147,10 +147,15 @@ class Shorten(Protocol):
         """Do it; the records that the log gains by it."""
 
 
+async def _nothing_new() -> bool:
+    return False
+
+
 class Turn(Struct):
     """What a turn needs, and what it leaves: the messages it added and what there is to say.
 
     `now` is the situation of the request under way; what is given is that of the first one.
+    `inspect` asks the model's server what it says of it; whether that is news.
     `overflow` is what was learnt from a request that was refused for its length, until one is
     answered; a turn that ends `too_long` has said nothing that could be sent. `task` is where it
     runs, if that is a stream's.
@@ -159,6 +164,7 @@ class Turn(Struct):
     log: Log
     situation: Callable[[], Situation]
     now: Situation
+    inspect: Callable[[], Awaitable[bool]] = _nothing_new
     approve: Approve | None = None
     shorten: Callable[[], Shorten | None] = lambda: None
     recorder: Recorder | None = None
@@ -205,8 +211,10 @@ class Turn(Struct):
         self.progress = advance(self.progress, signal, self.limits)
         self.say(StateChanged(self.progress.state, self.progress.round, self.limits.rounds))
 
-    def look(self) -> None:
-        """See how things stand before the next request."""
+    async def look(self) -> None:
+        """See how things stand before the next request: the model may be another, whose server is
+        asked what it says of itself."""
+        await self.inspect()
         self.now = replace(self.situation(), amendment=self.overflow)
 
     def allows(self, signal: Signal) -> bool:
@@ -228,10 +236,12 @@ async def run_turn(turn: Turn) -> None:
     """
     turn.signal("begin")
     try:
+        if await turn.inspect():
+            await turn.look()
         while turn.progress.state not in FINAL:
             await _STEPS[turn.progress.state](turn)
             if turn.progress.state == "sending":
-                turn.look()
+                await turn.look()
     except BaseException as error:
         turn.error = error
         if turn.progress.state not in FINAL:
@@ -278,7 +288,7 @@ async def _send(turn: Turn) -> None:
         turn.overflow, turn.too_long = overflowed(answer.asked, error.overflow), False
         turn.note(Note("overflow", f"refused for its length: {error.text}", warning=True))
         turn.signal("overflow")
-        turn.look()
+        await turn.look()
         return
     finally:
         message = answer.keep()
