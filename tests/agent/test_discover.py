@@ -16,6 +16,8 @@ from mull.agent.discover import LOCAL_PROVIDERS, Found, Served, discover
 from mull.agent.engine import Engine
 from mull.testing.server import CUT, STALL, Gate, Reply, ScriptedServer
 
+pytestmark = pytest.mark.usefixtures("inspected_servers")
+
 
 def models(*names):
     return Reply.json({"object": "list", "data": [{"id": name} for name in names]})

@@ -13,6 +13,8 @@ from mull.neutral.events import Compressed
 from mull.testing.server import Reply
 from small_server import SmallServer, chat
 
+pytestmark = pytest.mark.usefixtures("inspected_servers")
+
 WORDS = "The river went on past the mill and the old town. "
 NO = Reply.json({"error": {"message": "no credit"}}, 402)
 

@@ -138,6 +138,7 @@ def _lines(meter: Meter, cost: CostSum, threshold: float) -> Iterator[str]:
     if meter.reported is not None:
         said += f" The provider counted {meter.reported:,} tokens in the last request."
     yield said
+    yield "Tool definitions are not counted here: they depend on how the session is continued."
     if meter.usable is None:
         yield "Window: unknown; context.limit says how large it is."
     else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 from collections.abc import Callable, Mapping
+from hashlib import blake2b
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,8 +17,10 @@ import msgspec
 __all__ = ["SHAPES", "server_tokens"]
 
 PATIENCE = 0.5
-SHORT, LONG = 64, 1 << 16
+SHORT, LONG = 256, 1 << 16
 """Characters under which a text is not worth asking, and those of a long one that are asked for."""
+KEPT = 4096
+"""Counts that are kept: the same text is counted for every request that holds it."""
 
 SHAPES: Mapping[str, Callable[[str, str], dict[str, Any]]] = {
     "llama": lambda model, text: {"content": text, "add_special": False},
@@ -53,26 +56,36 @@ class _Tokens:
         self._stand_in = stand_in
         self._failed = False
         self._counted = self._guessed = 1
+        self._known: dict[bytes, int] = {}
 
     def count(self, text: str) -> int:
         if self._failed or len(text) < SHORT:
             return self._estimate(text)
-        piece = text[:LONG]
-        try:
-            tokens = self._tokens(piece)
-        except (OSError, http.client.HTTPException, ValueError, TypeError, KeyError):
-            self._failed = True  # whatever it is, it is no such server
-            return self._estimate(text)
+        piece = text[:LONG].encode("utf-8", "replace")
+        name = blake2b(piece, digest_size=16).digest()
+        tokens = self._known.get(name)
+        if tokens is None:
+            try:
+                tokens = self._tokens(piece.decode())
+            except (OSError, http.client.HTTPException, ValueError, TypeError, KeyError):
+                self._failed = True  # whatever it is, it is no such server
+                return self._estimate(text)
+            self._keep(name, tokens, self._stand_in(text[:LONG]))
+        return tokens if len(text) <= LONG else round(tokens * len(text) / LONG)
+
+    def _keep(self, name: bytes, tokens: int, guessed: int) -> None:
         self._counted += tokens
-        self._guessed += self._stand_in(piece)
-        return tokens if len(piece) == len(text) else round(tokens * len(text) / len(piece))
+        self._guessed += guessed
+        if len(self._known) >= KEPT:
+            self._known.pop(next(iter(self._known)))
+        self._known[name] = tokens
 
     def _estimate(self, text: str) -> int:
         return round(self._stand_in(text) * self._counted / self._guessed)
 
     def _tokens(self, text: str) -> int:
         """Raises whatever goes wrong with the request or its answer."""
-        body = msgspec.json.encode(self._ask(text.encode("utf-8", "replace").decode()))
+        body = msgspec.json.encode(self._ask(text))
         connection = http.client.HTTPConnection(self._host, self._port, timeout=PATIENCE)
         try:
             connection.request("POST", self._path, body, self._headers)
