@@ -27,13 +27,13 @@ pytestmark = [
     pytest.mark.skipif(not weights.is_installed(), reason="`mull local install` was not run"),
 ]
 
-WINDOW, KEY = 2048, "a-key-for-this-test"
+WINDOW, TURNS, KEY = 2048, 8, "a-key-for-this-test"
 SERVE = f"""
 import sys, xllamacpp as llama
 p = llama.CommonParams()
 p.model.path, p.model_alias = sys.argv[1], {{"smol"}}
 p.hostnames, p.port, p.api_keys = ["127.0.0.1"], 0, [{KEY!r}]
-p.n_ctx, p.n_parallel, p.n_predict, p.n_gpu_layers, p.cache_ram_mib = {WINDOW}, 1, 48, 0, 0
+p.n_ctx, p.n_parallel, p.n_predict, p.n_gpu_layers, p.cache_ram_mib = {WINDOW}, 1, 32, 0, 0
 p.cpuparams.n_threads = p.cpuparams_batch.n_threads = 1
 p.ui, p.verbosity = False, 1
 p.sampling.temp = 0.0
@@ -103,19 +103,19 @@ def test_the_server_tells_its_window_to_who_has_the_key(address):
 
 
 def test_a_session_that_knows_its_window_is_never_refused(address):
-    conversation, events = talk("llama.cpp/smol", questions(14))
+    conversation, events = talk("llama.cpp/smol", questions(TURNS))
     assert any(event.ok for event in events if isinstance(event, Compressed))
     reported = [m.usage.input for m in conversation.messages if m.usage and m.usage.input]
-    assert len(reported) == 14
+    assert len(reported) == TURNS
     assert max(reported) < WINDOW
 
 
 def test_a_session_that_does_not_is_refused_once_and_goes_on(address):
     more = {"base_url": address, "key": KEY}
-    conversation, events = talk("openai-compatible/smol", questions(14), **more)
+    conversation, events = talk("openai-compatible/smol", questions(TURNS), **more)
     assert any(event.ok for event in events if isinstance(event, Compressed))
     assert conversation.target.facts.limit.context == WINDOW
-    assert len([m for m in conversation.messages if m.role == "assistant"]) == 14
+    assert len([m for m in conversation.messages if m.role == "assistant"]) == TURNS
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)

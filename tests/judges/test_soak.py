@@ -15,7 +15,7 @@ pytestmark = [
     pytest.mark.timeout(3600),
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc"),
 ]
-GROWTH = 4.0
+GROWTH = 6.0
 """kB that a turn may add to the process: what was said in it, which is kept."""
 
 
