@@ -6,11 +6,14 @@ import asyncio
 
 import pytest
 
+from answers import written
 from mull.agent.engine import Engine
 from mull.agent.library import Conversation
+from mull.neutral.blocks import TextBlock
 from mull.neutral.errors import LocalError, RefusedError
-from mull.neutral.events import Compressed
-from mull.testing.server import Reply
+from mull.neutral.events import Compressed, Failed, Finished, TextDelta
+from mull.neutral.messages import assistant, user
+from mull.testing.server import Reply, ScriptedServer
 from small_server import SmallServer, chat
 
 pytestmark = pytest.mark.usefixtures("inspected_servers")
@@ -139,3 +142,113 @@ def test_one_that_refuses_whatever_comes_is_asked_twice():
         with pytest.raises((RefusedError, LocalError)):
             asyncio.run(conversation.ask_async("and?"))
     assert len(sent) <= 3  # the question, a summary, the question again
+
+
+MODELS = {
+    "openai-chat": "moonshotai/kimi-k2.5",
+    "openai-responses": "openai/gpt-5",
+    "anthropic": "anthropic/claude-sonnet-4-5",
+    "gemini": "google/gemini-3-pro-preview",
+}
+IN_STREAM = Reply.events(
+    {"type": "response.created", "response": {"id": "resp_1", "status": "in_progress"}},
+    {
+        "type": "response.failed",
+        "response": {
+            "id": "resp_1",
+            "status": "failed",
+            "error": {
+                "code": "context_length_exceeded",
+                "message": "Your input exceeds the context window of this model.",
+            },
+        },
+    },
+)
+REFUSALS = {
+    "openai-chat": Reply.json(
+        {"error": {"message": "Your request exceeded model token limit: 4096 (requested: 9000)"}},
+        400,
+    ),
+    "openai-responses": IN_STREAM,
+    "anthropic": Reply.json(
+        {
+            "type": "error",
+            "error": {
+                "type": "invalid_request_error",
+                "message": "prompt is too long: 9000 tokens > 4096 maximum",
+            },
+        },
+        400,
+    ),
+    "gemini": Reply.json(
+        {
+            "error": {
+                "code": 400,
+                "message": "The input token count (9000) exceeds the maximum number of tokens"
+                " allowed (4096).",
+                "status": "INVALID_ARGUMENT",
+            }
+        },
+        400,
+    ),
+}
+
+
+@pytest.mark.parametrize("dialect", MODELS)
+def test_every_dialect_goes_on_after_a_refusal_for_length(dialect):
+    body = written(dialect, [TextDelta("yes"), Finished("stop")])
+    answer = Reply(200, {"content-type": "text/event-stream"}, (body,))
+    history = [
+        message
+        for n in range(30)
+        for message in (user(f"{n}: {WORDS * 8}"), assistant(TextBlock(f"answer {n} {WORDS}")))
+    ]
+
+    async def work():
+        async with Engine() as engine:
+            one = Conversation(
+                MODELS[dialect],
+                base_url=server.url,
+                key="key-for-tests",
+                engine=engine,
+                messages=history,
+                settings={"compression.strategy": "truncate"},
+            )
+            one.subscribe(events.append)
+            return (await one.ask_async("and now?")).text, one
+
+    events = []
+    with ScriptedServer([REFUSALS[dialect], answer]) as server:
+        text, conversation = asyncio.run(work())
+        first, second = (request.body for request in server.requests)
+    assert text == "yes"
+    assert len(second) < len(first) * 0.6
+    (done,) = (event for event in events if isinstance(event, Compressed))
+    assert done.ok
+    assert not any(isinstance(event, Failed) for event in events)
+    assert [m.status for m in conversation.messages][-1] == "complete"
+    if dialect != "openai-responses":
+        limit = conversation.target.facts.limit
+        assert (limit.input or limit.context) == 4096
+
+
+def test_a_report_that_cannot_be_true_ends_no_session():
+    """An answered request shows that it fitted, whatever was said to be in it."""
+    with SmallServer(2048) as server:
+        server.count = lambda body: 10**9 if server.lies else 20
+        server.lies, server.window = False, 10**10
+        talk(server, ["hello"])
+        server.lies = True
+        _, answers, _ = talk(server, ["hello", "and?", "and now?", "still there?"])
+    assert answers == ["yes"] * 4
+
+
+@pytest.mark.parametrize("said", ["prompt is too long: 9 tokens > 8 maximum", "9 tokens > 90000"])
+def test_numbers_that_cannot_be_true_are_not_learnt(said):
+    refusal = Reply.json({"error": {"message": f"prompt is too long: {said} maximum"}}, 400)
+    with SmallServer(2048, tells=False) as server:
+        server._answer = lambda body: refusal
+        with pytest.raises(RefusedError):
+            talk(server, ["hello"])
+        target = Engine().target("llama.cpp/small", base_url=server.url)
+    assert target.facts.limit.context is None

@@ -129,12 +129,17 @@ class Prepared(Value, frozen=True):
 
     @property
     def too_long(self) -> bool:
-        """Whether it is known not to fit: an estimate that nobody has confirmed may be high."""
-        sure = self.exact or self.reported is not None
-        rough = self.counter == CHARACTERS.name
-        believed = 1.0 if sure else UNSURE_BY_CHARACTERS if rough else UNSURE
-        held = round(self.estimate * believed)
-        return self.window is not None and held + least_answer(self.window) // 2 > self.window
+        """Whether it is known not to fit. An estimate that nobody has confirmed may be high, and a
+        report of more than the window, of a request that was answered, confirms nothing."""
+        if self.window is None:
+            return False
+        refused, rough = self.made.amendment.counted, self.counter == CHARACTERS.name
+        if refused or (self.reported is not None and self.reported <= self.window):
+            held = self.estimate
+        else:
+            sure = 1.0 if self.exact else UNSURE_BY_CHARACTERS if rough else UNSURE
+            held = round(self.tokens * sure)
+        return held + least_answer(self.window) // 2 > self.window
 
     def anew(self, target: Target, amendment: Amendment = UNAMENDED) -> Prepared:
         """The request from the same log and wishes, to a target of which more is known now, and

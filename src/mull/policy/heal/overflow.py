@@ -26,6 +26,7 @@ __all__ = ["lower_answer", "overflow_lesson", "overflowed"]
 TELLING = 500
 """Tokens from which a request tells how far our own count is off."""
 MOST_SCALE = 4.0
+LEAST_WINDOW = 256
 
 
 def lower_answer(prepared: Prepared, overflow: Overflow) -> Iterator[Mend]:
@@ -43,9 +44,13 @@ def lower_answer(prepared: Prepared, overflow: Overflow) -> Iterator[Mend]:
 def overflow_lesson(target: Target, overflow: Overflow, counted: int | None = None) -> Lesson:
     """What a refusal teaches of its target: the window, and how its tokens compare with ours.
 
-    `counted` is what we counted in the request by the vocabulary of the target.
+    `counted` is what we counted in the request by the vocabulary of the target. Numbers that no
+    server has, or that contradict the refusal, teach nothing.
     """
     facts: dict[str, Any] = {}
+    limits = [number for number in (overflow.window, overflow.input) if number]
+    if any(number < LEAST_WINDOW or number > (overflow.held or number) for number in limits):
+        return Lesson()
     limit = _limit(target.facts.limit, overflow)
     if limit != target.facts.limit:
         facts["limit"] = msgspec.to_builtins(limit)
