@@ -18,7 +18,7 @@ __all__ = ["SHAPES", "server_tokens"]
 
 PATIENCE = 0.5
 SHORT, LONG = 256, 1 << 16
-"""Characters under which a text is not worth asking, and those of a long one that are asked for."""
+"""Bytes under which a text is not worth asking, and characters of a long one that are asked for."""
 KEPT = 4096
 """Counts that are kept: the same text is counted for every request that holds it."""
 
@@ -59,9 +59,9 @@ class _Tokens:
         self._known: dict[bytes, int] = {}
 
     def count(self, text: str) -> int:
-        if self._failed or len(text) < SHORT:
-            return self._estimate(text)
         piece = text[:LONG].encode("utf-8", "replace")
+        if self._failed or len(piece) < SHORT:
+            return self._estimate(text)
         name = blake2b(piece, digest_size=16).digest()
         tokens = self._known.get(name)
         if tokens is None:
