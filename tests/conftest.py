@@ -83,6 +83,23 @@ def _alone(monkeypatch, _homes):
 
 
 @pytest.fixture(autouse=True)
+def _silent_servers(request, monkeypatch):
+    """Servers are not asked what they say of their models: a script answers what it is there for.
+    Tests of that use `inspected_servers`."""
+    if "inspected_servers" not in request.fixturenames:
+
+        async def say_nothing(*_):
+            return None
+
+        monkeypatch.setattr(discover, "look", say_nothing)
+
+
+@pytest.fixture
+def inspected_servers():
+    """Servers of one's own are asked what they say of their models, as they are outside tests."""
+
+
+@pytest.fixture(autouse=True)
 def quick_disk(monkeypatch):
     """Sessions are stored without waiting for the disk; tests of crashes overrule this."""
     connect = session_database._connect

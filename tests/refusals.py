@@ -550,11 +550,32 @@ PLAN = [
     ),
     row(
         BUDGETED,
-        "input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000, decrease"
-        " input length or `max_tokens` and try again",
-        lambda body: body["max_tokens"] == 21_041 and body["thinking"]["budget_tokens"] == 10_000,
+        "max_tokens is too large: 128000. This model supports at most 32000 completion tokens",
+        lambda body: body["max_tokens"] == 32_000,
         history=ASK,
-        **ONCE,
+        settings=HIGH,
+    ),
+    row(
+        BUDGETED,
+        "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]",
+        lambda body: body["max_tokens"] == 8_192,
+        history=ASK,
+        settings=HIGH,
+    ),
+    row(
+        BUDGETED,
+        "`max_tokens` must be less than or equal to `32768`, the maximum value for `max_tokens`",
+        lambda body: body["max_tokens"] == 32_768,
+        history=ASK,
+        settings=HIGH,
+    ),
+    row(
+        BUDGETED,
+        "Unable to submit request because it has a maxOutputTokens value of 128000 but the"
+        " supported range is from 1 (inclusive) to 65537 (exclusive). Update the value.",
+        lambda body: body["max_tokens"] == 65_536,
+        history=ASK,
+        settings=HIGH,
     ),
     row(
         chat("template-kwargs", TOGGLE, BUDGET, compat={"budget_field": "thinking_token_budget"}),

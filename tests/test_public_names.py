@@ -109,6 +109,7 @@ NAMES = [
     "ThinkingCarrier",
     "ThinkingDelta",
     "ThinkingPlan",
+    "TooLongError",
     "Tool",
     "ToolCallBlock",
     "ToolCallDelta",

@@ -57,8 +57,10 @@ _NEXT = """\
 ### The next request of the same conversation
 
 The meter takes the count that was reported for the last request and adds what its own count grew
-by since (`mull.policy.meter`). For every recorded request that followed another one to the same
-model:
+by since (`mull.policy.reported`): in the status line, in `/context` and `mull sessions context`,
+and where it decides whether to compress. A request that was refused for its length counts as
+reported too, if the refusal names a number. For every recorded request that followed another one to
+the same model:
 """
 _SERVER = """\
 ## A real llama.cpp server
@@ -73,6 +75,13 @@ _READING = """\
 
 - Where the vocabulary is the model's own and the request is ordinary, the count is off by a few
   tokens, not by a share: what is left is the chat template.
+- A stand-in can be far too low for text that the model's own vocabulary has no words for: SmolLM2
+  needs up to 2.9 times as many tokens for Chinese, Russian and rows of digits. Before the first
+  answer nothing corrects that, except on a llama.cpp or vLLM server on this machine that is named
+  with its provider (`llama.cpp/…`, `vllm/…`): such a server is asked to count (`/tokenize`), and
+  what is left is its template, 20 to 30 tokens.
+- `mull sessions context` counts without tool definitions, and says so: which tools there are is
+  known when the session goes on. Everywhere else they are counted and have a row of their own.
 - GPT: two requests with a strict tool were reported 200 tokens dearer than anything in them
   explains. Encrypted reasoning is estimated from its length (about 6 characters a token after a
   shell of 750) and is right to about a fifth.

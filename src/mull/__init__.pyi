@@ -66,6 +66,7 @@ from mull.neutral.errors import SessionBusy as SessionBusy
 from mull.neutral.errors import SessionError as SessionError
 from mull.neutral.errors import SettingError as SettingError
 from mull.neutral.errors import SilenceError as SilenceError
+from mull.neutral.errors import TooLongError as TooLongError
 from mull.neutral.errors import UnknownLevel as UnknownLevel
 from mull.neutral.errors import UnknownModel as UnknownModel
 from mull.neutral.events import BlockEnded as BlockEnded

@@ -6,7 +6,7 @@ before the first text is counted, and a failure there is the counter's to surviv
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 
 from mull.neutral.target import Target
@@ -14,6 +14,8 @@ from mull.policy.tokens import SafeCounter
 
 __all__ = ["DEFAULT_VOCABULARY", "counter_for", "counter_named"]
 
+PIECE = 1 << 18
+"""Characters that are counted at once."""
 DEFAULT_VOCABULARY = "o200k_base"
 """Stands in for models whose vocabulary is not published."""
 
@@ -48,6 +50,18 @@ def _load(vocabulary: str) -> Callable[[str], int]:
     encode = Tokenizer.from_pretrained(vocabulary).encode_ordinary
 
     def count(text: str) -> int:
-        return len(encode(text))
+        return sum(len(encode(piece)) for piece in _pieces(text))
 
     return count
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The text in pieces of bounded size, cut before a space where there is one: the list of its
+    tokens takes many times the memory of the text."""
+    start = 0
+    while len(text) - start > PIECE:
+        cut = text.rfind(" ", start + PIECE // 2, start + PIECE)
+        end = cut if cut > 0 else start + PIECE
+        yield text[start:end]
+        start = end
+    yield text[start:] if start else text

@@ -185,6 +185,18 @@ def test_fullness_is_a_share_of_what_is_usable():
     assert fullness(2.0) == "full"
 
 
+@pytest.mark.parametrize("reported", [3, 50, 977, 40_000])
+def test_the_rows_add_up_to_what_is_estimated(reported):
+    """One value for the bar, its parts, the status line and the threshold."""
+    where = target(context=200_000)
+    usage = Usage(input=reported, output=1)
+    answer = assistant(TextBlock(words(9)), origin=where.origin, usage=usage)
+    made = prepared([user(words(50)), answer, user(words(20))], where=where)
+    meter = meter_of(made)
+    assert sum(tokens for _, tokens in meter.rows) == meter.estimate == made.estimate
+    assert str(meter) == made.meter
+
+
 def test_the_rows_name_what_the_request_is_made_of():
     options = RequestOptions(system=words(6), tools=(Tool("f", words(3)),))
     picture = Message(role="user", blocks=(TextBlock("see this"), MediaBlock("image/png", "AA")))

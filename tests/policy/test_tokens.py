@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations import blocks, listed, snapshot, target
+from mull import tokenizers
 from mull.history.log import Log
 from mull.neutral.blocks import (
     MediaBlock,
@@ -41,6 +42,21 @@ def test_known_counts_of_real_vocabularies(vocabulary, text, tokens):
 
 def test_text_that_spells_a_special_token_is_text():
     assert counter_named("o200k_base").count("<|endoftext|>") > 1
+
+
+@given(st.text(alphabet="ab \n好", max_size=200), st.integers(2, 20))
+def test_a_long_text_is_counted_in_pieces_of_bounded_size(text, size):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tokenizers, "PIECE", size)
+        pieces = list(tokenizers._pieces(text))
+    assert "".join(pieces) == text
+    assert max(map(len, pieces)) <= size
+
+
+def test_pieces_hardly_change_the_count():
+    sentence = " The survey of the northern line found bridge 17 sound."
+    counter = counter_named("o200k_base")
+    assert counter.count(sentence * 20_000) == 20_000 * counter.count(sentence)
 
 
 def test_the_counter_is_the_models_own_where_known():

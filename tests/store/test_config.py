@@ -108,6 +108,11 @@ def test_providers_and_models_go_over_the_catalog_in_its_own_shape(path):
         ),
         ("model = ", "config.toml, at its end: invalid value"),
         (b"model = '\xff'", "config.toml is not UTF-8 text: save it as UTF-8"),
+        (
+            '[providers.llama.cpp]\nbase_url = "http://127.0.0.1:8080/v1"',
+            'config.toml: providers.llama: "cpp" is unknown: a provider\'s name that holds a dot is'
+            ' quoted, [providers."llama.cpp"]',
+        ),
         ('modle = "a/b"', 'config.toml: "modle" is unknown: did you mean model?'),
         (
             "zzz = 1",

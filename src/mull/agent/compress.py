@@ -31,17 +31,25 @@ from mull.policy.compress.plan import (
     Strategy,
     plan,
 )
-from mull.policy.prepare import Prepared, prepare
+from mull.policy.prepare import Prepared
 from mull.policy.tokens import Counter
 from mull.settings.layers import Snapshot
 
-__all__ = ["compress", "material_room", "prepared_after", "summariser", "undo_compression"]
+__all__ = [
+    "compress",
+    "material_room",
+    "prepared_after",
+    "summariser",
+    "truncate",
+    "undo_compression",
+]
 
 READABLE = 0.9
 """How much of the room for material is used: counts are estimates."""
-LEAST_ROOM = 1000
-INSTRUCTIONS = 500
-"""Tokens of what is said around the material."""
+TRUNCATED = (0.5, 0.25, 0.0)
+"""Shares of the usable window that the newest turns keep, tried in this order."""
+LEAST_ROOM = 200
+"""Tokens of material under which a summary says nothing."""
 UNKNOWN_WINDOW = 32_000
 TOLD_EVERY = 500
 """Characters of a growing summary between two words about it."""
@@ -61,8 +69,8 @@ async def compress(
     `side` is the way to the session's own model; `compression.model` goes before it. Nothing is
     changed until the record is appended to the log.
     """
-    snapshot, options, counter = situation.snapshot, situation.options, situation.counter
-    before = prepare(log, snapshot, situation.target, options, counter=counter)
+    snapshot, counter = situation.snapshot, situation.counter
+    before = situation.prepared(log)
     planned = plan(log, before, counter, strategy or snapshot["compression.strategy"])
     if isinstance(planned, NotCompressed):
         return planned
@@ -86,9 +94,28 @@ async def compress(
 
 def prepared_after(log: Log, record: Summary, situation: Situation) -> Prepared:
     """The next request with this record in the log."""
-    tried = Log(records=(*log, record))
-    options, counter = situation.options, situation.counter
-    return prepare(tried, situation.snapshot, situation.target, options, counter=counter)
+    return situation.prepared(Log(records=(*log, record)))
+
+
+def truncate(log: Log, situation: Situation, now: float | None = None) -> Summary | NotCompressed:
+    """The record that leaves the oldest out until the request fits, or why there is none.
+
+    No model is asked. As much is kept as fits: half of the window, a quarter, or only what waits
+    for an answer.
+    """
+    before = situation.prepared(log)
+    reason = NotCompressed("there is nothing that could be left out")
+    for kept in TRUNCATED:
+        planned = plan(log, before, situation.counter, "truncate", kept=kept)
+        if isinstance(planned, NotCompressed):
+            reason = planned
+            continue
+        record = summary_record(planned, left_out_text(planned), at=now)
+        after = prepared_after(log, record, situation)
+        if after.tokens < before.tokens and not after.too_long:
+            return record
+        reason = NotCompressed("what has to be kept is too long by itself")
+    return reason
 
 
 def summariser(side: Side, snapshot: Snapshot) -> Side:
@@ -107,11 +134,12 @@ def undo_compression(log: Log, now: float | None = None) -> Undone | None:
     return None if newest is None else Undone(newest, newest + 1, now)
 
 
-def material_room(side: Side, limit: int) -> int:
+def material_room(side: Side, limit: int, counter: Counter) -> int:
     """The tokens of material beside a summary of `limit` tokens, and beside one made before."""
     window = side.window or UNKNOWN_WINDOW
-    room = window - output_limit(side, MORE_ROOM * limit) - limit - INSTRUCTIONS
-    return max(round(READABLE * room), LEAST_ROOM)
+    around = counter.count(SUMMARISER) + counter.count(summary_request("", "", limit).text)
+    room = window - output_limit(side, MORE_ROOM * limit) - limit - around
+    return max(round(READABLE * room), 0)
 
 
 class _Summary:
@@ -133,7 +161,10 @@ class _Summary:
         except MullError as error:
             return NotCompressed(f"no summary: {error}")
         start, end = self._plan.start, self._plan.end
-        parts = material(self._log, start, end, self._counter, material_room(side, limit))
+        room = material_room(side, limit, self._counter)
+        if room < LEAST_ROOM:
+            return NotCompressed(f"{side.target.name} has no room to read what it would summarise")
+        parts = material(self._log, start, end, self._counter, room)
         self._tell(
             f"{self._plan.messages:,} messages, about {self._plan.tokens:,} tokens,"
             f" go to {side.target.name}"

@@ -82,7 +82,7 @@ def _thought_at(log: Log, place: LongThought) -> ThinkingBlock | None:
 async def _shorter(block: ThinkingBlock, situation: Situation, side: Side) -> SideText | Rejected:
     counter: Counter = situation.counter
     limit = _limit(situation)
-    thought = shorten(block.thought, material_room(side, limit), counter)
+    thought = shorten(block.thought, material_room(side, limit, counter), counter)
     request = condense_request(thought, words=limit // 2)
     given = await side_text(
         side, request, system=CONDENSER, max_tokens=limit, again=lambda reason: None

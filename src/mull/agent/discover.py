@@ -1,30 +1,65 @@
-"""Model servers on this machine, found by asking the ports they usually have."""
+"""Model servers on this machine: where they are, which models they have, and what they say of them.
+
+A server is asked at the address that config.toml or the catalog has, with the key that is there.
+Each kind tells its window in a place of its own (`_LOOKS`); what it does not say stays unknown.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any, NamedTuple
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from mull.agent.engine import Engine
+from mull.client.access import Access, request_headers
 from mull.client.http import HttpRequest, Transport
-from mull.neutral.errors import RemoteError
+from mull.neutral.errors import MullError, RemoteError
+from mull.neutral.request import WireRequest
+from mull.neutral.target import Target
 
-__all__ = ["LOCAL_PROVIDERS", "Found", "discover"]
+__all__ = ["LOCAL_PROVIDERS", "Found", "Served", "describe", "discover", "look"]
 
 LOCAL_PROVIDERS = ("ollama", "llama.cpp", "lmstudio", "vllm", "sglang")
 """Providers whose addresses in the catalog are on this machine."""
 _PATIENCE = 0.7
-_MOST_BYTES = 1 << 20
+_MOST_BYTES = 4 << 20
+_MOST_MODELS = 100
+"""Models that are asked about one by one."""
+_LOCKED = (401, 403)
+
+
+class Served(NamedTuple):
+    """One model of a server, and what the server says of it; None is what it does not say.
+
+    The window is `settled` unless it may be a smaller one once the model is loaded. `tokenizes` is
+    the shape of the request that has the server count tokens.
+    """
+
+    id: str
+    window: int | None = None
+    tools: bool | None = None
+    images: bool | None = None
+    thinks: bool | None = None
+    settled: bool = True
+    tokenizes: str | None = None
 
 
 class Found(NamedTuple):
-    """A server that answered, and the models it has."""
+    """A server that answered, and the models it has. One that is `locked` wants another key."""
 
     provider: str
     base_url: str
-    models: tuple[str, ...]
+    served: tuple[Served, ...] = ()
+    locked: bool = False
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The names of its models."""
+        return tuple(one.id for one in self.served)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -42,28 +77,198 @@ async def discover(engine: Engine) -> list[Found]:
         await transport.close()
 
 
+async def look(target: Target, way: Access, transport: Transport) -> Served | None:
+    """What the server says of one model; None where it says nothing."""
+    server = _Server(target, way, transport)
+    rows = _rows(await server.get("/models"))
+    row = next((row for row in rows or () if row["id"] == target.model), None)
+    if row is None and rows and len(rows) == 1:
+        row = {**rows[0], "id": target.model}  # a server of one model takes any name for it
+    return None if row is None else await _described(server, row)
+
+
+def describe(target: Target, served: Served) -> Target:
+    """The target as its server describes it."""
+    facts = target.facts
+    if served.window is not None:
+        limit = facts.limit
+        output = limit.output if limit.output and limit.output < served.window else None
+        facts = replace(facts, limit=replace(limit, context=served.window, output=output))
+    if served.tools is not None:
+        facts = replace(facts, tool_call=served.tools)
+    if served.images is not None and not facts.input:
+        facts = replace(facts, input=("text", "image") if served.images else ("text",))
+    return replace(target, facts=facts)
+
+
 async def _ask(engine: Engine, provider: str, transport: Transport) -> Found | None:
-    said = engine.setup.config.providers.get(provider)
-    entry = engine.setup.catalog().providers.get(provider)
-    url = (said.base_url if said else None) or (entry.api if entry else None)
-    if url is None:
-        return None
-    request = HttpRequest("GET", f"{url.rstrip('/')}/models", {"accept": "application/json"})
     try:
-        async with transport.send(request, idle=_PATIENCE, total=_PATIENCE) as answer:
-            if answer.status != 200:
-                return None
-            body = await answer.read(_MOST_BYTES)
-    except RemoteError:
+        target = engine.setup.resolve(f"{provider}/model")
+        way = engine.way_to(target)
+    except MullError:
         return None
-    models = _models(body)
-    return None if models is None else Found(provider, url.rstrip("/"), models)
+    server = _Server(target, way, transport)
+    rows = _rows(await server.get("/models"))
+    if rows is None:
+        locked = server.status in _LOCKED
+        return Found(provider, way.base_url, locked=True) if locked else None
+    named = [_described(server, row) for row in rows[:_MOST_MODELS]]
+    rest = (Served(row["id"]) for row in rows[_MOST_MODELS:])
+    return Found(provider, way.base_url, (*await asyncio.gather(*named), *rest))
 
 
-def _models(body: bytes) -> tuple[str, ...] | None:
-    """The ids of an OpenAI-shaped list of models; None if it is something else."""
-    try:
-        data: Any = msgspec.json.decode(body)
-        return tuple(str(model["id"]) for model in data["data"])
-    except (msgspec.DecodeError, UnicodeDecodeError, TypeError, KeyError):
+class _Server:
+    """One server, and the way to ask it. `status` is that of its last answer."""
+
+    def __init__(self, target: Target, way: Access, transport: Transport) -> None:
+        self._target = target
+        self._way = way
+        self._transport = transport
+        self.provider = target.provider
+        self.status: int | None = None
+
+    async def get(self, path: str, body: Any = None, *, root: bool = False) -> Any:
+        """What it answers at a path, below its base URL or below its root; None if that is no JSON.
+
+        With a `body`, that is posted.
+        """
+        base = re.sub(r"/v\d+$", "", self._way.base_url) if root else self._way.base_url
+        sent = b"" if body is None else msgspec.json.encode(body)
+        headers = {"accept": "application/json"}
+        if sent:
+            headers["content-type"] = "application/json"
+        wire = WireRequest(path, sent, headers, "POST" if sent else "GET")
+        headers = request_headers(self._way, self._target, wire)
+        request = HttpRequest(wire.method, base + path, headers, sent)
+        try:
+            async with self._transport.send(request, idle=_PATIENCE, total=_PATIENCE) as answer:
+                self.status = answer.status
+                data = await answer.read(_MOST_BYTES) if answer.status == 200 else b""
+            return msgspec.json.decode(data)
+        except (RemoteError, msgspec.DecodeError, UnicodeDecodeError):
+            return None
+
+
+def _rows(data: Any) -> list[dict[str, Any]] | None:
+    """The models of an OpenAI-shaped list; None if it is something else."""
+    rows = data.get("data") if isinstance(data, dict) else None
+    if not isinstance(rows, list):
         return None
+    if not all(isinstance(row, dict) and isinstance(row.get("id"), str) for row in rows):
+        return None
+    return rows
+
+
+async def _described(server: _Server, row: dict[str, Any]) -> Served:
+    kind = _OWNERS.get(str(row.get("owned_by")), server.provider)
+    return await _LOOKS.get(kind, _plain)(server, row)
+
+
+async def _plain(server: _Server, row: dict[str, Any]) -> Served:
+    """vLLM and SGLang say the window in the list; so do others, under other names."""
+    names = ("max_model_len", "context_length", "context_window", "max_context_length")
+    window = next((n for name in names if (n := _count(row.get(name)))), None)
+    return Served(row["id"], window)
+
+
+async def _vllm(server: _Server, row: dict[str, Any]) -> Served:
+    return (await _plain(server, row))._replace(tokenizes="vllm")
+
+
+async def _llama(server: _Server, row: dict[str, Any]) -> Served:
+    """llama.cpp: the window of one slot is in /props, and the template that it renders with."""
+    meta = _table(row.get("meta"))
+    props = _table(await server.get("/props", root=True))
+    settings = _table(props.get("default_generation_settings"))
+    template = props.get("chat_template")
+    caps, senses = _table(props.get("chat_template_caps")), _table(props.get("modalities"))
+    tools = caps.get("supports_tools", caps.get("supports_tool_calls"))
+    if tools is None and isinstance(template, str):
+        tools = "tools" in template
+    thinks = bool(_THINKS.search(template)) if isinstance(template, str) else None
+    return Served(
+        row["id"],
+        _count(settings.get("n_ctx")) or _count(meta.get("n_ctx")),
+        tools if isinstance(tools, bool) else None,
+        senses.get("vision") if isinstance(senses.get("vision"), bool) else None,
+        thinks,
+        tokenizes="llama",
+    )
+
+
+async def _ollama(server: _Server, row: dict[str, Any]) -> Served:
+    """Ollama: what runs has the window it was loaded with; what does not, at most the model's."""
+    model = row["id"]
+    running, shown = await asyncio.gather(
+        server.get("/api/ps", root=True), server.get("/api/show", {"model": model}, root=True)
+    )
+    loaded = [one for one in _list(_table(running).get("models")) if model in _names(one)]
+    now = next((n for one in loaded if (n := _count(one.get("context_length")))), None)
+    info = _table(_table(shown).get("model_info"))
+    most = next(
+        (n for key in info if key.endswith(".context_length") and (n := _count(info[key]))), None
+    )
+    chosen = re.search(r"^num_ctx\s+(\d+)", str(_table(shown).get("parameters")), re.MULTILINE)
+    own = int(chosen[1]) if chosen else None
+    can = _table(shown).get("capabilities")
+    has = (lambda word: word in can) if isinstance(can, list) else lambda word: None
+    return Served(
+        model,
+        now or own or _count(most),
+        has("tools"),
+        has("vision"),
+        has("thinking"),
+        settled=bool(now or own),
+    )
+
+
+async def _lmstudio(server: _Server, row: dict[str, Any]) -> Served:
+    """LM Studio: its own list says how a model is loaded."""
+    listed = _list(_table(await server.get("/api/v0/models", root=True)).get("data"))
+    one = next((one for one in listed if one.get("id") == row["id"]), {})
+    now = _count(one.get("loaded_context_length"))
+    can = one.get("capabilities")
+    return Served(
+        row["id"],
+        now or _count(one.get("max_context_length")),
+        "tool_use" in can if isinstance(can, list) else None,
+        one["type"] == "vlm" if "type" in one else None,
+        settled=now is not None,
+    )
+
+
+_Look: TypeAlias = Callable[[_Server, dict[str, Any]], Awaitable[Served]]
+_LOOKS: Mapping[str, _Look] = {
+    "llama.cpp": _llama,
+    "ollama": _ollama,
+    "lmstudio": _lmstudio,
+    "vllm": _vllm,
+}
+"""Where each kind of server tells more than the list."""
+_OWNERS = {
+    "llamacpp": "llama.cpp",
+    "library": "ollama",
+    "organization_owner": "lmstudio",
+    "vllm": "vllm",
+    "sglang": "sglang",
+}
+"""What servers call themselves in their list of models."""
+_THINKS = re.compile(r"enable_thinking|<think>|reasoning_content|<\|channel\|>")
+
+
+def _count(value: Any) -> int | None:
+    return value if type(value) is int and value > 0 else None
+
+
+def _table(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _names(one: dict[str, Any]) -> set[str]:
+    """What Ollama calls a running model; without a tag, the latest is meant."""
+    found = {str(one.get(key)) for key in ("name", "model")}
+    return found | {name.removesuffix(":latest") for name in found}

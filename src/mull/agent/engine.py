@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Self
@@ -15,16 +17,23 @@ from msgspec.structs import replace
 
 from mull.agent.setup import Setup, isolated_setup, load_setup
 from mull.client.access import Access, access, missing_key
-from mull.neutral.errors import ConfigError, LocalError, NoModelError, UnknownModel
-from mull.neutral.messages import Dialect
+from mull.neutral.errors import (
+    ConfigError,
+    LocalError,
+    NoModelError,
+    TooLongError,
+    UnknownModel,
+)
+from mull.neutral.messages import Dialect, Origin
 from mull.neutral.target import Target
-from mull.policy.heal.lessons import Lessons, apply_lessons
+from mull.policy.heal.lessons import Lesson, Lessons, apply_lessons
 from mull.policy.prepare import Prepared
 from mull.store.keys import GivenKeys, Keys
 from mull.store.lessons import load_lessons, save_lessons
 from mull.store.paths import data_dir
 
 if TYPE_CHECKING:
+    from mull.agent.discover import Served
     from mull.agent.reach import Key
     from mull.agent.run import Send, Turn
     from mull.auth.secret import Secret
@@ -33,6 +42,7 @@ if TYPE_CHECKING:
     from mull.client.http import Transport
     from mull.policy.failure import Failure
     from mull.policy.heal.healing import Repaired
+    from mull.policy.tokens import Counter, SafeCounter
 
 __all__ = ["EMBEDDED", "Engine"]
 
@@ -71,6 +81,9 @@ class Engine:
         self._record_content = record_content
         self.keys = GivenKeys() if self._isolated else Keys(data_dir(), os.environ)
         self._lessons: Lessons | None = None
+        self._inspected: set[Origin] = set()
+        self._served: dict[Origin, Served] = {}
+        self._counters: dict[Origin, SafeCounter] = {}
         self._transport: Transport | None = None
         self._sessions: Sessions | None = None
 
@@ -124,8 +137,72 @@ class Engine:
         return self.learnt(target)
 
     def learnt(self, target: Target) -> Target:
-        """The target with all that refusals have taught of it by now."""
-        return apply_lessons(target, self.lessons)
+        """The target with all that refusals have taught of it by now, and what its server said of
+        it in this process: a server may have been started with another window since."""
+        taught = apply_lessons(target, self.lessons)
+        served = self._served.get(_place(target))
+        if served is None:
+            return taught
+        from mull.agent.discover import describe
+
+        return describe(taught, served)
+
+    async def inspect_server(self, target: Target, way: Access) -> bool:
+        """Ask a server of the user's own what it says of the model; whether that is news.
+
+        It is asked once, and again as long as what it said may change.
+        """
+        place = _place(target)
+        known = self._served.get(place)
+        if place in self._inspected and (known is None or known.settled):
+            return False
+        from mull.agent.discover import LOCAL_PROVIDERS, look
+
+        own = target.provider in self.setup.config.providers and not target.known
+        if target.provider not in LOCAL_PROVIDERS and not (own and _is_loopback(way.base_url)):
+            return False
+        self._inspected.add(place)
+        way = await self._enter(way)
+        served = await look(target, way, self._connection())
+        if served is None or served == known:
+            return False
+        self._served[place] = served
+        if counter := self._server_counter(target, way, served):
+            self._counters[place] = counter
+        return True
+
+    async def inspected(self, target: Target, *, base_url: str | None = None) -> Target:
+        """The target with all that is known of it, its server asked if it is the user's own; for
+        who sends nothing else. Closes the connections."""
+        async with self:
+            with suppress(ConfigError):  # without a key there is nobody to ask
+                await self.inspect_server(target, self.way_to(target, base_url=base_url))
+        return self.learnt(target)
+
+    def counter_for(self, target: Target) -> Counter:
+        """What counts the tokens of requests to this target: its own server, where that is on this
+        machine and offers it, else the vocabulary that is known or stands in."""
+        from mull.tokenizers import counter_for
+
+        return self._counters.get(_place(target)) or counter_for(target)
+
+    def _server_counter(self, target: Target, way: Access, served: Served) -> SafeCounter | None:
+        from mull.client.access import request_headers
+        from mull.client.tokenize import SHAPES, server_tokens
+        from mull.neutral.request import WireRequest
+        from mull.policy.tokens import SafeCounter
+        from mull.tokenizers import counter_for
+
+        shape, stand_in = SHAPES.get(served.tokenizes or ""), counter_for(target)
+        if shape is None or stand_in.exact or not way.base_url.startswith("http://"):
+            return None
+        if not _is_loopback(way.base_url):
+            return None
+        root = re.sub(r"/v\d+$", "", way.base_url)
+        headers = request_headers(way, target, WireRequest("/tokenize", b""))
+        ask = partial(shape, target.model)
+        name = f"{target.provider_name} itself"
+        return SafeCounter(name, True, lambda: server_tokens(root, headers, ask, stand_in.count))
 
     def way_to(
         self,
@@ -171,7 +248,7 @@ class Engine:
             way=way,
             transport=self._connection(),
             options=options or ExchangeOptions(),
-            aid=Aid(self._enter, _heal, self._learn),
+            aid=Aid(self._enter, self._heal, self._learn),
         )
 
     async def _enter(self, way: Access) -> Access:
@@ -202,11 +279,47 @@ class Engine:
 
         return end
 
+    def _heal(self, refused: Prepared, refusal: Failure) -> Repaired | None:
+        """The request repaired, if that can be done here; one that is too long has to be made
+        shorter by whoever knows what may be left out.
+
+        Raises:
+            TooLongError: it is; what the refusal says of the window is learnt.
+        """
+        from mull.policy.failure import overflow_of
+        from mull.policy.heal.healing import heal  # only what is refused needs it
+
+        repaired = heal(refused, refusal)
+        overflow = None if repaired is not None else overflow_of(refusal)
+        if overflow is None:
+            return repaired
+        from mull.client.refusal import refused_error
+        from mull.policy.heal.overflow import overflow_lesson
+
+        target = refused.target
+        self._keep_lesson(target, overflow_lesson(target, overflow, _recounted(refused)))
+        said = refused_error(refusal, target, target.endpoint or "", "", 0.0)
+        raise TooLongError(
+            str(said),
+            status=said.status,
+            text=said.text,
+            code=said.code,
+            headers=said.headers,
+            overflow=overflow,
+        )
+
     def _learn(self, target: Target, repaired: Repaired) -> None:
         if repaired.learn is not None:
-            self._lessons = self.lessons.learn(target, repaired.learn)
-            if not self._isolated:
-                save_lessons(data_dir(), self._lessons)
+            self._keep_lesson(target, repaired.learn)
+
+    def _keep_lesson(self, target: Target, lesson: Lesson) -> None:
+        if lesson == Lesson():
+            return
+        if "limit" in lesson.facts:
+            self._served.pop(_place(target), None)  # it was not true
+        self._lessons = self.lessons.learn(target, lesson)
+        if not self._isolated:
+            save_lessons(data_dir(), self._lessons)
 
     def _trade(self, way: Access) -> Access:
         """Trade a login for a session; the sessions of this process are kept."""
@@ -236,10 +349,20 @@ class Engine:
             await transport.close()
 
 
-def _heal(refused: Prepared, refusal: Failure) -> Repaired | None:
-    from mull.policy.heal.healing import heal  # only what is refused needs it
+def _place(target: Target) -> Origin:
+    """A model at an address, in whatever dialect it is spoken to."""
+    return replace(target.origin, dialect="openai-chat")
 
-    return heal(refused, refusal)
+
+def _recounted(prepared: Prepared) -> int:
+    """What the request holds by the vocabulary of its target."""
+    from mull.tokenizers import counter_for
+
+    counter = counter_for(prepared.target)  # what a server says of itself needs no correction
+    if prepared.counter == counter.name:
+        return prepared.tokens
+    made = replace(prepared.made, counter=counter)
+    return replace(prepared, made=made).anew(prepared.target, made.amendment).tokens
 
 
 async def _fetched(fetch: Callable[[], str | Awaitable[str]]) -> Secret:

@@ -36,7 +36,7 @@ from mull.agent.results import Result, result_of
 from mull.agent.run import Recorder, Situation, Turn, run_turn
 from mull.agent.streams import AsyncStream, Stream, end_task
 from mull.history.log import Entry, Log, Record, Undone
-from mull.neutral.errors import LocalError
+from mull.neutral.errors import ConfigError, LocalError
 from mull.neutral.events import Event
 from mull.neutral.messages import Dialect, Message
 from mull.neutral.request import RequestOptions
@@ -44,7 +44,6 @@ from mull.neutral.target import Target
 from mull.settings.layers import Snapshot
 from mull.settings.presets import preset_values
 from mull.settings.registry import SettingValue, parse_all
-from mull.tokenizers import counter_for
 
 if TYPE_CHECKING:
     from mull.agent.calls import Approve
@@ -335,12 +334,22 @@ class Conversation:
             target=target,
             snapshot=self.snapshot(),
             options=self._with_tools(tools),
-            counter=counter_for(target),
+            counter=self._engine.counter_for(target),
             send=self._engine.sender(way, self._limits),
             tools=tools,
             interactive=self.interactive,
             end_thought=self._engine.thought_ender(target, way),
         )
+
+    async def inspect_server(self) -> bool:
+        """Ask a server of the user's own what it says of the model in use; whether that is news."""
+        try:
+            way = self.way()
+        except ConfigError:  # a missing key is told when it is needed
+            return False
+        news = await self._engine.inspect_server(self.target, way)
+        self.target = self._engine.learnt(self.target)
+        return news
 
     def _with_tools(self, tools: Mapping[str, RunnableTool]) -> RequestOptions:
         return replace(self._options, tools=tuple(tool.definition for tool in tools.values()))
@@ -372,6 +381,7 @@ class Conversation:
         turn = Turn(
             log=self.log,
             situation=self._situation,
+            inspect=self.inspect_server,
             now=self._situation(),  # a missing key is told before anything is said
             approve=self._approve,
             shorten=self._shortener,
@@ -403,7 +413,8 @@ class Conversation:
                 self._keep(Entry(said, time.time()))
             await run_turn(turn)
         except BaseException:
-            if takes_back and not turn.messages and len(self.log) > start:
+            gone = takes_back or turn.too_long  # asked again, it would be as long
+            if gone and not turn.messages and len(self.log) > start:
                 self._keep(Undone(start, len(self.log), time.time()))
             raise
         finally:

@@ -114,6 +114,7 @@ async def open_kept(
             )
         if found is None or opening.system is not None:
             session.instruct(_system(opening, toolbox))
+        await session.inspect_server()
         kept.reserve_name()
     except BaseException:
         await session.aclose()

@@ -31,7 +31,7 @@ from mull.agent.turn import (
     meaning,
 )
 from mull.history.log import Entry, Log, Record
-from mull.neutral.errors import LocalError, MullError
+from mull.neutral.errors import LocalError, MullError, TooLongError
 from mull.neutral.events import (
     Event,
     Nudged,
@@ -41,7 +41,9 @@ from mull.neutral.events import (
 from mull.neutral.messages import Message, Origin, user
 from mull.neutral.request import Note, RequestOptions
 from mull.neutral.target import Target
-from mull.policy.prepare import Prepared, prepare
+from mull.policy.heal.amendment import UNAMENDED, Amendment
+from mull.policy.heal.overflow import overflowed
+from mull.policy.prepare import Prepared, prepare, too_long_text
 from mull.policy.tokens import Counter
 from mull.settings.layers import Snapshot
 
@@ -101,7 +103,7 @@ class Situation(Struct, frozen=True):
     """Where a request goes and what shapes it, as things stand now.
 
     Where it is `interactive`, a person may end a thought early; `end_thought` has the endpoint do
-    so, where it can.
+    so, where it can. The `amendment` is what a request that was too long has taught.
     """
 
     target: Target
@@ -112,6 +114,25 @@ class Situation(Struct, frozen=True):
     tools: Mapping[str, RunnableTool] = {}
     interactive: bool = False
     end_thought: Callable[[str], Coroutine[Any, Any, bool]] | None = None
+    amendment: Amendment = UNAMENDED
+
+    def prepared(self, log: Log) -> Prepared:
+        """The request that this log would make, counted by the model's own counter."""
+        snapshot, counter, amendment = self.snapshot, self.counter, self.amendment
+        return prepare(
+            log, snapshot, self.target, self.options, counter=counter, amendment=amendment
+        )
+
+    def quickly_prepared(self, log: Log) -> Prepared:
+        """The same, by characters where it is short beside its window."""
+        return prepare_quickly(
+            log,
+            self.snapshot,
+            self.target,
+            self.options,
+            counter=self.counter,
+            amendment=self.amendment,
+        )
 
 
 class Shorten(Protocol):
@@ -126,16 +147,24 @@ class Shorten(Protocol):
         """Do it; the records that the log gains by it."""
 
 
+async def _nothing_new() -> bool:
+    return False
+
+
 class Turn(Struct):
     """What a turn needs, and what it leaves: the messages it added and what there is to say.
 
-    `now` is the situation of the request under way; what is given is that of the first one. `task`
-    is where it runs, if that is a stream's.
+    `now` is the situation of the request under way; what is given is that of the first one.
+    `inspect` asks the model's server what it says of it; whether that is news.
+    `overflow` is what was learnt from a request that was refused for its length, until one is
+    answered; a turn that ends `too_long` has said nothing that could be sent. `task` is where it
+    runs, if that is a stream's.
     """
 
     log: Log
     situation: Callable[[], Situation]
     now: Situation
+    inspect: Callable[[], Awaitable[bool]] = _nothing_new
     approve: Approve | None = None
     shorten: Callable[[], Shorten | None] = lambda: None
     recorder: Recorder | None = None
@@ -148,6 +177,8 @@ class Turn(Struct):
     progress: Progress = _BEGINNING
     cut: Cut | None = None
     hurry: Hurry | None = None
+    overflow: Amendment = UNAMENDED
+    too_long: bool = False
     error: BaseException | None = None
     task: asyncio.Task[Any] | None = None
 
@@ -180,6 +211,12 @@ class Turn(Struct):
         self.progress = advance(self.progress, signal, self.limits)
         self.say(StateChanged(self.progress.state, self.progress.round, self.limits.rounds))
 
+    async def look(self) -> None:
+        """See how things stand before the next request: the model may be another, whose server is
+        asked what it says of itself."""
+        await self.inspect()
+        self.now = replace(self.situation(), amendment=self.overflow)
+
     def allows(self, signal: Signal) -> bool:
         """Whether there is a way for the signal now, and no limit closes it."""
         return allows(self.progress, signal, self.limits)
@@ -199,10 +236,12 @@ async def run_turn(turn: Turn) -> None:
     """
     turn.signal("begin")
     try:
+        if await turn.inspect():
+            await turn.look()
         while turn.progress.state not in FINAL:
             await _STEPS[turn.progress.state](turn)
             if turn.progress.state == "sending":
-                turn.now = turn.situation()
+                await turn.look()
     except BaseException as error:
         turn.error = error
         if turn.progress.state not in FINAL:
@@ -218,6 +257,9 @@ async def _send(turn: Turn) -> None:
     if shorten is not None and turn.allows("full") and shorten.needed(prepared, situation):
         turn.signal("full")
         return
+    if prepared.too_long:
+        turn.too_long = True
+        raise LocalError(too_long_text(prepared))
     cut, turn.cut = turn.cut, None
     if cut is not None:
         from mull.agent.hurry_plan import tell_cut  # few turns need it
@@ -239,9 +281,19 @@ async def _send(turn: Turn) -> None:
         turn.cut = Cut(stopped.cause, answer.asked.request.thinking)
         turn.signal(stopped.cause)
         return
+    except TooLongError as error:
+        turn.too_long = True
+        if shorten is None or not turn.allows("overflow"):
+            raise
+        turn.overflow, turn.too_long = overflowed(answer.asked, error.overflow), False
+        turn.note(Note("overflow", f"refused for its length: {error.text}", warning=True))
+        turn.signal("overflow")
+        await turn.look()
+        return
     finally:
         message = answer.keep()
     answer.end()
+    turn.overflow = UNAMENDED
     said = meaning(message, turn.progress, turn.limits, tools=bool(situation.tools))
     turn.signal(said)
     if said == "silent":
@@ -250,31 +302,36 @@ async def _send(turn: Turn) -> None:
 
 
 def _prepare(turn: Turn, situation: Situation) -> Prepared:
-    target, snapshot = situation.target, situation.snapshot
-    options = replace(situation.options, least_thinking=turn.cut is not None)
-    prepared = prepare_quickly(turn.log, snapshot, target, options, situation.counter)
     if turn.cut is None:
-        return prepared
+        return situation.quickly_prepared(turn.log)
+    options = replace(situation.options, least_thinking=True)
+    prepared = replace(situation, options=options).quickly_prepared(turn.log)
     from mull.agent.hurry_plan import note_cut
 
     return note_cut(turn.cut, prepared)
 
 
 def prepare_quickly(
-    log: Log, snapshot: Snapshot, target: Target, options: RequestOptions, counter: Counter
+    log: Log,
+    snapshot: Snapshot,
+    target: Target,
+    options: RequestOptions,
+    *,
+    counter: Counter,
+    amendment: Amendment = UNAMENDED,
 ) -> Prepared:
     """The request; one that is short beside its window is not worth loading a tokenizer for:
     its estimate is high."""
-    prepared = prepare(log, snapshot, target, options)
+    prepared = prepare(log, snapshot, target, options, amendment=amendment)
     usable = prepared.usable
     near = QUICKLY_COUNTED_UNKNOWN if usable is None else min(QUICKLY_COUNTED, usable // 2)
     if prepared.estimate > near:
-        return prepare(log, snapshot, target, options, counter=counter)
+        return prepare(log, snapshot, target, options, counter=counter, amendment=amendment)
     return prepared
 
 
 async def _shorten(turn: Turn) -> None:
-    """Make the request shorter; it goes out as it is if that cannot be done."""
+    """Make the request shorter; where that cannot be done, it goes out as it is if it may fit."""
     shorten, prepared = turn.shorten(), turn.prepared
     assert shorten is not None
     assert prepared is not None

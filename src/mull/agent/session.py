@@ -30,7 +30,6 @@ from mull.policy.prepare import Prepared, prepare
 from mull.settings.layers import Settings
 from mull.settings.registry import SettingValue, find
 from mull.store.sessions.recorder import Recorder
-from mull.tokenizers import counter_for
 
 if TYPE_CHECKING:
     from mull.agent.engine import Engine
@@ -192,13 +191,14 @@ class Session(Conversation):
     def prepared(self) -> Prepared:
         """The request that would go out now, counted; nothing is sent."""
         target = self._engine.learnt(self.target)
-        return prepare(self.log, self.snapshot(), target, self.options, counter=counter_for(target))
+        counter = self._engine.counter_for(target)
+        return prepare(self.log, self.snapshot(), target, self.options, counter=counter)
 
     def estimated(self) -> Prepared:
         """The same, counted as a turn counts it: a short one by its characters."""
         target = self._engine.learnt(self.target)
-        counter = counter_for(target)
-        return prepare_quickly(self.log, self.snapshot(), target, self.options, counter)
+        counter = self._engine.counter_for(target)
+        return prepare_quickly(self.log, self.snapshot(), target, self.options, counter=counter)
 
     @property
     def tools(self) -> Mapping[str, RunnableTool]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from mull.agent.compress import compress, prepared_after
+from mull.agent.compress import compress, prepared_after, truncate
 from mull.agent.condense import Condenser
 from mull.agent.engine import Engine
 from mull.agent.run import Situation
@@ -16,7 +16,7 @@ from mull.history.log import Log, Record
 from mull.neutral.events import Compressed, Event, Warned
 from mull.policy.compress.decide import decide
 from mull.policy.compress.plan import NotCompressed, Strategy
-from mull.policy.prepare import LongThought, Prepared, prepare, uncondensed
+from mull.policy.prepare import LongThought, Prepared, uncondensed
 from mull.policy.tokens import CHARACTERS
 from mull.policy.view.binding import binding_warning
 
@@ -41,14 +41,25 @@ class Shortener:
 
     def needed(self, prepared: Prepared, situation: Situation) -> bool:
         """Whether there is something to do before this request goes out."""
-        return self._is_full(prepared, situation) or bool(self._long(prepared, situation))
+        if self._is_full(prepared, situation) or self._long(prepared, situation):
+            return True
+        return self._counted(prepared, situation).too_long and self._truncates(situation)
 
     async def run(
         self, prepared: Prepared, situation: Situation, say: Callable[[Event], None]
     ) -> Sequence[Record]:
-        """Compress, or else condense; the records that the log gains by it."""
-        if self._is_full(prepared, situation):
-            return await self.compress(situation, say)
+        """Compress, or else condense; the records that the log gains by it.
+
+        What was refused for its length, or is known not to fit, is made to fit: where a summary is
+        not to be had or not enough, the oldest is left out.
+        """
+        records: list[Record] = []
+        if _overflowed(situation) or self._is_full(prepared, situation):
+            records = await self.compress(situation, say)
+            if self._fits(records, situation):
+                return records
+        if _overflowed(situation) or records or prepared.too_long:
+            return [*records, *self._truncate(records, situation, say)]
         todo, side = self._long(prepared, situation), self._side(situation)
         return await self._condenser.condense(
             self._log, todo, situation, side, say=say, now=time.time()
@@ -62,7 +73,7 @@ class Shortener:
     ) -> list[Record]:
         """Compress now, whatever the count. What came of it is said; the record is to be kept."""
         log = self._log
-        before, side = _counted(log, situation), self._side(situation)
+        before, side = situation.prepared(log), self._side(situation)
         if bound := binding_warning(before, "compression"):
             say(Warned("compression", bound))
         outcome = await compress(log, situation, side, strategy=strategy, say=say, now=time.time())
@@ -76,13 +87,42 @@ class Shortener:
         say(Compressed(True, f"compressed {covered:,} messages", before.estimate, after))
         return [outcome]
 
+    def _counted(self, prepared: Prepared, situation: Situation) -> Prepared:
+        """The request, counted as well as can be: an estimate is worth a second look."""
+        counted = prepared.counter == situation.counter.name
+        return prepared if counted else situation.prepared(self._log)
+
+    def _fits(self, records: Sequence[Record], situation: Situation) -> bool:
+        """Whether what was done is enough: of a window that nobody knows, anything may be."""
+        after = situation.prepared(Log(records=(*self._log, *records)))
+        return not after.too_long and bool(records or not _overflowed(situation))
+
+    def _truncates(self, situation: Situation) -> bool:
+        return not isinstance(truncate(self._log, situation), NotCompressed)
+
+    def _truncate(
+        self, records: Sequence[Record], situation: Situation, say: Callable[[Event], None]
+    ) -> list[Record]:
+        """Leave the oldest out, of what the records leave, until the request fits."""
+        log = Log(records=(*self._log, *records))
+        before = situation.prepared(log)
+        outcome = truncate(log, situation, time.time())
+        if isinstance(outcome, NotCompressed):
+            say(Compressed(False, f"not shortened: {outcome.reason}", before.estimate))
+            return []
+        after = prepared_after(log, outcome, situation).estimate
+        self._tried = _state(before, situation), after
+        covered = sum(outcome.start <= at < outcome.end for at, _ in log.entries())
+        text = f"left out the oldest messages ({covered:,}): they stay in the session"
+        say(Compressed(True, text, before.estimate, after))
+        return [outcome]
+
     def _is_full(self, prepared: Prepared, situation: Situation) -> bool:
         if decide(prepared, situation.snapshot) is None:
             return False
-        if prepared.counter != situation.counter.name:  # an estimate: worth a second look
-            prepared = _counted(self._log, situation)
-            if decide(prepared, situation.snapshot) is None:
-                return False
+        prepared = self._counted(prepared, situation)
+        if decide(prepared, situation.snapshot) is None:
+            return False
         if self._tried is None or self._tried[0] != _state(prepared, situation):
             return True
         return prepared.estimate > self._tried[1] + (prepared.usable or 0) // PATIENCE
@@ -99,9 +139,8 @@ class Shortener:
         return Side(self._engine, situation.target, situation.send, limit)
 
 
-def _counted(log: Log, situation: Situation) -> Prepared:
-    options, counter = situation.options, situation.counter
-    return prepare(log, situation.snapshot, situation.target, options, counter=counter)
+def _overflowed(situation: Situation) -> bool:
+    return situation.amendment.counted is not None
 
 
 def _state(prepared: Prepared, situation: Situation) -> object:

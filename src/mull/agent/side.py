@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from mull.agent.engine import Engine
-from mull.agent.run import Send
+from mull.agent.run import Send, prepare_quickly
 from mull.history.log import Log
 from mull.neutral.assemble import Assembler
 from mull.neutral.blocks import Value
-from mull.neutral.errors import MullError
+from mull.neutral.errors import LocalError, MullError
 from mull.neutral.events import Event, Failed
 from mull.neutral.messages import Message, Origin, user
 from mull.neutral.request import RequestOptions, WireRequest
@@ -26,7 +26,7 @@ from mull.neutral.target import Target
 from mull.neutral.usage import Usage, add_usage
 from mull.policy.compress.decide import Rejected, accept
 from mull.policy.compress.material import shorten
-from mull.policy.prepare import Prepared, prepare
+from mull.policy.prepare import Prepared, too_long_text
 from mull.policy.reasoning import starts_turn
 from mull.policy.thinking.plan import plan_least, window_of
 from mull.policy.tokens import CHARACTERS
@@ -118,7 +118,10 @@ async def side_call(
     target = side.engine.learnt(side.target)
     limit = output_limit(side, max_tokens)
     options = RequestOptions(system=system, max_tokens=limit, least_thinking=True)
-    prepared = prepare(Log(messages), side.snapshot(settings), target, options)
+    counter, snapshot = side.engine.counter_for(target), side.snapshot(settings)
+    prepared = prepare_quickly(Log(messages), snapshot, target, options, counter=counter)
+    if prepared.too_long:
+        raise LocalError(too_long_text(prepared))
     answer = _Answer(prepared, say)
     async with aclosing(side.send(prepared, sending=answer.sending)) as batches:
         async for events in batches:

@@ -35,6 +35,7 @@ State: TypeAlias = Literal[
 Signal: TypeAlias = Literal[
     "begin",  # the user has spoken
     "full",  # the request must be made shorter first
+    "overflow",  # it was refused for its length, and must be made shorter
     "shortened",  # it was, or it cannot be
     "event",  # the first sign of an answer
     "hurried",  # somebody stopped the thought, and the answer is asked for
@@ -65,6 +66,7 @@ TABLE: Mapping[tuple[State, Signal], State] = {
     ("streaming", "overdue"): "sending",
     ("tools", "results"): "sending",
     ("tools", "exhausted"): "failed",
+    **{(state, "overflow"): "compressing" for state in _ASKING},
     **{(state, "healed"): "healing" for state in _ASKING},
     **{(state, "called"): "tools" for state in _ASKING},
     **{(state, "silent"): "sending" for state in _ASKING},
@@ -86,7 +88,8 @@ class Limits(Value, frozen=True):
 
     In a turn: `rounds` of tools, `nudges` for an answer, thoughts that are `overdue`. In a round:
     thoughts that are stopped (`hurries`), for whatever reason. For a request: what makes it shorter
-    first (`shortenings`: compression, and condensing beside it), and repairs (`heals`).
+    first (`shortenings`: compression, and condensing beside it), refusals for its length after
+    which it is made shorter (`overflows`), and repairs (`heals`).
     """
 
     rounds: int = 50
@@ -94,17 +97,19 @@ class Limits(Value, frozen=True):
     overdue: int = 1
     hurries: int = 1
     shortenings: int = 2
+    overflows: int = 1
     heals: int = 1
 
     @property
     def requests(self) -> int:
-        """The most requests of one turn, without what the client sends again by itself."""
+        """The most requests of one turn, without what the client sends again by itself and without
+        those that were refused for their length."""
         return self.rounds * (1 + self.hurries) + self.nudges
 
 
 class Progress(Value, frozen=True):
     """Where a turn stands. `round` counts requests that were answered with tool calls, plus one;
-    `hurries` belongs to the round, `shortenings` and `heals` to the request."""
+    `hurries` belongs to the round, `shortenings`, `overflows` and `heals` to the request."""
 
     state: State = "idle"
     round: int = 0
@@ -112,9 +117,20 @@ class Progress(Value, frozen=True):
     overdue: int = 0
     hurries: int = 0
     shortenings: int = 0
+    overflows: int = 0
     heals: int = 0
 
 
+_COUNTED: Mapping[Signal, tuple[tuple[str, str], ...]] = {
+    "results": (("round", "rounds"),),
+    "silent": (("nudges", "nudges"),),
+    "hurried": (("hurries", "hurries"),),
+    "overdue": (("overdue", "overdue"), ("hurries", "hurries")),
+    "full": (("shortenings", "shortenings"),),
+    "overflow": (("overflows", "overflows"),),
+    "healed": (("heals", "heals"),),
+}
+"""The counts of a turn that close a way, each with its limit."""
 _ASKS: frozenset[Signal] = frozenset({"begin", "results", "hurried", "overdue", "silent"})
 """The signals that lead to another request."""
 
@@ -123,20 +139,9 @@ def allows(progress: Progress, signal: Signal, limits: Limits) -> bool:
     """Whether the table has this way, and no limit closes it."""
     if (progress.state, signal) not in TABLE:
         return False
-    match signal:
-        case "results":
-            return progress.round < limits.rounds
-        case "silent":
-            return progress.nudges < limits.nudges
-        case "hurried":
-            return progress.hurries < limits.hurries
-        case "overdue":
-            return progress.overdue < limits.overdue and progress.hurries < limits.hurries
-        case "full":
-            return progress.shortenings < limits.shortenings
-        case "healed":
-            return progress.heals < limits.heals
-    return True
+    return all(
+        getattr(progress, name) < getattr(limits, most) for name, most in _COUNTED.get(signal, ())
+    )
 
 
 def advance(progress: Progress, signal: Signal, limits: Limits) -> Progress:
@@ -155,6 +160,7 @@ def advance(progress: Progress, signal: Signal, limits: Limits) -> Progress:
         overdue=progress.overdue + (signal == "overdue"),
         hurries=0 if round_begins else progress.hurries + (signal in ("hurried", "overdue")),
         shortenings=0 if asks else progress.shortenings + (signal == "full"),
+        overflows=0 if asks else progress.overflows + (signal == "overflow"),
         heals=0 if asks else progress.heals + (signal == "healed"),
     )
 

@@ -11,6 +11,7 @@ from mull.agent.results import Result
 from mull.cli.thoughts import thoughts_on
 from mull.neutral.errors import MullError
 from mull.neutral.events import (
+    Compressed,
     Event,
     Failed,
     Healed,
@@ -80,6 +81,8 @@ class Plain:
                 self._end_line()
             case ToolRan():
                 self._say(f"{event.name}: {_outcome(event)}")
+            case Compressed():
+                self._say(event.text)
             case Nudged():
                 self._say("the model gave no answer and called nothing: asked once more")
             case Hurried():

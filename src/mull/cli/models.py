@@ -17,11 +17,10 @@ import msgspec
 from mull.cli import setup
 from mull.cli.model_page import page, page_json, price, steering
 from mull.neutral.errors import ConfigError, RemoteError
-from mull.policy.heal.lessons import apply_lessons
-from mull.store.lessons import load_lessons
 from mull.store.paths import data_dir
 
 if TYPE_CHECKING:
+    from mull.agent.discover import Served
     from mull.catalog.update import Update
     from mull.neutral.target import ModelFacts
 
@@ -80,12 +79,20 @@ def _list_local(options: Namespace) -> int:
 
     found = interrupt.run(discover(Engine(setup.load(options))))
     if options.json:
-        print(msgspec.json.format(msgspec.json.encode([f._asdict() for f in found])).decode())
+        rows = [{**f._asdict(), "models": f.models} for f in found]
+        rows = [{**row, "served": [one._asdict() for one in row["served"]]} for row in rows]
+        print(msgspec.json.format(msgspec.json.encode(rows)).decode())
         return 0
     for server in found:
-        for name in server.names:
-            print(f"{name}  {server.base_url}")
-    if not any(server.models for server in found):
+        for one in server.served:
+            print("  ".join((f"{server.provider}/{one.id}", server.base_url, *_abilities(one))))
+        if server.locked:
+            print(
+                f"{server.provider} at {server.base_url} wants a key:"
+                f" `mull keys set {server.provider}` stores it",
+                file=sys.stderr,
+            )
+    if not any(server.models or server.locked for server in found):
         print(
             f"no model server answers here; looked for {', '.join(LOCAL_PROVIDERS)}",
             file=sys.stderr,
@@ -93,10 +100,22 @@ def _list_local(options: Namespace) -> int:
     return 0
 
 
+def _abilities(served: Served) -> Iterator[str]:
+    """What the server says of a model, in a few words."""
+    if served.window:
+        yield f"{'' if served.settled else 'at most '}{served.window:,} tokens"
+    told = (served.tools, "tools"), (served.images, "images"), (served.thinks, "thinking")
+    if words := [word for told, word in told if told]:
+        yield ", ".join(words)
+
+
 def _show(options: Namespace, name: str) -> int:
+    from mull.agent.engine import Engine
+    from mull.cli import interrupt
+
     ready = setup.load(options)
     ready.settings.set_model(name)
-    target = apply_lessons(ready.resolve(name), load_lessons(data_dir()))
+    target = interrupt.run(Engine(ready).inspected(ready.resolve(name)))
     snapshot = ready.snapshot_for(target)
     header = ready.catalog().header
     if options.json:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict, replace
 
-from mull.cli import setup
+from mull.cli import interrupt, setup
 from mull.cli.setup import tell
 from mull.neutral.errors import SessionError
 
@@ -89,7 +89,8 @@ def _context(options: Namespace) -> int:
     if options.model is not None:
         info = replace(info, model=options.model)
     engine = engine_for(options, info)
-    target = engine.learnt(engine.target(info.model, base_url=info.base_url))
+    target = engine.target(info.model, base_url=info.base_url)
+    target = interrupt.run(engine.inspected(target, base_url=info.base_url))
     snapshot = engine.setup.snapshot_for(target)
     prepared = _prepared(engine, info, records, target, snapshot)
     meter = meter_of(prepared)
@@ -116,13 +117,13 @@ def _prepared(
     from mull.history.log import Log
     from mull.neutral.request import RequestOptions
     from mull.policy.prepare import prepare
-    from mull.tokenizers import counter_for
 
     usual = engine.setup.parameters
     options = RequestOptions(
         system=info.system, max_tokens=usual.max_tokens, temperature=usual.temperature
     )
-    return prepare(Log(records=records), snapshot, target, options, counter=counter_for(target))
+    counter = engine.counter_for(target)
+    return prepare(Log(records=records), snapshot, target, options, counter=counter)
 
 
 def _lines(meter: Meter, cost: CostSum, threshold: float) -> Iterator[str]:
@@ -137,6 +138,7 @@ def _lines(meter: Meter, cost: CostSum, threshold: float) -> Iterator[str]:
     if meter.reported is not None:
         said += f" The provider counted {meter.reported:,} tokens in the last request."
     yield said
+    yield "Tool definitions are not counted here: they depend on how the session is continued."
     if meter.usable is None:
         yield "Window: unknown; context.limit says how large it is."
     else:

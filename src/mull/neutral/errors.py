@@ -17,6 +17,7 @@
         ├── NetworkError      it could not be reached, or the connection broke
         │   └── SilenceError  it sent nothing for too long
         └── RefusedError      it answered, and the answer was no
+            └── TooLongError  the request is longer than the model can read
 
 The text of an error is one or two lines for a person: what happened, why, what to do.
 """
@@ -42,6 +43,7 @@ __all__ = [
     "SessionError",
     "SettingError",
     "SilenceError",
+    "TooLongError",
     "UnknownLevel",
     "UnknownModel",
     "UnwritableError",
@@ -179,6 +181,15 @@ class RefusedError(RemoteError):
         """The endpoint's name for the request, for a question to its support."""
         found = (self.headers.get(name) for name in _REQUEST_IDS)
         return next((one for one in found if one), None)
+
+
+class TooLongError(RefusedError):
+    """The endpoint says that the request is longer than the model can read; `overflow` is what it
+    says of its limits (`mull.policy.lengths.Overflow`)."""
+
+    def __init__(self, message: str, *, overflow: Any, **said: Any) -> None:
+        super().__init__(message, **said)
+        self.overflow: Any = overflow
 
 
 _REQUEST_IDS = ("request-id", "x-request-id", "x-ms-request-id", "x-amzn-requestid", "cf-ray")

@@ -13,6 +13,7 @@ from typing import Any
 
 from mull.neutral.blocks import Value
 from mull.neutral.patterns import pattern
+from mull.policy.lengths import TOO_LONG, Overflow, read_overflow
 
 __all__ = [
     "READ",
@@ -21,6 +22,7 @@ __all__ = [
     "details",
     "is_damage",
     "meaning_of",
+    "overflow_of",
     "plain",
     "stated",
     "worded",
@@ -79,6 +81,7 @@ _SPENT = (
     r"|credit balance is too low|out of credits|no resource package|account_?deactivated"
     r"|used all available credits|usage[_ ]limit[_ ](reached|exceeded)|payment required"
 )
+_LENGTH = "length"
 _LATER = ("the fault is the provider's", "try again later")
 _QUOTA = Meaning(
     "quota",
@@ -122,13 +125,13 @@ _MEANINGS = (
     ),
     Meaning("auth", "the proxy wants a login", "put it into its address", statuses=(407,)),
     Meaning(
-        "length",
+        _LENGTH,
         "the conversation is longer than the model can read",
         "compress it, start a new one, or choose a model with a larger window",
-        codes=r"context_length_exceeded",
-        texts=r"context[_ ]length|context limit|context window|prompt is too long|maximum context",
+        codes=r"context_length_exceeded|exceed_context_size",
+        texts=TOO_LONG,
     ),
-    Meaning("length", "the request is too large", "compress the conversation", statuses=(413,)),
+    Meaning(_LENGTH, "the request is too large", "compress the conversation", statuses=(413,)),
     Meaning(
         "safety",
         "the provider will not answer this",
@@ -189,6 +192,15 @@ def worded(failure: Failure) -> Meaning | None:
     said = plain(failure)
     named = (one for one in _MEANINGS if one.texts)
     return next((m for m in named if re.search(m.texts or "", said, re.IGNORECASE)), None)
+
+
+def overflow_of(failure: Failure) -> Overflow | None:
+    """What it says of a request that is too long; None where it has another subject."""
+    meaning = meaning_of(failure)
+    if meaning.name != _LENGTH:
+        return None
+    found = read_overflow(plain(failure), failure.body)
+    return Overflow() if found is None and meaning.statuses else found
 
 
 def plain(failure: Failure) -> str:

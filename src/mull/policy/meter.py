@@ -61,9 +61,18 @@ class Meter(Value, frozen=True):
 
     @property
     def rows(self) -> tuple[tuple[str, int], ...]:
-        """What the request is made of, for a table: names and tokens, without empty ones."""
-        found = ((words, getattr(self.parts, name)) for name, words in _WORDS.items())
-        return tuple((words, tokens) for words, tokens in found if tokens)
+        """What the request is made of, for a table: names and tokens, without empty ones.
+
+        They add up to the estimate: each part has its share of what the provider counts.
+        """
+        held = [(words, getattr(self.parts, name)) for name, words in _WORDS.items()]
+        rows, counted, told = list[tuple[str, int]](), 0, 0
+        for words, tokens in held:
+            counted += tokens
+            upto = round(self.estimate * counted / self.effective) if self.effective else 0
+            rows.append((words, upto - told))
+            told = upto
+        return tuple(row for row in rows if row[1])
 
 
 _WORDS = {

@@ -23,7 +23,7 @@ from mull.neutral.traits import TRAITS
 from mull.policy.heal.amendment import UNAMENDED, Amendment, amend_messages, amend_options
 from mull.policy.parts import Parts, count_parts
 from mull.policy.reported import corrected, last_report
-from mull.policy.thinking.budget import ANSWER_ROOM
+from mull.policy.thinking.budget import ANSWER_ROOM, least_answer
 from mull.policy.thinking.parameters import (
     Parameters,
     forced_tools_stop_thinking,
@@ -37,7 +37,14 @@ from mull.policy.thinking.plan import (
     window_of,
     wish_of,
 )
-from mull.policy.tokens import CHARACTERS, MESSAGE_OVERHEAD, Counter, SafeCounter, count_tools
+from mull.policy.tokens import (
+    CHARACTERS,
+    MESSAGE_OVERHEAD,
+    Counter,
+    SafeCounter,
+    count_block,
+    count_tools,
+)
 from mull.policy.view.binding import hash_opening
 from mull.policy.view.intake import intake_of
 from mull.policy.view.log import LogView, Memory
@@ -47,10 +54,12 @@ from mull.policy.view.turn import Rules, chain_lacks_thought, is_open_chain
 from mull.settings.layers import Snapshot
 from mull.settings.presets import preset_values
 
-__all__ = ["LongThought", "Prepared", "prepare", "uncondensed"]
+__all__ = ["LongThought", "Prepared", "prepare", "too_long_text", "uncondensed"]
 
 CHAIN_STARTS_WITH_THOUGHT: frozenset[WriterName] = frozenset({"anthropic-budget"})
 """Writers whose endpoints refuse to think on in a tool chain that began without a thought."""
+UNSURE, UNSURE_BY_CHARACTERS = 0.8, 0.5
+"""How much of an estimate is believed where neither vocabulary nor a report confirms it."""
 
 
 class Made(Struct, frozen=True, eq=False):
@@ -118,6 +127,20 @@ class Prepared(Value, frozen=True):
         """`123000/212000`; an unknown window is a question mark."""
         return f"{self.estimate}/{self.window or '?'}"
 
+    @property
+    def too_long(self) -> bool:
+        """Whether it is known not to fit. An estimate that nobody has confirmed may be high, and a
+        report of more than the window, of a request that was answered, confirms nothing."""
+        if self.window is None:
+            return False
+        refused, rough = self.made.amendment.counted, self.counter == CHARACTERS.name
+        if refused or (self.reported is not None and self.reported <= self.window):
+            held = self.estimate
+        else:
+            sure = 1.0 if self.exact else UNSURE_BY_CHARACTERS if rough else UNSURE
+            held = round(self.tokens * sure)
+        return held + least_answer(self.window) // 2 > self.window
+
     def anew(self, target: Target, amendment: Amendment = UNAMENDED) -> Prepared:
         """The request from the same log and wishes, to a target of which more is known now, and
         with what is to be different this once.
@@ -135,6 +158,24 @@ class Prepared(Value, frozen=True):
             home=made.home,
             amendment=amendment,
         )
+
+
+def too_long_text(prepared: Prepared) -> str:
+    """Why a request that is too long is not sent, and what can be done about it."""
+    parts, window = prepared.parts, prepared.window or 0
+    last = prepared.request.messages[-1:]
+    own = count_parts(last, lambda block: count_block(block, CHARACTERS)).total
+    if parts.tools + parts.system > window // 2:
+        advice = "offer fewer tools, shorten the instructions"
+    elif last and last[0].role == "user" and own > window // 2:
+        advice = "say less at once, attach less"
+    else:
+        advice = "compress the conversation, start a new one"
+    return (
+        f"the request holds about {prepared.estimate:,} tokens, and {prepared.target.name} can read"
+        f" {window:,}: it was not sent.\nEither {advice}, or choose a model with a larger window"
+        " (context.limit says how large it is, where that is wrong)."
+    )
 
 
 _memories: WeakKeyDictionary[Log, Memory] = WeakKeyDictionary()
@@ -277,7 +318,7 @@ def _count(made: Made, target: Target, rules: Rules, tokens: int) -> _Count:
         fixed = _count_fixed(made.options, target, CHARACTERS)
         view = _memories[made.log].view(made.log, rules, CHARACTERS)
         characters = (fixed + view.parts).total
-    last = last_report(made.log, target.origin, characters)
+    last = made.amendment.counted or last_report(made.log, target.origin, characters)
     if last is None:
         return _Count(characters, tokens, None)
     return _Count(characters, corrected(tokens, characters, last), last.input)

@@ -160,6 +160,13 @@ def _provider(table: Mapping[str, Any], name: str, file: str) -> ProviderConfig:
                 f"{where}: {quote(key)} is unknown: keys are not kept in files, "
                 "name the variable that holds yours with key_env"
             )
+    for key, value in table.items():
+        if isinstance(value, dict) and key not in ProviderConfig.__struct_fields__:
+            whole = f"{name}.{key}"
+            raise ConfigError(
+                f"{where}: {quote(key)} is unknown: a provider's name that holds a dot is quoted, "
+                f'[providers."{whole}"]'
+            )
     check_keys(table, ProviderConfig.__struct_fields__, where)
     return ProviderConfig(
         base_url=_base_url(table.get("base_url"), where),

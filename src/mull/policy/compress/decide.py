@@ -26,7 +26,8 @@ __all__ = [
 ]
 
 LEAST_SUMMARY, MOST_SUMMARY = 512, 8192
-"""Tokens that a summary may have; between them it is a sixteenth of the usable window."""
+"""Tokens that a summary may have; between them it is a sixteenth of the usable window. In a window
+that is too small for that, it is a quarter."""
 UNKNOWN_SUMMARY = 4096
 """The same where the window is not known."""
 
@@ -50,7 +51,7 @@ def summary_limit(usable: int | None) -> int:
     """The tokens a summary may have in a window of this size."""
     if usable is None:
         return UNKNOWN_SUMMARY
-    return min(max(usable // 16, LEAST_SUMMARY), MOST_SUMMARY)
+    return min(max(usable // 16, LEAST_SUMMARY), usable // 4, MOST_SUMMARY)
 
 
 def accept(message: Message) -> str | Rejected:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from mull.history.log import Log
-from mull.neutral.blocks import Block, MediaBlock, ThinkingBlock, Value
+from mull.neutral.blocks import Block, MediaBlock, ThinkingBlock, ToolResultBlock, Value
 from mull.policy.compress.cut import Unit, cut_late, cut_to_fit, is_closed, units_of
 from mull.policy.compress.material import shorten
 from mull.policy.prepare import Prepared
@@ -28,8 +28,10 @@ MOST_KEPT = 0.6
 """The same, where the last turn is longer and nothing divides it."""
 LONG_QUOTE, QUOTED = 5, 10
 """A user's words longer than a fifth of the window are kept to a tenth of it."""
-LEAST_RANGE = 200
-"""Tokens under which a range is not worth a summary."""
+LEAST_RANGE, LEAST_SHARE = 200, 20
+"""Tokens under which a range is not worth a summary; in a small window, this part of it."""
+EXCERPT = 4
+"""What is left of the results of an open tool chain has this part of the window."""
 
 
 class NotCompressed(Value, frozen=True):
@@ -56,20 +58,36 @@ class CompressionPlan(Value, frozen=True):
 
 
 def plan(
-    log: Log, prepared: Prepared, counter: Counter, strategy: Strategy
+    log: Log,
+    prepared: Prepared,
+    counter: Counter,
+    strategy: Strategy,
+    *,
+    kept: float | None = None,
 ) -> CompressionPlan | NotCompressed:
-    """What to summarise so that the request becomes smaller; `prepared` is that request."""
+    """What to summarise so that the request becomes smaller; `prepared` is that request.
+
+    `kept` is the share of the window that the newest turns keep, if that is not the strategy's own;
+    with 0 only what waits for an answer is kept.
+    """
     units = units_of(log)
     if not units:
         return NotCompressed("there is nothing to compress")
-    return _Planner(log, units, prepared, counter).plan(strategy)
+    share = KEPT_SHARE.get(strategy, 0.0) if kept is None else kept
+    return _Planner(log, units, prepared, counter, share).plan(strategy)
 
 
 class _Planner:
     def __init__(
-        self, log: Log, units: Sequence[Unit], prepared: Prepared, counter: Counter
+        self,
+        log: Log,
+        units: Sequence[Unit],
+        prepared: Prepared,
+        counter: Counter,
+        kept: float,
     ) -> None:
         self._units = units
+        self._kept = kept
         self._counter = counter
         self._usable = _in_our_count(prepared.usable, prepared)
         self._tokens = prepared.tokens
@@ -79,7 +97,7 @@ class _Planner:
 
     def plan(self, strategy: Strategy) -> CompressionPlan | NotCompressed:
         units, first = self._units, self._first()
-        cut = self._cut(strategy, first)
+        cut = self._cut(first)
         if cut is None or cut <= first:
             return NotCompressed("there is nothing before the last turn that could be left out")
         goes_on = not (units[cut].begins_turn if cut < len(units) else is_closed(units))
@@ -90,11 +108,13 @@ class _Planner:
             return NotCompressed("what could be summarised is a summary already")
         start, end = covered[0].start, covered[-1].end
         quotes = self._quotes(start, end, goes_on=goes_on)
+        if strategy == "truncate" and goes_on and cut == len(units):
+            quotes += self._excerpts(units[-1])
         summaries = _summaries(covered)
         tokens, kept = sum(self._costs[first:cut]), sum(map(self._counter.count, quotes))
         if strategy == "truncate":
             kept += sum(map(self._counter.count, summaries))
-        if tokens - kept < LEAST_RANGE:
+        if tokens - kept < min(LEAST_RANGE, (self._usable or self._tokens) // LEAST_SHARE):
             return NotCompressed("what could be left out is too short to gain anything")
         leads = all(unit.message.role == "system" for unit in units[:first])
         return CompressionPlan(
@@ -117,11 +137,11 @@ class _Planner:
                 return at + 1 if kept else at
         return sum(unit.message.role == "system" for unit in units)
 
-    def _cut(self, strategy: Strategy, first: int) -> int | None:
-        if strategy == "one-shot":
+    def _cut(self, first: int) -> int | None:
+        if not self._kept:
             return cut_late(self._units)
         size = min(self._usable or self._tokens, self._tokens)
-        room, most = KEPT_SHARE[strategy] * size, MOST_KEPT * size
+        room, most = self._kept * size, max(MOST_KEPT, self._kept) * size
         return cut_to_fit(self._units, self._costs, first, room, most)
 
     def _behind_media(self, first: int, cut: int) -> int:
@@ -142,6 +162,13 @@ class _Planner:
             for at, (label, message) in sorted(labelled.items())
             if start <= at and message.text.strip()
         )
+
+    def _excerpts(self, last: Unit) -> tuple[str, ...]:
+        """What the tools said last, shortened, where the model is still to answer to it."""
+        said = [b.output for b in last.message.blocks if isinstance(b, ToolResultBlock)]
+        room = (self._usable or self._tokens) // EXCERPT // max(len(said), 1)
+        short = (shorten(output, room, self._counter) for output in said if output.strip())
+        return tuple(f"[What a tool said last, shortened]\n{text}" for text in short)
 
     def _quotable(self, text: str) -> str:
         if self._usable is None or not self._is_long(self._counter.count(text)):

@@ -18,6 +18,7 @@ from mull.neutral.blocks import TextBlock, ThinkingBlock, Value
 from mull.neutral.messages import Dialect, Message
 from mull.neutral.request import RequestOptions
 from mull.policy.reasoning import turn_start
+from mull.policy.reported import Reported
 
 __all__ = ["UNAMENDED", "Amendment", "Part", "amend_messages", "amend_options", "thought_name"]
 
@@ -43,7 +44,8 @@ class Amendment(Value, frozen=True):
     `limit` is the most tokens that the answer may have, thinking included: whoever gave a larger
     number, it is lowered. `thoughts` are left out by their `thought_name`, `keys` are not sent
     back with earlier answers, and `marks_calls` says of this turn's unsigned calls that they are
-    not the model's own.
+    not the model's own. `counted` is the true count of a request that was too long, newer than any
+    report in the log.
     """
 
     without: frozenset[Part] = frozenset()
@@ -51,6 +53,7 @@ class Amendment(Value, frozen=True):
     thoughts: frozenset[str] = frozenset()
     keys: frozenset[str] = frozenset()
     marks_calls: bool = False
+    counted: Reported | None = None
 
 
 UNAMENDED = Amendment()

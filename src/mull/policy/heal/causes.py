@@ -304,8 +304,18 @@ _PLAN = (
             "Messages API, the output limit of a model",
         ),
         (
-            r"exceed context limit: (?P<used>\d{1,9}) \+ \d{1,9} > (?P<window>\d{1,9})",
-            "docker/docker-agent#569; continuedev/continue#6080",
+            r"max_tokens is too large: \d{1,9}\..{0,40}at most (?P<limit>\d{1,9}) completion",
+            "OpenAI Chat Completions",
+        ),
+        (
+            r"range of max_\w{0,12}tokens (is|should be) \[\d{1,3}, ?(?P<limit>\d{1,9})\]",
+            "DeepSeek; Alibaba Cloud",
+        ),
+        (r"max_tokens must be less than or equal to (?P<limit>\d{1,9})", "Groq"),
+        (
+            r"max_?output_?tokens value of \d{1,9} but the supported range is from 1 \(inclusive\)"
+            r" to (?P<over>\d{1,9}) \(exclusive\)",
+            "Vertex",
         ),
     ),
     known(

@@ -18,10 +18,11 @@ from mull.neutral.errors import BudgetError
 from mull.neutral.request import Note, Request
 from mull.neutral.target import Target
 from mull.neutral.thinking import ThinkingPlan, write_thinking
-from mull.policy.failure import Failure, plain, stated, worded
+from mull.policy.failure import Failure, overflow_of, plain, stated, worded
 from mull.policy.heal.case import Case, Mend, keys_of, squashed
 from mull.policy.heal.causes import causes_of
 from mull.policy.heal.lessons import Lesson, apply_lesson
+from mull.policy.heal.overflow import lower_answer
 from mull.policy.heal.plan import take_back
 from mull.policy.prepare import Prepared
 
@@ -71,6 +72,11 @@ def heal(prepared: Prepared, refusal: Failure) -> Repaired | None:
 
 def _mends(prepared: Prepared, refusal: Failure) -> Iterator[tuple[str, Mend]]:
     """All that may help, the likeliest first, each with why."""
+    overflow = overflow_of(refusal)
+    if overflow is not None:
+        for mend in lower_answer(prepared, overflow):
+            yield "request and answer together are longer than the window", mend
+        return
     case = Case(prepared.request, prepared.target, plain(refusal))
     for cause, found in causes_of(refusal):
         for mend in cause.repair(case, found):

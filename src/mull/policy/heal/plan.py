@@ -18,7 +18,7 @@ from mull.policy.heal.amendment import UNAMENDED, Amendment, thought_name
 from mull.policy.heal.case import Case, Mend, Mends, once
 from mull.policy.heal.lessons import Lesson
 from mull.policy.reasoning import turn_start
-from mull.policy.thinking.budget import ANY_BUDGET, LEAST_ANSWER
+from mull.policy.thinking.budget import ANY_BUDGET
 
 __all__ = [
     "clamp_budget",
@@ -149,18 +149,13 @@ def lower_budget(case: Case, found: re.Match[str]) -> Mends:
 
 
 def lower_limit(case: Case, found: re.Match[str]) -> Mends:
-    """The answer may not be that long here: as long as the refusal allows, and the budget under it.
-
-    What one request leaves of the window is no fact about the model; its limit is.
-    """
+    """The answer may not be that long here: as long as the refusal allows, and the budget under
+    it."""
     named = {name: _number(text) for name, text in found.groupdict().items()}
-    asked, limit, lesson = case.request.max_tokens or 0, named.get("limit"), Lesson()
-    if limit is not None:
-        facts = msgspec.to_builtins(case.target.facts.limit)
-        lesson = Lesson(facts={"limit": {**facts, "output": limit}})
-    else:
-        limit = (named.get("window") or 0) - (named.get("used") or 0)
-    if LEAST_ANSWER <= limit < asked:
+    asked, limit = case.request.max_tokens or 0, named.get("limit") or (named.get("over") or 0) - 1
+    facts = msgspec.to_builtins(case.target.facts.limit)
+    lesson = Lesson(facts={"limit": {**facts, "output": limit}})
+    if 0 < limit < asked:
         text = f"max_tokens {asked:,} → {limit:,}, as the endpoint allows"
         yield Mend(text, lesson, Amendment(limit=limit))
 

@@ -22,6 +22,7 @@ __all__ = [
     "check_range",
     "fit_budget",
     "least",
+    "least_answer",
     "level_for_budget",
     "most",
     "shrink_for_context",
@@ -37,6 +38,11 @@ ANY_BUDGET = ReasoningOption("budget_tokens")
 """The range of a model that nobody knows."""
 
 
+def least_answer(window: int) -> int:
+    """Tokens for the answer that a window of this size is to leave, whatever the request holds."""
+    return min(LEAST_ANSWER, max(window // 8, 1))
+
+
 class Window(Value, frozen=True):
     """The limits a budget must fit: the user's max_tokens, the model's output limit, and the
     context window with what is already in it. None is unknown."""
@@ -49,12 +55,12 @@ class Window(Value, frozen=True):
     @property
     def is_full(self) -> bool:
         """Whether hardly an answer fits beside what the context holds, by our count."""
-        return self.context is not None and self.context - self.used < LEAST_ANSWER
+        return self.context is not None and self.context - self.used < least_answer(self.context)
 
     @property
     def ceiling(self) -> int | None:
         """The most tokens one answer can have, thinking included."""
-        room = max(self.context - self.used, LEAST_ANSWER) if self.context else None
+        room = max(self.context - self.used, least_answer(self.context)) if self.context else None
         limits = [limit for limit in (self.output, room) if limit]
         return min(limits) if limits else None
 

@@ -46,17 +46,17 @@ async def choose_model(host: Host, text: str) -> None:
     if name is None:
         return
     try:
-        _switch(host, name, budget)
+        await _switch(host, name, budget)
     except AmbiguousModel as error:
         model, level = split_level(name)
         chosen = await host.front.pick(
             f"Several providers have {model}", [Item(one) for one in error.candidates]
         )
         if chosen is not None:
-            _switch(host, chosen if level is None else f"{chosen}/{level}", budget)
+            await _switch(host, chosen if level is None else f"{chosen}/{level}", budget)
 
 
-def _switch(host: Host, name: str, budget: str | None) -> None:
+async def _switch(host: Host, name: str, budget: str | None) -> None:
     session = host.session
     tokens = None if budget is None else parse("reasoning.maxTokens", budget)
     _check(session, name, tokens)
@@ -64,6 +64,7 @@ def _switch(host: Host, name: str, budget: str | None) -> None:
         session.switch(name)
         if tokens is not None:
             session.set("reasoning.maxTokens", tokens)
+    await session.inspect_server()
     show_model(host)
 
 
