@@ -49,7 +49,8 @@ def test_the_whole_answer_comes_out_and_is_stored_and_the_store_is_closed(asked)
 
 def test_sqlites_own_files_are_put_away(asked):
     assert asked.returncode == 0
-    assert sorted(os.listdir(data_dir())) == ["session-locks", "sessions.db", "sessions.db.lock"]
+    ours = ["session-locks", "sessions.db", "sessions.db.lock", "sessions.db.reserve"]
+    assert sorted(os.listdir(data_dir())) == ours
     assert os.listdir(data_dir() / "session-locks") == []
 
 
