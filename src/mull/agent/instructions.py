@@ -13,7 +13,7 @@ from datetime import date
 from pathlib import Path
 
 from mull.agent.tools.shown import shown_name
-from mull.agent.tools.text import HEAD, encoding_of
+from mull.agent.tools.text import encoding_of
 from mull.agent.tools.workspace import Workspace
 from mull.neutral.blocks import Value
 from mull.neutral.request import Tool
@@ -109,7 +109,7 @@ def _read(place: Path, within: Path | None) -> Instruction | None:
             size = os.fstat(file.fileno()).st_size
     except OSError as error:
         return Instruction(name, note=f"not read: {error.strerror or error}")
-    encoding = encoding_of(data[:HEAD])
+    encoding = encoding_of(data, is_cut=len(data) > LARGEST)
     if encoding is None:
         return Instruction(name, note="not read: it is no text")
     text = data[len(encoding.mark) : LARGEST].decode(encoding.codec, "replace")

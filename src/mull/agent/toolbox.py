@@ -242,6 +242,10 @@ class _Over(NamedTuple):
     loop: asyncio.AbstractEventLoop
     context: ToolContext
 
+    @property
+    def tokens(self) -> int | None:
+        return self.context.tokens
+
     def emit(self, text: str) -> None:
         self.loop.call_soon_threadsafe(self.context.emit, text)
 

@@ -32,7 +32,11 @@ def test_every_parameter_is_described(tools):
 
 def test_the_schema_of_edit(tools):
     schema = tools["edit"].definition.parameters
-    assert schema["required"] == ["path", "old", "new"]
+    assert schema["required"] == ["path"]
+    assert list(schema["properties"]["edits"]["items"]["properties"]) == [
+        "old", "new", "replace_all"
+    ]  # fmt: skip
+    assert "$" not in str(schema)
     assert schema["properties"]["replace_all"] == {
         "type": "boolean",
         "description": "replace every place, not just one",
