@@ -272,7 +272,7 @@ def test_a_question_about_a_tool_is_answered_in_plain_letters(ask):
         terminal = ask(server, "--tools", "run", silent=True)
         terminal.wait_for("never:")
         terminal.type("y\n")
-        terminal.wait_for("mull: run: ran")
+        terminal.wait_for("mull: run → ran")
         assert "never: y" in terminal.text
         assert terminal.end() == 0
 

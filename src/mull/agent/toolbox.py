@@ -13,7 +13,9 @@ from mull.agent.instructions import BASE, Instruction, load_instructions, system
 from mull.agent.mcp.find import OnDemand
 from mull.agent.mcp.servers import McpServers, may_mean
 from mull.agent.tools.approve import Approver, Gate, unknown_rules
-from mull.agent.tools.table import builtin_tools, choose_tools
+from mull.agent.tools.background import JobStatus
+from mull.agent.tools.table import builtin_tools, choose_tools, with_jobs
+from mull.agent.tools.todo import Todo, TodoItem
 from mull.agent.tools.tool import Outcome, PreparedCall, RunnableTool, ToolContext
 from mull.agent.tools.workspace import Workspace
 from mull.logs import log_warning
@@ -72,6 +74,7 @@ class Toolbox:
             rules=policy.rules,
             withheld=_key_variables(setup),
             passed_on=policy.environment,
+            ask=self.gate.question,
         )
         self.instructions: tuple[Instruction, ...] = load_instructions(self.workspace.root)
         self.mcp: McpServers | None = None
@@ -118,7 +121,8 @@ class Toolbox:
             self._on_change(status)
 
     async def close(self) -> None:
-        """End the servers. `start` starts them again."""
+        """End the servers and background commands. `start` starts the servers again."""
+        await asyncio.to_thread(self.workspace.jobs.end)
         servers, home = self._let_go()
         if servers is not None and home is not None:
             await _at(home, servers.close)
@@ -126,6 +130,7 @@ class Toolbox:
     def close_now(self) -> None:
         """`close` for code that blocks. On the servers' own event loop, which cannot wait for
         itself, they end as soon as it goes on."""
+        self.workspace.jobs.end()
         servers, home = self._let_go()
         if servers is None or home is None:
             return
@@ -153,6 +158,17 @@ class Toolbox:
         )
 
     @property
+    def jobs(self) -> tuple[JobStatus, ...]:
+        """The commands that were started in the background, also those that have ended."""
+        return self.workspace.jobs.statuses
+
+    @property
+    def todo(self) -> tuple[TodoItem, ...]:
+        """The steps that the model keeps a list of."""
+        tool = self._own[Todo.name]
+        return tool.items if isinstance(tool, Todo) else ()
+
+    @property
     def all(self) -> Mapping[str, RunnableTool]:
         """Every tool there is."""
         return {**self._own, **self._served()}
@@ -175,7 +191,8 @@ class Toolbox:
         """
         chosen = choose_tools(self.wanted, self.all, may_miss=True)
         if self.gate.mode == "read-only":
-            chosen = {name: tool for name, tool in chosen.items() if not tool.changes}
+            looking = {name: tool for name, tool in chosen.items() if not tool.changes}
+            chosen = with_jobs(looking, chosen)
         if not (self.mcp and self.is_started):
             return chosen
         settings = self.snapshot()

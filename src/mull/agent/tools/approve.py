@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
@@ -28,6 +28,8 @@ __all__ = [
     "Choice",
     "Gate",
     "NobodyToAsk",
+    "Questioner",
+    "UserQuestion",
     "unknown_rules",
 ]
 
@@ -71,6 +73,21 @@ class ApprovalAnswer(Value, frozen=True):
     rule: str | None = None
     feedback: str = ""
     reason: str = ""
+
+
+class UserQuestion(Value, frozen=True):
+    """A question of the model's; there may be `options` to choose from."""
+
+    text: str
+    options: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Questioner(Protocol):
+    """An approver that also takes the model's own questions to the person."""
+
+    async def question(self, question: UserQuestion) -> str | None:
+        """The answer; None if there is none."""
 
 
 class Approver(Protocol):
@@ -133,6 +150,13 @@ class Gate:
         if decision.verdict == "refuse":
             return f"not run: {decision.reason}; do not try to get round this"
         return None
+
+    async def question(self, question: UserQuestion) -> str | None:
+        """A person's answer to a question of the model's; None if there is nobody, or none."""
+        if not isinstance(self._approver, Questioner):
+            return None
+        async with self._asking:
+            return await self._approver.question(question)
 
     def _decide(self, call: PreparedCall) -> Decision:
         """The strictest of what the rules say to all that the call touches."""

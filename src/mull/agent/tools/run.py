@@ -11,12 +11,14 @@ import asyncio
 import os
 import shutil
 import signal
+import threading
 from collections.abc import Collection
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from mull.agent.tools.builtin import BuiltinTool, Plan
+from mull.agent.tools.builtin import BuiltinTool, Plan, in_thread
+from mull.agent.tools.jobs import job_outcome
 from mull.agent.tools.output import MOST, Output
 from mull.agent.tools.process import Command
 from mull.agent.tools.shown import one_line, visible
@@ -25,9 +27,10 @@ from mull.agent.tools.workspace import Workspace
 from mull.policy.allowance import room
 from mull.policy.approval import Subject
 
-__all__ = ["MOST_SECONDS", "Run"]
+__all__ = ["MOST_SECONDS", "Run", "shell"]
 
 USUAL_SECONDS = 120
+_FIRST_LOOK = 1.0
 MOST_SECONDS = 600
 # nobody is there to page through a text or to answer
 _CALM = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb"}
@@ -40,6 +43,9 @@ class RunArguments(Struct, kw_only=True, forbid_unknown_fields=True):
 
     command: Annotated[str, Meta(min_length=1, description="for the shell")]
     timeout: Annotated[int, Meta(ge=1, description="seconds until it is ended")] = USUAL_SECONDS
+    background: Annotated[
+        bool, Meta(description="let it run on, such as a server; jobs looks at it and ends it")
+    ] = False
 
 
 class Run(BuiltinTool[RunArguments]):
@@ -48,8 +54,8 @@ class Run(BuiltinTool[RunArguments]):
     name = "run"
     description = (
         "Run a shell command in the working folder and get its output, errors included, and its"
-        " exit status. It cannot ask for input. What it leaves running in the background is ended"
-        " with it. To read, search or change files use the other tools."
+        " exit status. It cannot ask for input. What it leaves running is ended with it, unless"
+        " background is set. To read, search or change files use the other tools."
     )
     arguments = RunArguments
     changes = True
@@ -68,24 +74,34 @@ class Run(BuiltinTool[RunArguments]):
 
     def plan(self, given: RunArguments) -> Plan:
         """The command, shown so that nothing of it can hide."""
-        if given.timeout > self._most_seconds:
-            raise ToolFailure(f"timeout can be at most {self._most_seconds} seconds")
         if "\0" in given.command:
             raise ToolFailure("a command cannot hold a zero byte")
-        preview = Preview(f"run: {one_line(given.command)}", visible(given.command), "command")
+        self.workspace.check()
+        how = "run in the background" if given.background else "run"
+        preview = Preview(f"{how}: {one_line(given.command)}", visible(given.command), "command")
         subject = Subject("command", given.command)
+        if given.background:
+            return Plan(subject, preview, in_thread(lambda *more: self._start(given, *more)))
         return Plan(subject, preview, lambda context: self._run(given, context))
+
+    def _start(self, given: RunArguments, left: threading.Event, tokens: int | None) -> Outcome:
+        """Leave it running; one that fails does so at once, mostly."""
+        job = self.workspace.jobs.start(
+            _shell(given.command), given.command, self.workspace.root, self._environment()
+        )
+        job.ended.wait(_FIRST_LOOK)
+        return job_outcome(job, room(tokens, MOST))
 
     async def _run(self, given: RunArguments, context: ToolContext) -> Outcome:
         """Run it to its end, or to the end of its time."""
-        self.workspace.check()
+        seconds = min(given.timeout, self._most_seconds)
         command = await Command.start(
-            (_shell(), "-c", given.command), self.workspace.root, self._environment()
+            _shell(given.command), self.workspace.root, self._environment()
         )
         output = Output(self.workspace.put_aside, context.emit, room(context.tokens, MOST))
         is_late = False
         try:
-            async with asyncio.timeout(given.timeout):
+            async with asyncio.timeout(seconds):
                 while data := await command.read():
                     output.add(data)
                 await command.wait()
@@ -95,7 +111,7 @@ class Run(BuiltinTool[RunArguments]):
             output.close()
             left_behind = command.left_behind
             status = await command.end()
-        return _outcome(output.text(), status, given.timeout if is_late else None, left_behind)
+        return _outcome(output.text(), status, seconds if is_late else None, left_behind)
 
     def _environment(self) -> dict[str, str]:
         kept = {n: value for n, value in os.environ.items() if not self._is_withheld(n)}
@@ -108,8 +124,13 @@ class Run(BuiltinTool[RunArguments]):
         return holds_key or name in self._withheld
 
 
-def _shell() -> str:
+def shell() -> str:
+    """The program that commands are written for."""
     return shutil.which("bash") or "/bin/sh"
+
+
+def _shell(command: str) -> tuple[str, ...]:
+    return (shell(), "-c", command)
 
 
 def _outcome(text: str, status: int, late_after: int | None, left_behind: bool) -> Outcome:
@@ -121,7 +142,7 @@ def _outcome(text: str, status: int, late_after: int | None, left_behind: bool) 
     elif status:
         said.append(f"[exit status {status}]")
     if left_behind and late_after is None:
-        said.append("[processes that it left in the background were ended]")
+        said.append("[what it left in the background was ended: background lets it run on]")
     return Outcome("\n".join(said) or "(no output)", failed=late_after is not None or status != 0)
 
 

@@ -8,16 +8,15 @@ aside because it was too long.
 
 from __future__ import annotations
 
-import itertools
 import os
-import shutil
-import tempfile
 import threading
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from mull.agent.tools.aside import Aside
+from mull.agent.tools.background import Jobs
 from mull.agent.tools.shown import one_line, shown_name
 from mull.agent.tools.tool import ToolFailure
 from mull.neutral.errors import LocalError
@@ -44,8 +43,9 @@ class Workspace:
         self.extra_roots = tuple(_folder(extra) for extra in extra_roots)
         self.changing = threading.Lock()
         """Held while a file is read, changed and written: calls run side by side."""
-        self._aside: Path | None = None
-        self._numbers = itertools.count(1)
+        self._aside = Aside()
+        self.jobs = Jobs(self._aside)
+        weakref.finalize(self, self.jobs.end)
 
     def resolve(self, path: str) -> Path:
         """Where the path really leads.
@@ -68,7 +68,7 @@ class Workspace:
             real = Path(os.path.realpath(written))
         except (ValueError, OSError):
             raise ToolFailure(f"{one_line(repr(path))} is not a path") from None
-        aside = (self._aside,) if to_read and self._aside else ()
+        aside = (self._aside.folder,) if to_read and self._aside.folder else ()
         for root in (self.root, *self.extra_roots, *aside):
             if real.is_relative_to(root):
                 return Located(root, real, self.name(real))
@@ -81,11 +81,7 @@ class Workspace:
 
     def put_aside(self) -> tuple[int, Path]:
         """A new file for an output that is too long; gone when the workspace is."""
-        if self._aside is None:
-            self._aside = Path(os.path.realpath(tempfile.mkdtemp(prefix="mull-")))
-            weakref.finalize(self, shutil.rmtree, self._aside, ignore_errors=True)
-        path = self._aside / f"output-{next(self._numbers)}.txt"
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), path
+        return self._aside.open()
 
     def check(self) -> None:
         """Raises ToolFailure if the working folder is gone."""
