@@ -277,6 +277,17 @@ def test_a_question_about_a_tool_is_answered_in_plain_letters(ask):
         assert terminal.end() == 0
 
 
+def test_a_question_of_the_model_is_answered_with_a_line(ask):
+    asking = call("ask_user", question="Which one?", options=["first", "second"])
+    with ScriptedServer([calls(think(THOUGHT), asking), reply()]) as server:
+        terminal = ask(server, "--tools", "read", silent=True)
+        terminal.wait_for("or nothing:")
+        assert "1. first" in terminal.text
+        terminal.type("2\n")
+        terminal.wait_for("mull: ask_user → second")
+        assert terminal.end() == 0
+
+
 def test_a_window_that_changes_in_mid_thought_is_written_for(ask):
     gate = Gate()
     steps = [think(THOUGHT + " "), gate, think(THOUGHT.replace("thought", "later"))]

@@ -107,7 +107,7 @@ class PreparedCall:
         except ToolFailure as failure:
             outcome = Outcome(fitted(str(failure), LONGEST_FAILURE), failed=True)
         except (Exception, SystemExit) as error:  # a fault of a tool must not end the turn
-            outcome = Outcome(fitted(explain(error), LONGEST_FAILURE), failed=True)
+            outcome = Outcome(explain(error), failed=True)
         return ToolResultBlock(self.call.id, outcome.text, outcome.failed, outcome.media)
 
 
@@ -138,7 +138,7 @@ class RunnableTool(Protocol):
 def explain(error: BaseException) -> str:
     """An exception in one line: `ValueError: it is under water`."""
     try:
-        said = str(error)
+        said = fitted(str(error), LONGEST_FAILURE)
     except Exception:  # it has to be told all the same
         said = ""
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
