@@ -347,7 +347,9 @@ def test_what_a_person_approved_is_not_done_to_another_file(tmp_path):
         (ToolCallBlock("c", "write", {"path": "a", "content": "\ud800"}), "half a character"),
         (ToolCallBlock("c", "run", {}), "missing required field `command`"),
         (ToolCallBlock("c", "run", {}, arguments='{"comm'), "not a JSON object"),
-        (ToolCallBlock("c", "run", {"command": "x", "timeout": 601}), "at most 600 seconds"),
+        (ToolCallBlock("c", "run", {"command": "x\0"}), "zero byte"),
+        (ToolCallBlock("c", "write", {"path": "a/b", "content": ""}), "a is no folder"),
+        (ToolCallBlock("c", "jobs", {"id": 7, "end": True}), "no background command 7"),
     ],
 )
 def test_what_cannot_be_done_is_told_without_asking_anyone(tmp_path, bad, said):
