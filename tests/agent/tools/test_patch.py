@@ -81,9 +81,10 @@ def test_files_are_added_changed_moved_and_deleted(tmp_path):
     [
         (("-two", "-tow"), "part 1 of the patch does not fit notes.txt"),
         (("Delete File: old.txt", "Delete File: odl.txt"), "odl.txt does not exist; what comes"),
-        (("Add File: new/hello.txt", "Add File: old.txt"), "the patch names old.txt twice"),
+        (("Add File: new/hello.txt", "Add File: old.txt"), "old.txt exists already"),
         (("Add File: new/hello.txt", "Add File: ../x"), "outside the working folder"),
-        (("Move to: src/main.py", "Move to: notes.txt"), "the patch names notes.txt twice"),
+        (("Move to: src/main.py", "Move to: notes.txt"), "notes.txt exists already"),
+        (("Add File: new/hello.txt", "Add File: src/../src/main.py"), "names src/main.py twice"),
         (("+world", "world"), "lacks its +"),
         (("*** Begin Patch\n", ""), "does not begin with"),
     ],
@@ -93,6 +94,23 @@ def test_a_patch_that_fails_anywhere_changes_nothing(tmp_path, change, said):
     assert result.is_error
     assert said in result.output
     assert files == FILES
+
+
+@pytest.mark.parametrize("other", ["notes.txt", "./notes.txt", "link"])
+def test_a_file_is_changed_once_by_whatever_name(tmp_path, other):
+    (tmp_path / "link").symlink_to("notes.txt")
+    parts = "".join(
+        f"*** Update File: {name}\n@@\n-{old}\n+x\n"
+        for name, old in (("notes.txt", "one"), (other, "three"))
+    )
+    result, _ = apply(tmp_path, f"*** Begin Patch\n{parts}*** End Patch")
+    assert result.output == "the patch names notes.txt twice: put all of it under one head"
+    assert (tmp_path / "notes.txt").read_bytes() == FILES["notes.txt"].encode()
+
+
+def test_arguments_that_are_no_patch_are_answered_with_the_shape(tmp_path):
+    result, _ = apply(tmp_path, 7)
+    assert result.output.endswith('expected: {"patch": string}')
 
 
 def test_a_write_that_fails_takes_back_what_was_written_before(tmp_path, monkeypatch):

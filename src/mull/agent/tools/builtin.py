@@ -76,8 +76,9 @@ class BuiltinTool(ABC, Generic[A]):
         """
         schema = self.definition.parameters
         said = input_of(call, schema)
-        form = next((self.unlisted[key] for key in self.unlisted if key in said), self.arguments)
-        given = read_arguments(clamped(said, schema), form, schema, strict=False)
+        form = next((self.unlisted[key] for key in self.unlisted if key in said), None)
+        shape = schema if form is None else schema_of(form)
+        given = read_arguments(clamped(said, shape), form or self.arguments, shape, strict=False)
         plan = self.plan(given)
         asked = Asked(plan.tool or self.name, self.changes, plan.subject)
         return PreparedCall(call, self.source, asked, plan.preview, plan.work, plan.also)

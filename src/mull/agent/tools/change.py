@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Generic, NamedTuple, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
@@ -207,7 +208,15 @@ class Edit(_Changing[EditArguments]):
         files = parse_patch(patch)
         if len(files) > _MOST_FILES:
             raise ToolFailure(f"the patch names more than {_MOST_FILES} files")
-        return [change for file in files for change in self._patched_file(file)]
+        changes = [change for file in files for change in self._patched_file(file)]
+        seen: set[Path] = set()
+        for change in changes:
+            if change.place.path in seen:
+                raise ToolFailure(
+                    f"the patch names {change.place.name} twice: put all of it under one head"
+                )
+            seen.add(change.place.path)
+        return changes
 
     def _patched_file(self, file: FilePatch) -> list[_Change]:
         place = self.workspace.locate(file.path)

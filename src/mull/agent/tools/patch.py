@@ -67,8 +67,6 @@ def parse_patch(text: str) -> list[FilePatch]:
     files = [_file(head, body) for head, body in _sections(lines[begin + 1 : end])]
     if not files:
         raise ToolFailure("the patch names no file: *** Update File: PATH")
-    if repeated := _first_repeated([path for file in files for path in _paths(file)]):
-        raise ToolFailure(f"the patch names {one_line(repeated)} twice")
     return files
 
 
@@ -206,16 +204,3 @@ def _not_there(hunk: Hunk, number: int, name: str, *, may_quote: bool) -> str:
         return said
     shown = "\n".join(hunk.old[:_SHOWN])
     return f"{said}: these lines are not there in this order; read the file again\n{shown}"
-
-
-def _paths(file: FilePatch) -> list[str]:
-    return [file.path, *([file.move_to] if file.move_to else [])]
-
-
-def _first_repeated(paths: list[str]) -> str | None:
-    seen: set[str] = set()
-    for path in paths:
-        if path in seen:
-            return path
-        seen.add(path)
-    return None

@@ -251,6 +251,8 @@ def _kind(schema: Mapping[str, Any], parts: Mapping[str, Any]) -> str:
         part = parts.get(name, {})
         inner = {key: value for key, value in parts.items() if key != name}  # it may hold itself
         return _shape(part, inner) if "properties" in part else _kind(part, inner)
+    if "properties" in schema:
+        return _shape(schema, parts)
     if "enum" in schema:
         return " | ".join(msgspec.json.encode(value).decode() for value in schema["enum"])
     if "anyOf" in schema:
