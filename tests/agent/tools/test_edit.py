@@ -212,6 +212,8 @@ def test_other_names_of_a_file_stay_its_names(tmp_path):
     workspace = fill(tmp_path, {"a": "one\n"})
     os.link(tmp_path / "a", tmp_path / "b")
     (tmp_path / "a").chmod(0o444)
+    shown = preview(builtin_tools(workspace)["edit"], path="a", old="one", new="1")
+    assert shown.title == "edit a (+1 −1), read-only, 2 hard links"
     use(workspace, "edit", path="a", old="one", new="1")
     assert (tmp_path / "b").read_text() == "1\n"
     assert (tmp_path / "a").stat().st_ino == (tmp_path / "b").stat().st_ino

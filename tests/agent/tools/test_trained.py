@@ -1,14 +1,22 @@
 """Calls by the names that models were trained on are calls of mull's own tools."""
 
 import asyncio
+import contextlib
+import tempfile
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mull.agent.calls import Calls
 from mull.agent.functions import tools_from
+from mull.agent.tools import trained
 from mull.agent.tools.approve import Gate
 from mull.agent.tools.table import TOOL_NAMES, builtin_tools
+from mull.agent.tools.tool import ToolFailure
 from mull.agent.tools.trained import NAMES, own_call
+from mull.agent.tools.workspace import Workspace
 from mull.neutral.blocks import ToolCallBlock
 from mull.policy.approval import parse_rule
 from tool_calls import fill
@@ -24,7 +32,7 @@ def test_every_name_means_a_tool_that_there_is():
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "own", "meant"),
+    ("name", "sent", "own", "meant"),
     [
         ("Read", {"file_path": "a", "offset": 2}, "read", {"path": "a", "offset": 2}),
         ("ReadFile", {"path": "a", "line_offset": 1, "n_lines": 5}, "read",
@@ -60,8 +68,8 @@ def test_every_name_means_a_tool_that_there_is():
         ("write_file", {"file_path": "a", "content": "x"}, "write", {"path": "a", "content": "x"}),
     ],
 )  # fmt: skip
-def test_names_and_arguments_are_understood(tools, name, given, own, meant):
-    call = own_call(ToolCallBlock("c", name, given), tools)
+def test_names_and_arguments_are_understood(tools, name, sent, own, meant):
+    call = own_call(ToolCallBlock("c", name, sent), tools)
     assert (call.id, call.name, call.input) == ("c", own, meant)
 
 
@@ -79,16 +87,41 @@ def test_a_tool_that_is_really_called_so_goes_first(tools):
     def read(file_path: str) -> str:
         return file_path
 
-    for name, given in (("bash", {"cmd": "x"}), ("read", {"file_path": "x"})):
-        call = ToolCallBlock("c", name, given)
+    for name, sent in (("bash", {"cmd": "x"}), ("read", {"file_path": "x"})):
+        call = ToolCallBlock("c", name, sent)
         assert own_call(call, {**tools, **tools_from([bash, read])}) is call
 
 
 def test_what_is_not_offered_is_not_reached_by_another_name(tools):
     few = {name: tools[name] for name in ("read", "edit")}
-    for name in ("bash", "Write", "apply_patch"):
+    for name in ("bash", "Write", "apply_patch", "functions.apply_patch", "edit"):
         call = ToolCallBlock("c", name, {"command": "x", "input": "p"})
-        assert own_call(call, few) is call
+        assert own_call(call, few).name not in few
+
+
+KEYS = sorted(
+    {"command", "questions", "timeout_ms", "workdir", "status", "view_range", "items", "options"}
+    | {other for row in trained._ARGUMENTS.values() for others in row.values() for other in others}
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from(["", "x", "view", "apply_patch"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner),
+    max_leaves=8,
+)
+CALLED = st.sampled_from([*NAMES, *TOOL_NAMES, *trained._EDITORS, "other", ""])
+
+
+@given(CALLED, st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=4))
+def test_whatever_a_model_sends_is_a_call_or_a_failure_and_is_not_changed(name, sent):
+    before = msgspec.json.encode(sent)
+    with tempfile.TemporaryDirectory() as folder:
+        tools = builtin_tools(Workspace(folder))
+        meant = own_call(ToolCallBlock("c", name, sent), tools)
+        assert msgspec.json.encode(sent) == before
+        assert own_call(meant, tools) == meant
+        if meant.name in tools:
+            with contextlib.suppress(ToolFailure):
+                tools[meant.name].prepare(meant)
 
 
 def run(tools, gate, *calls):

@@ -19,6 +19,7 @@ from mull.agent.tools.builtin import BuiltinTool, Plan, in_thread, path_subject
 from mull.agent.tools.compare import Diff, diff
 from mull.agent.tools.files import (
     check_writable,
+    hard_links,
     is_read_only,
     read_whole,
     remove_file,
@@ -70,6 +71,14 @@ class _Change(NamedTuple):
         guarded = self.before is not None and is_read_only(self.place)
         return Asked(self.tool, True, Subject("path", subject.text, subject.full, guarded))
 
+    def remarks(self, subject: Subject) -> list[str]:
+        """What a person has to know of the file beside the difference."""
+        links = hard_links(self.place) if self.after is not None else 1
+        return [
+            *(["read-only"] if subject.guarded else []),
+            *([f"{links} hard links"] if links > 1 else []),
+        ]
+
     def check(self) -> None:
         """Raises ToolFailure if it cannot be written, or is not what it was."""
         if read_whole(self.place, _LARGEST) != self.before:
@@ -115,7 +124,7 @@ class _Changing(BuiltinTool[A], Generic[A]):
             return Outcome("\n".join(change.done for change in changes if change.done))
 
         titles = [
-            f"{change.title}{', read-only' if one.subject.guarded else ''}"
+            ", ".join((change.title, *change.remarks(one.subject)))
             for change, one in zip(changes, asked, strict=True)
         ]
         detail = "\n".join(text for change in changes if (text := change.difference.text))

@@ -24,6 +24,7 @@ from mull.agent.tools.workspace import Located
 
 __all__ = [
     "check_writable",
+    "hard_links",
     "is_read_only",
     "kind_of",
     "open_to_read",
@@ -134,6 +135,14 @@ def remove_file(place: Located) -> None:
     with _folder_of(place) as (folder, name), _explained(place):
         _check_regular(os.stat(name, dir_fd=folder, follow_symlinks=False), place)
         os.unlink(name, dir_fd=folder)
+
+
+def hard_links(place: Located) -> int:
+    """How many names a file has; what is written to one is written to all, wherever they lie."""
+    try:
+        return os.stat(place.path, follow_symlinks=False).st_nlink
+    except OSError:
+        return 1
 
 
 def is_read_only(place: Located) -> bool:

@@ -126,6 +126,8 @@ _HEREDOC = re.compile(
 )
 _SHELLS = ("bash", "sh", "zsh", "/bin/bash", "/bin/sh", "/usr/bin/bash")
 _RANGE = 2
+_PATCH = "apply_patch"
+"""What a patch is called where not all that it needs is offered: there is no such tool."""
 
 
 class _Meant(NamedTuple):
@@ -151,7 +153,7 @@ def own_call(call: ToolCallBlock, tools: Mapping[str, RunnableTool]) -> ToolCall
         return replace(call, name=name) if name in offered else call
     meant = _meant(name, called, dict(given))
     if not offered.issuperset((meant.tool, *meant.needs)):
-        return call
+        return replace(call, name=_PATCH) if meant.needs else call
     if meant.tool == call.name and meant.given == given:
         return call
     return replace(call, name=meant.tool, input=meant.given, arguments=None)
@@ -246,9 +248,10 @@ def _end_job(given: Arguments) -> _Meant:
 
 
 def _todo(given: Arguments) -> _Meant:
-    for item in given.get("items") or ():
-        if isinstance(item, dict) and (status := item.get("status")) in _STATUSES:
-            item["status"] = _STATUSES[status]
+    items = given.get("items")
+    for item in items if isinstance(items, list) else ():
+        if isinstance(item, dict) and isinstance(status := item.get("status"), str):
+            item["status"] = _STATUSES.get(status, status)
     return _Meant("todo", given)
 
 
