@@ -240,12 +240,10 @@ def result_json(result: Result) -> bytes:
 
 
 def _outcome(event: ToolRan) -> str:
-    """A line of a result: of a command the last, which says how it went, and its exit status; of
-    anything else the first. A failure is for people too, and says what to do."""
-    lines = [line.strip() for line in event.output.strip().split("\n")] or [""]
-    line = lines[0]
-    if event.name == "run" and lines[1:]:
-        line = " ".join(lines[-2:]) if lines[-1].startswith("[") else lines[-1]
+    """The line of a result that tells most; a failure's is for people too, and says what to do."""
+    from mull.agent.tools.shown import telling_line
+
+    line = telling_line(event.output, at_end=event.name == "run")
     longest = _LONGEST_FAILURE if event.is_error else _LONGEST_OUTPUT
     short = line if len(line) <= longest else f"{line[: longest - 1]}…"
     return f"failed: {short}" if event.is_error else short

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from mull.agent.tools.tool import BUILT_IN, RunnableTool, ToolFailure, input_of
 from mull.neutral.blocks import ToolCallBlock
 
-__all__ = ["NAMES", "own_call"]
+__all__ = ["NAMES", "own_call", "own_name"]
 
 Arguments: TypeAlias = dict[str, Any]
 
@@ -157,6 +157,11 @@ def own_call(call: ToolCallBlock, tools: Mapping[str, RunnableTool]) -> ToolCall
     if meant.tool == call.name and meant.given == given:
         return call
     return replace(call, name=meant.tool, input=meant.given, arguments=None)
+
+
+def own_name(name: str) -> str:
+    """What mull calls the tool of this name, if that is one of its own."""
+    return NAMES.get(_plain(name), name)
 
 
 def _plain(name: str) -> str:
