@@ -61,7 +61,10 @@ def apply(folder, patch, approve=allow_all, name="apply_patch", given=None):
 
 
 def test_files_are_added_changed_moved_and_deleted(tmp_path):
+    fill(tmp_path, FILES)
+    (tmp_path / "src/app.py").chmod(0o750)
     result, files = apply(tmp_path, PATCH)
+    assert (tmp_path / "src/main.py").stat().st_mode & 0o777 == 0o750
     assert not result.is_error, result.output
     assert result.output.split("\n") == [
         "created new/hello.txt: 3 lines, 13 bytes",
@@ -130,8 +133,10 @@ class Person:
     def __init__(self, choice):
         self.choice = choice
         self.asked = []
+        self.shown = []
 
     async def ask(self, request):
+        self.shown.append(request.preview.detail)
         self.asked.append((request.tool, request.preview.title, request.rules[0]))
         return ApprovalAnswer(self.choice)
 
@@ -141,6 +146,10 @@ def test_it_is_asked_about_once_and_rules_hold_for_every_file(tmp_path):
     gate = Gate(approver=person)
     result, _ = apply(tmp_path, PATCH, gate.admit)
     assert not result.is_error
+    assert person.shown[0].split("\n")[:5] == [
+        "write new/hello.txt (+3 −0), new", "move src/app.py to src/main.py", "delete src/app.py",
+        "edit notes.txt (+1 −1)", "delete old.txt",
+    ]  # fmt: skip
     title = "write new/hello.txt (+3 −0), new and 4 more changes"
     assert person.asked == [("write", title, "write(new/hello.txt)")]
     assert {rule.text for rule in gate.session} == {

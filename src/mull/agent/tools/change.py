@@ -21,6 +21,7 @@ from mull.agent.tools.files import (
     check_writable,
     hard_links,
     is_read_only,
+    mode_of,
     read_whole,
     remove_file,
     replace_file,
@@ -46,15 +47,15 @@ __all__ = ["Edit", "Write"]
 
 _LARGEST = 32 << 20
 """Files above this many bytes are not changed by tools."""
-_MOST_FILES = 100
-"""Files of one patch."""
+_MOST_FILES = 30
+"""Files of one patch: a person has to see what becomes of each."""
 
 A = TypeVar("A", bound=Struct)
 
 
 class _Change(NamedTuple):
     """What a file held and is to hold (None is no file), by which tool that is allowed, the
-    difference for a person, and what the model is told then."""
+    difference for a person, and what the model is told then. A new file may get a `mode`."""
 
     place: Located
     tool: str
@@ -63,6 +64,7 @@ class _Change(NamedTuple):
     title: str
     difference: Diff
     done: str
+    mode: int | None = None
 
     @property
     def asked(self) -> Asked:
@@ -89,18 +91,20 @@ class _Change(NamedTuple):
 
     def make(self) -> None:
         """Do it."""
-        _put(self.place, self.before, self.after)
+        _put(self.place, self.before, self.after, self.mode)
 
     def undo(self) -> None:
         """Take it back."""
         _put(self.place, self.after, self.before)
 
 
-def _put(place: Located, before: bytes | None, after: bytes | None) -> None:
+def _put(
+    place: Located, before: bytes | None, after: bytes | None, mode: int | None = None
+) -> None:
     if after is None:
         remove_file(place)
     elif after != before:
-        replace_file(place, after)
+        replace_file(place, after, mode)
 
 
 class _Changing(BuiltinTool[A], Generic[A]):
@@ -127,7 +131,8 @@ class _Changing(BuiltinTool[A], Generic[A]):
             ", ".join((change.title, *change.remarks(one.subject)))
             for change, one in zip(changes, asked, strict=True)
         ]
-        detail = "\n".join(text for change in changes if (text := change.difference.text))
+        diffs = [change.difference.text for change in changes]
+        detail = "\n".join(filter(None, (*(titles if len(titles) > 1 else ()), *diffs)))
         first, *others = asked
         preview = Preview(_joined(titles), detail, "diff")
         return Plan(first.subject, preview, in_thread(write), tuple(others), first.tool)
@@ -136,8 +141,8 @@ class _Changing(BuiltinTool[A], Generic[A]):
 def _make(changes: Sequence[_Change]) -> None:
     made: list[_Change] = []
     try:
-        for change in changes:
-            change.make()
+        for change in sorted(changes, key=lambda change: change.after is None):
+            change.make()  # files go last: what is gone cannot be brought back as it was
             made.append(change)
     except ToolFailure:
         for change in reversed(made):
@@ -248,7 +253,7 @@ class Edit(_Changing[EditArguments]):
             raise ToolFailure(f"{new.name} exists already: the patch would move a file there")
         moved = change._replace(
             place=new, tool="write", before=None, title=f"move {place.name} to {new.name}",
-            done=f"moved {place.name} to {new.name}",
+            done=f"moved {place.name} to {new.name}", mode=mode_of(place),
         )  # fmt: skip
         gone = _deleted(place, before)
         return [moved, gone._replace(difference=Diff("", 0, 0), done="")]

@@ -27,6 +27,7 @@ __all__ = [
     "hard_links",
     "is_read_only",
     "kind_of",
+    "mode_of",
     "open_to_read",
     "read_whole",
     "remove_file",
@@ -93,9 +94,9 @@ def read_whole(place: Located, most: int) -> bytes | None:
     return data
 
 
-def replace_file(place: Located, data: bytes) -> None:
+def replace_file(place: Located, data: bytes, mode: int | None = None) -> None:
     """Write the file whole or not at all; missing folders are made. Its mode, its owner and its
-    other names (hard links) are kept.
+    other names (hard links) are kept; a new one has this mode, or the usual.
 
     Raises:
         ToolFailure: it cannot be written; what was there is as it was.
@@ -113,6 +114,8 @@ def replace_file(place: Located, data: bytes) -> None:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
                 file.flush()
+                if mode is not None:
+                    os.fchmod(handle, mode)
                 kept = _keep_owner(handle, name, folder, before)
                 os.fsync(handle)
             if before is not None and not kept:
@@ -143,6 +146,11 @@ def hard_links(place: Located) -> int:
         return os.stat(place.path, follow_symlinks=False).st_nlink
     except OSError:
         return 1
+
+
+def mode_of(place: Located) -> int:
+    """The bits that say who may do what with a file."""
+    return stat.S_IMODE(os.stat(place.path, follow_symlinks=False).st_mode)
 
 
 def is_read_only(place: Located) -> bool:
