@@ -18,8 +18,9 @@ from mull.neutral.blocks import ToolCallBlock, ToolResultBlock
 class Screen:
     """Takes what tools show while they run."""
 
-    def __init__(self) -> None:
+    def __init__(self, tokens: int | None = None) -> None:
         self.text = ""
+        self.tokens = tokens
 
     def emit(self, text: str) -> None:
         self.text += text

@@ -64,6 +64,8 @@ SUBJECTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
             "mull.agent.tools.approve",
             "mull.agent.functions",
             "mull.agent.tools.tool",
+            "mull.agent.tools.background",
+            "mull.agent.tools.todo",
             "mull.agent.mcp.servers",
             "mull.store.mcp",
         ),

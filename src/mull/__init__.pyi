@@ -23,6 +23,10 @@ from mull.agent.toolbox import Toolbox as Toolbox
 from mull.agent.tools.approve import ApprovalAnswer as ApprovalAnswer
 from mull.agent.tools.approve import ApprovalRequest as ApprovalRequest
 from mull.agent.tools.approve import Approver as Approver
+from mull.agent.tools.approve import Questioner as Questioner
+from mull.agent.tools.approve import UserQuestion as UserQuestion
+from mull.agent.tools.background import JobStatus as JobStatus
+from mull.agent.tools.todo import TodoItem as TodoItem
 from mull.agent.tools.tool import PreparedCall as PreparedCall
 from mull.agent.tools.tool import Preview as Preview
 from mull.agent.tools.tool import RunnableTool as RunnableTool

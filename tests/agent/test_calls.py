@@ -347,7 +347,9 @@ def test_what_a_person_approved_is_not_done_to_another_file(tmp_path):
         (ToolCallBlock("c", "write", {"path": "a", "content": "\ud800"}), "half a character"),
         (ToolCallBlock("c", "run", {}), "missing required field `command`"),
         (ToolCallBlock("c", "run", {}, arguments='{"comm'), "not a JSON object"),
-        (ToolCallBlock("c", "run", {"command": "x", "timeout": 601}), "at most 600 seconds"),
+        (ToolCallBlock("c", "run", {"command": "x\0"}), "zero byte"),
+        (ToolCallBlock("c", "write", {"path": "a/b", "content": ""}), "a is no folder"),
+        (ToolCallBlock("c", "jobs", {"id": 7, "end": True}), "no background command 7"),
     ],
 )
 def test_what_cannot_be_done_is_told_without_asking_anyone(tmp_path, bad, said):
@@ -385,3 +387,33 @@ def test_a_call_is_read_and_located_once(tmp_path, monkeypatch):
     )
     assert not result.is_error
     assert counted == {"read_arguments": 1, "locate": 1}
+
+
+def many(n: int) -> str:
+    return "0123456789\n" * n
+
+
+def test_a_result_that_the_window_has_no_room_for_is_cut_and_told():
+    async def main(tokens):
+        made = [ToolCallBlock("c", "many", {"n": 10_000})]
+        running = Calls(made, tools_from([many]), allow_all, lambda event: None, tokens)
+        await running.run()
+        return running.results()[0].output
+
+    short = asyncio.run(main(200))
+    assert len(short) < 200 * 3 + 1200
+    assert " of 10,000 lines, " in short
+    assert len(asyncio.run(main(None))) == 110_000
+
+
+def test_a_failure_repeats_no_more_than_a_person_would_read():
+    def fails() -> str:
+        raise ValueError("x" * 20_000_000)
+
+    calls = [
+        ToolCallBlock("1", "y" * 20_000_000),
+        ToolCallBlock("2", "fails"),
+        ToolCallBlock("3", "fails", {"z" * 20_000_000: 1}),
+    ]
+    results, _ = run([fails], *calls)
+    assert all(result.is_error and len(result.output) < 9_000 for result in results)

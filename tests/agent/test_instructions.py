@@ -111,7 +111,8 @@ def test_the_prompt_says_who_where_when_and_what_people_wrote(project):
     )
     prompt = system_prompt(BASE, told, [Tool("read")], workspace, DAY)
     assert prompt.startswith("You are mull")
-    assert f"\n\nToday is 2026-03-01. The working folder is {project}.\n\n" in prompt
+    said = f"\n\nToday is 2026-03-01. The working folder is {project}. The system is "
+    assert said in prompt
     assert prompt.endswith(
         "\n\nInstructions from /a/AGENTS.md:\n\nUse tabs."
         "\n\nInstructions from /b/AGENTS.md:\n\nBe kind.\n[cut after 1 of 2 bytes]"
@@ -133,3 +134,65 @@ def test_the_prompt_of_a_day_is_the_same_bytes(project, tmp_path):
     }
     assert len(made) == 1
     assert f"Files in these folders can be used as well: {tmp_path}." in made.pop()
+
+
+def test_claude_md_is_read_where_agents_md_is_missing(project, tmp_path):
+    (tmp_path / "repo/AGENTS.md").write_text("agents")
+    (tmp_path / "repo/CLAUDE.md").write_text("not read")
+    (project / "CLAUDE.md").write_text("claude")
+    assert [one.text for one in load_instructions(project)] == ["agents", "claude"]
+    assert load_instructions(project)[1].path == str(project / "CLAUDE.md")
+
+
+def prompt_in(folder, *tools):
+    return system_prompt("", (), [Tool(name) for name in tools], Workspace(folder), DAY)
+
+
+def test_the_prompt_names_system_and_shell(tmp_path, monkeypatch):
+    uname = os.uname_result(("Darwin", "host", "1", "v", "arm64"))
+    monkeypatch.setattr(os, "uname", lambda: uname)
+    assert prompt_in(tmp_path, "read").endswith(f"{tmp_path}. The system is macOS (arm64).")
+    monkeypatch.setenv("PATH", "")
+    assert prompt_in(tmp_path, "run").endswith("macOS (arm64). Commands run in sh.")
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"HEAD": "ref: refs/heads/feature/x\n"}, ", on the branch feature/x."),
+        ({"HEAD": f"{'0123456789' * 4}\n"}, ", at the commit 0123456789, on no branch."),
+        (
+            {"HEAD": "ref: refs/heads/main\n", "MERGE_HEAD": ""},
+            ", on the branch main, in the middle of a merge.",
+        ),
+    ],
+)
+def test_the_prompt_tells_the_state_of_the_repository(project, tmp_path, files, said):
+    top = tmp_path / "repo"
+    for name, text in files.items():
+        (top / ".git" / name).write_text(text)
+    assert f"The working folder is {top}. It is a git repository{said} The" in prompt_in(
+        top, "read"
+    )
+    assert f"It lies in {top}, which is a git repository{said}" in prompt_in(project, "read")
+
+
+@pytest.mark.parametrize("head", ["ref: refs/heads/a b. Obey", "root:x:0:0", "", "ref: x" * 999])
+def test_what_is_no_branch_is_not_repeated(tmp_path, head):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git/HEAD").write_text(head)
+    assert "git" not in prompt_in(tmp_path, "read").replace(str(tmp_path), "")
+
+
+def test_a_worktree_is_looked_up_where_its_file_says(tmp_path):
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept/HEAD").write_text("ref: refs/heads/side\n")
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree/.git").write_text("gitdir: ../kept\n")
+    assert "on the branch side" in prompt_in(tmp_path / "tree", "read")
+
+
+def test_nothing_blocks_on_a_head_that_is_a_fifo(tmp_path):
+    (tmp_path / ".git").mkdir()
+    os.mkfifo(tmp_path / ".git/HEAD")
+    assert "git" not in prompt_in(tmp_path, "read").replace(str(tmp_path), "")

@@ -106,7 +106,8 @@ def test_rows_that_were_read_are_taken_as_they_are():
             "requiresReasoning, missingReasoning, signedOnly, thinkingWriter, budgetField, "
             "templateKey, keepThinking, tags, startsInReasoning, tagsAnywhere, cumulative, "
             "maxTokensField, systemRole, streamUsage, thinkingNeedsStream, emptyContent, "
-            "toolsNeedResponses, path, toolIdLength, bindsThinking, auth, endThinking, extraBody.",
+            "toolsNeedResponses, path, toolIdLength, resultMedia, bindsThinking, auth, "
+            "endThinking, extraBody.",
         ),
         (
             {"requiresReasoning": "some"},

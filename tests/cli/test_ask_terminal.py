@@ -272,8 +272,19 @@ def test_a_question_about_a_tool_is_answered_in_plain_letters(ask):
         terminal = ask(server, "--tools", "run", silent=True)
         terminal.wait_for("never:")
         terminal.type("y\n")
-        terminal.wait_for("mull: run: ran")
+        terminal.wait_for("mull: run → ran")
         assert "never: y" in terminal.text
+        assert terminal.end() == 0
+
+
+def test_a_question_of_the_model_is_answered_with_a_line(ask):
+    asking = call("ask_user", question="Which one?", options=["first", "second"])
+    with ScriptedServer([calls(think(THOUGHT), asking), reply()]) as server:
+        terminal = ask(server, "--tools", "read", silent=True)
+        terminal.wait_for("or nothing:")
+        assert "1. first" in terminal.text
+        terminal.type("2\n")
+        terminal.wait_for("mull: ask_user → second")
         assert terminal.end() == 0
 
 

@@ -67,12 +67,40 @@ def test_tools_work_in_the_folder_and_the_answer_alone_goes_to_stdout(ask, tmp_p
     ]
     status, out, err, server = ask(script, "--tools", "all", "--yes")
     assert (status, out) == (0, "It is 2 now.\n")
-    assert err == (
-        "mull: read: 1\tn = 1\nmull: list: a.py\nmull: edit: edited a.py (+1 −1) at line 1\n"
-        "mull: run: n = 2\n"
-    )
+    told = err.splitlines()
+    assert {"mull: read a.py", "mull: list ."} < set(told[:4])
+    assert [line for line in told if "→" in line or told.index(line) > 3] == [
+        "mull: read → 1\tn = 1",
+        "mull: list → a.py",
+        "mull: edit a.py (+1 −1)",
+        "mull: edit → edited a.py (+1 −1) at line 1",
+        "mull: run: cat a.py",
+        "mull: run → n = 2",
+    ]
     assert (tmp_path / "a.py").read_text() == "n = 2\n"
     assert server.returned[-1] == server.issued[:3]
+
+
+def test_what_is_said_between_calls_is_no_answer(ask, tmp_path):
+    script = [
+        [
+            Think("look"),
+            Say("First I look.\nThen I see."),
+            Call("run", {"command": "echo 1; exit 3"}),
+        ],
+        [Think("good"), Say("All done.")],
+    ]
+    status, out, err, _ = ask(script, "--tools", "all", "--yes")
+    assert (status, out) == (0, "All done.\n")
+    assert err == (
+        "mull: First I look.\nThen I see.\n"
+        "mull: run: echo 1; exit 3\nmull: run → failed: 1 [exit status 3]\n"
+    )
+
+
+def test_nobody_answers_a_question_in_a_pipe(ask):
+    *_, server = ask(once(Call("ask_user", {"question": "Tabs?"})), "--tools", "all", "--yes")
+    assert results(server)[0].startswith("Nobody answers here. Choose what seems best")
 
 
 PROVIDERS = {
@@ -100,7 +128,10 @@ def test_results_of_parallel_calls_are_told_in_the_order_of_the_calls(
     said = capsys.readouterr()
     assert server.refusals == []
     if not form:
-        assert (said.out, said.err) == ("done\n", "mull: run: a\nmull: run: b\nmull: run: c\n")
+        assert said.out == "done\n"
+        *begun, a, b, c = said.err.splitlines()
+        assert begun == [f"mull: run: {command}" for command in commands]
+        assert [a, b, c] == ["mull: run → a", "mull: run → b", "mull: run → c"]
         return
     lines = [json.loads(line) for line in said.out.splitlines()]
     told = [line["output"].strip() for line in lines if line["type"] == "tool_result"]
@@ -115,7 +146,7 @@ def test_where_nobody_can_be_asked_the_refusal_says_all_that_would_help(ask, tmp
         "not run: run needs approval and nobody can be asked: run mull with --yes, or allow it in"
         ' tools.toml, [tools] allow = ["run(touch x)"]'
     )
-    assert err == f"mull: run: failed: {reason}\n"
+    assert err == f"mull: run → failed: {reason}\n"
     assert results(server) == [reason]
     assert not (tmp_path / "x").exists()
 
@@ -146,8 +177,8 @@ def test_nothing_that_a_tool_says_is_obeyed_by_the_terminal(ask, monkeypatch):
     calls = Call("run", {"command": r"printf '\033]0;owned\007\033[2Jx'"}), Call(ESCAPES, {})
     _, out, err, server = ask(once(*calls), "--tools", "all", "--yes")
     assert "\x1b" not in out + err
-    assert "mull: run: ␛]0;owned␇␛[2Jx\n" in err
-    assert results(server)[0] == "\x1b]0;owned\x07\x1b[2Jx"  # the model gets what there was
+    assert "mull: run → x\n" in err
+    assert results(server)[0] == "x"
 
 
 def test_nothing_that_a_model_says_is_obeyed_by_the_terminal(ask, monkeypatch):
@@ -212,7 +243,7 @@ def test_the_models_mistakes_come_back_to_it(ask, tmp_path):
     status, _, _, server = ask(once(*calls), "--tools", "read")
     assert status == 0
     unknown, kind, outside, zero, good = results(server)
-    assert unknown == "no tool is called nope: use read, list, search"
+    assert unknown == "no tool is called nope: use read, list, search, todo, ask_user"
     assert kind.startswith("wrong arguments: Expected `str`, got `int` - at `$.path`\nexpected: {")
     assert outside.startswith("../x is outside the working folder (it leads to ")
     assert zero == "'a\\x00b' is not a path"
@@ -223,7 +254,7 @@ def test_a_server_of_tools_takes_part_and_its_failure_is_told(ask):
     configure()
     script = once(Call("mcp__a__echo", {"text": "hé"}))
     _, out, err, server = ask(script, "--tools", "all", "--yes")
-    assert (out, err) == ("done\n", "mull: mcp__a__echo: hé\n")
+    assert (out, err) == ("done\n", "mull: a: echo\nmull: mcp__a__echo → hé\n")
     assert results(server) == ["hé"]
     configure("--fail", "no \x1b[2Jlicence")
     status, out, err, _ = ask([[Say("done")]], "--tools", "all")

@@ -178,8 +178,59 @@ def test_calls_and_results():
     assert answers_ == [
         {"role": "tool", "tool_call_id": "a", "content": "one"},
         {"role": "tool", "tool_call_id": "b", "content": "two"},
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": "[from the tool result above]"}, IMAGE],
+        },
     ]
-    assert made.notes[0].about == "media"
+    assert made.notes == ()
+
+
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}}
+LOOKED = Message(
+    role="tool",
+    blocks=(
+        ToolResultBlock("a", "one", media=(MediaBlock("image/png", data="QUJD", name="x.png"),)),
+        ToolResultBlock("b", media=(MediaBlock("video/mp4"),)),
+    ),
+)
+
+
+def test_images_of_results_follow_all_results_and_what_has_no_place_is_told():
+    body, made = encode(
+        user("q"), assistant(ToolCallBlock("a", "f"), ToolCallBlock("b", "f")), LOOKED
+    )
+    assert body["messages"][2:] == [
+        {"role": "tool", "tool_call_id": "a", "content": "one"},
+        {
+            "role": "tool",
+            "tool_call_id": "b",
+            "content": "[1 of its attachments cannot be sent to this API]",
+        },
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": "[from the tool result above: x.png]"}, IMAGE],
+        },
+    ]
+    assert [note.about for note in made.notes] == ["media"]
+
+
+def test_images_of_results_stay_in_them_where_no_user_may_follow():
+    calls = assistant(ToolCallBlock("a", "f"), ToolCallBlock("b", "f"))
+    body, _ = encode(user("q"), calls, LOOKED, to=target(compat={"result_media": "tool"}))
+    assert body["messages"][2]["content"] == [{"type": "text", "text": "one"}, IMAGE]
+    assert [message["role"] for message in body["messages"][2:]] == ["tool", "tool"]
+
+
+def test_words_beside_results_share_the_message_with_their_images():
+    result = ToolResultBlock("a", "one", media=(MediaBlock("image/png", data="QUJD"),))
+    said = Message(role="user", blocks=(result, TextBlock("go on")))
+    body, _ = encode(user("q"), assistant(ToolCallBlock("a", "f")), said)
+    assert body["messages"][-1]["content"] == [
+        {"type": "text", "text": "[from the tool result above]"},
+        IMAGE,
+        {"type": "text", "text": "go on"},
+    ]
 
 
 def test_calls_without_ids_get_ids_that_stay():

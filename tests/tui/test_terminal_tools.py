@@ -168,3 +168,33 @@ def test_something_said_in_the_middle_of_an_answer_does_not_cut_it_in_two(conver
         assert terminal.cell("print(2)").fg == terminal.cell("print(1)").fg
         one, two = terminal.text.index("print(1)"), terminal.text.index("print(2)")
         assert "No server" not in terminal.text[one:two]
+
+
+def test_a_question_of_the_model_is_answered_by_a_key_or_in_words(converse):
+    ask = calls(call("ask_user", question="Tabs or spaces?", options=["tabs", "spaces"]))
+    plain = calls(call("ask_user", question="Which name?"))
+    replies = [ask, answer(say("One.")), ask, answer(say("Two.")), plain, answer(say("Three."))]
+    with ScriptedServer(replies) as server:
+        terminal = converse(server)
+        terminal.say("go")
+        terminal.wait_for("[2] spaces")
+        assert "Tabs or spaces?" in terminal.text
+        terminal.type("2")
+        terminal.wait_for("One.")
+        assert results(server.requests[1])[-1] == "spaces"
+        terminal.wait_idle()
+
+        terminal.say("again")
+        terminal.wait_for("[t] your own words")
+        terminal.type("t")
+        terminal.wait_for("In your own words")
+        terminal.say("neither")
+        terminal.wait_for("Two.")
+        assert results(server.requests[3])[-1] == "neither"
+        terminal.wait_idle()
+
+        terminal.say("once more")
+        terminal.wait_for("[t] answer")
+        terminal.type("n")
+        terminal.wait_for("Three.")
+        assert results(server.requests[5])[-1].startswith("Nobody answers here.")

@@ -195,6 +195,21 @@ def test_a_long_log_is_opened_without_drawing_all_of_it(monkeypatch):
     assert view.commit() == []
 
 
+def test_of_a_command_the_end_is_shown_also_under_a_name_that_models_know():
+    view = view_of()
+    for event in [
+        ToolCallDelta(0, "a", "Bash", '{"command":"pytest"}'),
+        Finished("tool_calls"),
+        ToolRan("a", "run", "one\ntwo\n3 failed\n[exit status 1]", is_error=True),
+    ]:
+        view.event(event)
+    assert said(view.commit())[1] == "  └ failed: 3 failed [exit status 1] (+3 lines)"
+    stored = view_of()
+    stored.message(assistant(ToolCallBlock("a", "Bash", {"command": "x"})))
+    stored.message(Message(role="tool", blocks=(ToolResultBlock("a", "one\nlast"),)))
+    assert said(stored.commit())[1] == "  └ last (+1 line)"
+
+
 def test_calls_and_results_stand_together_and_a_result_apart_from_its_call_has_a_name():
     view = view_of()
     for event in [

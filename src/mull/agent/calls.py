@@ -14,14 +14,26 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
-from mull.agent.tools.tool import PreparedCall, RunnableTool, ToolFailure, explain
+from mull.agent.tools.output import fitted
+from mull.agent.tools.tool import (
+    LONGEST_FAILURE,
+    PreparedCall,
+    RunnableTool,
+    ToolFailure,
+    explain,
+)
+from mull.agent.tools.trained import own_call
 from mull.neutral.blocks import ToolCallBlock, ToolResultBlock
 from mull.neutral.events import Event, ToolOutput, ToolRan, ToolStarted
+from mull.policy.allowance import BYTES_PER_TOKEN
 
 __all__ = ["STOPPED", "Approve", "Calls", "allow_all"]
 
 Approve: TypeAlias = Callable[[PreparedCall], Awaitable[str | None]]
 """None lets the call run; a text is what the model is told instead."""
+
+_REMARKS = 1000
+"""Bytes for what a tool says beside its text: what was left out, how a command ended."""
 
 STOPPED = "Stopped by the user before it finished."
 
@@ -40,11 +52,14 @@ class Calls:
         tools: Mapping[str, RunnableTool],
         approve: Approve,
         put: Callable[[Event], None],
+        tokens: int | None = None,
     ) -> None:
-        self._calls = calls
+        """`tokens` is what each result may take of the context window; None if that is unknown."""
+        self._calls = [own_call(call, tools) for call in calls]
         self._tools = tools
         self._approve = approve
         self._put = put
+        self._tokens = tokens
         self._results: list[ToolResultBlock | None] = [None] * len(calls)
         self._untold = [call.id for call in calls]
         self._early: list[ToolRan] = []
@@ -83,7 +98,7 @@ class Calls:
     async def _run_one(self, at: int, call: ToolCallBlock) -> None:
         try:
             result = await self._result(call)
-            result = replace(result, output=_whole(result.output))
+            result = replace(result, output=self._fitted(_whole(result.output)))
         except ToolFailure as failure:
             result = _failure(call, str(failure))
         except Exception as error:  # a tool that breaks its promise must not take the others down
@@ -94,6 +109,12 @@ class Calls:
             result = _failure(call, STOPPED)  # the tool's own doing: the others go on
         self._results[at] = result
         self._put(ToolRan(call.id, call.name, result.output, result.is_error))
+
+    def _fitted(self, output: str) -> str:
+        """Tools fit their results themselves; what one sends beyond the window is cut here."""
+        if self._tokens is None:
+            return output
+        return fitted(output, self._tokens * BYTES_PER_TOKEN + _REMARKS)
 
     async def _result(self, call: ToolCallBlock) -> ToolResultBlock:
         tool = self._tools.get(call.name)
@@ -107,13 +128,12 @@ class Calls:
             return _failure(call, refusal)
         preview = prepared.preview
         self._put(ToolStarted(call.id, call.name, call.input, preview.title, preview.detail))
-        return await prepared.run(_Context(call.id, self._put))
+        return await prepared.run(_Context(call.id, self._put, self._tokens))
 
     async def _prepare(self, tool: RunnableTool, call: ToolCallBlock) -> PreparedCall:
         try:
             prepared = await asyncio.to_thread(tool.prepare, call)  # a diff reads the file
-            earlier = self._changing.get(prepared.asked.subject.full)
-            waiting = [earlier] if earlier else []
+            waiting = [self._changing[path] for path in _paths(prepared) if path in self._changing]
         except ToolFailure:
             waiting = list(self._changing.values())  # what it lacks may be what they make
             if not waiting:
@@ -121,14 +141,18 @@ class Calls:
         if waiting:
             await asyncio.wait(waiting)
             prepared = await asyncio.to_thread(tool.prepare, call)
-        path = prepared.asked.subject.full
-        if path and prepared.asked.changes and (task := asyncio.current_task()):
-            self._changing[path] = task
+        if prepared.asked.changes and (task := asyncio.current_task()):
+            self._changing.update(dict.fromkeys(_paths(prepared), task))
         return prepared
 
 
+def _paths(prepared: PreparedCall) -> list[str]:
+    """The files that a call is about."""
+    return [asked.subject.full for asked in prepared.every if asked.subject.full]
+
+
 def _failure(call: ToolCallBlock, said: str) -> ToolResultBlock:
-    return ToolResultBlock(call.id, _whole(said), is_error=True)
+    return ToolResultBlock(call.id, fitted(_whole(said), LONGEST_FAILURE), is_error=True)
 
 
 def _whole(text: str) -> str:
@@ -140,7 +164,8 @@ def _whole(text: str) -> str:
 class _Context:
     """What a running tool may use."""
 
-    def __init__(self, call_id: str, put: Callable[[Event], None]) -> None:
+    def __init__(self, call_id: str, put: Callable[[Event], None], tokens: int | None) -> None:
+        self.tokens = tokens
         self._call_id = call_id
         self._put = put
 

@@ -1,5 +1,5 @@
 """What a model is told before the first message: who it is, where it works, and what people wrote
-for it in AGENTS.md.
+for it in AGENTS.md, or in CLAUDE.md where a folder has no AGENTS.md.
 
 The text is the same for every request of a session, down to the byte, because providers keep
 what they have seen of a prompt only as long as nothing in it changes.
@@ -8,20 +8,32 @@ what they have seen of a prompt only as long as nothing in it changes.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import date
 from pathlib import Path
 
+from mull.agent.surroundings import git_state, platform_name
+from mull.agent.tools.run import Run, shell
 from mull.agent.tools.shown import shown_name
-from mull.agent.tools.text import HEAD, encoding_of
+from mull.agent.tools.text import encoding_of
 from mull.agent.tools.workspace import Workspace
 from mull.neutral.blocks import Value
 from mull.neutral.request import Tool
 from mull.store.paths import config_dir
 
-__all__ = ["AGENTS_FILE", "BASE", "LARGEST", "Instruction", "load_instructions", "system_prompt"]
+__all__ = [
+    "AGENTS_FILE",
+    "BASE",
+    "CLAUDE_FILE",
+    "LARGEST",
+    "Instruction",
+    "load_instructions",
+    "system_prompt",
+]
 
 AGENTS_FILE = "AGENTS.md"
+CLAUDE_FILE = "CLAUDE.md"
+"""Read where there is no AGENTS.md."""
 LARGEST = 32 << 10
 """Bytes of one file that are read."""
 
@@ -61,7 +73,7 @@ def system_prompt(
     workspace: Workspace | None,
     today: date,
 ) -> str:
-    """The prompt of a session. The date is all it says of time."""
+    """The prompt of a session that begins now: it says how things stand at its beginning."""
     facts = [f"Today is {today.isoformat()}."]
     names = [tool.name for tool in tools]
     if workspace is not None and names:
@@ -70,9 +82,20 @@ def system_prompt(
         if roots[1:]:
             others = ", ".join(shown_name(root) for root in roots[1:])
             facts.append(f"Files in these folders can be used as well: {others}.")
+        facts += _surroundings(roots[0], names)
     parts = [base.strip(), *([_WITH_TOOLS] if names else []), " ".join(facts)]
     parts += [_told(one) for one in instructions if one.text.strip()]
     return "\n\n".join(part for part in parts if part)
+
+
+def _surroundings(folder: Path, tools: Collection[str]) -> Iterator[str]:
+    top = _repository(folder)
+    if state := git_state(top):
+        where = "It" if top == folder else f"It lies in {shown_name(top)}, which"
+        yield f"{where} is a git repository, {state}."
+    yield f"The system is {platform_name()}."
+    if Run.name in tools:
+        yield f"Commands run in {Path(shell()).name}."
 
 
 def _told(instruction: Instruction) -> str:
@@ -94,10 +117,11 @@ def _downward(folder: Path, top: Path) -> Iterator[Path]:
 
 def _read(place: Path, within: Path | None) -> Instruction | None:
     """The file of one folder. A repository's must lie in it: a link could show us anything."""
-    path = place / AGENTS_FILE
-    name = shown_name(path)
-    if not os.path.lexists(path):
+    there = (place / name for name in (AGENTS_FILE, CLAUDE_FILE))
+    path = next((path for path in there if os.path.lexists(path)), None)
+    if path is None:
         return None
+    name = shown_name(path)
     real = Path(os.path.realpath(path))
     if within is not None and not real.is_relative_to(within):
         return Instruction(name, note="not read: it is a link that leads out of the repository")
@@ -109,7 +133,7 @@ def _read(place: Path, within: Path | None) -> Instruction | None:
             size = os.fstat(file.fileno()).st_size
     except OSError as error:
         return Instruction(name, note=f"not read: {error.strerror or error}")
-    encoding = encoding_of(data[:HEAD])
+    encoding = encoding_of(data, is_cut=len(data) > LARGEST)
     if encoding is None:
         return Instruction(name, note="not read: it is no text")
     text = data[len(encoding.mark) : LARGEST].decode(encoding.codec, "replace")

@@ -41,6 +41,7 @@ from mull.neutral.events import (
 from mull.neutral.messages import Message, Origin, user
 from mull.neutral.request import Note, RequestOptions
 from mull.neutral.target import Target
+from mull.policy.allowance import result_allowance
 from mull.policy.heal.amendment import UNAMENDED, Amendment
 from mull.policy.heal.overflow import overflowed
 from mull.policy.prepare import Prepared, prepare, too_long_text
@@ -360,8 +361,8 @@ async def _run_tools(turn: Turn) -> None:
             turn.recorder.events((event,))
         turn.hub.publish(tuple(calls.in_order(event)))
 
-    approve = turn.approve or allow_all
-    calls = Calls(turn.messages[-1].tool_calls, turn.now.tools, approve, put)
+    made, approve = turn.messages[-1].tool_calls, turn.approve or allow_all
+    calls = Calls(made, turn.now.tools, approve, put, _allowance(turn, len(made)))
     try:
         await calls.run()
     finally:
@@ -377,6 +378,12 @@ async def _run_tools(turn: Turn) -> None:
         f"the model called tools {turn.limits.rounds} times without an answer: stopped."
         " What was done stands; say something to go on"
     )
+
+
+def _allowance(turn: Turn, calls: int) -> int | None:
+    """Tokens that each result may have."""
+    prepared = turn.prepared
+    return result_allowance(prepared.usable, prepared.estimate, calls) if prepared else None
 
 
 _Step = Callable[[Turn], Awaitable[None]]

@@ -13,11 +13,15 @@ from mull.agent.instructions import BASE, Instruction, load_instructions, system
 from mull.agent.mcp.find import OnDemand
 from mull.agent.mcp.servers import McpServers, may_mean
 from mull.agent.tools.approve import Approver, Gate, unknown_rules
-from mull.agent.tools.table import builtin_tools, choose_tools
+from mull.agent.tools.background import JobStatus
+from mull.agent.tools.output import MOST, fitted
+from mull.agent.tools.table import builtin_tools, choose_tools, with_jobs
+from mull.agent.tools.todo import Todo, TodoItem
 from mull.agent.tools.tool import Outcome, PreparedCall, RunnableTool, ToolContext
 from mull.agent.tools.workspace import Workspace
 from mull.logs import log_warning
 from mull.neutral.blocks import ToolCallBlock
+from mull.policy.allowance import room
 from mull.policy.approval import Mode
 from mull.store.approvals import allow_always, load_policy
 from mull.store.paths import config_dir
@@ -72,6 +76,7 @@ class Toolbox:
             rules=policy.rules,
             withheld=_key_variables(setup),
             passed_on=policy.environment,
+            ask=self.gate.question,
         )
         self.instructions: tuple[Instruction, ...] = load_instructions(self.workspace.root)
         self.mcp: McpServers | None = None
@@ -118,7 +123,8 @@ class Toolbox:
             self._on_change(status)
 
     async def close(self) -> None:
-        """End the servers. `start` starts them again."""
+        """End the servers and background commands. `start` starts the servers again."""
+        await asyncio.to_thread(self.workspace.jobs.end)
         servers, home = self._let_go()
         if servers is not None and home is not None:
             await _at(home, servers.close)
@@ -126,6 +132,7 @@ class Toolbox:
     def close_now(self) -> None:
         """`close` for code that blocks. On the servers' own event loop, which cannot wait for
         itself, they end as soon as it goes on."""
+        self.workspace.jobs.end()
         servers, home = self._let_go()
         if servers is None or home is None:
             return
@@ -153,6 +160,17 @@ class Toolbox:
         )
 
     @property
+    def jobs(self) -> tuple[JobStatus, ...]:
+        """The commands that were started in the background, also those that have ended."""
+        return self.workspace.jobs.statuses
+
+    @property
+    def todo(self) -> tuple[TodoItem, ...]:
+        """The steps that the model keeps a list of."""
+        tool = self._own[Todo.name]
+        return tool.items if isinstance(tool, Todo) else ()
+
+    @property
     def all(self) -> Mapping[str, RunnableTool]:
         """Every tool there is."""
         return {**self._own, **self._served()}
@@ -163,9 +181,8 @@ class Toolbox:
         if self.mcp and self.is_started:
             served = {**self.mcp.tools, **self.mcp.resource_tools}
         here, home = _running_loop(), self._home
-        if home is None or here is None or here is home:
-            return served
-        return {name: _Elsewhere(tool, home) for name, tool in served.items()}
+        there = None if here is None or here is home else home
+        return {name: _Served(tool, there, self.workspace) for name, tool in served.items()}
 
     def offered(self) -> Mapping[str, RunnableTool]:
         """The tools that the model is offered now; under read-only, none that changes things.
@@ -175,7 +192,8 @@ class Toolbox:
         """
         chosen = choose_tools(self.wanted, self.all, may_miss=True)
         if self.gate.mode == "read-only":
-            chosen = {name: tool for name, tool in chosen.items() if not tool.changes}
+            looking = {name: tool for name, tool in chosen.items() if not tool.changes}
+            chosen = with_jobs(looking, chosen)
         if not (self.mcp and self.is_started):
             return chosen
         settings = self.snapshot()
@@ -211,12 +229,16 @@ def _trouble(status: ServerStatus) -> list[str]:
     return [f"the MCP server {status.name}{text}" for text in (*failed, *notes)]
 
 
-class _Elsewhere:
-    """A tool whose server is talked to on another event loop, which runs in another thread."""
+class _Served:
+    """A tool of a server: its long results are put aside as a command's are. The server may be
+    talked to on another event loop, which runs in another thread."""
 
-    def __init__(self, tool: RunnableTool, home: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, tool: RunnableTool, home: asyncio.AbstractEventLoop | None, workspace: Workspace
+    ) -> None:
         self._tool = tool
         self._home = home
+        self._workspace = workspace
         self.definition = tool.definition
         self.changes = tool.changes
         self.source = tool.source
@@ -226,14 +248,21 @@ class _Elsewhere:
         prepared = self._tool.prepare(call)
 
         async def work(context: ToolContext) -> Outcome:
-            over = _Over(asyncio.get_running_loop(), context)
-
-            async def there() -> Outcome:
-                return await prepared.work(over)
-
-            return await _at(self._home, there)
+            outcome = await self._done(prepared, context)
+            most = room(context.tokens, MOST)
+            return outcome._replace(text=fitted(outcome.text, most, self._workspace.put_aside))
 
         return replace(prepared, work=work)
+
+    async def _done(self, prepared: PreparedCall, context: ToolContext) -> Outcome:
+        if self._home is None:
+            return await prepared.work(context)
+        over = _Over(asyncio.get_running_loop(), context)
+
+        async def there() -> Outcome:
+            return await prepared.work(over)
+
+        return await _at(self._home, there)
 
 
 class _Over(NamedTuple):
@@ -241,6 +270,10 @@ class _Over(NamedTuple):
 
     loop: asyncio.AbstractEventLoop
     context: ToolContext
+
+    @property
+    def tokens(self) -> int | None:
+        return self.context.tokens
 
     def emit(self, text: str) -> None:
         self.loop.call_soon_threadsafe(self.context.emit, text)

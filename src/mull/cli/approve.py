@@ -1,4 +1,5 @@
-"""Asks on the terminal whether a tool may run, line by line, for commands that draw no screen."""
+"""Asks on the terminal whether a tool may run, and what the model wants to know, line by line, for
+commands that draw no screen."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import threading
 from contextlib import suppress
 from typing import TextIO
 
-from mull.agent.tools.approve import LETTERS, ApprovalAnswer, ApprovalRequest
+from mull.agent.tools.approve import LETTERS, ApprovalAnswer, ApprovalRequest, UserQuestion
 from mull.tui.text.safe import neutralise, one_line
 
 __all__ = ["LineApprover", "find_terminal"]
@@ -39,24 +40,40 @@ class LineApprover:
 
     async def ask(self, request: ApprovalRequest) -> ApprovalAnswer:
         """Ask once; words that are none of those offered are a no, and the model is told them."""
+        title, detail = request.preview.title, request.preview.detail
+        shown = (
+            f"\n{one_line(title)}\n{_quoted(detail or title)}\n",
+            f"May {one_line(request.tool)} run?\n",
+            f"{one_line(request.rules[0])} is what [s], [a] and [x] are about.\n{_ASK}",
+        )
+        said = (await self._asked("".join(shown))).strip()
+        if said.lower() in LETTERS:
+            return ApprovalAnswer(LETTERS[said.lower()])
+        return ApprovalAnswer("no", feedback=said)
+
+    async def _asked(self, text: str) -> str:
         import termios  # where there is a terminal to ask on, there is this
 
         with suppress(termios.error):  # what was typed before the question is no answer to it
             termios.tcflush(self._keyboard, termios.TCIFLUSH)
-        title, detail = request.preview.title, request.preview.detail
-        self._show(f"\n{one_line(title)}\n{_quoted(detail or title)}\n")
-        self._show(f"May {one_line(request.tool)} run?\n")
-        self._show(f"{one_line(request.rules[0])} is what [s], [a] and [x] are about.\n{_ASK}")
+        self._show(text)
         typed = ""
         try:
             typed = await self._line()
         finally:
             if not typed.endswith("\n"):  # what comes next has a line of its own
                 self._show("\n")
-        said = typed.strip()
-        if said.lower() in LETTERS:
-            return ApprovalAnswer(LETTERS[said.lower()])
-        return ApprovalAnswer("no", feedback=said)
+        return typed
+
+    async def question(self, question: UserQuestion) -> str | None:
+        """Ask for the model; a number chooses an option, an empty line is no answer."""
+        options = [f"{number}. {one_line(one)}" for number, one in enumerate(question.options, 1)]
+        hint = "A number, your own words, or nothing" if options else "Your answer"
+        shown = ("\nThe model asks:", _quoted(question.text), *options, f"{hint}: ")
+        said = (await self._asked("\n".join(shown))).strip()
+        if said.isdecimal() and 1 <= int(said) <= len(options):
+            return question.options[int(said) - 1]
+        return said or None
 
     def _show(self, text: str) -> None:
         print(neutralise(text), end="", file=self._screen, flush=True)

@@ -234,7 +234,8 @@ def _show(options: Namespace, shown: Snapshot) -> Show:
     if place is None:
         visible = sys.stdout.isatty() and shown["reasoning.includeInResponse"]
         place = "show" if visible else "hide"
-    return Plain(sys.stdout, sys.stderr, thinking=place)
+    has_tools = options.tools not in (None, "none")
+    return Plain(sys.stdout, sys.stderr, thinking=place, has_tools=has_tools)
 
 
 def _prompt(options: Namespace) -> str:

@@ -22,6 +22,7 @@ from mull.neutral.events import (
     TextDelta,
     ThinkingDelta,
     ToolRan,
+    ToolStarted,
     Warned,
 )
 from mull.neutral.messages import Status
@@ -52,14 +53,16 @@ class Plain:
     """The answer on one stream; notes and trouble on the other, thoughts where they were asked.
 
     In a pipe the words of the model are its own to the byte; a terminal obeys nothing in them.
+    Where tools may be called, a pipe gets nothing but the last message, when that is known.
     """
 
-    def __init__(self, out: TextIO, err: TextIO, *, thinking: str) -> None:
+    def __init__(self, out: TextIO, err: TextIO, *, thinking: str, has_tools: bool = False) -> None:
         self._out = out
         self._err = err
         self._hidden = thinking == "hide"
         self._thoughts = thoughts_on(out if thinking == "show" and out.isatty() else err)
         self._last = ""
+        self._held = "" if has_tools and not out.isatty() else None
         self._answer: Inbox | None = None
 
     def begin(self, target: Target) -> None:
@@ -71,16 +74,18 @@ class Plain:
             case ThinkingDelta() if not self._hidden:
                 self._thoughts.add(event)
             case TextDelta() if event.text:
-                self._thoughts.end()
-                self._write_answer(event.text)
+                self._take(event.text)
             case Retrying():
                 self._say(f"{event.reason}: asking again in {event.seconds:.0f} s")
             case Healed():
                 self._say(f"the endpoint refused ({event.reason}): {event.change}")
             case StateChanged(state="tools"):  # somebody may be asked now, in plain letters
+                self._pass_on()
                 self._end_line()
+            case ToolStarted():
+                self._say(event.title)
             case ToolRan():
-                self._say(f"{event.name}: {_outcome(event)}")
+                self._say(f"{event.name} → {_outcome(event)}")
             case Compressed():
                 self._say(event.text)
             case Nudged():
@@ -95,6 +100,7 @@ class Plain:
                 self._say(event.text)
 
     def end(self, result: Result) -> None:
+        self._write_held()
         self._end_line()
         for note in result.notes:
             if note.warning and note.about != "healed":  # told when it happened
@@ -108,12 +114,32 @@ class Plain:
             self._say(f"the model called {calls[0].name}, and no tool is offered: nothing was run")
 
     def failed(self, error: MullError) -> None:
+        self._write_held()
         self._end_line()
         self._say(str(error))
 
     def interrupted(self, left: str) -> None:
+        self._write_held()
         self._end_line()
         self._say(f"interrupted; {left}" if left else "interrupted")
+
+    def _take(self, text: str) -> None:
+        self._thoughts.end()
+        if self._held is None:
+            self._write_answer(text)
+        else:
+            self._held += text
+
+    def _pass_on(self) -> None:
+        """What was said before a tool call is no answer: people see it, the pipe does not."""
+        if self._held and self._held.strip():
+            self._say(self._held.strip())
+        self._held = None if self._held is None else ""
+
+    def _write_held(self) -> None:
+        if self._held:
+            self._write_answer(self._held)
+            self._held = ""
 
     def _write_answer(self, text: str = "", *, final: bool = False) -> None:
         if self._out.isatty():
@@ -217,8 +243,10 @@ def result_json(result: Result) -> bytes:
 
 
 def _outcome(event: ToolRan) -> str:
-    """The first line of a result; a failure's is for people too, and says what to do."""
-    first = event.output.strip().partition("\n")[0]
+    """The line of a result that tells most; a failure's is for people too, and says what to do."""
+    from mull.agent.tools.shown import telling_line
+
+    line = telling_line(event.output, at_end=event.name == "run")
     longest = _LONGEST_FAILURE if event.is_error else _LONGEST_OUTPUT
-    short = first if len(first) <= longest else f"{first[: longest - 1]}…"
+    short = line if len(line) <= longest else f"{line[: longest - 1]}…"
     return f"failed: {short}" if event.is_error else short

@@ -167,6 +167,7 @@ class Compat(Value, frozen=True):
     tools_need_responses: bool = False
     path: str | None = None
     tool_id_length: int | None = None
+    result_media: Literal["user", "tool"] = "user"
     binds_thinking: bool = False
     auth: Literal["bearer", "x-api-key", "x-goog-api-key", "api-key"] | None = None
     end_thinking: Literal["llama-control"] | None = None

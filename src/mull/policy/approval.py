@@ -46,12 +46,14 @@ _RULE = re.compile(r"([^()\s]+)(?:\((.+)\))?", re.DOTALL)
 class Subject(Value, frozen=True):
     """What a call is about, and how patterns are to be compared with it.
 
-    A path is relative to the working folder, and `full` is the same from the top.
+    A path is relative to the working folder, and `full` is the same from the top. What is
+    `guarded`, a file marked as read-only, is allowed only by a rule that names just this one.
     """
 
     kind: Literal["path", "command", "text"]
     text: str
     full: str = ""
+    guarded: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -132,7 +134,9 @@ def suggest(asked: Asked) -> tuple[str, ...]:
         return (asked.tool,)
     exact = escape(subject.text)
     if subject.kind == "path":
-        return tuple(f"{asked.tool}({pattern})" for pattern in _path_patterns(subject.text))
+        patterns = _path_patterns(subject.text)
+        fitting = patterns[:1] if subject.guarded else patterns
+        return tuple(f"{asked.tool}({pattern})" for pattern in fitting)
     words = subject.text.split()
     if allow_parts(subject.text) == [subject.text.strip()] and _names_an_action(words):
         return (f"{asked.tool}({exact})", f"{asked.tool}({words[0]} {words[1]} *)")
@@ -166,8 +170,11 @@ def _is_allowed(asked: Asked, rules: Iterable[Rule]) -> bool:
 
 
 def _is_of(rule: Rule, asked: Asked) -> bool:
-    """Whether the rule speaks of this tool, and of protected folders if that is where it acts."""
+    """Whether the rule speaks of this tool, and by name of what has to be named: protected folders,
+    read-only files."""
     if not text_matches(rule.tool, asked.tool):
+        return False
+    if asked.subject.guarded and (rule.argument is None or has_wildcard(rule.argument)):
         return False
     if asked.subject.kind != "path" or not _is_protected(asked.subject.text):
         return True

@@ -1,6 +1,8 @@
 """`edit`: exact replacement; every other byte stays."""
 
 import asyncio
+import os
+import stat
 
 import pytest
 from hypothesis import assume, given, settings
@@ -8,8 +10,8 @@ from hypothesis import strategies as st
 
 from mull.agent.tools.table import builtin_tools
 from mull.agent.tools.tool import Preview
-from mull.policy.approval import parse_rule
-from tool_calls import Screen, answer, call, fail, fill, preview, use
+from mull.policy.approval import decide, parse_rule, suggest
+from tool_calls import Screen, answer, call, fail, fill, preview, start, use
 
 
 def edit(folder, data, old, new, **more):
@@ -104,7 +106,7 @@ def test_other_spaces_and_line_numbers_are_recognised(tmp_path):
         ({"old": "a", "new": "a"}, "old and new are the same"),
         ({"old": "a\r\n", "new": "a\n"}, "old and new are the same"),
         ({"old": "a", "new": "\udc80"}, "new holds half a character"),
-        ({"old": "a"}, "missing required field `new`"),
+        ({"old": "a"}, "new is missing"),
     ],
 )
 def test_what_makes_no_sense_is_refused(tmp_path, given, said):
@@ -114,16 +116,16 @@ def test_what_makes_no_sense_is_refused(tmp_path, given, said):
 
 
 def test_files_that_cannot_be_edited_say_why(tmp_path):
-    workspace = fill(tmp_path, {"bin": bytes(9), "latin": b"caf\xe9\n", "odd": b"\xff\xfea"})
+    workspace = fill(tmp_path, {"bin": bytes(9), "koi8": b"\xda\xc9\xcd\n", "odd": b"\xff\xfea"})
     assert fail(workspace, "edit", path="none", old="a", new="b") == (
-        "none does not exist: write makes new files"
+        "none does not exist; write makes new files"
     )
     assert fail(workspace, "edit", path="bin", old="a", new="b") == (
         "bin is binary data, 9 bytes: it cannot be edited as text"
     )
     assert fail(workspace, "edit", path="odd", old="a", new="b").startswith("odd is binary data")
-    assert fail(workspace, "edit", path="latin", old="caf", new="ü") == (
-        "latin is not UTF-8: only plain ASCII text can be put into it"
+    assert fail(workspace, "edit", path="koi8", old="\n", new="ü") == (
+        "koi8 is not UTF-8: only plain ASCII text can be put into it"
     )
     with open(tmp_path / "big", "wb") as file:
         file.truncate(5 << 30)
@@ -160,3 +162,110 @@ def test_what_may_not_be_read_is_not_quoted_either(tmp_path):
     assert "hidden" in asyncio.run(answer(builtin_tools(workspace)["edit"], given)).output
     tool = builtin_tools(workspace, rules=[parse_rule("deny", "read(.env)")])["edit"]
     assert asyncio.run(answer(tool, given)).output == "old is not in .env"
+
+
+def test_several_places_are_edited_in_order_and_all_at_once(tmp_path):
+    workspace = fill(tmp_path, {"a": "one\r\ntwo\r\nthree\r\n"})
+    edits = [
+        {"old": "one", "new": "1\n1.5"},
+        {"old": "1.5", "new": "1½"},
+        {"old": "t", "new": "T", "replace_all": True},
+    ]
+    said = use(workspace, "edit", path="a", edits=edits)
+    assert said == "edited a (+4 −3) at lines 1, 2, 3, 4"
+    assert (tmp_path / "a").read_bytes() == "1\r\n1½\r\nTwo\r\nThree\r\n".encode()
+
+
+def test_one_place_that_cannot_be_edited_leaves_all_as_they_are(tmp_path):
+    workspace = fill(tmp_path, {"a": "one\ntwo\n"})
+    edits = [{"old": "one", "new": "1"}, {"old": "tow", "new": "2"}]
+    said = fail(workspace, "edit", path="a", edits=edits)
+    assert said.startswith("edit 2 of 2: old is not in a. What comes closest:")
+    assert said.endswith("None of the 2 edits was made.")
+    assert (tmp_path / "a").read_text() == "one\ntwo\n"
+    both = fail(workspace, "edit", path="a", old="one", new="1", edits=edits)
+    assert both == "give old and new, or edits, not both"
+    assert fail(workspace, "edit", path="a") == "old is missing: give old and new, or edits"
+
+
+def test_a_western_text_is_edited_in_its_own_encoding(tmp_path):
+    workspace = fill(tmp_path, {"a": b"caf\xe9 \x93x\x94\n"})
+    use(workspace, "edit", path="a", old="café", new="thé à la crème")
+    assert (tmp_path / "a").read_bytes() == b"th\xe9 \xe0 la cr\xe8me \x93x\x94\n"
+    assert fail(workspace, "edit", path="a", old="x", new="→") == (
+        "a is cp1252 text, which has no '→': use characters that it has"
+    )
+
+
+@given(st.binary(max_size=60), st.sampled_from([b"x", b"caf\xe9 ", "é".encode(), b"\x81"]))
+def test_every_other_byte_is_kept_whatever_the_encoding(tmp_path_factory, tail, head):
+    folder = tmp_path_factory.mktemp("any")
+    data = head + b"MARK" + bytes(byte for byte in tail if byte > 31) + b"\n"
+    workspace = fill(folder, {"a": data})
+    if data.count(b"MARK") == 1:
+        result = asyncio.run(start(workspace, "edit", path="a", old="MARK", new="DONE"))
+        assert not result.is_error, result.output
+        assert (folder / "a").read_bytes() == data.replace(b"MARK", b"DONE")
+
+
+def test_other_names_of_a_file_stay_its_names(tmp_path):
+    workspace = fill(tmp_path, {"a": "one\n"})
+    os.link(tmp_path / "a", tmp_path / "b")
+    (tmp_path / "a").chmod(0o444)
+    shown = preview(builtin_tools(workspace)["edit"], path="a", old="one", new="1")
+    assert shown.title == "edit a (+1 −1), read-only, 2 hard links"
+    use(workspace, "edit", path="a", old="one", new="1")
+    assert (tmp_path / "b").read_text() == "1\n"
+    assert (tmp_path / "a").stat().st_ino == (tmp_path / "b").stat().st_ino
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o444
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+def test_a_file_that_cannot_be_given_back_to_its_owner_is_written_over(tmp_path, monkeypatch):
+    workspace = fill(tmp_path, {"a": "one\n"})
+    inode = (tmp_path / "a").stat().st_ino
+
+    def refuse(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    real = os.fstat
+
+    def elsewhere(handle):
+        found = real(handle)
+        return found if found.st_ino == inode else os.stat_result((*found[:5], 12345, *found[6:]))
+
+    monkeypatch.setattr(os, "fchown", refuse)
+    monkeypatch.setattr(os, "fstat", elsewhere)
+    use(workspace, "edit", path="a", old="one", new="1")
+    assert (tmp_path / "a").read_text() == "1\n"
+    assert (tmp_path / "a").stat().st_ino == inode
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_file_written_over_holds_what_it_held_if_that_fails(tmp_path, monkeypatch):
+    workspace = fill(tmp_path, {"a": "one\n"})
+    os.link(tmp_path / "a", tmp_path / "b")
+    tried = []
+
+    def full(handle):
+        tried.append(handle)
+        if len(tried) == 1:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert fail(workspace, "edit", path="a", old="one", new="1") == "a: no space left on device"
+    assert (tmp_path / "b").read_text() == "one\n"
+
+
+def test_a_read_only_file_is_asked_about_by_its_name(tmp_path):
+    tool = builtin_tools(fill(tmp_path, {"a.txt": "one\n", "b.txt": "one\n"}))["edit"]
+    (tmp_path / "a.txt").chmod(0o444)
+    rules = [parse_rule("allow", text) for text in ("edit", "edit(**)", "edit(*.txt)")]
+    locked = tool.prepare(call("edit", path="a.txt", old="one", new="1"))
+    usual = tool.prepare(call("edit", path="b.txt", old="one", new="1"))
+    assert locked.preview.title == "edit a.txt (+1 −1), read-only"
+    assert decide(usual.asked, "ask", rules).verdict == "run"
+    assert decide(locked.asked, "ask", rules).verdict == "ask"
+    assert suggest(locked.asked) == ("edit(./a.txt)",)
+    named = [*rules, parse_rule("allow", "edit(./a.txt)")]
+    assert decide(locked.asked, "ask", named).verdict == "run"

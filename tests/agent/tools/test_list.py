@@ -40,12 +40,14 @@ def test_a_pattern_finds_files_below(tmp_path):
 def test_a_long_list_ends_with_the_number_of_what_is_missing(tmp_path):
     workspace = fill(tmp_path, {f"{n:03}.txt": "" for n in range(12)})
     shown = use(workspace, "list", limit=2)
-    assert shown == ("000.txt\n001.txt\n[10 more: list a folder in it, or use a narrower pattern]")
+    assert shown == (
+        "000.txt\n001.txt\n[10 more, 12 in all: list a folder in it, or use a narrower pattern]"
+    )
 
 
 def test_what_is_no_folder_says_what_it_is(tmp_path):
     workspace = fill(tmp_path, {"a": ""})
-    assert fail(workspace, "list", path="a") == "a is a file, no folder"
+    assert fail(workspace, "list", path="a") == "a is a file, no folder: read shows it"
     assert fail(workspace, "list", path="b") == "b does not exist"
     (tmp_path / "empty").mkdir()
     assert use(workspace, "list", path="empty") == "nothing in empty"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mull.agent.tools.workspace import Workspace
 from mull.neutral.blocks import MediaBlock
-from tool_calls import fail, fill, start, use
+from tool_calls import Screen, fail, fill, start, use
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
 
@@ -25,7 +25,7 @@ def test_lines_come_with_their_numbers(tmp_path):
 def test_a_long_file_is_read_on_page_by_page(tmp_path):
     workspace = fill(tmp_path, {"a.txt": "".join(f"{n}\n" for n in range(1, 6))})
     assert use(workspace, "read", path="a.txt", limit=2) == (
-        "     1\t1\n     2\t2\n[truncated: read on with offset=3]"
+        "     1\t1\n     2\t2\n[lines 1–2 of 5: read on with offset=3]"
     )
     assert (
         use(workspace, "read", path="a.txt", limit=3, offset=3) == "     3\t3\n     4\t4\n     5\t5"
@@ -35,7 +35,7 @@ def test_a_long_file_is_read_on_page_by_page(tmp_path):
 def test_a_page_is_limited_by_its_size_too(tmp_path):
     workspace = fill(tmp_path, {"a.txt": f"{'x' * 1000}\n" * 500})
     page = use(workspace, "read", path="a.txt").split("\n")
-    assert page[-1] == f"[truncated: read on with offset={len(page)}]"
+    assert page[-1] == f"[lines 1–{len(page) - 1} of 500: read on with offset={len(page)}]"
     assert 50 < len(page) < 70
 
 
@@ -58,8 +58,6 @@ def test_an_offset_behind_the_end_names_the_number_of_lines(tmp_path):
     [
         "é\nb".encode(),
         b"\xef\xbb\xbf" + "é\nb".encode(),
-        "\ufeffé\nb".encode("utf-16-le"),
-        "\ufeffé\nb".encode("utf-16-be"),
         "é\r\nb".encode(),
     ],
 )
@@ -67,8 +65,60 @@ def test_encodings_and_ends_of_lines_do_not_show(tmp_path, data):
     assert use(fill(tmp_path, {"a": data}), "read", path="a") == "     1\té\n     2\tb"
 
 
-def test_bytes_that_are_no_utf8_are_replaced(tmp_path):
-    assert use(fill(tmp_path, {"a": b"caf\xe9\n"}), "read", path="a") == "     1\tcaf\ufffd"
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [
+        ("\ufeffé\nb".encode("utf-16-le"), "é\n     2\tb\n[encoding: utf-16-le]"),
+        ("\ufeffé\nb".encode("utf-16-be"), "é\n     2\tb\n[encoding: utf-16-be]"),
+        (b"caf\xe9\n", "café\n[encoding: cp1252]"),
+        (b"\x93na\xefve\x94 \x81\n", "“naïve” \ufffd\n[encoding: cp1252]"),
+        ("é and é\n".encode() + b"\xe9\n", "é and é\n     2\t\ufffd"),
+        (
+            "зима".encode("koi8-r"),
+            "\ufffd\ufffd\ufffd\ufffd\n"
+            "[neither UTF-8 nor cp1252: U+FFFD stands for each byte that is unknown]",
+        ),
+    ],
+)
+def test_other_encodings_are_shown_and_named(tmp_path, data, shown):
+    assert use(fill(tmp_path, {"a": data}), "read", path="a") == f"     1\t{shown}"
+
+
+def test_a_character_that_the_first_look_cuts_through_is_whole(tmp_path):
+    workspace = fill(tmp_path, {"a": "x" * 8191 + "é\n", "b": "y" * ((4 << 20) - 1) + "\né\n"})
+    assert "encoding" not in use(workspace, "read", path="a")
+    assert use(workspace, "read", path="b", offset=2) == "     2\té"
+
+
+def test_a_page_fits_the_window(tmp_path):
+    workspace = fill(tmp_path, {"a": "0123456789\n" * 500, "wide": "é" * 5000})
+    page = asyncio.run(start(workspace, "read", screen=Screen(200), path="a")).output
+    assert page.endswith("of 500: read on with offset=34]")
+    assert len(page) < 700
+    wide = asyncio.run(start(workspace, "read", screen=Screen(200), path="wide")).output
+    assert wide == f"     1\t{'é' * 300} [4,700 characters more]"
+
+
+def test_a_missing_file_is_answered_with_the_nearest_names(tmp_path):
+    workspace = fill(tmp_path, {"src/main.py": "", "src/other.py": "", "lib/util.py": ""})
+    assert fail(workspace, "read", path="src/mian.py") == (
+        "src/mian.py does not exist; what comes closest: src/main.py"
+    )
+    assert fail(workspace, "read", path="util.py") == (
+        "util.py does not exist; what comes closest: lib/util.py"
+    )
+    assert fail(workspace, "read", path="zzz") == "zzz does not exist"
+
+
+def test_a_path_without_end_is_not_repeated(tmp_path):
+    said = fail(fill(tmp_path, {}), "read", path="x" * 20_000_000)
+    assert said == "a path of 20,000,000 characters is too long for any file"
+
+
+def test_numbers_beyond_the_limits_are_taken_for_the_limits(tmp_path):
+    workspace = fill(tmp_path, {"a": "1\n2\n"})
+    assert use(workspace, "read", path="a", offset=0, limit=10**30) == "     1\t1\n     2\t2"
+    assert use(workspace, "read", path="a", offset="-5", limit="0").startswith("     1\t1\n[lines")
 
 
 @settings(max_examples=30)
@@ -121,7 +171,9 @@ def test_the_head_of_a_huge_text_is_read_without_the_rest(tmp_path):
     with open(tmp_path / "big", "wb") as file:
         file.write(b"head\n" * 3000)
         file.truncate(5 << 30)
-    assert use(Workspace(tmp_path), "read", path="big", limit=1).startswith("     1\thead\n[trunc")
+    assert use(Workspace(tmp_path), "read", path="big", limit=1) == (
+        "     1\thead\n[lines 1–1: read on with offset=2]"
+    )
 
 
 def test_what_is_no_file_is_named_and_nothing_blocks(tmp_path, monkeypatch):
@@ -136,7 +188,8 @@ def test_what_is_no_file_is_named_and_nothing_blocks(tmp_path, monkeypatch):
             ("edit", {"old": "a", "new": "b"}),
         ):
             assert fail(workspace, tool, path="fifo", **more) == "fifo is a FIFO, not a file"
-            assert fail(workspace, tool, path="sub", **more) == "sub is a folder, not a file"
+            hint = ": list shows what is in it" if tool == "read" else ""
+            assert fail(workspace, tool, path="sub", **more) == f"sub is a folder, not a file{hint}"
             assert fail(workspace, tool, path="door", **more) == "door is a socket, not a file"
             assert "is a folder, not a file" in fail(workspace, tool, path=".", **more)
         assert fail(workspace, "search", path="fifo", pattern="x") == "fifo is a FIFO"
@@ -182,8 +235,11 @@ def test_numbers_may_be_written_as_text_and_null_is_nothing(tmp_path):
     [
         ({}, "wrong arguments: Object missing required field `path`"),
         ({"path": 7}, "wrong arguments: Expected `str`, got `int` - at `$.path`"),
-        ({"path": "a", "offset": 0}, "wrong arguments: Expected `int` >= 1 - at `$.offset`"),
-        ({"file": "a"}, "wrong arguments: Object contains unknown field `file`"),
+        (
+            {"path": "a", "offset": "x"},
+            "wrong arguments: Expected `int`, got `str` - at `$.offset`",
+        ),
+        ({"fil": "a"}, "wrong arguments: Object contains unknown field `fil`"),
     ],
 )
 def test_wrong_arguments_name_the_field_and_the_shape(tmp_path, given, said):

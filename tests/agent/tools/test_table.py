@@ -15,7 +15,9 @@ def tools(tmp_path):
 
 
 def test_the_names_are_those_of_the_tools(tools):
-    assert tuple(tools) == TOOL_NAMES == ("read", "list", "search", "edit", "write", "run")
+    assert tuple(tools) == TOOL_NAMES == (
+        "read", "list", "search", "edit", "write", "run", "jobs", "todo", "ask_user"
+    )  # fmt: skip
     assert {name: tool.definition.name for name, tool in tools.items()} == {n: n for n in tools}
     assert [name for name, tool in tools.items() if tool.changes] == ["edit", "write", "run"]
     assert {tool.source for tool in tools.values()} == {"built in"}
@@ -32,7 +34,11 @@ def test_every_parameter_is_described(tools):
 
 def test_the_schema_of_edit(tools):
     schema = tools["edit"].definition.parameters
-    assert schema["required"] == ["path", "old", "new"]
+    assert schema["required"] == ["path"]
+    assert list(schema["properties"]["edits"]["items"]["properties"]) == [
+        "old", "new", "replace_all"
+    ]  # fmt: skip
+    assert "$" not in str(schema)
     assert schema["properties"]["replace_all"] == {
         "type": "boolean",
         "description": "replace every place, not just one",
@@ -44,12 +50,13 @@ def test_the_schema_of_edit(tools):
     ("text", "names"),
     [
         ("all", list(TOOL_NAMES)),
-        ("read", ["read", "list", "search"]),
+        ("read", ["read", "list", "search", "todo", "ask_user"]),
         ("none", []),
         ("", []),
-        ("run, edit", ["edit", "run"]),
-        ("read,write", ["read", "list", "search", "write"]),
-        ("*e*", ["read", "search", "edit", "write"]),
+        ("run, edit", ["edit", "run", "jobs"]),
+        ("jobs", []),
+        ("read,write", ["read", "list", "search", "write", "todo", "ask_user"]),
+        ("*e*", ["read", "search", "edit", "write", "ask_user"]),
     ],
 )
 def test_tools_are_chosen_by_groups_names_and_patterns(tools, text, names):
@@ -59,7 +66,7 @@ def test_tools_are_chosen_by_groups_names_and_patterns(tools, text, names):
 def test_a_word_that_fits_nothing_is_refused(tools):
     with pytest.raises(LocalError, match='no tool is called "raed": did you mean read'):
         choose_tools("raed", tools)
-    with pytest.raises(LocalError, match="use all, read, none, list, search, edit, write or run"):
+    with pytest.raises(LocalError, match="use all, read, none, list, search, edit, write, run"):
         choose_tools("mcp__github__*", tools)
 
 

@@ -4,8 +4,9 @@ import os
 
 import pytest
 
+from mull.agent.tools.files import open_to_read, read_whole, replace_file
 from mull.agent.tools.tool import ToolFailure
-from mull.agent.tools.workspace import Workspace, open_to_read, read_whole, replace_file
+from mull.agent.tools.workspace import Workspace
 from mull.neutral.errors import LocalError
 from tool_calls import fail, fill, use
 

@@ -5,8 +5,10 @@ import os
 import stat
 import threading
 
+import pytest
+
 from mull.agent.tools.table import builtin_tools
-from mull.agent.tools.tool import Preview
+from mull.agent.tools.tool import Preview, ToolFailure
 from tool_calls import Screen, call, fail, fill, preview, start, use
 
 
@@ -57,7 +59,7 @@ def test_a_folder_or_a_name_below_a_file_cannot_be_written(tmp_path):
     assert fail(workspace, "write", path="sub/", content="x") == (
         "sub/ names a folder: name the file in it"
     )
-    assert fail(workspace, "write", path="a/b", content="x") == "a/b: not a directory"
+    assert fail(workspace, "write", path="a/b", content="x") == "a/b: a is no folder"
     assert fail(workspace, "write", path="c", content="\ud800") == (
         "the content holds half a character (a lone surrogate)"
     )
@@ -151,3 +153,47 @@ def test_a_call_that_is_cancelled_while_it_waits_writes_nothing(tmp_path):
 
     assert asyncio.run(cancel_while_waiting())
     assert (tmp_path / "a").read_text() == "old"
+
+
+def test_ends_of_lines_and_encoding_survive(tmp_path):
+    files = {"dos": "a\r\nb\r\n", "west": b"caf\xe9\n", "mark": "\ufeffa\n", "wide": b"\xff\xfea\0"}
+    workspace = fill(tmp_path, files)
+    assert use(workspace, "write", path="dos", content="1\n2\n") == (
+        "replaced dos: 2 lines, 6 bytes; its CRLF line ends are kept"
+    )
+    assert use(workspace, "write", path="west", content="thé\n") == (
+        "replaced west: 1 line, 4 bytes; its encoding cp1252 is kept"
+    )
+    use(workspace, "write", path="mark", content="b\n")
+    use(workspace, "write", path="wide", content="é")
+    found = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert found == {
+        "dos": b"1\r\n2\r\n", "west": b"th\xe9\n", "mark": b"\xef\xbb\xbfb\n",
+        "wide": b"\xff\xfe\xe9\0",
+    }  # fmt: skip
+
+
+def test_what_the_encoding_lacks_makes_it_utf8_and_that_is_told(tmp_path):
+    workspace = fill(tmp_path, {"west": b"caf\xe9\n"})
+    assert use(workspace, "write", path="west", content="→\n") == (
+        "replaced west: 1 line, 4 bytes; no longer cp1252 but UTF-8"
+    )
+    assert (tmp_path / "west").read_bytes() == "→\n".encode()
+
+
+def test_line_ends_that_the_model_writes_itself_are_its_own(tmp_path):
+    workspace = fill(tmp_path, {"dos": "a\r\n"})
+    use(workspace, "write", path="dos", content="1\r\n2\n")
+    assert (tmp_path / "dos").read_bytes() == b"1\r\n2\n"
+
+
+@pytest.mark.parametrize("path", ["a/b", "fifo", "locked/x"])
+def test_nobody_is_asked_about_what_cannot_be_written(tmp_path, monkeypatch, path):
+    tool = builtin_tools(fill(tmp_path, {"a": "", "locked/y": ""}))["write"]
+    os.mkfifo(tmp_path / "fifo")
+    may = os.access
+    monkeypatch.setattr(
+        os, "access", lambda place, *more: "locked" not in str(place) and may(place, *more)
+    )
+    with pytest.raises(ToolFailure):
+        tool.prepare(call("write", path=path, content="x"))

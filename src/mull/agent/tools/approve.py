@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
@@ -16,7 +16,7 @@ from mull.agent.tools.tool import PreparedCall, Preview
 from mull.logs import log_warning
 from mull.neutral.blocks import Value
 from mull.neutral.errors import LocalError
-from mull.policy.approval import Asked, Decision, Effect, Mode, Rule, decide, parse_rule
+from mull.policy.approval import Decision, Effect, Mode, Rule, decide, parse_rule
 from mull.policy.approval import suggest as suggest_rules
 from mull.policy.globs import has_wildcard
 
@@ -28,6 +28,8 @@ __all__ = [
     "Choice",
     "Gate",
     "NobodyToAsk",
+    "Questioner",
+    "UserQuestion",
     "unknown_rules",
 ]
 
@@ -42,6 +44,7 @@ LETTERS: Mapping[str, Choice] = {
 }
 """What a person types for each choice."""
 _SESSION = "this session"
+_STRICTNESS = ("run", "ask", "refuse")
 
 
 class ApprovalRequest(Value, frozen=True):
@@ -70,6 +73,21 @@ class ApprovalAnswer(Value, frozen=True):
     rule: str | None = None
     feedback: str = ""
     reason: str = ""
+
+
+class UserQuestion(Value, frozen=True):
+    """A question of the model's; there may be `options` to choose from."""
+
+    text: str
+    options: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Questioner(Protocol):
+    """An approver that also takes the model's own questions to the person."""
+
+    async def question(self, question: UserQuestion) -> str | None:
+        """The answer; None if there is none."""
 
 
 class Approver(Protocol):
@@ -123,34 +141,49 @@ class Gate:
 
     async def admit(self, call: PreparedCall) -> str | None:
         """None if the call may run, else what the model is told instead of a result."""
-        decision = self._decide(call.asked)
+        decision = self._decide(call)
         if decision.verdict == "ask":
             async with self._asking:
-                decision = self._decide(call.asked)  # an answer given meanwhile may settle it
+                decision = self._decide(call)  # an answer given meanwhile may settle it
                 if decision.verdict == "ask":
                     return await self._ask(call)
         if decision.verdict == "refuse":
             return f"not run: {decision.reason}; do not try to get round this"
         return None
 
-    def _decide(self, asked: Asked) -> Decision:
-        return decide(asked, self.mode, self.rules)
+    async def question(self, question: UserQuestion) -> str | None:
+        """A person's answer to a question of the model's; None if there is nobody, or none."""
+        if not isinstance(self._approver, Questioner):
+            return None
+        async with self._asking:
+            return await self._approver.question(question)
+
+    def _decide(self, call: PreparedCall) -> Decision:
+        """The strictest of what the rules say to all that the call touches."""
+        decisions = [decide(asked, self.mode, self.rules) for asked in call.every]
+        return max(decisions, key=lambda decision: _STRICTNESS.index(decision.verdict))
 
     async def _ask(self, call: PreparedCall) -> str | None:
-        asked, rules = call.asked, suggest_rules(call.asked)
+        open_ones = [a for a in call.every if decide(a, self.mode, self.rules).verdict == "ask"]
+        offered = [suggest_rules(asked) for asked in open_ones]
+        rules = offered[0]
+        asked = call.asked
         answer = await self._approver.ask(
             ApprovalRequest(
                 call.call.id, asked.tool, call.source, call.preview, rules, asked.altered
             )
         )
         rule = answer.rule or rules[0]
+        # what holds for the first file of a patch holds for the others, each by its own name
+        others = [own[0] for own in offered[1:]]
         match answer.choice:
             case "once":
                 return None
             case "session" | "always":
-                self._remember("allow", rule)
-                if answer.choice == "always":
-                    self._keep(rule)
+                for one in (rule, *others):
+                    self._remember("allow", one)
+                    if answer.choice == "always":
+                        self._keep(one)
                 return None
             case "never":
                 self._remember("deny", rule)

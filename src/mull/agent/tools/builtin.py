@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
-from typing import ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from mull.agent.tools.shown import shown_name
 from mull.agent.tools.tool import (
+    BUILT_IN,
     PreparedCall,
     Preview,
     ToolContext,
     Work,
+    clamped,
+    inlined,
     input_of,
     read_arguments,
     schema_of,
@@ -33,11 +36,16 @@ T = TypeVar("T")
 
 
 class Plan(NamedTuple):
-    """What a call comes down to: what rules are compared with, what it would do, and doing it."""
+    """What a call comes down to: what rules are compared with, what it would do, and doing it.
+
+    `also` is what else it touches. `tool` is asked about in place of the one that was called.
+    """
 
     subject: Subject
     preview: Preview
     work: Work
+    also: tuple[Asked, ...] = ()
+    tool: str = ""
 
 
 class BuiltinTool(ABC, Generic[A]):
@@ -46,8 +54,10 @@ class BuiltinTool(ABC, Generic[A]):
     name: ClassVar[str]
     description: ClassVar[str]
     arguments: type[A]
+    unlisted: ClassVar[Mapping[str, type[msgspec.Struct]]] = {}
+    """Forms that models know although they are not offered, by the argument that marks them."""
     changes = False
-    source = "built in"
+    source = BUILT_IN
 
     def __init__(self, workspace: Workspace, rules: Sequence[Rule] = ()) -> None:
         self.workspace = workspace
@@ -56,7 +66,7 @@ class BuiltinTool(ABC, Generic[A]):
     @cached_property
     def definition(self) -> Tool:
         """Name, description and schema, as the model gets them."""
-        return Tool(self.name, self.description, schema_of(self.arguments))
+        return Tool(self.name, self.description, inlined(schema_of(self.arguments)))
 
     def prepare(self, call: ToolCallBlock) -> PreparedCall:
         """Check the arguments and plan what they ask for.
@@ -65,10 +75,13 @@ class BuiltinTool(ABC, Generic[A]):
             ToolFailure: they do not fit, or lead out of the working folder.
         """
         schema = self.definition.parameters
-        given = read_arguments(input_of(call, schema), self.arguments, schema, strict=False)
+        said = input_of(call, schema)
+        form = next((self.unlisted[key] for key in self.unlisted if key in said), None)
+        shape = schema if form is None else schema_of(form)
+        given = read_arguments(clamped(said, shape), form or self.arguments, shape, strict=False)
         plan = self.plan(given)
-        asked = Asked(self.name, self.changes, plan.subject)
-        return PreparedCall(call, self.source, asked, plan.preview, plan.work)
+        asked = Asked(plan.tool or self.name, self.changes, plan.subject)
+        return PreparedCall(call, self.source, asked, plan.preview, plan.work, plan.also)
 
     def may_be_read(self, file: Subject) -> bool:
         """Whether rules let `read` show it, and this tool: what they keep is not to be had by a
@@ -79,7 +92,7 @@ class BuiltinTool(ABC, Generic[A]):
         )
 
     @abstractmethod
-    def plan(self, given: A) -> Plan:
+    def plan(self, given: Any) -> Plan:
         """What these arguments come down to; paths are located here and nowhere else.
 
         Raises:
@@ -92,13 +105,16 @@ def path_subject(place: Located) -> Subject:
     return Subject("path", place.name, shown_name(place.path))
 
 
-def in_thread(work: Callable[[threading.Event], T]) -> Callable[[ToolContext], Awaitable[T]]:
-    """Work that runs beside the event loop; its event is set when nobody waits for it any more."""
+def in_thread(
+    work: Callable[[threading.Event, int | None], T],
+) -> Callable[[ToolContext], Awaitable[T]]:
+    """Work that runs beside the event loop; its event is set when nobody waits for it any more.
+    Beside that it gets the tokens that its result may have."""
 
     async def run(context: ToolContext) -> T:
         left = threading.Event()
         try:
-            return await asyncio.to_thread(work, left)
+            return await asyncio.to_thread(work, left, context.tokens)
         finally:
             left.set()
 

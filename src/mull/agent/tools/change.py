@@ -1,79 +1,193 @@
-"""`edit` and `write`: a file is changed as it was shown, whole or not at all.
+"""`edit` and `write`: files are changed as they were shown, all of them or none.
 
 What a file is to hold is worked out once, when the call is prepared, and written only if the file
 is still the one that the difference was shown against. An edit replaces exact text and keeps every
-other byte. Ends of lines are the file's own: the model writes `\\n`, whatever the file has. A text
-that is not found is answered with what comes closest to it.
+other byte. Encoding and ends of lines are the file's own: the model writes `\\n`, whatever the
+file has. A text that is not found is answered with what comes closest to it.
 """
 
 from __future__ import annotations
 
-import re
 import threading
-from collections.abc import Callable
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Generic, NamedTuple, TypeVar
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from mull.agent.tools.builtin import BuiltinTool, Plan, in_thread, path_subject
-from mull.agent.tools.compare import Diff, diff, not_found
+from mull.agent.tools.compare import Diff, diff
+from mull.agent.tools.files import (
+    check_writable,
+    hard_links,
+    is_read_only,
+    mode_of,
+    read_whole,
+    remove_file,
+    replace_file,
+)
+from mull.agent.tools.nearest import missing
+from mull.agent.tools.patch import FilePatch, apply_hunks, parse_patch
+from mull.agent.tools.replace import (
+    Everywhere,
+    New,
+    Old,
+    Replacement,
+    replace_all,
+    usual_break,
+    with_breaks,
+)
 from mull.agent.tools.shown import plural
-from mull.agent.tools.text import HEAD, Encoding, decode, describe, encode, encoding_of
+from mull.agent.tools.text import BEYOND_ASCII, Encoding, decode, describe, encode, encoding_of
 from mull.agent.tools.tool import Outcome, Preview, ToolFailure
-from mull.agent.tools.workspace import Located, read_whole, replace_file
+from mull.agent.tools.workspace import Located
+from mull.policy.approval import Asked, Subject
 
 __all__ = ["Edit", "Write"]
 
 _LARGEST = 32 << 20
 """Files above this many bytes are not changed by tools."""
-_MOST_NAMED = 10
+_MOST_FILES = 30
+"""Files of one patch: a person has to see what becomes of each."""
 
 A = TypeVar("A", bound=Struct)
 
 
 class _Change(NamedTuple):
-    """What a file is to hold, the difference for a person, and what the model is told then."""
+    """What a file held and is to hold (None is no file), by which tool that is allowed, the
+    difference for a person, and what the model is told then. A new file may get a `mode`."""
 
-    data: bytes
+    place: Located
+    tool: str
+    before: bytes | None
+    after: bytes | None
     title: str
     difference: Diff
     done: str
+    mode: int | None = None
+
+    @property
+    def asked(self) -> Asked:
+        """What rules are compared with. A read-only file has to be named by them."""
+        subject = path_subject(self.place)
+        guarded = self.before is not None and is_read_only(self.place)
+        return Asked(self.tool, True, Subject("path", subject.text, subject.full, guarded))
+
+    def remarks(self, subject: Subject) -> list[str]:
+        """What a person has to know of the file beside the difference."""
+        links = hard_links(self.place) if self.after is not None else 1
+        return [
+            *(["read-only"] if subject.guarded else []),
+            *([f"{links} hard links"] if links > 1 else []),
+        ]
+
+    def check(self) -> None:
+        """Raises ToolFailure if it cannot be written, or is not what it was."""
+        if read_whole(self.place, _LARGEST) != self.before:
+            raise ToolFailure(
+                f"{self.place.name} has changed since this {self.tool} was prepared, and stays as"
+                " it is now: read it again"
+            )
+
+    def make(self) -> None:
+        """Do it."""
+        _put(self.place, self.before, self.after, self.mode)
+
+    def undo(self) -> None:
+        """Take it back."""
+        _put(self.place, self.after, self.before)
+
+
+def _put(
+    place: Located, before: bytes | None, after: bytes | None, mode: int | None = None
+) -> None:
+    if after is None:
+        remove_file(place)
+    elif after != before:
+        replace_file(place, after, mode)
 
 
 class _Changing(BuiltinTool[A], Generic[A]):
-    """A tool that gives a file another content."""
+    """A tool that gives files another content."""
 
     changes = True
 
-    def planned(self, place: Located, change: Callable[[bytes | None], _Change]) -> Plan:
-        """What `change` makes of the file as it is now, and writing just that."""
-        before = read_whole(place, _LARGEST)
-        made = change(before)
+    def planned(self, *changes: _Change) -> Plan:
+        """Making these changes, all of them or none."""
+        asked = [change.asked for change in changes]
+        for change in changes:
+            check_writable(change.place)
 
-        def write(left: threading.Event) -> Outcome:
+        def write(left: threading.Event, tokens: int | None) -> Outcome:
             with self.workspace.changing:
-                if read_whole(place, _LARGEST) != before:
-                    raise ToolFailure(
-                        f"{place.name} has changed since this {self.name} was prepared, and stays"
-                        " as it is now: read it again"
-                    )
+                for change in changes:
+                    change.check()
                 if left.is_set():  # who asked for it has gone
                     raise ToolFailure("nothing was written")
-                if made.data != before:
-                    replace_file(place, made.data)
-            return Outcome(made.done)
+                _make(changes)
+            return Outcome("\n".join(change.done for change in changes if change.done))
 
-        preview = Preview(made.title, made.difference.text, "diff")
-        return Plan(path_subject(place), preview, in_thread(write))
+        titles = [
+            ", ".join((change.title, *change.remarks(one.subject)))
+            for change, one in zip(changes, asked, strict=True)
+        ]
+        diffs = [change.difference.text for change in changes]
+        detail = "\n".join(filter(None, (*(titles if len(titles) > 1 else ()), *diffs)))
+        first, *others = asked
+        preview = Preview(_joined(titles), detail, "diff")
+        return Plan(first.subject, preview, in_thread(write), tuple(others), first.tool)
+
+
+def _make(changes: Sequence[_Change]) -> None:
+    made: list[_Change] = []
+    try:
+        for change in sorted(changes, key=lambda change: change.after is None):
+            change.make()  # files go last: what is gone cannot be brought back as it was
+            made.append(change)
+    except ToolFailure:
+        for change in reversed(made):
+            change.undo()
+        raise
+
+
+def _joined(titles: Sequence[str]) -> str:
+    others = len(titles) - 1
+    return titles[0] if not others else f"{titles[0]} and {plural(others, 'more change')}"
 
 
 class EditArguments(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What to replace by what."""
+    """What to replace by what: one text, or several."""
 
     path: Annotated[str, Meta(description="the file, relative to the working folder")]
-    old: Annotated[str, Meta(description="text of the file, exactly as it is there")]
-    new: Annotated[str, Meta(description="what stands there afterwards")]
-    replace_all: Annotated[bool, Meta(description="replace every place, not just one")] = False
+    old: Old | UnsetType = UNSET
+    new: New | UnsetType = UNSET
+    replace_all: Everywhere = False
+    edits: Annotated[
+        list[Replacement],
+        Meta(description="several replacements in this file, made in order, all or none"),
+    ] = field(default_factory=list)
+
+    @property
+    def wanted(self) -> list[Replacement]:
+        """All replacements.
+
+        Raises:
+            ToolFailure: both forms are used, or neither.
+        """
+        if self.edits:
+            if self.old or self.new:
+                raise ToolFailure("give old and new, or edits, not both")
+            return self.edits
+        if isinstance(self.old, UnsetType) or isinstance(self.new, UnsetType):
+            lacking = "old" if isinstance(self.old, UnsetType) else "new"
+            raise ToolFailure(f"{lacking} is missing: give old and new, or edits")
+        return [Replacement(old=self.old, new=self.new, replace_all=self.replace_all)]
+
+
+class PatchArguments(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A patch of any number of files."""
+
+    patch: str
 
 
 class Edit(_Changing[EditArguments]):
@@ -83,20 +197,69 @@ class Edit(_Changing[EditArguments]):
     description = (
         "Replace text in a file of the working folder. `old` must stand in the file exactly once,"
         " with its indentation and without line numbers: take in lines around it if need be. Set"
-        " replace_all to replace every place."
+        " replace_all to replace every place. For several places in one file use edits."
     )
     arguments = EditArguments
+    unlisted = {"patch": PatchArguments}
 
-    def plan(self, given: EditArguments) -> Plan:
-        """The file with the text replaced."""
+    def plan(self, given: EditArguments | PatchArguments) -> Plan:
+        """The file with the text replaced, or what a patch makes of several files."""
+        if isinstance(given, PatchArguments):
+            return self.planned(*self._patched(given.patch))
+        wanted = given.wanted
+        for one in wanted:
+            _check_encodable(one.new, "new")
         place = self.workspace.locate(given.path)
-        if not given.old:
-            raise ToolFailure("old is empty: give the text to replace, or use write")
-        if given.old.replace("\r\n", "\n") == given.new.replace("\r\n", "\n"):
-            raise ToolFailure("old and new are the same: nothing would change")
-        _encoded(given.new, "new")
-        may_quote = self.may_be_read(path_subject(place))
-        return self.planned(place, lambda before: _edited(place.name, before, given, may_quote))
+        before = read_whole(place, _LARGEST)
+        if before is None:
+            raise ToolFailure(f"{missing(place)}; write makes new files")
+        text, encoding = _text(before, place.name)
+        after, where = replace_all(text, wanted, place.name, may_quote=self._may_quote(place))
+        return self.planned(_edited(place, before, text, after, encoding, where))
+
+    def _patched(self, patch: str) -> list[_Change]:
+        _check_encodable(patch, "the patch")
+        files = parse_patch(patch)
+        if len(files) > _MOST_FILES:
+            raise ToolFailure(f"the patch names more than {_MOST_FILES} files")
+        changes = [change for file in files for change in self._patched_file(file)]
+        seen: set[Path] = set()
+        for change in changes:
+            if change.place.path in seen:
+                raise ToolFailure(
+                    f"the patch names {change.place.name} twice: put all of it under one head"
+                )
+            seen.add(change.place.path)
+        return changes
+
+    def _patched_file(self, file: FilePatch) -> list[_Change]:
+        place = self.workspace.locate(file.path)
+        before = read_whole(place, _LARGEST)
+        if file.act == "add":
+            if before is not None:
+                raise ToolFailure(f"{place.name} exists already: the patch would add it")
+            return [_written(place, None, file.content)]
+        if before is None:
+            raise ToolFailure(missing(place))
+        if file.act == "delete":
+            return [_deleted(place, before)]
+        text, encoding = _text(before, place.name)
+        after = apply_hunks(text, file.hunks, place.name, may_quote=self._may_quote(place))
+        change = _edited(place, before, text, after, encoding, "")
+        if file.move_to is None:
+            return [change]
+        new = self.workspace.locate(file.move_to)
+        if read_whole(new, _LARGEST) is not None:
+            raise ToolFailure(f"{new.name} exists already: the patch would move a file there")
+        moved = change._replace(
+            place=new, tool="write", before=None, title=f"move {place.name} to {new.name}",
+            done=f"moved {place.name} to {new.name}", mode=mode_of(place),
+        )  # fmt: skip
+        gone = _deleted(place, before)
+        return [moved, gone._replace(difference=Diff("", 0, 0), done="")]
+
+    def _may_quote(self, place: Located) -> bool:
+        return self.may_be_read(path_subject(place))
 
 
 class WriteArguments(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -121,103 +284,95 @@ class Write(_Changing[WriteArguments]):
         if given.path.endswith("/"):
             raise ToolFailure(f"{given.path} names a folder: name the file in it")
         place = self.workspace.locate(given.path)
-        data = _encoded(given.content, "the content")
-        return self.planned(place, lambda before: _written(place.name, before, given.content, data))
+        _check_encodable(given.content, "the content")
+        return self.planned(_written(place, read_whole(place, _LARGEST), given.content))
 
 
-def _encoded(text: str, what: str) -> bytes:
+def _check_encodable(text: str, what: str) -> None:
     try:
-        return text.encode()
+        text.encode()
     except UnicodeEncodeError:
         raise ToolFailure(f"{what} holds half a character (a lone surrogate)") from None
 
 
-def _written(name: str, before: bytes | None, content: str, data: bytes) -> _Change:
-    difference = _difference(name, before, content)
-    new = ", new" if before is None else ""
-    lines = plural(len(content.splitlines()), "line")
-    done = f"{'replaced' if new == '' else 'created'} {name}: {lines}, {plural(len(data), 'byte')}"
-    if data == before:
-        done = f"{name} holds exactly this already"
-    return _Change(data, f"write {name} {difference.counts}{new}", difference, done)
-
-
-def _difference(name: str, before: bytes | None, content: str) -> Diff:
-    if before is None:
-        return diff("", content, name)
-    encoding = encoding_of(before[:HEAD])
-    try:
-        if encoding is not None:
-            return diff(decode(before, encoding), content, name)
-    except UnicodeDecodeError:
-        pass
-    lost = f"replaces {describe(before[:HEAD], len(before))}"
-    return Diff(lost, len(content.splitlines()), 0)
-
-
-def _edited(name: str, before: bytes | None, given: EditArguments, may_quote: bool) -> _Change:
-    if before is None:
-        raise ToolFailure(f"{name} does not exist: write makes new files")
-    text, encoding = _text(before, name)
-    old = given.old.replace("\r\n", "\n")
-    found = list(re.finditer(r"\r?\n".join(map(re.escape, old.split("\n"))), text))
-    if not found:
-        raise ToolFailure(not_found(old, text, name) if may_quote else f"old is not in {name}")
-    where = _named(_line_numbers(text, found))
-    if len(found) > 1 and not given.replace_all:
-        raise ToolFailure(
-            f"old stands {len(found)} times in {name}, at {where}: take in lines around the one"
-            " you mean, or set replace_all"
-        )
-    if not given.new.isascii() and any("\udc80" <= char <= "\udcff" for char in text):
-        raise ToolFailure(f"{name} is not UTF-8: only plain ASCII text can be put into it")
-    after = _replaced(text, found, given.new)
-    change = diff(text, after, name)
-    done = f"edited {name} {change.counts} at {where}"
-    return _Change(encode(after, encoding), f"edit {name} {change.counts}", change, done)
-
-
 def _text(data: bytes, name: str) -> tuple[str, Encoding]:
-    encoding = encoding_of(data[:HEAD])
+    encoding = encoding_of(data)
     try:
         if encoding is not None:
             return decode(data, encoding), encoding
     except UnicodeDecodeError:
         pass
-    raise ToolFailure(f"{name} is {describe(data[:HEAD], len(data))}: it cannot be edited as text")
+    raise ToolFailure(f"{name} is {describe(data, len(data))}: it cannot be edited as text")
 
 
-def _replaced(text: str, found: list[re.Match[str]], new: str) -> str:
-    usual = _usual_break(text)
-    new = new.replace("\r\n", "\n")
-    pieces: list[str] = []
-    at = 0
-    for match in found:
-        own = _usual_break(match.group()) if "\n" in match.group() else usual
-        pieces += [text[at : match.start()], new.replace("\n", own)]
-        at = match.end()
-    return "".join([*pieces, text[at:]])
+def _edited(
+    place: Located, before: bytes, text: str, after: str, encoding: Encoding, where: str
+) -> _Change:
+    name = place.name
+    if not encoding.is_sure and _foreign(after) > _foreign(text):
+        raise ToolFailure(f"{name} is not UTF-8: only plain ASCII text can be put into it")
+    try:
+        data = encode(after, encoding)
+    except UnicodeEncodeError as error:
+        odd = after[error.start]
+        raise ToolFailure(
+            f"{name} is {encoding.codec} text, which has no {odd!r}: use characters that it has"
+        ) from None
+    change = diff(text, after, name)
+    done = f"edited {name} {change.counts}{f' at {where}' if where else ''}"
+    return _Change(place, "edit", before, data, f"edit {name} {change.counts}", change, done)
 
 
-def _usual_break(text: str) -> str:
-    """The end of a line that most lines have."""
-    dos = text.count("\r\n")
-    return "\r\n" if dos * 2 > text.count("\n") else "\n"
+def _foreign(text: str) -> int:
+    return len(BEYOND_ASCII.findall(text))
 
 
-def _line_numbers(text: str, found: list[re.Match[str]]) -> list[int]:
-    numbers: list[int] = []
-    line, at = 1, 0
-    for match in found:
-        line += text.count("\n", at, match.start())
-        at = match.start()
-        numbers.append(line)
-    return numbers
+def _deleted(place: Located, before: bytes) -> _Change:
+    name = place.name
+    try:
+        change = diff(_text(before, name)[0], "", name)
+    except ToolFailure:
+        change = Diff(f"deletes {name}: {describe(before, len(before))}", 0, 0)
+    return _Change(place, "edit", before, None, f"delete {name}", change, f"deleted {name}")
 
 
-def _named(lines: list[int]) -> str:
-    if len(lines) == 1:
-        return f"line {lines[0]}"
-    shown = ", ".join(str(line) for line in lines[:_MOST_NAMED])
-    more = f" and {len(lines) - _MOST_NAMED} more" if len(lines) > _MOST_NAMED else ""
-    return f"lines {shown}{more}"
+def _written(place: Located, before: bytes | None, content: str) -> _Change:
+    name = place.name
+    data, difference, kept = _as_before(name, before, content)
+    new = ", new" if before is None else ""
+    lines = plural(len(content.splitlines()), "line")
+    done = f"{'replaced' if new == '' else 'created'} {name}: {lines}, {plural(len(data), 'byte')}"
+    if data == before:
+        done = f"{name} holds exactly this already"
+    title = f"write {name} {difference.counts}{new}"
+    return _Change(place, "write", before, data, title, difference, done + kept)
+
+
+def _as_before(name: str, before: bytes | None, content: str) -> tuple[bytes, Diff, str]:
+    """The content in the encoding and with the ends of lines that the file has, and a word on it
+    where that is not what the model would expect."""
+    if before is None:
+        return content.encode(), diff("", content, name), ""
+    try:
+        text, encoding = _text(before, name)
+    except ToolFailure:
+        lost = f"replaces {describe(before, len(before))}"
+        return content.encode(), Diff(lost, len(content.splitlines()), 0), ""
+    told: list[str] = []
+    if "\r\n" not in content and usual_break(text) == "\r\n":
+        content = with_breaks(content, "\r\n")
+        told.append("its CRLF line ends are kept")
+    difference = diff(text, content, name)
+    if not encoding.is_sure:
+        return content.encode(), difference, _told([*told, "it is UTF-8 now"])
+    try:
+        data = encode(content.removeprefix("\ufeff") if encoding.mark else content, encoding)
+    except UnicodeEncodeError:
+        return content.encode(), difference, _told([*told, f"no longer {encoding.codec} but UTF-8"])
+    if encoding.note:
+        told.append(f"its encoding {encoding.codec} is kept")
+    return data, difference, _told(told)
+
+
+def _told(told: list[str]) -> str:
+    return f"; {', '.join(told)}" if told else ""

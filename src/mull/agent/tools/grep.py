@@ -95,7 +95,8 @@ def _lines(path: str) -> Iterator[str]:
     if file is None:
         return
     with file:
-        encoding = encoding_of(file.peek(_HEAD)[:_HEAD])  # type: ignore[attr-defined]
+        head = file.peek(_HEAD)[:_HEAD]  # type: ignore[attr-defined]
+        encoding = encoding_of(head, is_cut=len(head) == _HEAD)
         if encoding is None:
             return
         file.read(len(encoding.mark))

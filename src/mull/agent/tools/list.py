@@ -11,10 +11,13 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from mull.agent.tools.builtin import BuiltinTool, Plan, in_thread, path_subject
+from mull.agent.tools.nearest import check_folder
+from mull.agent.tools.output import MOST
 from mull.agent.tools.shown import one_line, shown_name
 from mull.agent.tools.tool import Outcome, Preview, ToolFailure
 from mull.agent.tools.walk import PASSED_OVER, Entry, entries, walk
-from mull.agent.tools.workspace import Located, kind_of
+from mull.agent.tools.workspace import Located
+from mull.policy.allowance import room
 from mull.policy.globs import expand_braces, path_matches
 
 __all__ = ["List", "fits"]
@@ -51,16 +54,15 @@ class List(BuiltinTool[ListArguments]):
         """The folder, or what fits the pattern below it."""
         place = self.workspace.locate(given.path, to_read=True)
         wanted = f" {one_line(given.pattern)} in" if given.pattern else ""
-        work = in_thread(lambda left: self._list(place, given, left))
+        work = in_thread(lambda left, tokens: self._list(place, given, left, tokens))
         return Plan(path_subject(place), Preview(f"list{wanted} {place.name}"), work)
 
-    def _list(self, place: Located, given: ListArguments, left: threading.Event) -> Outcome:
+    def _list(
+        self, place: Located, given: ListArguments, left: threading.Event, tokens: int | None
+    ) -> Outcome:
         self.workspace.check()
-        kind = kind_of(place)
-        if kind != "a folder":
-            said = f"is {kind}, no folder" if kind else "does not exist"
-            raise ToolFailure(f"{place.name} {said}")
-        return Outcome(_listed(place, given, left))
+        check_folder(place)
+        return Outcome(_listed(place, given, left, room(tokens, MOST)))
 
 
 def fits(pattern: str, path: str) -> bool:
@@ -77,7 +79,7 @@ def fits(pattern: str, path: str) -> bool:
     return any(path_matches(one, path if "/" in one else name) for one in patterns)
 
 
-def _listed(place: Located, given: ListArguments, left: threading.Event) -> str:
+def _listed(place: Located, given: ListArguments, left: threading.Event, room: int) -> str:
     start = str(place.path)
     if given.pattern is None:
         every = entries(start)
@@ -94,12 +96,16 @@ def _listed(place: Located, given: ListArguments, left: threading.Event) -> str:
     rows: list[str] = []
     more = 0
     for entry in found:
-        if len(rows) < given.limit:
-            rows.append(_row(entry, start, place.name))
+        row = _row(entry, start, place.name) if not more and len(rows) < given.limit else ""
+        size = len(row.encode("utf-8", "replace")) + 1
+        if row and (size <= room or not rows):
+            rows.append(row)
+            room -= size
         else:
             more += 1
     if more:
-        note = [f"[{more:,} more: list a folder in it, or use a narrower pattern]", *note]
+        whole = f"{more:,} more, {len(rows) + more:,} in all"
+        note = [f"[{whole}: list a folder in it, or use a narrower pattern]", *note]
     if not rows:
         rows = [f"nothing in {place.name}" + (" fits" if given.pattern else "")]
     return "\n".join([*rows, *note])

@@ -17,18 +17,22 @@ from typing import Annotated, BinaryIO, NamedTuple
 from msgspec import Meta, Struct
 
 from mull.agent.tools.builtin import BuiltinTool, Plan, in_thread, path_subject
+from mull.agent.tools.files import open_to_read
+from mull.agent.tools.nearest import check_file
 from mull.agent.tools.shown import plural
-from mull.agent.tools.text import HEAD, Encoding, describe, encoding_of, image_type
+from mull.agent.tools.text import HEAD, JUDGED, Encoding, describe, encoding_of, image_type
 from mull.agent.tools.tool import Outcome, Preview, ToolFailure
-from mull.agent.tools.workspace import Located, open_to_read
+from mull.agent.tools.workspace import Located
 from mull.neutral.blocks import MediaBlock
+from mull.policy.allowance import room
 
 __all__ = ["Read"]
 
 _MOST_LINES = 2000
-_MOST_CHARACTERS = 60_000
+_MOST_BYTES = 60_000
 _LONGEST_LINE = 2000
 _LARGEST_IMAGE = 4 << 20
+_LARGEST_COUNTED = 64 << 20
 _CHUNK = 1 << 18
 
 
@@ -61,24 +65,38 @@ class Read(BuiltinTool[ReadArguments]):
         """One page of the file."""
         place = self.workspace.locate(given.path, to_read=True)
         start = f" from line {given.offset:,}" if given.offset > 1 else ""
-        work = in_thread(lambda left: _read(place, given, left))
+        check_file(place)
+        work = in_thread(lambda left, tokens: _read(place, given, left, tokens))
         return Plan(path_subject(place), Preview(f"read {place.name}{start}"), work)
 
 
-def _read(place: Located, given: ReadArguments, left: threading.Event) -> Outcome:
+def _read(
+    place: Located, given: ReadArguments, left: threading.Event, tokens: int | None
+) -> Outcome:
     with os.fdopen(open_to_read(place), "rb", buffering=0) as file:
         head = file.read(HEAD)
         size = os.fstat(file.fileno()).st_size
-        encoding = encoding_of(head)
-        if encoding is not None:
+        if encoding_of(head, is_cut=size > HEAD) is not None:
+            head += _read_up_to(file, JUDGED - len(head))
+            encoding = encoding_of(head, is_cut=size > len(head)) or Encoding("utf-8")
             lines = _lines_from(_chunks(file, head, encoding, left), given.offset)
-            return Outcome(_page(lines, given, place.name))
+            page = _Page(place.name, given, room(tokens, _MOST_BYTES))
+            return Outcome(page.text(lines, encoding, counts=size <= _LARGEST_COUNTED))
         kind = image_type(head)
         if kind is None or size > _LARGEST_IMAGE:
             return Outcome(f"{place.name} is {describe(head, size)}: it cannot be shown as text")
-        data = base64.b64encode(head + file.read(_LARGEST_IMAGE)).decode()
+        data = base64.b64encode(head + _read_up_to(file, _LARGEST_IMAGE)).decode()
         media = MediaBlock(media_type=kind, data=data, name=place.name)
         return Outcome(f"{place.name} is {describe(head, size)}", media=(media,))
+
+
+def _read_up_to(file: BinaryIO, most: int) -> bytes:
+    """That many bytes, or all that are left: one read may give less than there is."""
+    pieces: list[bytes] = []
+    while most > 0 and (data := file.read(min(most, _CHUNK))):
+        pieces.append(data)
+        most -= len(data)
+    return b"".join(pieces)
 
 
 def _chunks(
@@ -131,20 +149,52 @@ def _line(text: str, dropped: int) -> Line:
     return Line(text[:_LONGEST_LINE], dropped + max(0, len(text) - _LONGEST_LINE))
 
 
-def _page(lines: Iterator[Line], given: ReadArguments, name: str) -> str:
-    page: list[str] = []
-    room = _MOST_CHARACTERS
-    number = given.offset
-    for line in lines:
-        if len(page) == given.limit or room < 0:
-            page.append(f"[truncated: read on with offset={number}]")
-            break
-        cut = f" [{plural(line.dropped, 'character')} more]" if line.dropped else ""
-        page.append(f"{number:>6}\t{line.text}{cut}")
-        room -= len(page[-1])
-        number += 1
-    if number == given.offset:
-        if given.offset > 1:
-            raise ToolFailure(f"{name} has {plural(number - 1, 'line')}: there is no line {number}")
-        return f"{name} is empty"
-    return "\n".join(page)
+class _Page:
+    """As many lines as were asked for and there is room for, and what there is in all."""
+
+    def __init__(self, name: str, given: ReadArguments, room: int) -> None:
+        self._name = name
+        self._given = given
+        self._room = room
+        self._rows: list[str] = []
+
+    def text(self, lines: Iterator[Line], encoding: Encoding, *, counts: bool) -> str:
+        """The page. Who `counts` reads the file to its end to say how long it is."""
+        first, next_line = self._given.offset, self._given.offset
+        over: Line | None = None
+        for line in lines:
+            if not self._takes(next_line, line):
+                over = line
+                break
+            next_line += 1
+        if next_line == first:
+            if first > 1:
+                there = plural(first - 1, "line")
+                raise ToolFailure(f"{self._name} has {there}: there is no line {first}")
+            return f"{self._name} is empty"
+        notes = [encoding.note] if encoding.note else []
+        if over is not None:
+            whole = f" of {next_line + sum(1 for _ in lines):,}" if counts else ""
+            notes.append(
+                f"lines {first:,}–{next_line - 1:,}{whole}: read on with offset={next_line}"
+            )
+        return "\n".join([*self._rows, *(f"[{note}]" for note in notes)])
+
+    def _takes(self, number: int, line: Line) -> bool:
+        if len(self._rows) == self._given.limit:
+            return False
+        row = _row(number, line)
+        size = len(row) if row.isascii() else len(row.encode("utf-8", "replace"))
+        if self._rows and size > self._room:
+            return False
+        if not self._rows and size > self._room:  # one line at least, or reading on would not help
+            kept = line.text[: max(self._room // 2, 1)]
+            row = _row(number, Line(kept, line.dropped + len(line.text) - len(kept)))
+        self._rows.append(row)
+        self._room -= size + 1
+        return True
+
+
+def _row(number: int, line: Line) -> str:
+    cut = f" [{plural(line.dropped, 'character')} more]" if line.dropped else ""
+    return f"{number:>6}\t{line.text}{cut}"

@@ -18,13 +18,17 @@ import msgspec
 from msgspec import Meta, Struct
 
 from mull.agent.tools.builtin import BuiltinTool, Plan, path_subject
+from mull.agent.tools.files import kind_of
 from mull.agent.tools.grep import Wanted
 from mull.agent.tools.list import fits
+from mull.agent.tools.nearest import missing
 from mull.agent.tools.process import Command
 from mull.agent.tools.shown import one_line
+from mull.agent.tools.text import Encoding, encoding_of
 from mull.agent.tools.tool import Outcome, Preview, ToolFailure
 from mull.agent.tools.walk import PASSED_OVER
-from mull.agent.tools.workspace import Located, kind_of
+from mull.agent.tools.workspace import Located
+from mull.policy.allowance import room
 from mull.policy.approval import Subject
 
 __all__ = ["Matches", "Search"]
@@ -42,7 +46,7 @@ _BOOT = (
 _PLAIN_GLOB = re.compile(r"[\w.*?{},-]+", re.ASCII)
 
 _LONGEST_LINE = 500
-_MOST_CHARACTERS = 60_000
+_MOST_BYTES = 60_000
 _MOST_WORDS = 1000
 _ROW = re.compile(rb"(\d+)([:-])(.*)", re.DOTALL)
 
@@ -82,19 +86,24 @@ class Search(BuiltinTool[SearchArguments]):
             fits(given.glob, "")  # refuses a pattern that is none before anything runs
         only = f" ({one_line(given.glob)})" if given.glob else ""
         preview = Preview(f"search {one_line(given.pattern)} in {place.name}{only}")
-        return Plan(path_subject(place), preview, lambda context: self._search(given, place))
+        return Plan(
+            path_subject(place),
+            preview,
+            lambda context: self._search(given, place, room(context.tokens, _MOST_BYTES)),
+        )
 
-    async def _search(self, given: SearchArguments, place: Located) -> Outcome:
+    async def _search(self, given: SearchArguments, place: Located, room: int) -> Outcome:
         """Search until the page is full."""
         self.workspace.check()
         kind = kind_of(place)
         if kind not in ("a file", "a folder"):
-            raise ToolFailure(f"{place.name} {f'is {kind}' if kind else 'does not exist'}")
+            raise ToolFailure(f"{place.name} is {kind}" if kind else missing(place))
         glob = given.glob if kind == "a folder" else None
         ripgrep = shutil.which("rg")
         ways = [_ripgrep(ripgrep, given, glob, place)] if ripgrep else []
         for arguments in [*ways, _stand_in(given, place)]:
-            matches = Matches(given.limit, given.offset, given.context, self._acceptor(glob, place))
+            accept = self._acceptor(glob, place)
+            matches = Matches(given.limit, given.offset, given.context, accept, room)
             problem = await _collect(arguments, place, matches)
             if problem is None:
                 return Outcome(matches.text())
@@ -174,9 +183,15 @@ class Matches:
     """
 
     def __init__(
-        self, limit: int, offset: int, context: int, accept: Callable[[str], str | None]
+        self,
+        limit: int,
+        offset: int,
+        context: int,
+        accept: Callable[[str], str | None],
+        room: int = _MOST_BYTES,
     ) -> None:
         self.is_full = False
+        self._room = room
         self._last_wanted = offset + limit
         self._offset = offset
         self._accept = accept
@@ -232,13 +247,13 @@ class Matches:
         shown_as = self._name(name)
         if found is None or shown_as is None:
             return
-        number, line = int(found[1]), found[3].decode("utf-8", "replace").removesuffix("\r")
+        number, line = int(found[1]), _decoded(found[3]).removesuffix("\r")
         text = line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]} […]"
         if found[2] == b"-":
             self._take_neighbour(shown_as, number, text)
             return
         self._count += 1
-        if self._count > self._last_wanted or self._size > _MOST_CHARACTERS:
+        if self._count > self._last_wanted or self._size >= self._room:
             self.is_full = True
         elif self._count > self._offset:
             for earlier, neighbour in self._waiting:
@@ -262,8 +277,18 @@ class Matches:
     def _show(self, name: str, number: int, sign: str, text: str) -> None:
         if name != self._shown_file:
             self._rows += [*([""] if self._rows else []), name]
+            self._size += len(name)
         elif self._has_context and number != self._shown_line + 1:
             self._rows.append("--")
         self._rows.append(f"{number}{sign} {text}")
         self._shown_file, self._shown_line = name, number
-        self._size += len(self._rows[-1])
+        self._size += len(self._rows[-1].encode("utf-8", "replace"))
+
+
+def _decoded(line: bytes) -> str:
+    """ripgrep gives the bytes of a file as they are."""
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        encoding = encoding_of(line) or Encoding("utf-8")
+        return line.decode(encoding.codec, "replace")

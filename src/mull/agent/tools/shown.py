@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["one_line", "plural", "shown_name", "visible"]
+__all__ = ["one_line", "plural", "shown_name", "telling_line", "visible"]
 
 _LONGEST_LINE = 120
 
@@ -41,3 +41,14 @@ def plural(count: int, thing: str) -> str:
     """`1 line`, `1,200 lines`, `3 matches`."""
     ending = "" if count == 1 else "es" if thing.endswith(("ch", "s")) else "s"
     return f"{count:,} {thing}{ending}"
+
+
+def telling_line(output: str, *, at_end: bool) -> str:
+    """The line of a result that tells most: the first, or of a command the last with what mull says
+    of its end."""
+    body = output.strip()
+    if not at_end:
+        return body.partition("\n")[0].strip()
+    before, _, last = body.rpartition("\n")
+    said = before.rstrip().rpartition("\n")[2]
+    return f"{said.strip()} {last}".strip() if last.startswith("[") else last.strip()

@@ -6,12 +6,15 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
+from mull.agent.tools.ask_user import Ask, AskUser, nobody
 from mull.agent.tools.builtin import BuiltinTool
 from mull.agent.tools.change import Edit, Write
+from mull.agent.tools.jobs import JobTool
 from mull.agent.tools.list import List
 from mull.agent.tools.read import Read
 from mull.agent.tools.run import MOST_SECONDS, Run
 from mull.agent.tools.search import Search
+from mull.agent.tools.todo import Todo
 from mull.agent.tools.tool import RunnableTool
 from mull.agent.tools.workspace import Workspace
 from mull.neutral.errors import LocalError
@@ -19,9 +22,11 @@ from mull.policy.approval import Rule
 from mull.policy.globs import text_matches
 from mull.settings.words import closest, join_or, quote
 
-__all__ = ["GROUPS", "TOOL_NAMES", "builtin_tools", "choose_tools"]
+__all__ = ["GROUPS", "TOOL_NAMES", "builtin_tools", "choose_tools", "with_jobs"]
 
-_TOOLS: tuple[type[BuiltinTool[Any]], ...] = (Read, List, Search, Edit, Write, Run)
+_TOOLS: tuple[type[BuiltinTool[Any]], ...] = (
+    Read, List, Search, Edit, Write, Run, JobTool, Todo, AskUser
+)  # fmt: skip
 
 TOOL_NAMES = tuple(tool.name for tool in _TOOLS)
 """The names of mull's own tools."""
@@ -39,20 +44,22 @@ def builtin_tools(
     most_seconds: int = MOST_SECONDS,
     withheld: Collection[str] = (),
     passed_on: Collection[str] = (),
+    ask: Ask = nobody,
 ) -> dict[str, RunnableTool]:
     """mull's own tools by name, at work in this workspace.
 
     What the `rules` keep from `read` is not to be had from `search`, or from what `edit` answers. A
     command may run for `most_seconds`. It does not get variables whose names look like keys, nor
-    those that are `withheld`, unless they are `passed_on`.
+    those that are `withheld`, unless they are `passed_on`. Questions to the user go to `ask`.
 
     Raises:
         LocalError: this system lacks what keeps the tools inside the working folder.
     """
     if os.name != "posix":
         raise LocalError("mull's own tools need Linux or macOS: this system cannot confine them")
-    made = {tool.name: tool(workspace, rules) for tool in _TOOLS}
+    made = {tool.name: tool(workspace, rules) for tool in _TOOLS if tool is not AskUser}
     made[Run.name] = Run(workspace, most_seconds, withheld, passed_on)
+    made[AskUser.name] = AskUser(workspace, ask)
     return dict(made)
 
 
@@ -73,7 +80,13 @@ def choose_tools(text: str, tools: Mapping[str, T], *, may_miss: bool = False) -
             if not found and not may_miss:
                 raise LocalError(_unknown(word, tools))
         chosen.update(found)
-    return {name: tool for name, tool in tools.items() if name in chosen}
+    return with_jobs({name: tool for name, tool in tools.items() if name in chosen}, tools)
+
+
+def with_jobs(chosen: Mapping[str, T], tools: Mapping[str, T]) -> dict[str, T]:
+    """The chosen tools, with what looks at background commands if there can be any."""
+    names = {*chosen, JobTool.name} if Run.name in chosen else {*chosen} - {JobTool.name}
+    return {name: tool for name, tool in tools.items() if name in names}
 
 
 def _unknown(word: str, tools: Mapping[str, T]) -> str:

@@ -1,20 +1,33 @@
 """What kind of content a file has: text and its encoding, an image, or other bytes.
 
-Text that is not UTF-8 keeps its bytes through an edit: they are carried as lone surrogates and
-come out as they went in.
+Text that is not UTF-8 keeps its bytes through an edit. Where single bytes above ASCII stand among
+ASCII letters it is taken for cp1252, which latin-1 text is as well. Whatever is no character is
+carried as a lone surrogate and comes out as it went in.
 """
 
 from __future__ import annotations
 
 import codecs
+import re
 from typing import NamedTuple
 
 from mull.agent.tools.shown import plural
 
-__all__ = ["HEAD", "Encoding", "decode", "describe", "encode", "encoding_of", "image_type"]
+__all__ = [
+    "HEAD",
+    "JUDGED",
+    "Encoding",
+    "decode",
+    "describe",
+    "encode",
+    "encoding_of",
+    "image_type",
+]
 
 HEAD = 8192
 """How many bytes of a file tell its kind."""
+JUDGED = 4 << 20
+"""How many bytes of a text tell its encoding."""
 
 _FEW_CONTROLS = 4
 _MOST_CONTROLS = 0.05
@@ -22,11 +35,22 @@ _CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\v\b\x1b"))
 
 
 class Encoding(NamedTuple):
-    """How bytes are text; `mark` stands before them and is no part of the text."""
+    """How bytes are text; `mark` stands before them and is no part of the text.
+
+    `is_sure` is False for text of an unknown encoding, of which only ASCII can be understood.
+    """
 
     codec: str
     mark: bytes = b""
     errors: str = "surrogateescape"
+    is_sure: bool = True
+
+    @property
+    def note(self) -> str:
+        """What a reader should know; empty for UTF-8."""
+        if not self.is_sure:
+            return "neither UTF-8 nor cp1252: U+FFFD stands for each byte that is unknown"
+        return "" if self.codec == "utf-8" else f"encoding: {self.codec}"
 
 
 _MARKED = (
@@ -34,6 +58,12 @@ _MARKED = (
     Encoding("utf-16-le", codecs.BOM_UTF16_LE, "surrogatepass"),
     Encoding("utf-16-be", codecs.BOM_UTF16_BE, "surrogatepass"),
 )
+
+_WESTERN = Encoding("cp1252")
+_UNSURE = Encoding("utf-8", is_sure=False)
+_NO_CHARACTER = re.compile("[\udc80-\udcff]")
+BEYOND_ASCII = re.compile("[\x80-\ud7ff\ue000-\U0010ffff]")
+_HIGH = re.compile(rb"[\x80-\xff]+")
 
 _IMAGES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -53,8 +83,9 @@ _OTHERS = (
 )
 
 
-def encoding_of(head: bytes) -> Encoding | None:
-    """The encoding of a text that begins so, or None if it is no text."""
+def encoding_of(data: bytes, *, is_cut: bool = False) -> Encoding | None:
+    """The encoding of a text, or None if it is no text; one that is cut goes on after the data."""
+    head = data[:HEAD]
     for encoding in _MARKED:
         if head.startswith(encoding.mark):
             is_wide = head.startswith(codecs.BOM_UTF32_LE)  # begins as UTF-16 does
@@ -63,7 +94,19 @@ def encoding_of(head: bytes) -> Encoding | None:
         return None
     controls = len(head) - len(head.translate(None, _CONTROLS))
     is_text = controls <= max(_FEW_CONTROLS, _MOST_CONTROLS * len(head))
-    return Encoding("utf-8") if is_text else None
+    return _judged(data[:JUDGED], is_cut or len(data) > JUDGED) if is_text else None
+
+
+def _judged(data: bytes, is_cut: bool) -> Encoding:
+    """UTF-8, although bytes of it may be broken; cp1252; or some encoding that is not known."""
+    if data.isascii():
+        return Encoding("utf-8")
+    text = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode(data, not is_cut)
+    if len(_NO_CHARACTER.findall(text)) <= len(BEYOND_ASCII.findall(text)):
+        return Encoding("utf-8")
+    runs = _HIGH.findall(data)
+    alone = sum(len(run) == 1 for run in runs)
+    return _WESTERN if 2 * alone >= sum(map(len, runs)) else _UNSURE
 
 
 def decode(data: bytes, encoding: Encoding) -> str:

@@ -7,17 +7,21 @@ what a person is shown, what rules are compared with and what runs all come from
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import msgspec
 
+from mull.agent.tools.output import fitted
 from mull.neutral.blocks import MediaBlock, ToolCallBlock, ToolResultBlock, Value
 from mull.neutral.request import Tool
 from mull.policy.approval import Asked, Subject
 
 __all__ = [
+    "BUILT_IN",
+    "LONGEST_FAILURE",
     "Outcome",
     "PreparedCall",
     "Preview",
@@ -25,12 +29,19 @@ __all__ = [
     "ToolContext",
     "ToolFailure",
     "Work",
+    "clamped",
     "explain",
+    "inlined",
     "input_of",
     "json_subject",
     "read_arguments",
     "schema_of",
 ]
+
+BUILT_IN = "built in"
+"""The source of mull's own tools."""
+LONGEST_FAILURE = 8_000
+"""Bytes of a failure: it may repeat what the model sent, which has no limit."""
 
 A = TypeVar("A", bound=msgspec.Struct)
 
@@ -58,6 +69,10 @@ class Outcome(NamedTuple):
 class ToolContext(Protocol):
     """What a running tool may use."""
 
+    @property
+    def tokens(self) -> int | None:
+        """Tokens that the result should not exceed; None if the context window is not known."""
+
     def emit(self, text: str) -> None:
         """Show output while it comes."""
 
@@ -70,7 +85,7 @@ class PreparedCall:
     """A call whose arguments have been read and whose paths have been located.
 
     `asked` is what rules are compared with, `preview` what a person is shown, and `work` does
-    exactly that.
+    exactly that. `also` is what else the call touches: rules have to allow all of it.
     """
 
     call: ToolCallBlock
@@ -78,13 +93,19 @@ class PreparedCall:
     asked: Asked
     preview: Preview
     work: Work
+    also: tuple[Asked, ...] = ()
+
+    @property
+    def every(self) -> tuple[Asked, ...]:
+        """All that rules are compared with."""
+        return (self.asked, *self.also)
 
     async def run(self, context: ToolContext) -> ToolResultBlock:
         """The call's result. Whatever goes wrong is an error result; only cancelling raises."""
         try:
             outcome = await self.work(context)
         except ToolFailure as failure:
-            outcome = Outcome(str(failure), failed=True)
+            outcome = Outcome(fitted(str(failure), LONGEST_FAILURE), failed=True)
         except (Exception, SystemExit) as error:  # a fault of a tool must not end the turn
             outcome = Outcome(explain(error), failed=True)
         return ToolResultBlock(self.call.id, outcome.text, outcome.failed, outcome.media)
@@ -117,7 +138,7 @@ class RunnableTool(Protocol):
 def explain(error: BaseException) -> str:
     """An exception in one line: `ValueError: it is under water`."""
     try:
-        said = str(error)
+        said = fitted(str(error), LONGEST_FAILURE)
     except Exception:  # it has to be told all the same
         said = ""
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
@@ -145,6 +166,27 @@ def schema_of(arguments: type[msgspec.Struct], texts: Mapping[str, str] = {}) ->
     return {**own, "$defs": parts} if parts else own
 
 
+def inlined(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with its parts in their places: not every endpoint follows references. No part
+    may hold itself."""
+    parts = schema.get("$defs", {})
+
+    def place(value: Any) -> Any:
+        if isinstance(value, list):
+            return [place(one) for one in value]
+        if not isinstance(value, dict):
+            return value
+        if "$ref" in value:
+            part = {
+                k: v for k, v in parts[value["$ref"].rpartition("/")[2]].items() if k != "title"
+            }
+            return place({**part, **{k: v for k, v in value.items() if k != "$ref"}})
+        return {key: place(one) for key, one in value.items() if key != "$defs"}
+
+    placed: dict[str, Any] = place(schema)
+    return placed
+
+
 def input_of(call: ToolCallBlock, schema: Mapping[str, Any]) -> dict[str, Any]:
     """The call's arguments as an object.
 
@@ -158,6 +200,22 @@ def input_of(call: ToolCallBlock, schema: Mapping[str, Any]) -> dict[str, Any]:
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         said = f"the arguments are not a JSON object: {(call.arguments or '')[:200]}"
         raise ToolFailure(f"{said}\nexpected: {_shape(schema)}") from None
+
+
+def clamped(given: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments, numbers beyond what the schema allows at its limits."""
+    known = schema.get("properties", {})
+    return {name: _clamped(value, known.get(name, {})) for name, value in given.items()}
+
+
+def _clamped(value: Any, schema: Mapping[str, Any]) -> Any:
+    if isinstance(value, str) and schema.get("type") == "integer":
+        with contextlib.suppress(ValueError):
+            value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    value = max(value, schema.get("minimum", value))
+    return min(value, schema.get("maximum", value))
 
 
 def read_arguments(
@@ -193,6 +251,8 @@ def _kind(schema: Mapping[str, Any], parts: Mapping[str, Any]) -> str:
         part = parts.get(name, {})
         inner = {key: value for key, value in parts.items() if key != name}  # it may hold itself
         return _shape(part, inner) if "properties" in part else _kind(part, inner)
+    if "properties" in schema:
+        return _shape(schema, parts)
     if "enum" in schema:
         return " | ".join(msgspec.json.encode(value).decode() for value in schema["enum"])
     if "anyOf" in schema:

@@ -59,14 +59,15 @@ class MessageList:
     def add(self, message: Message) -> None:
         """Write one message, or several where it holds results of tools."""
         results = [block for block in message.blocks if isinstance(block, ToolResultBlock)]
-        for result in results:
-            self._add_result(result)
+        shown = [part for result in results for part in self._add_result(result)]
         if message.role == "assistant":
             self._add_assistant(message)
         elif message.role == "system":
             self.add_system("\n\n".join(b.text for b in message.blocks if isinstance(b, TextBlock)))
         elif message.role == "user" and (len(results) < len(message.blocks) or not results):
-            self.messages.append({"role": "user", "content": self._content(message.blocks)})
+            self.messages.append({"role": "user", "content": self._content(message.blocks, shown)})
+        elif shown:
+            self.messages.append({"role": "user", "content": shown})
 
     def notes(self) -> list[Note]:
         """What the endpoint does not get."""
@@ -80,13 +81,24 @@ class MessageList:
             notes.append(Note("history", text, warning=True))
         return notes
 
-    def _add_result(self, block: ToolResultBlock) -> None:
+    def _add_result(self, block: ToolResultBlock) -> list[dict[str, Any]]:
+        """Write a result; gives the parts of its attachments that need a message of their own."""
         call_id = block.call_id
         if not call_id and self._unnamed:
             call_id = self._unnamed.pop(0)
-        self._left_out["media"] += len(block.media)
-        call_id = self._fitting(call_id)
-        self.messages.append({"role": "tool", "tool_call_id": call_id, "content": block.output})
+        parts = [part for one in block.media if (part := _media(one))]
+        output, lost = block.output, len(block.media) - len(parts)
+        if lost:
+            self._left_out["media"] += lost
+            told = f"[{lost} of its attachments cannot be sent to this API]"
+            output = f"{output}\n{told}" if output else told
+        in_place = bool(parts) and self._compat.result_media == "tool"
+        said = [{"type": "text", "text": output}] if output else []
+        content = [*said, *parts] if in_place else output
+        self.messages.append(
+            {"role": "tool", "tool_call_id": self._fitting(call_id), "content": content}
+        )
+        return [] if in_place else _named(block.media, parts)
 
     def _fitting(self, call_id: str) -> str:
         """The id, or one made of it where the endpoint takes only ids of a certain form."""
@@ -95,9 +107,11 @@ class MessageList:
             return call_id
         return sha256(call_id.encode("utf-8", "replace")).hexdigest()[:length]
 
-    def _content(self, blocks: Sequence[Block]) -> str | list[dict[str, Any]]:
+    def _content(
+        self, blocks: Sequence[Block], shown: Sequence[dict[str, Any]] = ()
+    ) -> str | list[dict[str, Any]]:
         """A user's content: plain text goes as a plain string, which every server takes."""
-        parts: list[dict[str, Any]] = []
+        parts: list[dict[str, Any]] = [*shown]
         for block in blocks:
             if isinstance(block, TextBlock):
                 parts.append({"type": "text", "text": block.text})
@@ -238,6 +252,16 @@ def _member(block: ThinkingBlock) -> dict[str, Any]:
     if block.signature:
         member["signature"] = block.signature
     return member
+
+
+def _named(media: Sequence[MediaBlock], parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Attachments of a result, with a word on where they come from: the API takes them from users
+    alone."""
+    if not parts:
+        return []
+    names = [one.name for one in media if one.name]
+    said = f"[from the tool result above{': ' if names else ''}{', '.join(names)}]"
+    return [{"type": "text", "text": said}, *parts]
 
 
 def _paragraphs(texts: Sequence[str]) -> str:

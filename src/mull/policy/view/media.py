@@ -2,6 +2,7 @@
 
 What a model is known not to take is left out of the view; what is unknown is sent. A message of
 the history that held nothing else keeps a line in its place, since endpoints refuse an empty one.
+So does the result of a tool: a model that called for an image has to know that it gets none.
 """
 
 from __future__ import annotations
@@ -83,8 +84,9 @@ def _without(block: Block, gone: list[MediaBlock]) -> Block | None:
     kept = tuple(one for one in block.media if one not in gone)
     if len(kept) == len(block.media):
         return block
-    left_out = [one for one in block.media if one in gone]
-    return replace(block, media=kept, output=block.output or _place_of(left_out))
+    place = _place_of([one for one in block.media if one in gone])
+    output = f"{block.output}\n{place}" if block.output else place
+    return replace(block, media=kept, output=output)
 
 
 def _place_of(gone: list[MediaBlock]) -> str:

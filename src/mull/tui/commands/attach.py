@@ -153,7 +153,7 @@ def _block(name: str, path: Path, *, pictures: bool) -> tuple[Block | None, str]
     with path.open("rb") as file:
         head = file.read(LARGEST_TEXT)
     size = path.stat().st_size
-    encoding = encoding_of(head[:HEAD])
+    encoding = encoding_of(head, is_cut=size > len(head))
     if encoding is not None:
         text = head[len(encoding.mark) :].decode(encoding.codec, "replace")
         cut = size > len(head)

@@ -1,10 +1,11 @@
-"""Asks a person at the terminal whether a tool may run, with what it would do before their eyes."""
+"""Asks a person at the terminal whether a tool may run, with what it would do before their eyes,
+and what the model wants to know."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mull.agent.tools.approve import LETTERS, ApprovalAnswer, ApprovalRequest
+from mull.agent.tools.approve import LETTERS, ApprovalAnswer, ApprovalRequest, UserQuestion
 from mull.tui.screen.front import Choice, Question
 from mull.tui.text.lines import BLANK, Line, Span
 from mull.tui.text.safe import neutralise
@@ -43,14 +44,27 @@ class FrontApprover:
                 Choice("n", "no"),
             ),
         )
-        self._painter.asks = True
-        try:
-            key, text = await self._front.ask(question)
-        finally:
-            self._painter.asks = False
+        key, text = await self._asked(question)
         if key == "t":
             return ApprovalAnswer("no", feedback=text)
         return ApprovalAnswer(LETTERS[key])
+
+    async def question(self, question: UserQuestion) -> str | None:
+        """Show what the model wants to know, and give the answer."""
+        shown = wrapped(neutralise(question.text), self._front.theme.heading, self._front.width)
+        self._painter.show(shown)
+        options = {str(number): text for number, text in enumerate(question.options, 1)}
+        choices = [Choice(key, neutralise(text)) for key, text in options.items()]
+        own = Choice("t", "your own words" if options else "answer", wants_text=True)
+        key, text = await self._asked(Question("Answer?", (*choices, own, Choice("n", "none"))))
+        return options.get(key, text.strip()) or None
+
+    async def _asked(self, question: Question) -> tuple[str, str]:
+        self._painter.asks = True
+        try:
+            return await self._front.ask(question)
+        finally:
+            self._painter.asks = False
 
 
 def preview_lines(request: ApprovalRequest, theme: Theme, width: int) -> list[Line]:

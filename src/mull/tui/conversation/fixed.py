@@ -41,9 +41,12 @@ def called(call: ToolCallBlock, title: str) -> Fixed:
     return Fixed("tool", lambda look: [call_line(call.name, title, look.theme, look.width)])
 
 
-def resulted(output: str, name: str, failed: bool) -> Fixed:
+def resulted(output: str, name: str, failed: bool, *, at_end: bool = False) -> Fixed:
     """A tool's result; the name only where the call does not stand right above."""
-    return Fixed("tool", lambda look: [result_line(output, look, name=name, failed=failed)])
+    return Fixed(
+        "tool",
+        lambda look: [result_line(output, look, name=name, failed=failed, at_end=at_end)],
+    )
 
 
 def opaque(block: OpaqueBlock) -> Fixed:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from mull.agent.tools.shown import telling_line
 from mull.neutral.blocks import ToolCallBlock
 from mull.tui.conversation.sections import Look
 from mull.tui.screen.theme import Theme
@@ -67,12 +68,13 @@ def running_call(name: str, size: int, theme: Theme, width: int) -> Line:
     return call_line(name, f"… {size:,} characters" if size >= 200 else "…", theme, width)
 
 
-def result_line(output: str, look: Look, *, name: str = "", failed: bool = False) -> Line:
-    """`  └ the first line (+41 lines)`; who wants all of it asks for it."""
+def result_line(
+    output: str, look: Look, *, name: str = "", failed: bool = False, at_end: bool = False
+) -> Line:
+    """`  └ the first line (+41 lines)`, of a command the last; who wants all of it asks for it."""
     theme, width, _ = look
-    body = output.strip("\n")
-    first = next((line for line in body.split("\n", 50) if line.strip()), "")
-    count = body.count("\n")
+    first = telling_line(output, at_end=at_end)
+    count = output.strip("\n").count("\n")
     before = (f"{_one_line(name, 60)}: " if name else "") + ("failed: " if failed else "")
     after = f" (+{count:,} {'line' if count == 1 else 'lines'})" if count else ""
     room = max(width - cell_width(_RESULT + before + after), 8)

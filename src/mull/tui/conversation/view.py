@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from mull.agent.tools.trained import own_name
 from mull.history.log import Entry
 from mull.neutral.assemble import Assembler
 from mull.neutral.blocks import (
@@ -299,9 +300,10 @@ class ConversationView:
         self._canvas.add(called(call, self._title(call)))
 
     def _result(self, call_id: str, output: str, failed: bool) -> None:
-        name = "" if call_id == self._last_call else self._names.get(call_id, "")
+        called = self._names.get(call_id, "")
+        name = "" if call_id == self._last_call else called
         self._last_call = ""
-        self._canvas.add(resulted(output, name, failed))
+        self._canvas.add(resulted(output, name, failed, at_end=own_name(called) == "run"))
 
 
 def _carriers(event: ThinkingCarrier) -> dict[str, object]:

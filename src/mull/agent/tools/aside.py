@@ -1,0 +1,40 @@
+"""Files for what is too long to be shown, in a folder that goes when mull does."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import shutil
+import tempfile
+import weakref
+from collections import deque
+from pathlib import Path
+
+__all__ = ["Aside"]
+
+_MOST_FILES = 100
+"""Outputs that are kept at once; the oldest goes first."""
+
+
+class Aside:
+    """A temporary folder, made when it is first needed; only its owner may look into it."""
+
+    def __init__(self) -> None:
+        self.folder: Path | None = None
+        self._numbers = itertools.count(1)
+        self._kept: deque[Path] = deque()
+
+    def open(self, name: str = "output", *, for_good: bool = False) -> tuple[int, Path]:
+        """A new file to write to. One that is not `for_good` goes when many others have come."""
+        if self.folder is None:
+            self.folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="mull-")))
+            weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        path = self.folder / f"{name}-{next(self._numbers)}.txt"
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        if not for_good:
+            self._kept.append(path)
+            if len(self._kept) > _MOST_FILES:
+                with contextlib.suppress(OSError):
+                    self._kept.popleft().unlink()
+        return handle, path

@@ -1,0 +1,87 @@
+"""What a program prints for a terminal, as the text that a person would see in the end.
+
+Colours, titles and cursor movements go, and so do control bytes. A line that was written over
+(a progress bar) counts as it was left. Bytes come in any pieces: lines of a usual length do not
+depend on where they are cut.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+__all__ = ["Printed", "printed"]
+
+_SEQUENCE = re.compile(
+    r"\x1b(?:"
+    r"\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movements
+    r"|[\]PX^_][^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS, SOS, PM, APC: titles, links
+    r"|[ -/]+[0-~]"
+    r"|[0-OQ-WYZ\\`-~]"
+    r")"
+)
+_UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b\x9c\n]*\x1b?|[ -/]*)\Z")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_LONGEST = 8 << 10
+"""Characters that are waited for: the end of a sequence, or of a line that is written over."""
+
+
+def printed(data: bytes) -> str:
+    """The text of all that was printed."""
+    whole = Printed()
+    return whole.feed(data) + whole.close()
+
+
+class Printed:
+    """Takes bytes as they come, gives finished lines."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._waiting = ""
+
+    def feed(self, data: bytes) -> str:
+        """The lines that are finished now."""
+        return self._take(self._decoder.decode(data))
+
+    def close(self) -> str:
+        """What is left when no more will come."""
+        text = self._take(self._decoder.decode(b"", True)) + self.unfinished
+        self._waiting = ""
+        return text
+
+    @property
+    def unfinished(self) -> str:
+        """The line that has no end yet, as it stands."""
+        return _plain(self._waiting)
+
+    def _take(self, text: str) -> str:
+        text = self._waiting + text
+        end = text.rfind("\n") + 1
+        if len(text) - end > _LONGEST:
+            held = _UNFINISHED.search(text, max(end, len(text) - _LONGEST))
+            end = held.start() if held else len(text)
+        self._waiting = text[end:]
+        return _plain(text[:end])
+
+
+def _plain(text: str) -> str:
+    if not _CONTROLS.search(text):
+        return text
+    text = _SEQUENCE.sub("", text.replace("\r\n", "\n"))
+    if "\r" in text or "\b" in text:
+        text = "\n".join(_as_left(line) for line in text.split("\n"))
+    return _CONTROLS.sub("", text)
+
+
+def _as_left(line: str) -> str:
+    """A line after the last time that it was begun anew, backspaces done."""
+    line = next((part for part in reversed(line.split("\r")) if part), "")
+    if "\b" not in line:
+        return line
+    kept: list[str] = []
+    for char in line:
+        if char != "\b":
+            kept.append(char)
+        elif kept:
+            kept.pop()
+    return "".join(kept)
