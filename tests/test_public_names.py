@@ -123,6 +123,7 @@ NAMES = [
     "Undone",
     "UnknownLevel",
     "UnknownModel",
+    "UnusableError",
     "Usage",
     "UsageReported",
     "Warned",

@@ -31,7 +31,9 @@ __all__ = [
 READ = 8_000
 """How much of a text is read; what names the cause stands at its beginning."""
 _MARKS = pattern(r"""[`'"\\‘’“”]""")
-_DAMAGE = frozenset({"unreadable", "damaged", "no_choices", "spliced", "empty", "incomplete"})
+_DAMAGE = frozenset(
+    {"unreadable", "damaged", "no_choices", "spliced", "empty", "incomplete", "oversized"}
+)
 """Codes of our own decoders for answers that they could not read."""
 
 
