@@ -155,6 +155,12 @@ _MEANINGS = (
         statuses=(408, 502, 503, 504, 529),
         codes=r"overloaded|unavailable|slow_down|timeout|deadline_exceeded",
     ),
+    Meaning(
+        "calls",
+        "an earlier tool call cannot be read there",
+        "take the turn back, or start a new conversation",
+        texts=r"failed to parse tool call arguments",
+    ),
     Meaning("busy", passes=True, statuses=(409, 425), certain=False),
     Meaning(
         "address",
