@@ -744,7 +744,30 @@ REST = [
     ),
 ]
 
-ROWS = [*HISTORY, *PLAN, *REST]
+CALLS = [
+    row(
+        where,
+        text,
+        lambda body: "Called look with" in json.dumps(body) and "saw c" in json.dumps(body),
+        history=open_turn(where, "c"),
+        status=status,
+        lasts=False,
+    )
+    for where, text, status in (
+        (EFFORT, "Failed to parse tool call arguments as JSON: parse error at line 1", 500),
+        (EFFORT, "Invalid 'messages[1].tool_calls[0].function.name': does not match pattern", 400),
+        (RESPONSES, "Invalid 'input[2].name': string does not match pattern", 400),
+        (ADAPTIVE, "messages.1.content.1.tool_use.name: String should match pattern", 400),
+        (
+            gemini("gemini-level", LEVELS),
+            "Invalid function name. Must start with a letter or an underscore",
+            400,
+        ),
+        (EFFORT, "tool_call arguments must be valid JSON", 400),
+    )
+]
+
+ROWS = [*HISTORY, *CALLS, *PLAN, *REST]
 
 ANYWHERE = target("usual", reasoning=False, known=False)
 GUESSED = [

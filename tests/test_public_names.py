@@ -126,6 +126,7 @@ NAMES = [
     "Undone",
     "UnknownLevel",
     "UnknownModel",
+    "UnusableError",
     "Usage",
     "UsageReported",
     "UserQuestion",

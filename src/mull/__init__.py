@@ -38,7 +38,7 @@ _PUBLIC = {
     "mull.neutral.errors": (
         "MullError LocalError SettingError ConfigError NoModelError ProfileError SessionError "
         "SessionBusy CatalogError UnknownModel UnknownLevel AmbiguousModel BudgetError RemoteError "
-        "NetworkError SilenceError RefusedError TooLongError"
+        "NetworkError SilenceError UnusableError RefusedError TooLongError"
     ),
     "mull.neutral.events": (
         "Event Started TextDelta ThinkingDelta ThinkingCarrier ToolCallDelta OpaqueReceived "

@@ -73,6 +73,7 @@ from mull.neutral.errors import SilenceError as SilenceError
 from mull.neutral.errors import TooLongError as TooLongError
 from mull.neutral.errors import UnknownLevel as UnknownLevel
 from mull.neutral.errors import UnknownModel as UnknownModel
+from mull.neutral.errors import UnusableError as UnusableError
 from mull.neutral.events import BlockEnded as BlockEnded
 from mull.neutral.events import Compressed as Compressed
 from mull.neutral.events import Event as Event

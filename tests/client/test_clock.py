@@ -69,7 +69,7 @@ def test_c07_two_hundred_deltas_do_not_trip_it_and_silence_does():
     patience.since = now
     assert patience.judge(now + 119.999) is None
     assert patience.due() == now + 120
-    assert patience.judge(now + 120) == Verdict(silent=True, seconds=pytest.approx(120))
+    assert patience.judge(now + 120) == Verdict("idle", pytest.approx(120))
 
 
 @given(
@@ -86,7 +86,7 @@ def test_only_the_last_silence_counts(idle, gaps, silence):
     patience.since = now
     verdict = patience.judge(now + silence * idle * 1.001)
     assert verdict is not None
-    assert verdict.silent
+    assert verdict.limit == "idle"
 
 
 def test_the_total_counts_from_the_beginning():
@@ -94,11 +94,19 @@ def test_the_total_counts_from_the_beginning():
     patience.since = 1290.0
     assert patience.due() == 1300
     assert patience.judge(1299.9) is None
-    assert patience.judge(1300.0) == Verdict(silent=False, seconds=300)
+    assert patience.judge(1300.0) == Verdict("total", 300)
+
+
+def test_what_is_to_end_by_a_moment_ends_then_whatever_comes():
+    patience = Patience(120, 300, 1000.0)
+    patience.ends = 1005.0
+    assert patience.due() == 1005
+    assert patience.judge(1004.9) is None
+    assert patience.judge(1005.0) == Verdict("closing", 5.0)
 
 
 def test_time_that_nobody_waits_is_not_counted():
-    patience = Patience(120, 300, 0.0)
+    patience = Patience(120, None, 0.0)
     assert patience.judge(1e9) is None
     patience = Patience(None, None, 0.0)
     patience.since = 0.0

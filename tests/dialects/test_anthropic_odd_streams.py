@@ -267,8 +267,15 @@ def test_an_answer_announced_twice_is_one():
     assert (message.text, message.status) == ("Once.", "complete")
 
 
-def test_an_answer_after_the_end_is_kept_with_a_warning():
+def test_an_answer_after_the_end_is_no_part_of_it():
     one = [begin(0, type="text", text="a"), stop(0), *ended(output_tokens=1)]
+    data = sse(started(), *one, started(id="msg_2"), *one)
+    assert decode(data).blocks == (TextBlock("a"),)
+    assert decode(data).status == "complete"
+
+
+def test_an_answer_where_the_end_should_be_is_kept_with_a_warning():
+    one = [begin(0, type="text", text="a"), stop(0), *ended(output_tokens=1)[:-1]]
     data = sse(started(), *one, started(id="msg_2"), *one)
     assert decode(data).blocks == (TextBlock("a"), TextBlock("a"))
     assert [e.code for e in events_of(data) if isinstance(e, Warned)] == ["second_message"]

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -19,16 +20,19 @@ from mull.neutral.events import (
     ToolCallDelta,
     Warned,
 )
+from mull.neutral.nesting import DEEPEST
 
 
 class Echo:
     """An interpreter whose JSON is a list of [kind, text] or the word that ends it."""
 
     ended = False
+    stage = "open"
 
     def take(self, event, value):
-        if value == "end":
+        if value in ("end", "over"):
             self.ended = True
+            self.stage = "closing" if value == "end" else "over"
             return [Finished("stop")]
         if "opaque" in value:
             return [OpaqueReceived(value)]
@@ -128,12 +132,118 @@ def test_an_empty_list_is_no_answer():
     assert decode(b"[]") == [Failed("the answer is not JSON: []", "unreadable")]
 
 
-def test_too_much_is_given_up():
-    assert decode(b'{"all":' + b" " * 200, limit=100)[-1].code == "unreadable"
-    stream = b'data: {"t":"a"}\n\ndata: ' + b"x" * 200
-    events = decode(stream, limit=100)
-    assert events[0] == TextDelta("a")
-    assert isinstance(events[-1], Failed)
+@pytest.mark.parametrize(
+    ("chunks", "said"),
+    [
+        ([b'{"all":', b" " * 200], "a document of more than 100 bytes"),
+        ([b'data: {"t":"a"}\n\n', b"data: " + b"x" * 200, b"x\n\n"], "one event of more than 100"),
+        ([b'data: {"t":"a"}\n\n', b": " + b"x" * 200], "one event of more than 100 bytes"),
+        ([b'data: {"t":"a"}\n\n', *[b"data: x\n"] * 200], "one event of more than 100 bytes"),
+        ([b'data: {"t":"a"}\n\n', *[b": ping\n\n"] * 200], "an answer of more than 1,000 bytes"),
+        ([b" " * 50] * 50, "an answer of more than 1,000 bytes"),
+    ],
+)
+def test_what_is_too_long_ends_the_answer_and_the_limit_is_told(chunks, said):
+    decoder = Decoder(Echo(), 100, ceiling=1_000)
+    events, fed = [], 0
+    for chunk in chunks:
+        if decoder.stage == "over":
+            break
+        events += decoder.feed(chunk)
+        fed += len(chunk)
+    assert decoder.stage == "over"
+    assert fed <= 1_100
+    assert events == ([TextDelta("a")] if b'"a"' in chunks[0] else [])
+    end = decoder.close()[-1]
+    assert (end.code, end.status) == ("oversized", "error")
+    assert said in end.text
+
+
+def test_what_is_too_long_behind_the_end_does_no_harm():
+    decoder = Decoder(Echo(), 100)
+    assert decoder.feed(b'data: {"t":"a"}\n\ndata: "end"\n\n' + b"x" * 200) == [TextDelta("a")]
+    assert decoder.stage == "over"
+    assert decoder.close() == [Finished("stop")]
+
+
+@pytest.mark.parametrize("end", [b"[DONE]", b'"over"'])
+@pytest.mark.parametrize("cut", [1, 10, 1_000])
+def test_nothing_behind_the_end_is_part_of_the_answer(end, cut):
+    body = b'data: {"t":"a"}\n\ndata: ' + end + b'\n\ndata: {"t":"late"}\n\ndata: {broken\n\n'
+    chunks = [body[at : at + cut] for at in range(0, len(body), cut)]
+    assert decode(*chunks, b'data: {"t":"later"}') == [TextDelta("a"), Finished("stop")]
+
+
+@pytest.mark.parametrize("glued", [b'[DONE]{"t":"b"}', b'"over"{"t":"b"}'])
+def test_nothing_glued_behind_the_end_is_part_of_the_answer(glued):
+    events = decode(b'data: {"t":"a"}' + glued + b"\n\n")
+    assert [event for event in events if isinstance(event, TextDelta)] == [TextDelta("a")]
+    assert events[-1] == Finished("stop")
+
+
+def test_the_stages_of_an_answer():
+    decoder = Decoder(Echo())
+    stages = [decoder.stage]
+    for data in (b'data: {"t":"a"}\n\n', b'data: "end"\n\n', b": ping\n\n", b"data: [DONE]\n\n"):
+        decoder.feed(data)
+        stages.append(decoder.stage)
+    assert stages == ["open", "open", "closing", "closing", "over"]
+
+
+def test_a_document_that_is_whole_is_about_to_end():
+    decoder = Decoder(Echo())
+    stages = []
+    for data in (b'{"all":', b'{"t":"a"}', b"}\n", b" "):
+        decoder.feed(data)
+        stages.append(decoder.stage)
+    assert stages[0] == "open"
+    assert decoder.close() == [TextDelta("a"), Finished("stop")]
+    whole = Decoder(Echo())
+    whole.feed(b'{"all":{"t":"a"}}\n')
+    assert whole.stage == "closing"
+
+
+@pytest.mark.parametrize("tail", [b"data: [DO", b"data: [DONE", b'data: {"usage":{"in', b"da"])
+def test_an_end_that_was_cut_behind_its_reason_takes_nothing_away(tail):
+    events = decode(b'data: {"t":"a"}\n\ndata: "end"\n\n' + tail)
+    assert (events[0], events[-1]) == (TextDelta("a"), Finished("stop"))
+
+
+def test_blanks_before_the_first_event_are_not_held():
+    decoder = Decoder(Echo())
+    tracemalloc.start()
+    try:
+        for _ in range(1_000):
+            assert decoder.feed(b" \r\n" * 5_000) == []
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 100_000
+    assert decoder.feed(b'data: {"t":"a"}\n\n') == [TextDelta("a")]
+
+
+@pytest.mark.parametrize("piece", [b"data: {broken\n\n", b'data: {"strange":1}\n\n'])
+def test_many_warnings_are_counted_not_told(piece):
+    events = decode(*[piece] * 5_000, b"data: [DONE]\n\n")
+    warned = [event for event in events if isinstance(event, Warned)]
+    assert len(warned) == 21
+    assert warned[-1] == Warned("warnings", "4,980 more warnings of this kind")
+    assert events[-1].code == "damaged"
+
+
+@pytest.mark.parametrize("levels", [199, 250, 960, 100_000])
+@pytest.mark.parametrize("kind", [b"[%b]", b'{"k":%b}'])
+def test_what_is_nested_too_deeply_stays_as_text(levels, kind):
+    opener, closer = kind.split(b"%b")
+    data = opener * levels + b'"x"' + closer * levels
+    (opaque, end) = decode(b'data: {"opaque":' + data + b"}\n\ndata: [DONE]\n\n", limit=10**7)
+    assert end == Finished("stop")
+    value, depth = opaque.data["opaque"], 1
+    while not isinstance(value, str):
+        value, depth = (value[0] if isinstance(value, list) else value["k"]), depth + 1
+    assert depth == min(levels + 1, DEEPEST)
+    kept = levels - (depth - 1)
+    assert value == ("x" if not kept else (opener * kept + b'"x"' + closer * kept).decode())
 
 
 def test_glued_frames_are_warned_of_and_nothing_is_lost():

@@ -164,13 +164,19 @@ def test_the_whole_stream_twice_is_the_stream_once():
 
 
 def test_a_second_response_on_the_same_stream_is_not_a_replay():
-    some = values("done-only")
+    some = values("done-only")[:-1]
     more = values("cut-short-in-answer")
     for value in more:
         if "response" in value:
             value["response"]["id"] = "resp_2"
     blocks = decode(sse(some + more)).message.blocks
     assert [type(block) for block in blocks] == [ThinkingBlock, ToolCallBlock, TextBlock]
+
+
+def test_a_response_after_the_end_is_no_part_of_the_answer():
+    some = values("done-only")
+    more = values("cut-short-in-answer")
+    assert decode(sse(some + more)).message == decode(sse(some)).message
 
 
 def test_one_index_for_all_items_does_not_merge_them():

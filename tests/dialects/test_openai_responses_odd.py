@@ -128,6 +128,18 @@ def test_arguments_that_differ_from_the_streamed_ones_are_told_and_sent_back():
     assert sent["arguments"] == '{"at":2}'
 
 
+def test_finished_arguments_that_are_no_object_are_not_sent_back():
+    call = {"type": "function_call", "id": "f", "call_id": "c", "name": "look"}
+    answer = stream(
+        ("output_item.added", {"item": call}),
+        ("function_call_arguments.delta", {"item_id": "f", "delta": '{"at":1}'}),
+        ("output_item.done", {"item": {**call, "arguments": '{"at":'}}),
+    )
+    request = Request((answer.message,), ThinkingPlan("absent"))
+    (sent,) = msgspec.json.decode(encode_request(request, TARGET).body)["input"]
+    assert (sent["name"], sent["arguments"]) == ("look", '{"at":1}')
+
+
 def test_a_thought_that_differs_from_the_streamed_one_is_sent_back_as_finished():
     answer = stream(
         ("reasoning_summary_text.delta", {"item_id": "r", "delta": "one"}),

@@ -29,7 +29,14 @@ from mull.local.place import FileLock, Running, ServerFolder
 from mull.local.server import MODEL
 from mull.neutral.assemble import assemble
 from mull.neutral.blocks import TextBlock, ToolCallBlock, ToolResultBlock
-from mull.neutral.events import Event, Failed, Finished, TextDelta, ThinkingDelta
+from mull.neutral.events import (
+    Event,
+    Failed,
+    Finished,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+)
 from mull.neutral.messages import Message, user
 from mull.neutral.request import RequestOptions, Tool
 from mull.policy.prepare import prepare
@@ -234,6 +241,33 @@ def test_a_tool_call_and_its_answer(running):
     second = stream(running, "minimal", ask, first, result, tools=(WEATHER,))
     assert not [event for event in second if isinstance(event, Failed)]
     assert assemble(second, TARGET.origin).blocks
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("get_weather", "{"),
+        ("", '{"city": "Par'),
+        ("get weather", "NaN"),
+        ("größe", "[1]"),
+        ("a\0b", "{'city': 1}"),
+        ("x" * 300, "```{}```"),
+    ],
+)
+def test_no_call_that_is_replayed_ends_a_conversation(running, name, said):
+    """This server parses the arguments of every call in the history, and fails where it cannot."""
+    events = [ToolCallDelta(0, "c", name, said), Finished("tool_calls")]
+    answer = assemble(events, TARGET.origin)
+    result = Message(role="tool", blocks=(ToolResultBlock("c", "no such thing"),))
+    talk = [user("What is the weather?"), answer, result, user("Just say yes.")]
+    with send(running, "none", talk, tools=(WEATHER,), max_tokens=1) as response:
+        assert response.status == 200
+    raw = {"id": "c", "type": "function", "function": {"name": "f", "arguments": said}}
+    history = [{"role": "user", "content": "q"}, {"role": "assistant", "tool_calls": [raw]}]
+    body = json.dumps({"messages": history, "max_tokens": 1})
+    path = urlsplit(running.base_url).path + "/chat/completions"
+    with exchange(running, "POST", path, body) as response:
+        assert response.status != 200  # so it would have been
 
 
 def is_busy(running: Running) -> bool:

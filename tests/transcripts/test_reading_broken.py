@@ -76,7 +76,7 @@ def test_what_is_no_conversation_is_refused_with_its_place(value, complaint):
         (b'[\n{"role": "user"', "line 2: not JSON: input data was truncated"),
         (b"# Turn 1\n\nhello", "line 1: not JSON"),
         (b'["\xff"]', "not text in UTF-8"),
-        (b"[" * 100_000, "not a conversation: its JSON is nested too deeply"),
+        (b"[" * 100_000, "line 1: not JSON: input data was truncated"),
         (b'{"role":"user","content":"q"}\n{"role":"user"\n', "line 2: not JSON"),
         (b'{"messages":[]}\n{"messages":[]}\n', "a file of lines must hold a session or a message"),
         (b'{"type":"session","version":1}\n{"type":"x"}\n', "line 2 is not a record"),

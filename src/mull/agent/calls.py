@@ -25,7 +25,9 @@ from mull.agent.tools.tool import (
 from mull.agent.tools.trained import own_call
 from mull.neutral.blocks import ToolCallBlock, ToolResultBlock
 from mull.neutral.events import Event, ToolOutput, ToolRan, ToolStarted
+from mull.neutral.traits import TRAITS
 from mull.policy.allowance import BYTES_PER_TOKEN
+from mull.policy.view.calls import names_on_wire
 
 __all__ = ["STOPPED", "Approve", "Calls", "allow_all"]
 
@@ -117,7 +119,7 @@ class Calls:
         return fitted(output, self._tokens * BYTES_PER_TOKEN + _REMARKS)
 
     async def _result(self, call: ToolCallBlock) -> ToolResultBlock:
-        tool = self._tools.get(call.name)
+        tool = self._tools.get(call.name) or self._renamed(call.name)
         if tool is None:
             known = ", ".join(self._tools)
             return _failure(call, f"no tool is called {call.name}: use {known}")
@@ -129,6 +131,14 @@ class Calls:
         preview = prepared.preview
         self._put(ToolStarted(call.id, call.name, call.input, preview.title, preview.detail))
         return await prepared.run(_Context(call.id, self._put, self._tokens))
+
+    def _renamed(self, name: str) -> RunnableTool | None:
+        """The tool that goes by this name where its own is not taken."""
+        for dialect in TRAITS:
+            for own, wire in names_on_wire(self._tools, dialect).items():
+                if wire == name:
+                    return self._tools[own]
+        return None
 
     async def _prepare(self, tool: RunnableTool, call: ToolCallBlock) -> PreparedCall:
         try:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from typing import Protocol
+from typing import Literal, Protocol
 from urllib.parse import urlsplit
 
 from mull.client.proxy import is_loopback
@@ -94,14 +94,15 @@ def say_seconds(seconds: float) -> str:
 class Verdict(Value, frozen=True):
     """The time is up: which limit it was, and how long it took."""
 
-    silent: bool
+    limit: Literal["idle", "total", "closing"]
     seconds: float
 
 
 class Patience:
-    """The two limits over one answer. It reads no clock: every step is told what time it is."""
+    """The two limits over one answer, and the moment by which one that is closing has to end. It
+    reads no clock: every step is told what time it is."""
 
-    __slots__ = ("_began", "_idle", "_total", "since")
+    __slots__ = ("_began", "_idle", "_total", "ends", "since")
 
     def __init__(self, idle: float | None, total: float | None, now: float) -> None:
         self._idle = math.inf if idle is None else idle
@@ -110,19 +111,21 @@ class Patience:
         self.since = math.inf
         """When the wait began that is under way; infinity while nobody waits. Time that the
         reader takes for itself between two waits is not the endpoint's silence."""
+        self.ends = math.inf
+        """When the rest of an answer that is closing must have come, whatever comes."""
 
     def due(self) -> float:
         """The earliest time at which one of the limits can be reached."""
-        return min(self.since + self._idle, self._began + self._total)
+        return min(self.since + self._idle, self._began + self._total, self.ends)
 
     def judge(self, now: float) -> Verdict | None:
-        """The limit that the wait under way has reached, if it has."""
-        if self.since == math.inf:
-            return None
+        """The limit that was reached, if one was; silence only while somebody waits."""
+        if now >= self.ends:
+            return Verdict("closing", now - self._began)
         if now >= self.since + self._idle:
-            return Verdict(silent=True, seconds=now - self.since)
+            return Verdict("idle", now - self.since)
         if now >= self._began + self._total:
-            return Verdict(silent=False, seconds=now - self._began)
+            return Verdict("total", now - self._began)
         return None
 
 

@@ -22,12 +22,22 @@ from typing import Any, NamedTuple, cast
 from mull.client.clock import Patience, Verdict, say_seconds
 from mull.client.http1 import AnswerReader, ProtocolError, encode_head
 from mull.client.proxy import Proxy
-from mull.neutral.errors import ConfigError, LocalError, NetworkError, SilenceError
+from mull.neutral.errors import (
+    ConfigError,
+    LocalError,
+    NetworkError,
+    SilenceError,
+    UnusableError,
+)
 
-__all__ = ["Address", "Connection", "connect", "running_loop", "say_error"]
+__all__ = ["Address", "Connection", "Overtime", "connect", "running_loop", "say_error"]
 
 BUFFERED = 1024 * 1024
 """How much may wait to be read before the other side is told to pause."""
+DRAINED = 64 * 1024
+"""How much may follow the end of an answer before its connection is dropped."""
+DRAIN_SECONDS = 0.25
+"""How long the rest of an answer may take that nobody waits for."""
 KEEPALIVE_SECONDS = 30
 NEXT_ADDRESS_SECONDS = 0.25
 """How long one of a host's addresses may be silent before the next is tried beside it."""
@@ -66,6 +76,10 @@ def running_loop() -> asyncio.AbstractEventLoop:
         ) from None
 
 
+class Overtime(NetworkError):
+    """The moment has come that was set with `end_by`. Whoever set it deals with it."""
+
+
 class Connection(asyncio.Protocol):
     """A socket that is read piece by piece. Made by `connect`."""
 
@@ -82,6 +96,11 @@ class Connection(asyncio.Protocol):
         self._waiter: asyncio.Future[None] | None = None
         self._patience = Patience(None, None, 0.0)
         self._timer: asyncio.TimerHandle | None = None
+        self._rest: AnswerReader | None = None
+        self._drained = 0
+        self._kept_seconds = 0.0
+        self._late = False
+        self._settled = asyncio.Event()
 
     @property
     def is_open(self) -> bool:
@@ -94,6 +113,9 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """asyncio: bytes came."""
+        if self._rest is not None:
+            self._throw_away(self._rest, data)
+            return
         self._pieces.append(data)
         self._size += len(data)
         if self._size > BUFFERED and not self._transport.is_closing():
@@ -103,12 +125,14 @@ class Connection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """asyncio: the other side will say no more."""
         self._ended = True
+        self._settled.set()
         self._wake()
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         """asyncio: the socket is gone."""
         self._ended, self._lost = True, exc
+        self._settled.set()
         self._wake()
 
     def ask(self, data: bytes, idle: float | None, until: float) -> None:
@@ -119,10 +143,53 @@ class Connection(asyncio.Protocol):
         now = self.loop.time()
         self._patience = Patience(idle, None if until == math.inf else until - now, now)
 
+    def end_by(self, moment: float) -> None:
+        """Read until this moment by the loop's clock at most, whatever comes: then, `Overtime`."""
+        self._stop_timer()  # the next wait sets it anew
+        self._patience.ends, self._late = moment, False
+
     def rest(self, seconds: float) -> None:
         """Wait for another request, for so many seconds at most."""
         self._stop_timer()
-        self._timer = self.loop.call_later(seconds, self.close)
+        self._kept_seconds = seconds
+        patience = seconds if self._rest is None else min(seconds, DRAIN_SECONDS)
+        self._timer = self.loop.call_later(patience, self.close)
+
+    def drain(self, reader: AnswerReader) -> None:
+        """Throw the rest of an answer away as it comes, without anybody waiting for it: the
+        connection rests after it, or is dropped if that is too long."""
+        self._rest, self._drained = reader, 0
+        self._settled.clear()
+        pieces, self._pieces, size, self._size = self._pieces, [], self._size, 0
+        if size > BUFFERED and not self._transport.is_closing():
+            self._transport.resume_reading()
+        for piece in pieces:
+            if self._rest is not None:
+                self._throw_away(self._rest, piece)
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether the rest of an answer is still to come."""
+        return self._rest is not None
+
+    async def settled(self) -> None:
+        """Wait until the rest of the answer is gone, or the connection is."""
+        await self._settled.wait()
+
+    def _throw_away(self, reader: AnswerReader, data: bytes) -> None:
+        self._drained += len(data)
+        try:
+            reader.feed(data)
+        except ProtocolError:
+            self.close()
+            return
+        if reader.reusable:
+            self._rest = None
+            self._settled.set()
+            if self._timer is not None:
+                self.rest(self._kept_seconds)
+        elif reader.done or self._drained > DRAINED:
+            self.close()
 
     def write(self, data: bytes) -> None:
         """Send bytes; they wait in memory until the socket takes them."""
@@ -135,6 +202,10 @@ class Connection(asyncio.Protocol):
         Raises:
             NetworkError: the connection broke, or a limit was reached.
         """
+        if (verdict := self._patience.judge(self.loop.time())) is not None:
+            if verdict.limit != "closing" or self._late or not self._pieces:
+                raise self._give_up(verdict)
+            self._late = True  # what came meanwhile came in time, for all that is known
         if not self._pieces and not self._ended:
             waiter = self._waiter = self.loop.create_future()
             self._patience.since = self.loop.time() + extra
@@ -162,7 +233,8 @@ class Connection(asyncio.Protocol):
     def close(self) -> None:
         """Drop it, at once."""
         self._stop_timer()
-        self._ended = True
+        self._ended, self._rest = True, None
+        self._settled.set()
         if os.getpid() != self._process:
             return  # to close it here would silence it in the process that it belongs to
         if not self.loop.is_closed():
@@ -201,8 +273,10 @@ class Connection(asyncio.Protocol):
 
     def _give_up(self, verdict: Verdict) -> NetworkError:
         name, span = self.place.name, say_seconds(verdict.seconds)
-        if verdict.silent:
+        if verdict.limit == "idle":
             return SilenceError(f"nothing came from {name} for {span}")
+        if verdict.limit == "closing":
+            return Overtime(f"{name} was not done after {span}")
         return NetworkError(f"{name} was not done after {span}, the limit that was set")
 
 
@@ -225,12 +299,14 @@ async def connect(place: Address, seconds: float) -> Connection:
         who = proxy.host if proxy else near
         raise NetworkError(f"cannot find {who}: {say_error(error)}{hint}") from None
     except ssl.SSLCertVerificationError as error:
-        raise NetworkError(
+        raise UnusableError(
             f"cannot trust {near}: {error.verify_message}.\n"
             "For a certificate authority of your own, set SSL_CERT_FILE to its certificate"
         ) from None
     except ssl.SSLError as error:
-        raise NetworkError(f"cannot speak TLS with {near}: {say_error(error)}{hint}") from None
+        # Whoever speaks no TLS there will not do so in a second either.
+        kind = UnusableError if error.reason == "WRONG_VERSION_NUMBER" else NetworkError
+        raise kind(f"cannot speak TLS with {near}: {say_error(error)}{hint}") from None
     except OSError as error:
         raise NetworkError(f"cannot connect to {near}: {say_error(error)}{hint}") from None
 

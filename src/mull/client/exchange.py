@@ -9,6 +9,8 @@ Here the pieces meet: encode, send, decode, and what to do when it fails. The ru
   has come. A repaired request goes out (`Healed`) unless those very bytes were sent before.
   A refusal inside a stream may also be retried then, as if it had come before it.
 - Refusals and failures before the first event are raised, later ones are a `Failed` event.
+- The dialect's own end is the end, whatever the endpoint does with the connection: what follows is
+  no part of the answer. After a mere reason for the end, counts may follow for a few seconds.
 
 An answer that begins anew after `Retrying` or `Healed` may say `Started` a second time.
 """
@@ -34,7 +36,7 @@ from mull.client.refusal import (
 from mull.client.retry import Retry, RetryRules, Stop, decide
 from mull.dialects.decoder import Decoder
 from mull.dialects.registry import decoder, encode_request
-from mull.neutral.errors import NetworkError, RemoteError, SilenceError
+from mull.neutral.errors import NetworkError, RemoteError, SilenceError, UnusableError
 from mull.neutral.events import (
     BlockEnded,
     Event,
@@ -56,6 +58,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Aid", "ExchangeOptions", "Sending", "exchange"]
 
+CLOSING_SECONDS = 5.0
+"""How long an answer that has said why it ends is waited for, after anything new in it."""
 _TELLS: frozenset[type] = frozenset({Warned, Failed})
 _UNSEEN: frozenset[type] = frozenset({Started, UsageReported, Warned, BlockEnded})
 
@@ -132,6 +136,8 @@ async def exchange(
                     async for chunk in answer:
                         if events := attempt.feed(chunk):
                             yield events
+                        if attempt.ends(answer, bool(events)):
+                            break
         except NetworkError as error:
             attempt.broke = error
         if events := [*run.told(), *attempt.close()]:
@@ -218,7 +224,8 @@ class _Run:
 
     def _decide(self, failure: Failure, attempt: _Attempt) -> Retry | Stop:
         left = self.left()
-        if isinstance(attempt.broke, SilenceError) or (left is not None and left <= 0):
+        hopeless = isinstance(attempt.broke, SilenceError | UnusableError)
+        if hopeless or (left is not None and left <= 0):
             # A model may think in silence: asking again would have it think, and cost, twice.
             return Stop()
         clock, rules = self._clock, self._options.retry
@@ -276,7 +283,7 @@ class _Attempt:
         self._host = host
         self._secrets = secrets
         self._decoder: Decoder | None = None
-        self._begun = self._visible = False
+        self._begun = self._visible = self._closing = False
         self.broke: NetworkError | None = None
         self.ending: Failed | None = None
         self.failure: Failure | None = None
@@ -298,6 +305,18 @@ class _Attempt:
         if not self._visible and events:
             self._note(events)
         return self._without_secrets(events)
+
+    def ends(self, answer: Answer, told: bool) -> bool:
+        """Whether nothing more is to be read; one that is about to end is not waited for long,
+        except while it tells something new."""
+        assert self._decoder is not None
+        stage = self._decoder.stage
+        if stage == "over":
+            answer.drain()
+        elif stage == "closing" and (told or not self._closing):
+            self._closing = True
+            answer.finish_within(CLOSING_SECONDS)
+        return stage == "over"
 
     def close(self) -> list[Event]:
         """The last events of an answer that is over; none where a failure is to be dealt with."""

@@ -4,8 +4,8 @@ Decided here: bodies arrive as the socket gives them; leaving the block or cance
 closes the socket at once; a request goes out a second time only where a kept connection was closed
 as soon as it had it, and on a new one; redirects are not followed, because the next host would get
 the key; nothing packed is asked for, because packing holds small pieces back, but what comes packed
-with gzip or deflate is unpacked. Proxies and certificates come from the environment (see `proxy`
-and `connection`).
+with gzip or deflate is unpacked, a bounded piece at a time. What came before something wrong is
+given out first. Proxies and certificates come from the environment (see `proxy` and `connection`).
 """
 
 from __future__ import annotations
@@ -21,17 +21,21 @@ from msgspec import Struct
 
 from mull._version import __version__
 from mull.client.clock import upload_seconds
-from mull.client.connection import Address, Connection, connect, running_loop
+from mull.client.connection import Address, Connection, Overtime, connect, running_loop
 from mull.client.http1 import AnswerReader, ProtocolError, encode_head
 from mull.client.pool import Pool
 from mull.client.proxy import find_proxy
-from mull.neutral.errors import ConfigError, NetworkError
+from mull.neutral.errors import ConfigError, NetworkError, UnusableError
 
 __all__ = ["Answer", "HttpRequest", "Transport", "TransportOptions", "host_of"]
 
 AT_ONCE = 0.5
 """Seconds after a request within which a kept connection that ends was closed already, or was just
 being closed: its endpoint has not begun to think about what it was asked."""
+HEAD_SECONDS = 30.0
+"""How long the head of an answer may take once it has begun."""
+UNPACKED = 64 * 1024
+"""Bytes that are unpacked at once: what is packed may be a thousand times as long."""
 _WBITS = {"gzip": 31, "x-gzip": 31, "deflate": 47}
 
 
@@ -123,8 +127,10 @@ class Answer:
         self._connection: Connection
         self._name = ""
         self._reader = AnswerReader(request.method)
-        self._first = b""
-        self._packed: zlib._Decompress | None = None
+        self._first = self._ahead = b""
+        self._packed: _Packed | None = None
+        self._fault: NetworkError | None = None
+        self._drains = False
         self.status = 0
         self.headers: dict[str, str] = {}
 
@@ -135,7 +141,7 @@ class Answer:
         total = self._limits.total
         until = math.inf if total is None else loop.time() + total
         await self._pool.open()
-        kept = self._pool.take(place)
+        kept = await self._pool.take(place)
         if kept is None or not await self._ask_kept(kept, data, until):
             patience = min(self._limits.connect, max(until - loop.time(), 0.0))
             self._connection = await connect(place, patience)
@@ -143,11 +149,13 @@ class Answer:
             await self._hear(len(data))
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        if self._reader.reusable:
-            self._pool.keep(self._connection)
-        else:
-            self._connection.close()
+    async def __aexit__(self, error: object, *_: object) -> None:
+        if not self._reader.reusable:
+            if error is not None or not self._drains or not self._reader.keeps:
+                self._connection.close()
+                return
+            self._connection.drain(self._reader)
+        self._pool.keep(self._connection)
 
     async def _ask_kept(self, connection: Connection, data: bytes, until: float) -> bool:
         """Ask on a connection that was used before. False if it was closed before it heard."""
@@ -170,10 +178,18 @@ class Answer:
         """Wait for the head of the answer to so many bytes."""
         connection, extra = self._connection, upload_seconds(sent)
         self._name = connection.place.name
+        begun = False
         try:
             while not self._reader.status:
                 self._first += self._feed(await connection.read(extra))
+                if self._reader.in_head != begun:
+                    begun = self._reader.in_head
+                    connection.end_by(connection.loop.time() + HEAD_SECONDS if begun else math.inf)
             self._open()
+        except Overtime:
+            connection.close()
+            text = f"{self._name} did not end the head of its answer within {HEAD_SECONDS:.0f} s"
+            raise UnusableError(text) from None
         except BaseException:
             connection.close()
             raise
@@ -182,24 +198,48 @@ class Answer:
         self.status, self.headers = self._reader.status, self._reader.headers
         coding = self.headers.get("content-encoding", "identity").lower()
         if coding in _WBITS:
-            self._packed = zlib.decompressobj(_WBITS[coding])
+            self._packed = _Packed(_WBITS[coding])
         elif coding not in ("identity", ""):
-            raise NetworkError(f"{self._name} packed its answer ({coding}) although not asked to")
+            raise UnusableError(f"{self._name} packed its answer ({coding}) although not asked to")
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> bytes:
-        while True:
+        piece, self._ahead = self._ahead, b""
+        packed = self._packed
+        while not piece:
+            if packed is not None and packed.holds_more:
+                piece = self._unpack(packed, b"")
+                continue
             piece, self._first = self._first, b""
             if not piece:
-                if self._reader.done:
+                if self._fault is not None:
+                    raise self._fault
+                if self._reader.has_body:
                     raise StopAsyncIteration
-                piece = self._feed(await self._connection.read())
-            if piece and self._packed is not None:
-                piece = self._unpack(self._packed, piece)
-            if piece:
-                return piece
+                try:
+                    piece = self._feed(await self._connection.read())
+                except Overtime:
+                    raise StopAsyncIteration from None
+            if piece and packed is not None:
+                piece = self._unpack(packed, piece)
+        return piece
+
+    async def peek(self) -> bytes:
+        """The first bytes of the body, without taking them."""
+        if not self._ahead:
+            self._ahead = await anext(self, b"")
+        return self._ahead
+
+    def finish_within(self, seconds: float) -> None:
+        """Take what comes in so many seconds from now for the rest of the body."""
+        self._connection.end_by(self._connection.loop.time() + seconds)
+
+    def drain(self) -> None:
+        """Nothing of the rest is wanted: leaving does not drop the connection at once, but keeps
+        it for another request if that rest is short."""
+        self._drains = True
 
     async def read(self, limit: int) -> bytes:
         """The rest of the body, cut at `limit` bytes."""
@@ -213,19 +253,63 @@ class Answer:
         return b"".join(pieces)[:limit]
 
     def _feed(self, data: bytes) -> bytes:
+        kind = UnusableError if data else NetworkError
         try:
             if data:
-                return self._reader.feed(data)
+                piece = self._reader.feed(data)
+                if self._reader.fault is not None:
+                    self._fault = self._broke(UnusableError, self._reader.fault)
+                return piece
             self._reader.close()
         except ProtocolError as error:
-            raise NetworkError(f"the connection to {self._name} broke: {error}") from None
+            raise self._broke(kind, error) from None
         return b""
 
-    def _unpack(self, packed: zlib._Decompress, piece: bytes) -> bytes:
+    def _broke(self, kind: type[NetworkError], error: ProtocolError) -> NetworkError:
+        return kind(f"the connection to {self._name} broke: {error}")
+
+    def _unpack(self, packed: _Packed, piece: bytes) -> bytes:
+        piece = packed.feed(piece)
+        if packed.fault is not None:
+            said = f"{self._name} packed its answer wrongly: {packed.fault}"
+            self._fault = UnusableError(said)
+        return piece
+
+
+class _Packed:
+    """Unpacks a body, at most `UNPACKED` bytes at once."""
+
+    def __init__(self, wbits: int) -> None:
+        self._inflate = zlib.decompressobj(wbits)
+        self._tail = b""
+        self.holds_more = False
+        self.fault: zlib.error | None = None
+
+    def feed(self, data: bytes) -> bytes:
+        """The next bytes; where it `holds_more`, feed nothing to get them."""
+        if self._inflate.eof or self.fault is not None:
+            self.holds_more = False
+            return b""  # what follows the packed body is no part of it
+        data, before = self._tail + data, self._inflate.copy()
         try:
-            return packed.decompress(piece)
+            piece = self._inflate.decompress(data, UNPACKED)
         except zlib.error as error:
-            raise NetworkError(f"{self._name} packed its answer wrongly: {error}") from None
+            self.fault, self.holds_more = error, False
+            return _salvage(before, data)
+        self._tail = self._inflate.unconsumed_tail
+        self.holds_more = bool(self._tail) or len(piece) == UNPACKED
+        return piece
+
+
+def _salvage(inflate: zlib._Decompress, data: bytes) -> bytes:
+    """What can be unpacked before the byte that is wrong."""
+    pieces: list[bytes] = []
+    try:
+        for at in range(len(data)):
+            pieces.append(inflate.decompress(data[at : at + 1]))
+    except zlib.error:
+        pass
+    return b"".join(pieces)
 
 
 def _address(request: HttpRequest) -> tuple[Address, bytes]:

@@ -1,8 +1,9 @@
 """HTTP/1.1 as a client speaks it: a request to bytes, bytes to an answer. No sockets, no time.
 
-A reader is fed what the socket gives and returns the body's bytes as soon as they are there. It
-follows RFC 9112 on where a body ends and is strict there, because a wrong end is a wrong answer;
-it forgives bare line feeds and odd headers, which small servers send.
+A reader is fed what the socket gives and returns the body's bytes as soon as they are there, also
+where something wrong stands behind them. It follows RFC 9112 on where a body ends and is strict
+there, because a wrong end is a wrong answer; it forgives bare line feeds and odd headers, which
+small servers send.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _TARGET = re.compile(r"[\x21-\x7e]+")
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _STATUS_LINE = re.compile(rb"HTTP/(\d\.\d) (\d{3})(?: .*)?", re.DOTALL)
+_LENGTH = re.compile(r"[0-9]{1,18}", re.ASCII)
+_CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _SIZE = re.compile(rb"[0-9A-Fa-f]{1,15}")
 _PLAIN_SIZE = re.compile(rb"[1-9a-f][0-9a-f]{0,4}\r\n")
 
@@ -52,9 +55,10 @@ def encode_head(method: str, target: str, headers: Mapping[str, str]) -> bytes:
 
 class AnswerReader:
     """Reads one answer. `touched` says that anything came at all; `status` is 0 until its head is
-    there, `done` tells its end.
+    there, `done` tells its end. `fault` is what was wrong behind the bytes that were given last.
 
-    `reusable` says that the connection may carry another request; ask when done.
+    It `keeps` the connection open unless it says otherwise; `reusable` says that it may carry
+    another request; ask when done.
     """
 
     def __init__(self, method: str) -> None:
@@ -62,24 +66,38 @@ class AnswerReader:
         self._pending = b""
         self._state: Literal["head", "length", "open", "size", "data", "after", "trailer"] = "head"
         self._left = 0
-        self._keeps = True
+        self.keeps = True
         self._sizes: dict[bytes, int] = {}
         self.touched = False
         self.status = 0
         self.headers: dict[str, str] = {}
         self.done = False
+        self.fault: ProtocolError | None = None
+        self._head = 0
+
+    @property
+    def in_head(self) -> bool:
+        """Whether a head has begun, and is not whole."""
+        return self._state == "head" and bool(self._pending)
+
+    @property
+    def has_body(self) -> bool:
+        """Whether the whole body is there; only trailers, which say nothing, may follow."""
+        return self.done or self._state == "trailer"
 
     @property
     def reusable(self) -> bool:
         """Whether the connection is as fresh as before the request."""
-        return self.done and self._keeps and not self._pending
+        return self.done and self.keeps and not self._pending
 
     def feed(self, data: bytes) -> bytes:
         """The bytes of the body that these bytes bring.
 
         Raises:
-            ProtocolError: they are not HTTP.
+            ProtocolError: they are not HTTP, or those before them were not.
         """
+        if self.fault is not None:
+            raise self.fault
         if self._pending:
             data, self._pending = self._pending + data, b""
         if self._state == "head":
@@ -99,8 +117,10 @@ class AnswerReader:
         Raises:
             ProtocolError: the answer was not over.
         """
+        if self.fault is not None:
+            raise self.fault
         if self._state == "open":
-            self.done, self._keeps = True, False
+            self.done = True
         if not self.done:
             where = "before it answered" if not self.status else "in the middle of the answer"
             raise ProtocolError(f"it was closed {where}")
@@ -109,11 +129,12 @@ class AnswerReader:
         self.touched = True
         while self._state == "head":
             end = _BLANK_LINE.search(data)
+            if self._head + (len(data) if end is None else end.end()) > HEAD_LIMIT:
+                raise ProtocolError("the head of the answer has no end")
             if end is None:
-                if len(data) > HEAD_LIMIT:
-                    raise ProtocolError("the head of the answer has no end")
                 self._pending = data
                 return b""
+            self._head += end.end()
             status = self._read_lines(data[: end.start()])
             data = data[end.end() :]
             if 100 <= status < 200:  # the real answer follows
@@ -128,11 +149,11 @@ class AnswerReader:
         start = _STATUS_LINE.fullmatch(first)
         if start is None:
             raise ProtocolError("what it says is not HTTP")
-        self._keeps = start.group(1) == b"1.1"
+        self.keeps = start.group(1) == b"1.1"
         for line in lines:
             name, colon, value = line.decode("latin-1").partition(":")
-            name, value = name.strip().lower(), value.strip()
-            if colon and name:
+            name, value = name.strip().lower(), _CONTROLS.sub(" ", value).strip()
+            if colon and _TOKEN.fullmatch(name):
                 before = self.headers.get(name)
                 self.headers[name] = value if before is None else f"{before}, {value}"
         return int(start.group(2))
@@ -142,9 +163,9 @@ class AnswerReader:
         headers = self.headers
         words = headers.get("connection", "").lower()
         if "close" in words:
-            self._keeps = False
+            self.keeps = False
         elif "keep-alive" in words:
-            self._keeps = True
+            self.keeps = True
         length = headers.get("content-length")
         if self._method == "HEAD" or self.status in (204, 304):
             self._state, self.done = "length", True
@@ -154,12 +175,14 @@ class AnswerReader:
         elif length is not None:
             sizes = {part.strip() for part in length.split(",")}
             size = sizes.pop()
-            if sizes or not size.isascii() or not size.isdigit():
+            if sizes or not _LENGTH.fullmatch(size):
                 raise ProtocolError("it names no length that the answer can have")
             self._state, self._left = "length", int(size)
             self.done = self._left == 0
         else:
             self._state = "open"
+        if self._state == "open":
+            self.keeps = False
 
     def _read_length(self, data: bytes) -> bytes:
         piece, self._pending = data[: self._left], data[self._left :]
@@ -169,6 +192,16 @@ class AnswerReader:
 
     def _read_chunks(self, data: bytes) -> bytes:
         pieces: list[bytes] = []
+        try:
+            self._pending = data[self._take_chunks(data, pieces) :]
+        except ProtocolError as fault:
+            if not pieces:
+                raise
+            self.fault = fault
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _take_chunks(self, data: bytes, pieces: list[bytes]) -> int:
+        """Take the chunks that are there, and say where they end."""
         at, size = 0, len(data)
         while at < size and not self.done:
             if self._state == "size":
@@ -188,8 +221,7 @@ class AnswerReader:
                 break
             self._read_line(data[at:end].rstrip(b"\r"))
             at = end + 1
-        self._pending = data[at:]
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return at
 
     def _read_whole_chunks(self, data: bytes, at: int, pieces: list[bytes]) -> int:
         """Take the chunks from `at` on that are there in full and written plainly, and say where

@@ -55,14 +55,19 @@ class Pool:
         self._shelves[loop] = _Shelf(idle, watch)
         await anext(watch)
 
-    def take(self, place: Address) -> Connection | None:
-        """The connection to a place that was used last, if one is open still."""
+    async def take(self, place: Address) -> Connection | None:
+        """The connection to a place that was used last, if one is open still. Where the end of an
+        answer is just coming, it is waited for: that is sooner than a new connection."""
         idle = self._idle()
-        for connection in reversed(idle):
-            if connection.place == place and connection.is_open:
-                idle.remove(connection)
-                return connection
-        return None
+        while True:
+            fitting = [one for one in reversed(idle) if one.place == place and one.is_open]
+            for connection in fitting:
+                if not connection.is_draining:
+                    idle.remove(connection)
+                    return connection
+            if not fitting:
+                return None
+            await fitting[0].settled()
 
     def keep(self, connection: Connection) -> None:
         """Have it wait for the next request; where nobody would close it, close it now."""

@@ -34,15 +34,19 @@ __all__ = [
 
 BODY_LIMIT = 256 * 1024
 
+BODY_SECONDS = 10.0
+"""How long the words of a refusal may take."""
+
 _SECRET = pattern(r"\S{8,}")
-_TITLE = pattern(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+_TITLE = pattern(r"<title\b", re.IGNORECASE)
+_TITLE_END = pattern(r"</title\b", re.IGNORECASE)
 
 
 async def read_refusal(answer: Answer, target: Target) -> Failure | None:
     """The failure that an answer is by its head; None where its body is to be decoded."""
-    page = answer.headers.get("content-type", "").startswith("text/html")
-    if 200 <= answer.status < 300 and not page:
+    if 200 <= answer.status < 300 and not await _is_page(answer):
         return None
+    answer.finish_within(BODY_SECONDS)
     try:
         body = await answer.read(BODY_LIMIT)
     except NetworkError:
@@ -56,6 +60,13 @@ async def read_refusal(answer: Answer, target: Target) -> Failure | None:
     )
 
 
+async def _is_page(answer: Answer) -> bool:
+    """Whether a web page comes in the place of an answer; some do not say so."""
+    if answer.headers.get("content-type", "").startswith("text/html"):
+        return True
+    return (await answer.peek()).lstrip()[:1] == b"<"
+
+
 def _read_body(body: bytes, target: Target) -> Failure:
     ending = decode_response(body, target)[-1]
     if not isinstance(ending, Failed) or is_damage(ending.code):
@@ -67,9 +78,17 @@ def _words(body: bytes) -> str:
     """The text of a body that is no error in the dialect's shape; of a web page, its title."""
     text = body.decode("utf-8", "replace")
     if text.lstrip()[:1] == "<":
-        title = _TITLE.search(text)
-        text = f"a web page, {' '.join(title.group(1).split())!r}" if title else "a web page"
+        title = _title(text)
+        text = f"a web page, {title!r}" if title else "a web page"
     return " ".join(text.split())
+
+
+def _title(page: str) -> str:
+    """The title of a web page. It is looked for once: a page may be full of beginnings."""
+    tag = _TITLE.search(page)
+    begin = page.find(">", tag.end()) + 1 if tag else 0
+    end = _TITLE_END.search(page, begin) if begin else None
+    return " ".join(page[begin : end.start()].split()) if end else ""
 
 
 def _from_event(failed: Failed) -> Failure:

@@ -7,7 +7,7 @@ never raises: damage becomes a warning where nothing was lost and a `Failed` eve
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import DecodeError
 
@@ -23,14 +23,27 @@ from mull.dialects.sse import (
 from mull.dialects.surrogates import Surrogates, cleaned
 from mull.neutral.events import Event, Failed, Finished, Warned
 
-__all__ = ["Decoder", "Interpreter"]
+__all__ = ["OVERSIZED", "Decoder", "Interpreter", "Stage"]
 
-_ENDS = frozenset((Finished, Failed))
+ANSWER_LIMIT = 256 * 1024 * 1024
+"""Bytes of one answer; the longest that a model can give is a fraction of it."""
+MOST_WARNINGS = 20
+"""Warnings of one answer that are told one by one."""
+OVERSIZED = "oversized"
+"""The code of a failure that is a limit of ours."""
+_DONE = b"[DONE]"
+_ASIDE = frozenset((Finished, Failed, Warned))
 _UNEXPECTED = (TypeError, ValueError, KeyError, AttributeError, IndexError, RecursionError)
+
+Stage: TypeAlias = Literal["open", "closing", "over"]
+"""How near its end an answer is. One that is `closing` has said why it ends: counts, or a few words
+more, may follow at once. What follows one that is `over` is no part of it."""
 
 
 class Interpreter(Protocol):
     """What a dialect makes of the JSON values it is sent."""
+
+    stage: Stage
 
     def take(self, event: str | None, value: Any) -> list[Event]:
         """Events of one value of a stream; `event` is its name in the stream, if it has one."""
@@ -43,19 +56,27 @@ class Interpreter(Protocol):
 
 
 class Decoder:
-    """Feed it bytes as they come, then close it; the events do not depend on the cuts."""
+    """Feed it bytes as they come, then close it; the events do not depend on the cuts.
 
-    def __init__(self, interpreter: Interpreter, limit: int = LINE_LIMIT) -> None:
+    `limit` is the most bytes of one event or document, `ceiling` of the whole answer.
+    """
+
+    def __init__(
+        self, interpreter: Interpreter, limit: int = LINE_LIMIT, ceiling: int = ANSWER_LIMIT
+    ) -> None:
         self._interpreter = interpreter
         self._reader = SseReader(limit)
-        self._limit = limit
+        self._limit, self._ceiling = limit, ceiling
+        self._fed = 0
         self._document: list[bytes] | None = None
-        self._size = 0
+        self._size = self._tried = 0
         self._opening = b""
         self._looked = False
-        self._done = False
+        self._done = self._over = self._tail = self._whole_document = False
+        self._cut: Failed | None = None
         self._lost: bytes | None = None
         self._glued = False
+        self._warnings = 0
         self._finished: Finished | Failed | None = None
         self._surrogates = Surrogates()
 
@@ -64,65 +85,115 @@ class Decoder:
         """How many comments came: signs of life without data."""
         return self._reader.comments
 
+    @property
+    def stage(self) -> Stage:
+        """How near its end the answer is."""
+        if self._over:
+            return "over"
+        return "closing" if self._whole_document else self._interpreter.stage
+
     def feed(self, data: bytes) -> list[Event]:
-        """The events that these bytes complete."""
+        """The events that these bytes complete; none once the answer is over."""
+        if self._over:
+            return []
+        self._fed += len(data)
         if not self._looked:
             data = self._look(data)
         if self._document is not None:
-            self._size += len(data)
-            if self._size <= self._limit:
-                self._document.append(data)
-            return []
-        return self._frames(self._reader.feed(data))
+            self._hold(self._document, data)
+            events: list[Event] = []
+        else:
+            events = self._frames(self._reader.feed(data))
+            if self._reader.overflowed:
+                self._stop("one event", self._limit)
+        if self._fed > self._ceiling:
+            self._stop("an answer", self._ceiling)
+        return events
 
     def close(self) -> list[Event]:
         """The events of the end. Nothing may be fed after it."""
+        events: list[Event] = []
         if self._document is not None:
-            events = self._close_document(b"".join(self._document))
+            if self._cut is None:
+                events = self._close_document(b"".join(self._document))
         else:
-            opening, self._opening = self._opening, b""
-            events = self._frames(self._reader.feed(opening) if opening else [])
-            events += self._frames(self._reader.close())
-            if self._reader.overflowed:
-                self._lost = b"an event without an end"
+            if not self._over:
+                self._tail = self._interpreter.stage == "closing"
+                events = self._frames(self._reader.close())
             events += self._guard(self._interpreter.end, self._done)
-        if self._finished is None:
-            self._finished = Failed("the stream ended before it began", "empty", "interrupted")
-        return [*events, *self._surrogates.flush(), self._ending(self._finished)]
+        end = self._cut or self._finished
+        if end is None:
+            end = Failed("the stream ended before it began", "empty", "interrupted")
+        return [*events, *self._surrogates.flush(), *self._unsaid(), self._ending(end)]
 
     def _look(self, data: bytes) -> bytes:
-        """Decide between a stream and a document by the first byte that is not blank."""
+        """Decide between a stream and a document by the first byte that is not blank; what is
+        blank before it says nothing."""
         data = self._opening + data
-        start = data.removeprefix(BOM).lstrip()
-        if not start or BOM.startswith(data):
+        if BOM.startswith(data):
             self._opening = data
             return b""
-        self._opening, self._looked = b"", True
-        if start[:1] in b"{[":
+        start = data.removeprefix(BOM).lstrip()
+        self._opening, self._looked = b"", bool(start)
+        if start[:1] in (b"{", b"["):
             self._document = []
-            return start
-        return data
+        elif start[:1] == b"<":
+            self._cut = Failed("the endpoint sent a web page, not an answer", "unreadable")
+            self._over = True
+        return start
+
+    def _hold(self, document: list[bytes], data: bytes) -> None:
+        """Keep a piece of a document. Whether it is whole is tried seldom, since each time costs
+        what came so far."""
+        document.append(data)
+        self._size += len(data)
+        if self._size > self._limit:
+            self._stop("a document", self._limit)
+            document.clear()
+        elif self._size >= 2 * self._tried and data.rstrip()[-1:] in (b"}", b"]"):
+            self._tried = self._size
+            try:
+                decode_json(b"".join(document))
+            except (DecodeError, UnicodeDecodeError):
+                return
+            self._whole_document = True
+
+    def _stop(self, what: str, limit: int) -> None:
+        """Hear no more: what comes is longer than anything that can be an answer. One that has
+        said why it ends is whole all the same."""
+        if self.stage == "open":
+            most = f"{limit // 2**20} MiB" if limit >= 2**20 else f"{limit:,} bytes"
+            text = f"the endpoint sent {what} of more than {most}, the most that is read"
+            self._cut = Failed(text, OVERSIZED)
+        self._over = True
 
     def _frames(self, frames: list[Frame]) -> list[Event]:
         events: list[Event] = []
-        take = self._interpreter.take
+        interpreter = self._interpreter
+        take = interpreter.take
         for event, data in frames:
             try:
                 value = decode_json(data)
-            except (DecodeError, UnicodeDecodeError, RecursionError):
+            except (DecodeError, UnicodeDecodeError):
                 events += self._odd_frame(event, data)
-                continue
-            try:
-                events += self._keep(take(event, value))
-            except _UNEXPECTED as error:
-                events.append(self._damage(error, value))
+            else:
+                try:
+                    events += self._keep(take(event, value))
+                except _UNEXPECTED as error:
+                    events += self._damage(error, value)
+            if self._done or interpreter.stage == "over":
+                self._over = True
+                break
         return events
 
     def _odd_frame(self, event: str | None, data: bytes) -> list[Event]:
         """A frame that is not one JSON value: the end of the stream, or something to put right."""
-        if data.strip() == b"[DONE]":
+        said = data.strip()
+        if said == _DONE:
             self._done = True
             return []
+        if self._tail and _DONE.startswith(said):
+            return []  # its end was cut, and nothing else
         if data.lstrip().startswith(b":"):  # a comment that a proxy passed on as data
             self._reader.comments += 1
             return []
@@ -132,14 +203,15 @@ class Decoder:
         events = self._mended(parsed.problem)
         for value in parsed.values:
             events += self._guard(self._interpreter.take, event, value)
+            if self._interpreter.stage == "over":
+                return events
         if parsed.lost:
-            self._lost = parsed.lost
-            events.append(Warned("unreadable", f"not JSON: {_shorten(parsed.lost)}"))
+            if not self._tail:
+                self._lost = parsed.lost
+            events += self._warn(Warned("unreadable", f"not JSON: {_shorten(parsed.lost)}"))
         return events
 
     def _close_document(self, body: bytes) -> list[Event]:
-        if self._size > self._limit:
-            self._lost = b"a body over the size limit"
         parsed = parse_payload(body)
         self._surrogates.needed |= parsed.odd
         if parsed.lost:
@@ -161,34 +233,49 @@ class Decoder:
         if problem is None or (self._glued and problem.endswith(GLUED)):
             return []
         self._glued = self._glued or problem.endswith(GLUED)
-        return [Warned("stream", problem)]
+        return self._warn(Warned("stream", problem))
 
     def _guard(self, step: Any, *arguments: Any) -> list[Event]:
         """Run a step of the interpreter; a shape that nobody expected is damage, not a crash."""
         try:
             return self._keep(step(*arguments))
         except _UNEXPECTED as error:
-            return [self._damage(error, arguments[-1])]
+            return self._damage(error, arguments[-1])
 
-    def _damage(self, error: Exception, value: Any) -> Warned:
+    def _damage(self, error: Exception, value: Any) -> list[Event]:
         self._lost = repr(value)[:200].encode("utf-8", "replace")
-        return Warned("unreadable", f"unexpected shape ({error}): {_shorten(self._lost)}")
+        said = f"unexpected shape ({error}): {_shorten(self._lost)}"
+        return self._warn(Warned("unreadable", said))
+
+    def _warn(self, warned: Warned) -> list[Event]:
+        """The warning, unless there were many: a server that is wrong is wrong all the time."""
+        self._warnings += 1
+        return [warned] if self._warnings <= MOST_WARNINGS else []
+
+    def _unsaid(self) -> list[Event]:
+        more = self._warnings - MOST_WARNINGS
+        return [Warned("warnings", f"{more:,} more warnings of this kind")] if more > 0 else []
 
     def _keep(self, events: list[Event]) -> list[Event]:
         for event in events:
-            if type(event) in _ENDS:
-                events = self._without_end(events)
+            if type(event) in _ASIDE:
+                events = self._set_aside(events)
                 break
         return self._surrogates.mend(events) if self._surrogates.needed else events
 
-    def _without_end(self, events: list[Event]) -> list[Event]:
+    def _set_aside(self, events: list[Event]) -> list[Event]:
         """Remember the end, which is told last; a failure goes before a regular end."""
+        kept: list[Event] = []
         for event in events:
-            if isinstance(event, Failed) or (
-                isinstance(event, Finished) and self._finished is None
-            ):
+            if isinstance(event, Warned):
+                kept += self._warn(event)
+            elif isinstance(event, Failed):
                 self._finished = event
-        return [event for event in events if type(event) not in _ENDS]
+            elif not isinstance(event, Finished):
+                kept.append(event)
+            elif self._finished is None:
+                self._finished = event
+        return kept
 
     def _ending(self, end: Finished | Failed) -> Event:
         if isinstance(end, Finished) and self._lost is not None:
@@ -198,5 +285,5 @@ class Decoder:
 
 
 def _shorten(data: bytes) -> str:
-    text = data.decode("utf-8", "replace")
+    text = data[:1000].decode("utf-8", "replace")
     return text if len(text) <= 200 else text[:200] + " …"

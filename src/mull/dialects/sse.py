@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 
+from mull.neutral.nesting import shallow
+
 if TYPE_CHECKING:
     from json import JSONDecoder
 
@@ -33,8 +35,7 @@ __all__ = [
 LINE_LIMIT = 64 * 1024 * 1024
 """Bytes of one event; a server that sends more without an end is not sending events."""
 BOM = b"\xef\xbb\xbf"
-decode_json = msgspec.json.Decoder().decode
-"""Any JSON value; the one decoder for all foreign JSON."""
+_decode = msgspec.json.Decoder().decode
 GLUED = "events in one frame were taken apart"
 """What is reported of such a frame, after their number."""
 _BEFORE = re.compile(r"(?:[ \t\r\n]+|data:|\[DONE\])*")
@@ -44,6 +45,16 @@ _LATER = re.compile(r"data:[ \t]*(?=[{\[])|\{")
 _TRIES = 1_000
 """Places in one frame at which a good event is looked for after a bad one."""
 _GLUED_DATA = re.compile(rb"data: ?(?=\{|\[DONE\])")
+
+
+def decode_json(data: bytes) -> Any:
+    """Any JSON value; the one decoder for all foreign JSON. What is nested too deeply is text.
+
+    Raises:
+        msgspec.DecodeError: it is not JSON.
+        UnicodeDecodeError: it is not UTF-8.
+    """
+    return _decode(shallow(data))
 
 
 Frame: TypeAlias = tuple[str | None, bytes]
@@ -240,9 +251,10 @@ class Parsed(NamedTuple):
 
 def parse_payload(data: bytes) -> Parsed:
     """The JSON of a frame's data; several values glued together are taken apart."""
+    data = shallow(data)
     try:
-        return Parsed([decode_json(data)])
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return Parsed([_decode(data)])
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return _recover(data)
 
 
@@ -251,8 +263,8 @@ def _recover(data: bytes) -> Parsed:
     problem = "invalid UTF-8 was replaced" if "\ufffd" in text else None
     values, lost, at, done, tries = list[Any](), list[str](), 0, False, _TRIES
     while between := (_BETWEEN if values else _BEFORE).match(text, at):
-        at, done = between.end(), done or "[DONE]" in between[0]
-        if at == len(text):
+        at, done = between.end(), "[DONE]" in between[0]
+        if done or at == len(text):
             break
         found = _value(text, at)
         if found is None:

@@ -50,9 +50,10 @@ from mull.neutral.events import (
 )
 from mull.neutral.found import BlockFinder
 from mull.neutral.messages import Message, Origin, Status
+from mull.neutral.nesting import is_deep
 from mull.neutral.usage import Usage
 
-__all__ = ["Assembler", "assemble", "tell"]
+__all__ = ["Assembler", "assemble", "read_object", "tell"]
 
 _PIECES = frozenset({TextDelta, ThinkingDelta, ToolCallDelta})
 _arguments = msgspec.json.Decoder(dict[str, Any])
@@ -162,11 +163,11 @@ class _ToolCall:
         value: dict[str, Any] = {}
         kept: str | None = None
         if text:
-            try:
-                value = _arguments.decode(text)
-            except (msgspec.DecodeError, UnicodeError, RecursionError):
+            found = read_object(text)
+            if found is None:
                 kept = text
             else:
+                value = found
                 same = self.structured or _encode(value).decode() == text
                 kept = None if same else text
         return ToolCallBlock(call_id, self.name or "", value, kept, self.signature, self.wire)
@@ -294,6 +295,16 @@ class Assembler(BlockFinder):
         thinking.pieces, thinking.source_field = text.pieces, event.source_field
         self._found[at] = thinking
         self._open = None
+
+
+def read_object(text: str) -> dict[str, Any] | None:
+    """The JSON object that a model wrote as arguments; None where it wrote something else, or one
+    that is nested too deeply."""
+    try:
+        data = text.encode()
+        return None if is_deep(data) else _arguments.decode(data)
+    except (msgspec.DecodeError, UnicodeError):
+        return None
 
 
 def assemble(events: Iterable[Event], origin: Origin | None = None) -> Message:

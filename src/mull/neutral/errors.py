@@ -15,7 +15,8 @@
     │   └── BudgetError       two numbers the user gave cannot both hold
     └── RemoteError           the other side refused or broke off
         ├── NetworkError      it could not be reached, or the connection broke
-        │   └── SilenceError  it sent nothing for too long
+        │   ├── SilenceError  it sent nothing for too long
+        │   └── UnusableError what it says cannot be used: another try would not help
         └── RefusedError      it answered, and the answer was no
             └── TooLongError  the request is longer than the model can read
 
@@ -46,6 +47,7 @@ __all__ = [
     "TooLongError",
     "UnknownLevel",
     "UnknownModel",
+    "UnusableError",
     "UnwritableError",
 ]
 
@@ -148,6 +150,10 @@ class NetworkError(RemoteError):
 
 class SilenceError(NetworkError):
     """The endpoint sent nothing for too long."""
+
+
+class UnusableError(NetworkError):
+    """The endpoint was reached, and what it says cannot be used: asking again would not help."""
 
 
 class RefusedError(RemoteError):

@@ -31,7 +31,8 @@ class Traits(Value, frozen=True):
     of a thought that is missing. `marks_calls`: an unsigned call is marked as not the model's own
     by whoever writes it. `api` is the name of the API where its provider has several, and
     `tools_api` the dialect of the one that takes tools with reasoning, where that is another;
-    `buffer` is how many tokens of output are recommended.
+    `buffer` is how many tokens of output are recommended. `tool_names` is the pattern of the names
+    that its endpoints take, as the strictest of them publish it.
     """
 
     usual_writer: WriterName
@@ -48,6 +49,7 @@ class Traits(Value, frozen=True):
     api: str | None = None
     tools_api: Dialect | None = None
     buffer: int | None = None
+    tool_names: str = "[a-zA-Z0-9_-]{1,64}"
 
 
 TRAITS: Mapping[Dialect, Traits] = MappingProxyType(
@@ -77,6 +79,7 @@ TRAITS: Mapping[Dialect, Traits] = MappingProxyType(
             off_forbids_thoughts=True,
             needs_follower=True,
             takes_fillers=True,
+            tool_names="[a-zA-Z0-9_-]{1,128}",
         ),
         "gemini": Traits(
             "gemini-budget",
@@ -85,6 +88,7 @@ TRAITS: Mapping[Dialect, Traits] = MappingProxyType(
             key_header="x-goog-api-key",
             needs_carriers_only=True,
             marks_calls=True,
+            tool_names="[a-zA-Z_][a-zA-Z0-9_.-]{0,63}",
         ),
     }
 )

@@ -31,7 +31,9 @@ __all__ = [
 READ = 8_000
 """How much of a text is read; what names the cause stands at its beginning."""
 _MARKS = pattern(r"""[`'"\\‘’“”]""")
-_DAMAGE = frozenset({"unreadable", "damaged", "no_choices", "spliced", "empty", "incomplete"})
+_DAMAGE = frozenset(
+    {"unreadable", "damaged", "no_choices", "spliced", "empty", "incomplete", "oversized"}
+)
 """Codes of our own decoders for answers that they could not read."""
 
 
@@ -152,6 +154,12 @@ _MEANINGS = (
         passes=True,
         statuses=(408, 502, 503, 504, 529),
         codes=r"overloaded|unavailable|slow_down|timeout|deadline_exceeded",
+    ),
+    Meaning(
+        "calls",
+        "an earlier tool call cannot be read there",
+        "take the turn back, or start a new conversation",
+        texts=r"failed to parse tool call arguments",
     ),
     Meaning("busy", passes=True, statuses=(409, 425), certain=False),
     Meaning(

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from mull.history.log import Log
 from mull.neutral.blocks import Value
 from mull.neutral.messages import Message, Origin
-from mull.neutral.request import Note, Request, RequestOptions
+from mull.neutral.request import NamedTool, Note, Request, RequestOptions
 from mull.neutral.target import Target
 from mull.neutral.thinking import WriterName
 from mull.neutral.traits import TRAITS
@@ -46,6 +46,7 @@ from mull.policy.tokens import (
     count_tools,
 )
 from mull.policy.view.binding import hash_opening
+from mull.policy.view.calls import names_on_wire, wire_name
 from mull.policy.view.intake import intake_of
 from mull.policy.view.log import LogView, Memory
 from mull.policy.view.media import check_question
@@ -204,7 +205,7 @@ def prepare(
     if log.active:
         check_question(log.active[-1], target)
     made = Made(log, snapshot, conversation, counter, home or target.origin, amendment)
-    conversation = amend_options(conversation, amendment)
+    conversation = _with_wire_names(amend_options(conversation, amendment), target)
     settled = _settle(made, target)
     view, planned = settled.view, settled.planned
     parameters = settle_parameters(conversation, target, planned)
@@ -230,6 +231,7 @@ def prepare(
             *parameters.notes,
             *view_notes(view.tally, view.news, target.name),
             *history.notes,
+            *_name_notes(made.options, conversation),
             *_cache_notes(snapshot),
             *_counter_notes(counter),
         ),
@@ -363,7 +365,34 @@ def _rules(made: Made, target: Target, planned: Planned) -> Rules:
         carried_only=TRAITS[target.dialect].needs_carriers_only,
         condense_over=snapshot["reasoning.condenseOver"],
         input=target.facts.input,
+        renamed=tuple(_renamed(made.options, target).items()),
     )
+
+
+def _renamed(options: RequestOptions, target: Target) -> dict[str, str]:
+    return names_on_wire((tool.name for tool in options.tools), target.dialect)
+
+
+def _with_wire_names(options: RequestOptions, target: Target) -> RequestOptions:
+    """The options with names of tools that the target's endpoints take."""
+    renamed, choice = _renamed(options, target), options.tool_choice
+    if isinstance(choice, NamedTool):
+        name = renamed.get(choice.name) or wire_name(choice.name, target.dialect)
+        options = replace(options, tool_choice=NamedTool(name))
+    if not renamed:
+        return options
+    tools = (replace(tool, name=renamed.get(tool.name, tool.name)) for tool in options.tools)
+    return replace(options, tools=tuple(tools))
+
+
+def _name_notes(asked: RequestOptions, sent: RequestOptions) -> list[Note]:
+    pairs = zip(asked.tools, sent.tools, strict=True)
+    text = "the tool {!r:.80} goes by the name {}: the API takes no other"
+    return [
+        Note("tools", text.format(own.name, wire.name))
+        for own, wire in pairs
+        if own.name != wire.name
+    ]
 
 
 def _chain_lacks_thought(view: LogView, target: Target, planned: Planned) -> str | None:

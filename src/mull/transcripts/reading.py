@@ -19,6 +19,7 @@ from mull.history.log import Entry, Record
 from mull.neutral.errors import ConfigError
 from mull.neutral.former import renewed
 from mull.neutral.messages import Message
+from mull.neutral.nesting import DEEPEST_STORED, shallow
 from mull.neutral.target import Target
 from mull.policy.reasoning import starts_turn
 from mull.transcripts.formats import SESSION, from_json, from_jsonl
@@ -49,7 +50,7 @@ def read_transcript(
     Raises:
         ConfigError: it is not a conversation, or is damaged; says where and why.
     """
-    data = data.removeprefix(_BOM)
+    data = shallow(data.removeprefix(_BOM), DEEPEST_STORED)
     if not data.strip():
         raise ConfigError("the file is empty")
     if _holds_lines(data):
@@ -67,7 +68,7 @@ def _holds_lines(data: bytes) -> bool:
         return False
     try:
         return isinstance(msgspec.json.decode(first), dict)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return False
 
 
@@ -76,8 +77,6 @@ def _parse(data: bytes) -> Any:
         return msgspec.json.decode(data)
     except UnicodeDecodeError as error:
         raise ConfigError(f"not text in UTF-8: {error.reason} at byte {error.start}") from None
-    except RecursionError:
-        raise ConfigError("not a conversation: its JSON is nested too deeply") from None
     except msgspec.DecodeError as error:
         raise ConfigError(_located(str(error), data)) from None
 
@@ -104,7 +103,7 @@ def _read_lines(data: bytes, written_by: Target | None, tell: Callable[[str], No
         if line.strip():
             try:
                 messages.append(msgspec.json.decode(line))
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 raise ConfigError(f"line {number}: not JSON: {error}") from None
     return _transcript(messages, written_by, tell)
 

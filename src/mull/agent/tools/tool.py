@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, runti
 import msgspec
 
 from mull.agent.tools.output import fitted
+from mull.neutral.assemble import read_object
 from mull.neutral.blocks import MediaBlock, ToolCallBlock, ToolResultBlock, Value
 from mull.neutral.request import Tool
 from mull.policy.approval import Asked, Subject
@@ -195,11 +196,11 @@ def input_of(call: ToolCallBlock, schema: Mapping[str, Any]) -> dict[str, Any]:
     """
     if call.input or not (call.arguments or "").strip():
         return call.input
-    try:
-        return msgspec.json.decode(call.arguments or "", type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+    given = read_object(call.arguments or "")
+    if given is None:
         said = f"the arguments are not a JSON object: {(call.arguments or '')[:200]}"
-        raise ToolFailure(f"{said}\nexpected: {_shape(schema)}") from None
+        raise ToolFailure(f"{said}\nexpected: {_shape(schema)}")
+    return given
 
 
 def clamped(given: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from mull.dialects.anthropic.endings import (
 )
 from mull.dialects.anthropic.parts import Part, ToolUsePart, guess_block, new_part
 from mull.dialects.anthropic.usage import merge_counts, read_usage
+from mull.dialects.decoder import Stage
 from mull.neutral.events import Event, Failed, Finished, Started, UsageReported, Warned
 from mull.neutral.target import Target
 
@@ -28,6 +29,7 @@ class ChunkInterpreter:
     """Reads one answer. `field_name` changes nothing: reasoning has one place in this dialect."""
 
     def __init__(self, target: Target, field_name: str | None = None) -> None:
+        self.stage: Stage = "open"
         self._parts: dict[int, Part] = {}
         self._newest: Part | None = None
         self._keys: set[int] = set()
@@ -110,7 +112,7 @@ class ChunkInterpreter:
             events = self._close_parts(whole=True)
             events.append(Warned("second_message", "another answer followed in the same stream"))
         self._parts, self._newest, self._counts = {}, None, {}
-        self._stopped, self._reason = False, None
+        self._stopped, self._reason, self.stage = False, None, "open"
         return events + self._read_message(message)
 
     def _read_message(self, message: dict[str, Any]) -> list[Event]:
@@ -130,7 +132,7 @@ class ChunkInterpreter:
 
     def _read_ending(self, holder: dict[str, Any], usage: Any) -> list[Event]:
         if reason := _string(holder.get("stop_reason")):
-            self._reason = reason
+            self._reason, self.stage = reason, "closing"
         events: list[Event] = [*read_stop_details(holder.get("stop_details"))]
         if merge_counts(self._counts, usage):
             events.append(UsageReported(read_usage(self._counts)))
@@ -188,6 +190,7 @@ class ChunkInterpreter:
 
     def _stop_message(self, value: dict[str, Any]) -> list[Event]:
         self._begun = self._stopped = True
+        self.stage = "over"
         return []
 
     def _close_parts(self, *, whole: bool) -> list[Event]:
@@ -196,6 +199,7 @@ class ChunkInterpreter:
 
     def _fail(self, value: dict[str, Any]) -> list[Event]:
         self._failed = self._begun = True
+        self.stage = "closing"
         return [read_error(value)]
 
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from mull.neutral.nesting import shallow
+
 __all__ = ["UNREADABLE_INPUT", "Fold"]
 
 UNREADABLE_INPUT = "partial_json"
@@ -46,7 +48,7 @@ class Fold:
         text = data.pop(UNREADABLE_INPUT, "")
         if isinstance(text, str) and text.strip():
             try:
-                data["input"] = _object(text)
+                data["input"] = _object(shallow(text.encode()))
             except (msgspec.DecodeError, UnicodeError):
                 data[UNREADABLE_INPUT] = text
         return data

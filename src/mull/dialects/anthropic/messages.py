@@ -34,11 +34,10 @@ __all__ = ["History"]
 _LEFT_OUT = {
     "blank": ("history", "{n} blank text{s} not sent: the API takes none"),
     "media": ("history", "{n} attachment{s} not sent: the API has no block for the kind or place"),
-    "arguments": ("history", "{n} tool call{s} with unreadable arguments sent without them"),
     "system": ("history", "{n} system message{s} amid the conversation sent in the user's name"),
     "misplaced": ("history", "{n} block{s} not sent: not for a message of that role"),
 }
-_WARNINGS = frozenset({"media", "arguments", "misplaced"})
+_WARNINGS = frozenset({"media", "misplaced"})
 _THOUGHTS = ("thinking", "redacted_thinking")
 
 
@@ -142,7 +141,6 @@ class History:
         return [{"type": "thinking", "thinking": filler, "signature": ""}]
 
     def _call(self, block: ToolCallBlock) -> dict[str, Any]:
-        self._left["arguments"] += _is_unreadable(block)
         wire_id = self._ids.of_call(block.id)
         call = {"type": "tool_use", "id": wire_id, "name": block.name, "input": block.input}
         return {**own_keys(block.wire, DIALECT), **call}
@@ -207,7 +205,3 @@ def _verbatim(block: OpaqueBlock) -> dict[str, Any]:
 
 def _is_no_result(block: dict[str, Any]) -> bool:
     return block.get("type") != "tool_result"
-
-
-def _is_unreadable(block: ToolCallBlock) -> bool:
-    return not block.input and bool((block.arguments or "").strip(" \t\r\n{}"))

@@ -117,8 +117,6 @@ class ContentWriter:
 
     def _call_part(self, block: ToolCallBlock) -> Part:
         self._calls[block.id] = block
-        if not block.input and (block.arguments or "").replace(" ", "") not in ("", "{}"):
-            self._leave_out("tool calls sent without their arguments: they are no JSON object")
         return call_part(block.name, block.input, own_keys(block.wire, DIALECT), block.signature)
 
     def _result_parts(self, block: ToolResultBlock) -> list[Part]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mull.dialects.decoder import Stage
 from mull.dialects.gemini import DIALECT
 from mull.dialects.gemini.calls import CallReader, signature_of
 from mull.dialects.gemini.outcome import read_block, read_error, read_finish, read_usage
@@ -45,6 +46,7 @@ class ChunkInterpreter:
     """Reads one answer. Thoughts have one place here, so there is no field to choose."""
 
     def __init__(self, target: Target, field_name: str | None = None) -> None:
+        self.stage: Stage = "open"
         self._calls = CallReader()
         self._started = False
         self._answered = False
@@ -76,6 +78,8 @@ class ChunkInterpreter:
         if error := value.get("error"):
             self._failed = True
             out.append(read_error(error))
+        if self._failed or self._blocked is not None:
+            self.stage = "closing"
         return out
 
     def whole(self, value: Any) -> list[Event]:
@@ -119,6 +123,7 @@ class ChunkInterpreter:
         reason = candidate.get("finishReason")
         if reason and type(reason) is str and reason != _UNSAID:
             self._reason, self._reason_said = reason, candidate.get("finishMessage")
+            self.stage = "closing"
 
     def _leave_out_candidate(self, out: list[Event]) -> None:
         """Only one answer is ever asked for; a second is told of once."""

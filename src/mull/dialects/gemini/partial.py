@@ -11,6 +11,8 @@ import re
 from itertools import pairwise
 from typing import Any
 
+from mull.neutral.nesting import DEEPEST
+
 __all__ = ["PartialArguments"]
 
 GAP_LIMIT = 1000
@@ -82,7 +84,7 @@ def _parse(path: Any) -> list[str | int]:
             text = next((q for q in quoted if q is not None), None)
             segments.append(name if text is None else _ESCAPED.sub(r"\1", text))
         at = found.end()
-    if not segments or at != len(path) or isinstance(segments[0], int):
+    if not 0 < len(segments) < DEEPEST or at != len(path) or isinstance(segments[0], int):
         raise ValueError(f"not a path to an argument: {path!r:.80}")
     return segments
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mull.dialects.decoder import Stage
 from mull.dialects.openai_chat.delta import DeltaReader
 from mull.dialects.openai_chat.finish import BROKEN, as_error, broken, stop_reason
 from mull.dialects.openai_chat.usage import find_usage, read_usage
@@ -22,6 +23,7 @@ class ChunkInterpreter:
     """What the JSON of one answer means; `field_name` is the only reasoning field to read."""
 
     def __init__(self, target: Target, field_name: str | None = None) -> None:
+        self.stage: Stage = "open"
         self._compat = target.compat
         self._field_name = field_name
         self._reader = DeltaReader(target.compat, field_name)
@@ -111,6 +113,7 @@ class ChunkInterpreter:
         reason = choice.get("finish_reason")
         if not reason:
             return False
+        self.stage = "closing"
         if isinstance(reason, str):
             if self._reason in (None, "stop"):
                 self._reason = reason
@@ -127,4 +130,5 @@ class ChunkInterpreter:
     def _fail(self, failed: Failed | None, out: list[Event]) -> None:
         if failed is not None:
             self._failed = True
+            self.stage = "closing"
             out.append(failed)

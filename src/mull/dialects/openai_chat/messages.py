@@ -7,7 +7,7 @@ a longer history begins with the very bytes of a shorter one and the endpoint's 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from hashlib import sha256
 from typing import Any, assert_never
 
@@ -153,10 +153,12 @@ class MessageList:
         arguments = _encode(block.input).decode() if block.arguments is None else block.arguments
         kept = dict(own_keys(block.wire, DIALECT))
         function = {"name": block.name, "arguments": arguments}
-        function |= as_keys(kept.pop("function", None))
-        call: dict[str, Any] = {"id": call_id, "type": "function", "function": function, **kept}
-        if call["type"] != "function" and not block.name:
-            del call["function"]
+        function |= _others(as_keys(kept.pop("function", None)), function)
+        call: dict[str, Any] = {"id": call_id, "type": "function", "function": function}
+        call |= _others(kept, ("id",))
+        kind = call["type"]
+        if kind != "function" and isinstance(kind, str) and kind in kept:
+            del call["function"]  # such a call has its name and input in a place of its own
         return call
 
 
@@ -235,6 +237,11 @@ class _Answer:
                 self._say(_tagged(block, self._rule))
             else:
                 self._parts.append(_member(block))
+
+
+def _others(kept: dict[str, Any], known: Container[str]) -> dict[str, Any]:
+    """What was kept of a call beside what its block says."""
+    return {key: value for key, value in kept.items() if key not in known}
 
 
 def _tagged(block: ThinkingBlock, rule: ReasoningRule) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from mull.dialects.decoder import Stage
 from mull.dialects.openai_responses.closing import CUT, read_ending, read_failure, read_usage
 from mull.dialects.openai_responses.items import Call, Item, Other, Reasoning, Said
 from mull.neutral.blocks import ThinkingKind
@@ -28,6 +29,7 @@ class ChunkInterpreter:
     """What the JSON of one answer means. Reasoning has one place here, so no field is chosen."""
 
     def __init__(self, target: Target, field_name: str | None = None) -> None:
+        self.stage: Stage = "open"
         self._items: list[Item] = []
         self._by_id: dict[type[Item], dict[str, Item]] = {
             kind: {} for kind in (Reasoning, Said, Call, Other)
@@ -290,7 +292,7 @@ class ChunkInterpreter:
         return self._complete(response if isinstance(response, dict) else value, word)
 
     def _complete(self, response: dict[str, Any], word: str) -> list[Event]:
-        self._ended = True
+        self._ended, self.stage = True, "over"
         events = self._fill(response.get("output"))
         events += self._flush()
         usage = read_usage(response.get("usage"))
@@ -323,7 +325,7 @@ class ChunkInterpreter:
         return [event for item in self._items if not item.done for event in item.flush()]
 
     def _error(self, value: dict[str, Any]) -> list[Event]:
-        self._ended = True
+        self._ended, self.stage = True, "closing"
         return [read_failure(value)]
 
     def _unknown(self, value: dict[str, Any]) -> list[Event]:

@@ -16,6 +16,7 @@ import msgspec
 
 from mull.dialects.openai_responses import DIALECT
 from mull.dialects.openai_responses.shapes import is_same_item, kept_rest, unpack_part, unpack_parts
+from mull.neutral.assemble import read_object
 from mull.neutral.blocks import (
     Block,
     MediaBlock,
@@ -227,13 +228,17 @@ def _call(block: ToolCallBlock, *, with_id: bool) -> _Item:
     arguments = block.arguments
     if arguments is None:
         arguments = _to_json(block.input).decode()
-    return {
+    item = {
         "type": "function_call",
         "call_id": _fitting(block.id),
         "name": block.name,
         "arguments": arguments,
-        **_sent(own_keys(block.wire, DIALECT), with_id=with_id),
     }
+    own = _sent(own_keys(block.wire, DIALECT), with_id=with_id)
+    finished = own.get("arguments")  # where the finished item said something else than its pieces
+    if isinstance(finished, str) and read_object(finished) is not None:
+        item["arguments"] = finished
+    return item | {key: value for key, value in own.items() if key not in item}
 
 
 def _sent(kept: _Item, *, with_id: bool) -> _Item:

@@ -6,6 +6,7 @@ A lesson holds from now on; an amendment holds once. Settings, log and target st
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any, Literal, TypeAlias
@@ -14,7 +15,14 @@ import msgspec
 from msgspec.structs import replace
 
 from mull.dialects.registry import replay
-from mull.neutral.blocks import TextBlock, ThinkingBlock, Value
+from mull.neutral.blocks import (
+    Block,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    Value,
+)
 from mull.neutral.messages import Dialect, Message
 from mull.neutral.request import RequestOptions
 from mull.policy.reasoning import turn_start
@@ -46,6 +54,7 @@ class Amendment(Value, frozen=True):
     back with earlier answers, and `marks_calls` says of this turn's unsigned calls that they are
     not the model's own. `counted` is the true count of a request that was too long, newer than any
     report in the log.
+    `calls` has all tool calls go in their plainest form, or as text.
     """
 
     without: frozenset[Part] = frozenset()
@@ -54,6 +63,7 @@ class Amendment(Value, frozen=True):
     keys: frozenset[str] = frozenset()
     marks_calls: bool = False
     counted: Reported | None = None
+    calls: Literal["plain", "text"] | None = None
 
 
 UNAMENDED = Amendment()
@@ -96,6 +106,10 @@ def amend_messages(
     if amendment.marks_calls:
         start = turn_start(amended)
         amended[start:] = map(replay(dialect).marked, amended[start:])
+    if amendment.calls == "plain":
+        amended = [_with_plain_calls(one) for one in amended]
+    elif amendment.calls == "text":
+        amended = _calls_as_text(amended)
     same = len(amended) == len(messages) and all(map(_is_same, amended, messages))
     return messages if same else tuple(amended)
 
@@ -116,6 +130,46 @@ def _without_keys(message: Message, keys: frozenset[str], dialect: Dialect) -> M
     blocks = tuple(replay(dialect).without_keys(block, keys) for block in message.blocks)
     same = all(map(_is_same, blocks, message.blocks))
     return message if same else replace(message, blocks=blocks)
+
+
+def _with_plain_calls(message: Message) -> Message:
+    if not message.tool_calls:
+        return message
+    blocks = tuple(map(_plain_call, message.blocks))
+    same = all(map(_is_same, blocks, message.blocks))
+    return message if same else replace(message, blocks=blocks)
+
+
+def _plain_call(block: Block) -> Block:
+    """A call with what every API knows of one: letters, and an object written by us."""
+    if not isinstance(block, ToolCallBlock):
+        return block
+    name = re.sub(r"\W", "_", block.name, flags=re.ASCII).lstrip("_0123456789")[:64] or "tool"
+    if name == block.name and block.arguments is None:
+        return block
+    return replace(block, name=name, arguments=None)
+
+
+def _calls_as_text(messages: Sequence[Message]) -> list[Message]:
+    """The calls and results of a conversation told in words."""
+    names: dict[str, str] = {}
+    out: list[Message] = []
+    for message in messages:
+        blocks: list[Block] = []
+        for block in message.blocks:
+            if isinstance(block, ToolCallBlock):
+                names[block.id] = block.name
+                given = msgspec.json.encode(block.input).decode()
+                block = TextBlock(f"\n\n(Called {block.name} with {given})")
+            elif isinstance(block, ToolResultBlock):
+                name = names.get(block.call_id, "a tool")
+                blocks += block.media
+                block = TextBlock(f"(Result of {name})\n{block.output}")
+            blocks.append(block)
+        role = "user" if message.role == "tool" else message.role
+        same = all(map(_is_same, blocks, message.blocks))
+        out.append(message if same else replace(message, role=role, blocks=tuple(blocks)))
+    return out
 
 
 def _is_same(one: object, other: object) -> bool:

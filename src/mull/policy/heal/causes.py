@@ -24,6 +24,24 @@ _SAMPLING = r"(?P<name>temperature|top_p|top_k)"
 
 _HISTORY = (
     known(
+        history.plain_calls,
+        "an earlier tool call has a name or arguments that the endpoint does not take",
+        "take the turn back, or start a new conversation",
+        (r"failed to parse tool call arguments", "llama.cpp, llama-server"),
+        (
+            r"tool_calls\[\d+\]\.function\.(name|arguments)\b.{0,40}"
+            r"(pattern|too long|too short|empty|json|object)",
+            "OpenAI, Chat Completions",
+        ),
+        (r"input\[\d+\]\.(name|arguments)\b.{0,40}(pattern|too long|json)", "OpenAI, Responses"),
+        (
+            r"tool_use\.(name|input): (string should|input should be a valid dict)",
+            "Messages API, round trip",
+        ),
+        (r"invalid function name\. must start with a letter", "Gemini API, INVALID_ARGUMENT"),
+        (r"tool.?call.{0,40}arguments .{0,20}(must be|is not|are not) (a )?valid json", "vLLM"),
+    ),
+    known(
         history.drop_bound,
         "a thought is bound to a conversation that has changed since",
         _STRIP,

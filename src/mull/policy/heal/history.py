@@ -32,6 +32,7 @@ __all__ = [
     "drop_trailing",
     "drop_unsigned",
     "drop_unverified",
+    "plain_calls",
     "sign_calls",
     "strip_signatures",
 ]
@@ -55,6 +56,13 @@ def _is_unsigned(block: ThinkingBlock) -> bool:
 
 def _is_blank(block: ThinkingBlock) -> bool:
     return not block.thought.strip() and block.redacted is None
+
+
+def plain_calls(case: Case, found: re.Match[str]) -> Mends:
+    """Tool calls that are refused for their names or arguments: the plainest form that a call can
+    have, else words."""
+    yield Mend("tool calls sent in their plainest form", amendment=Amendment(calls="plain"))
+    yield Mend("tool calls and their results sent as text", amendment=Amendment(calls="text"))
 
 
 def drop_unverified(case: Case, found: re.Match[str]) -> Mends:

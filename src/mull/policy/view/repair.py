@@ -1,7 +1,8 @@
 """Makes one turn acceptable to any endpoint: calls and results in pairs, no empty messages.
 
-An unfinished answer is shown but not sent; a call without a result gets one that says so; a
-result without a call is left out. Faultless messages pass through as the same objects.
+An unfinished answer is shown but not sent, nor is a call that the token limit cut; a call without
+a result gets one that says so; a result without a call is left out. Faultless messages pass through
+as the same objects.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from mull.neutral.blocks import (
     Value,
 )
 from mull.neutral.messages import Message
+from mull.policy.view.calls import has_object
 
-__all__ = ["NO_RESULT", "Repair", "repair_turn"]
+__all__ = ["NO_OBJECT", "NO_RESULT", "Repair", "repair_turn"]
 
 NO_RESULT = "No result: the tool did not finish."
+NO_OBJECT = "No result: the arguments were not a JSON object, so the tool did not run."
 _VOID = TextBlock("")
 
 
@@ -35,17 +38,19 @@ class Repair(Value, frozen=True):
     empty: int = 0
     closed_calls: int = 0
     orphans: int = 0
+    cut_calls: int = 0
 
 
 def repair_turn(messages: Sequence[Message]) -> Repair:
     """Mend one turn (from a user's message up to the next)."""
     out: list[Message] = []
-    unfinished = empty = closed = orphans = 0
+    unfinished = empty = closed = orphans = cut = 0
     for head, results in _groups(messages):
         calls: Sequence[ToolCallBlock] = ()
         if head is not None:
             clean, strays = _without_strays(head)
-            orphans += strays
+            clean, cuts = _without_cut(clean, results)
+            orphans, cut = orphans + strays, cut + cuts
             if _is_unfinished(clean, results):
                 unfinished += 1
             elif _says_nothing(clean, head):
@@ -56,7 +61,7 @@ def repair_turn(messages: Sequence[Message]) -> Repair:
         paired, more_closed, more_orphans = _pair(calls, results)
         out += paired
         closed, orphans = closed + more_closed, orphans + more_orphans
-    return Repair(tuple(out), unfinished, empty, closed, orphans)
+    return Repair(tuple(out), unfinished, empty, closed, orphans, cut)
 
 
 def _groups(messages: Sequence[Message]) -> list[tuple[Message | None, list[Message]]]:
@@ -97,8 +102,23 @@ def _is_void(block: Block) -> bool:
 def _is_unfinished(message: Message, results: Sequence[Message]) -> bool:
     if message.role != "assistant" or message.status not in ("interrupted", "error"):
         return False
-    answered = {b.call_id for m in results for b in m.blocks if isinstance(b, ToolResultBlock)}
-    return not any(call.id in answered for call in message.tool_calls)
+    return not any(call.id in _answered(results) for call in message.tool_calls)
+
+
+def _answered(results: Sequence[Message]) -> set[str]:
+    return {b.call_id for m in results for b in m.blocks if isinstance(b, ToolResultBlock)}
+
+
+def _without_cut(message: Message, results: Sequence[Message]) -> tuple[Message, int]:
+    """An answer that ended at its token limit, without the call that it ended in."""
+    if message.status != "truncated" and message.stop_reason != "length":
+        return message, 0
+    last = message.blocks[-1] if message.blocks else None
+    if not isinstance(last, ToolCallBlock) or last.id in _answered(results):
+        return message, 0
+    if has_object(last) and (last.input or (last.arguments or "").strip()):
+        return message, 0
+    return msgspec.structs.replace(message, blocks=message.blocks[:-1]), 1
 
 
 def _pair(
@@ -119,7 +139,8 @@ def _pair(
             blocks.append(queue.pop(0))
         else:
             closed += 1
-            blocks.append(ToolResultBlock(call.id, NO_RESULT, is_error=True))
+            said = NO_RESULT if has_object(call) else NO_OBJECT
+            blocks.append(ToolResultBlock(call.id, said, is_error=True))
     orphans = sum(map(len, waiting.values()))
     given = [b for m in messages for b in m.blocks if isinstance(b, ToolResultBlock)]
     others = [b for m in messages for b in m.blocks if isinstance(b, OpaqueBlock)]

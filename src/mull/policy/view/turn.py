@@ -26,6 +26,7 @@ from mull.neutral.blocks import (
 )
 from mull.neutral.messages import Message, Origin
 from mull.policy.reasoning import StripPolicy, turn_start
+from mull.policy.view.calls import sendable_calls
 from mull.policy.view.intake import Intake, taken
 from mull.policy.view.media import without_untaken
 from mull.policy.view.repair import Repair, repair_turn
@@ -54,6 +55,7 @@ class Rules(Value, frozen=True):
     `carried_only` that means carriers, not readable thoughts. `condense_over` is the size in
     tokens from which an unsigned thought goes in a shorter form. `home` is where messages come
     from that do not say it. `input` are the kinds of input the model takes; none is unknown.
+    `renamed` are tools that go by another name there.
     """
 
     origin: Origin
@@ -69,6 +71,7 @@ class Rules(Value, frozen=True):
     carried_only: bool = False
     condense_over: int | None = None
     input: tuple[str, ...] = ()
+    renamed: tuple[tuple[str, str], ...] = ()
 
 
 class Standing(Value, frozen=True):
@@ -121,6 +124,9 @@ class Tally(Value, frozen=True):
     empty: int = 0
     closed_calls: int = 0
     orphans: int = 0
+    cut_calls: int = 0
+    renamed: int = 0
+    malformed: int = 0
     images: int = 0
     audio_files: int = 0
     videos: int = 0
@@ -191,6 +197,7 @@ def view_repaired(
         empty=repaired.empty,
         closed_calls=repaired.closed_calls,
         orphans=repaired.orphans,
+        cut_calls=repaired.cut_calls,
     )
     for message in repaired.messages:
         if message.role != "assistant":
@@ -250,6 +257,11 @@ def _view_message(
     own = (message.origin or rules.home) == rules.origin
     view = _own_blocks if own else _foreign_blocks
     blocks, tally = view(message, keep, rules, shorter)
+    if message.tool_calls:
+        renamed = dict(rules.renamed)
+        blocks, named, wrapped = sendable_calls(blocks, rules.intake.dialect, renamed)
+        if named or wrapped:
+            tally += Tally(renamed=named, malformed=wrapped)
     if len(blocks) == len(message.blocks) and all(map(_same, blocks, message.blocks)):
         return message, tally
     return msgspec.structs.replace(message, blocks=tuple(blocks)), tally

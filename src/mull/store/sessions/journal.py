@@ -33,6 +33,7 @@ from mull.neutral.events import (
 )
 from mull.neutral.former import Reader
 from mull.neutral.messages import Dialect, Message, Origin
+from mull.neutral.nesting import DEEPEST_STORED, shallow
 from mull.store.sessions.values import JournalBatch
 
 __all__ = ["decode_events", "decode_origin", "encode_events", "fold", "is_journaled", "join_deltas"]
@@ -58,7 +59,7 @@ def encode_events(events: Iterable[Event]) -> bytes:
 def decode_events(data: bytes, origin: Origin | None = None) -> tuple[Event, ...]:
     """What `encode_events` was given, as far as it goes: nothing, if it is something else."""
     try:
-        return _reader()(data, origin.dialect if origin else None)
+        return _reader()(shallow(data, DEEPEST_STORED), origin.dialect if origin else None)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError):
         return ()
 

@@ -14,6 +14,7 @@ import msgspec
 from mull.history.log import Entry, Record
 from mull.neutral.errors import ConfigError, SessionError
 from mull.neutral.former import Reader
+from mull.neutral.nesting import DEEPEST_STORED, shallow
 from mull.store.sessions.names import title_of
 from mull.store.sessions.search import add_texts
 
@@ -47,13 +48,13 @@ def encode_record(record: Record) -> bytes:
 
 
 def decode_record(data: bytes, session: str, position: int) -> Record:
-    """The record that `encode_record` wrote.
+    """The record that `encode_record` wrote; what is nested too deeply in it is text.
 
     Raises:
         ConfigError: it is something else; says which record and why.
     """
     try:
-        return _reader()(data)
+        return _reader()(shallow(data, DEEPEST_STORED))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError) as error:
         raise ConfigError(
             f"record {position} of session {session} cannot be read ({error}): `mull sessions"

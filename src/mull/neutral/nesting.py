@@ -1,0 +1,72 @@
+"""How deeply JSON may be nested that others wrote.
+
+Whatever reads or writes a value goes into it level by level, and how far it comes depends on the
+stack of whoever calls. So depth is bounded where JSON comes in: what is nested deeper stays in its
+place, as the text it was written in.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+__all__ = ["DEEPEST", "DEEPEST_STORED", "is_deep", "shallow"]
+
+DEEPEST = 200
+"""Levels of what an endpoint or a model sends."""
+DEEPEST_STORED = 300
+"""Levels of what was stored: as much, and the record around it."""
+
+# Always matches where a string begins, also one without an end: so the work grows with the text.
+_STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)'
+_MARK = re.compile(_STRING + rb"|[\[{\]}]", re.DOTALL)
+_encode = msgspec.json.Encoder().encode
+
+
+def is_deep(data: bytes, most: int = DEEPEST) -> bool:
+    """Whether JSON is nested more deeply."""
+    if not _may_be_deep(data, most):
+        return False
+    depth = 0
+    for mark in _MARK.finditer(data):
+        if (sign := mark[0]) in (b"{", b"["):
+            depth += 1
+            if depth > most:
+                return True
+        elif sign in (b"}", b"]"):
+            depth = max(depth - 1, 0)
+    return False
+
+
+def shallow(data: bytes, most: int = DEEPEST) -> bytes:
+    """The JSON with what is nested more deeply as text; the same object where nothing is."""
+    if not _may_be_deep(data, most):
+        return data
+    out: list[bytes] = []
+    depth = kept = begun = 0
+    for mark in _MARK.finditer(data):
+        if (sign := mark[0]) in (b"{", b"["):
+            depth += 1
+            if depth == most + 1:
+                begun = mark.start()
+                out.append(data[kept:begun])
+        elif sign in (b"}", b"]"):
+            if depth == most + 1:
+                kept = mark.end()
+                out.append(_as_text(data[begun:kept]))
+            depth = max(depth - 1, 0)
+    if not out:
+        return data
+    out.append(_as_text(data[begun:]) if depth > most else data[kept:])
+    return b"".join(out)
+
+
+def _may_be_deep(data: bytes, most: int) -> bool:
+    """Nearly all JSON is too short for it, or has too few brackets. What is short, deep and has no
+    end is no JSON, and fails by itself."""
+    return len(data) > 2 * most and data.count(b"{") + data.count(b"[") > most
+
+
+def _as_text(part: bytes) -> bytes:
+    return _encode(part.decode("utf-8", "replace"))
