@@ -1,8 +1,9 @@
 """Drives a dialect's interpreter with bytes: events out, whatever comes in.
 
-The interpreter of a dialect knows what its JSON means; this file knows streams. It looks whether
-the body is a stream of events or one JSON document, keeps every failure inside the events, and
-never raises: damage becomes a warning where nothing was lost and a `Failed` event where it was.
+The interpreter of a dialect knows what its JSON means, its framing how a stream of it is cut into
+pieces. This file looks whether a body is a stream or one JSON document, which all of them have,
+and keeps every failure inside the events. It never raises: damage becomes a warning where nothing
+was lost and a `Failed` event where it was.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from mull.dialects.sse import (
 from mull.dialects.surrogates import Surrogates, cleaned
 from mull.neutral.events import Event, Failed, Finished, Warned
 
-__all__ = ["Decoder", "Interpreter"]
+__all__ = ["Decoder", "FrameReader", "Interpreter"]
 
 _ENDS = frozenset((Finished, Failed))
 _UNEXPECTED = (TypeError, ValueError, KeyError, AttributeError, IndexError, RecursionError)
@@ -42,12 +43,35 @@ class Interpreter(Protocol):
         """Events of the end of a stream; `done` says that the stream said so itself."""
 
 
-class Decoder:
-    """Feed it bytes as they come, then close it; the events do not depend on the cuts."""
+class FrameReader(Protocol):
+    """The framing of a dialect's streams: it cuts bytes into frames.
 
-    def __init__(self, interpreter: Interpreter, limit: int = LINE_LIMIT) -> None:
+    `comments` counts signs of life without data. `damage` says why nothing more can be read.
+    """
+
+    comments: int
+
+    @property
+    def damage(self) -> str | None: ...
+
+    def feed(self, chunk: bytes) -> list[Frame]:
+        """The frames that are whole now."""
+
+    def close(self) -> list[Frame]:
+        """What the end of the stream makes whole."""
+
+
+class Decoder:
+    """Feed it bytes as they come, then close it; the events do not depend on the cuts.
+
+    A document may have `limit` bytes; a stream has the limits of its framing.
+    """
+
+    def __init__(
+        self, interpreter: Interpreter, limit: int = LINE_LIMIT, reader: FrameReader | None = None
+    ) -> None:
         self._interpreter = interpreter
-        self._reader = SseReader(limit)
+        self._reader = SseReader(limit) if reader is None else reader
         self._limit = limit
         self._document: list[bytes] | None = None
         self._size = 0
@@ -83,12 +107,17 @@ class Decoder:
             opening, self._opening = self._opening, b""
             events = self._frames(self._reader.feed(opening) if opening else [])
             events += self._frames(self._reader.close())
-            if self._reader.overflowed:
-                self._lost = b"an event without an end"
             events += self._guard(self._interpreter.end, self._done)
+            self._mind_damage()
         if self._finished is None:
             self._finished = Failed("the stream ended before it began", "empty", "interrupted")
         return [*events, *self._surrogates.flush(), self._ending(self._finished)]
+
+    def _mind_damage(self) -> None:
+        """What framing could not read is why an answer has no end."""
+        damage, end = self._reader.damage, self._finished
+        if damage is not None and not (isinstance(end, Failed) and end.status == "error"):
+            self._finished = Failed(f"the stream is damaged: {damage}", "damaged")
 
     def _look(self, data: bytes) -> bytes:
         """Decide between a stream and a document by the first byte that is not blank."""

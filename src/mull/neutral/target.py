@@ -168,7 +168,18 @@ class Compat(Value, frozen=True):
     path: str | None = None
     tool_id_length: int | None = None
     binds_thinking: bool = False
-    auth: Literal["bearer", "x-api-key", "x-goog-api-key", "api-key"] | None = None
+    auth: (
+        Literal[
+            "bearer",
+            "x-api-key",
+            "x-goog-api-key",
+            "api-key",
+            "cf-aig-authorization",
+            "aws",
+            "google",
+        ]
+        | None
+    ) = None
     end_thinking: Literal["llama-control"] | None = None
     extra_body: dict[str, Any] = {}
 

@@ -96,7 +96,7 @@ _SERVER = Meaning(
     *_LATER,
     passes=True,
     statuses=(500,),
-    codes=r"api_error|server_error|\binternal",
+    codes=r"api_error|server_error|\binternal|modelstreamerror",
     certain=False,
 )
 _MEANINGS = (
@@ -107,7 +107,7 @@ _MEANINGS = (
         "wait a little",
         passes=True,
         statuses=(429,),
-        codes=r"rate_?limit|resource_exhausted",
+        codes=r"rate_?limit|resource_exhausted|throttl",
     ),
     Meaning(
         "auth",
@@ -151,7 +151,7 @@ _MEANINGS = (
         *_LATER,
         passes=True,
         statuses=(408, 502, 503, 504, 529),
-        codes=r"overloaded|unavailable|slow_down|timeout|deadline_exceeded",
+        codes=r"overloaded|unavailable|slow_down|timeout|deadline_exceeded|notready",
     ),
     Meaning("busy", passes=True, statuses=(409, 425), certain=False),
     Meaning(
