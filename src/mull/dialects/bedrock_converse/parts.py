@@ -105,7 +105,8 @@ class ReasoningPart:
         if isinstance(text, str) or (isinstance(signature, str) and not self._open):
             # Empty reasoning is a block too: it may carry nothing but its signature.
             self._open = True
-            events.append(ThinkingDelta(text or "", self._key, REASONING))
+            said = text if isinstance(text, str) else ""
+            events.append(ThinkingDelta(said, self._key, REASONING))
         if isinstance(signature, str):
             self._signature.append(signature)
         events += _strange(given, "a thought", "text", "signature", REDACTED)
