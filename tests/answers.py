@@ -21,7 +21,7 @@ from mull.neutral.messages import Message, assistant
 from mull.neutral.target import Target
 from mull.neutral.usage import Usage
 
-DIALECTS = ("anthropic", "gemini", "openai-chat", "openai-responses")
+DIALECTS = ("anthropic", "bedrock-converse", "gemini", "openai-chat", "openai-responses")
 PAIRS = [(one, other) for one in DIALECTS for other in DIALECTS]
 _WRITERS = {"anthropic": "anthropic-budget", "gemini": "gemini-level"}
 TARGETS = {
@@ -70,11 +70,11 @@ def assembled(body: bytes, to: Target, cuts: list[int] | None = None) -> Message
 
 # What an answer says in any dialect.
 
-THOUGHT_SIGNED = ("anthropic", "gemini", "openai-chat")
+THOUGHT_SIGNED = ("anthropic", "bedrock-converse", "gemini", "openai-chat")
 """Dialects with a place for the signature of a thought."""
 SEALED = ("openai-responses", "openai-chat")
 """Dialects with a place for a sealed thought."""
-REDACTED = ("anthropic", "openai-chat")
+REDACTED = ("anthropic", "bedrock-converse", "openai-chat")
 CALL_SIGNED = ("gemini", "openai-chat")
 _CUT = {"refusal": "content_filter", None: "stop"}
 
@@ -119,6 +119,8 @@ def counts(message: Message, *dialects: str) -> dict[str, int | None]:
         told["cache_write"] = None
     if "anthropic" in dialects:
         told["total"] = None
+    if "bedrock-converse" in dialects:
+        told["reasoning"] = None
     return {name: count or None for name, count in told.items()}
 
 

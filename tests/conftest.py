@@ -65,7 +65,9 @@ def _sheltered():
     """Nothing of the user's environment is seen, and nothing but loopback is reached."""
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
-            if name.startswith(("MULL_", "XDG_")) or name.endswith(("_API_KEY", "_TOKEN")):
+            if name.startswith(("MULL_", "XDG_", "AWS_", "GOOGLE_", "CLOUDSDK_")) or name.endswith(
+                ("_API_KEY", "_TOKEN")
+            ):
                 patch.delenv(name)
         for name in ("THINKING", "REASONING_EFFORT", "CLEAR_THINKING", "DEBUG"):
             patch.delenv(name, raising=False)

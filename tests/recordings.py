@@ -141,4 +141,5 @@ def recorded_answers() -> dict[str, dict[str, bytes]]:
         "openai-chat": chat_answers(),
         "openai-responses": {**responses_streams(), **responses_wholes()},
         "gemini": gemini_answers(),
+        "bedrock-converse": {},
     }

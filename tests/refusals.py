@@ -550,6 +550,22 @@ PLAN = [
     ),
     row(
         BUDGETED,
+        "The maximum tokens you requested exceeds the model limit of 32000. Try again with a"
+        " maximum tokens value that is lower than 32000.",
+        lambda body: body["max_tokens"] == 32_000,
+        history=ASK,
+        settings=HIGH,
+    ),
+    row(
+        BUDGETED,
+        "The model returned the following errors: Malformed input request: #: extraneous key"
+        " [thinking] is not permitted, please reformat your input and try again.",
+        lambda body: "thinking" not in body,
+        history=ASK,
+        settings=HIGH,
+    ),
+    row(
+        BUDGETED,
         "max_tokens is too large: 128000. This model supports at most 32000 completion tokens",
         lambda body: body["max_tokens"] == 32_000,
         history=ASK,

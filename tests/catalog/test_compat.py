@@ -140,8 +140,8 @@ def test_what_is_wrong_is_named_with_what_is_allowed(once, text):
             {"set": {"thinkingWriter": "x"}},
             "compat row 1: thinkingWriter: Invalid enum value 'x'; allowed: openai-effort, "
             "responses, anthropic-budget, anthropic-adaptive, gemini-budget, gemini-level, "
-            "openrouter, thinking-type, enable-thinking, template-kwargs, ollama-think, usual, "
-            "none",
+            "openrouter, thinking-type, enable-thinking, template-kwargs, ollama-think, nova, "
+            "usual, none",
         ),
     ],
 )

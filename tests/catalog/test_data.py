@@ -7,6 +7,7 @@ tests hold the few numbers and switches that a request gets wrong most expensive
 from __future__ import annotations
 
 import json
+from collections import Counter
 from datetime import date
 from fnmatch import fnmatchcase
 from functools import cache
@@ -18,6 +19,7 @@ import pytest
 import splintr
 
 import mull.catalog
+from mull.catalog.load import shipped
 from mull.catalog.resolve import resolve
 from mull.neutral.messages import Dialect
 from mull.neutral.target import Compat, ModelFacts
@@ -184,13 +186,23 @@ def test_every_base_url_is_for_a_provider_that_lacks_one():
         assert entry["source"]
         if name in _catalog():
             assert "api" not in _catalog()[name], name
-            assert set(entry) == {"api", "source"}
+            assert set(entry) - {"env"} == {"api", "source"}
+            assert {*_catalog()[name]["env"]} <= {*entry.get("env", _catalog()[name]["env"])}
         else:
             assert {"name", "env", "npm", "doc", "models"} <= set(entry)
         url = entry.get("api")
         assert url is None or url.startswith(("https://", "http://127.0.0.1:"))
         assert url is None or not url.endswith("/")
     assert PROVIDERS["providers"]["openai-compatible"].get("api") is None
+
+
+def test_models_without_an_address_are_those_that_need_a_login_of_their_own():
+    found = Counter(
+        provider
+        for provider, model in shipped().pairs()
+        if resolve(f"{provider}/{model}").endpoint is None
+    )
+    assert found.keys() == {"sap-ai-core", "gitlab", "local"}
 
 
 def test_an_unknown_server_gets_the_cautious_defaults():

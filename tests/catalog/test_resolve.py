@@ -464,7 +464,8 @@ def test_what_is_not_allowed_is_refused():
     with pytest.raises(ConfigError) as caught:
         resolve("o3", dialect="soap")
     assert str(caught.value) == (
-        "there is no dialect 'soap'; allowed: openai-chat, openai-responses, anthropic, gemini"
+        "there is no dialect 'soap'; allowed: openai-chat, openai-responses, anthropic, gemini,"
+        " bedrock-converse"
     )
     with pytest.raises(ConfigError, match=r"^compat: there is no key 'x'"):
         resolve("o3", compat={"x": 1})

@@ -41,6 +41,7 @@ HERE = {
     "gemini": target("gemini-level", dialect="gemini", options=[EFFORT]),
     "openai-chat": target("openai-effort", options=[EFFORT], compat={"requires_reasoning": "all"}),
     "openai-responses": target("responses", dialect="openai-responses", options=[EFFORT]),
+    "bedrock-converse": target("anthropic-budget", dialect="bedrock-converse", options=[BUDGET]),
 }
 PNG = MediaBlock("image/png", "iVBORw0KGgo=")
 texts = st.text(st.characters(exclude_characters="<", codec="utf-8"), max_size=20).map(
@@ -107,14 +108,25 @@ def test_what_policy_sends_is_read_back_whole(dialect, data):
     asked = decode_request(dialect, wire.body, wire.path, wire.headers)
     assert asked.model == to.model
     assert asked.system == request.system
-    assert asked.tool_choice == request.tool_choice
-    assert [tool.name for tool in asked.tools] == [tool.name for tool in request.tools]
+    cannot_forbid = dialect == "bedrock-converse" and request.tool_choice == "none"
+    assert asked.tool_choice == (None if cannot_forbid else request.tool_choice)
+    called = {call.name: None for message in request.messages for call in message.tool_calls}
+    stand_ins = called if dialect == "bedrock-converse" and not request.tools else {}
+    offered = [tool.name for tool in request.tools]
+    assert [tool.name for tool in asked.tools] == (offered or [*stand_ins])
     assert (asked.temperature, asked.stream) == (request.temperature, request.stream)
     assert encode_request(again(asked, request), to).body == wire.body
     assert not [path for path in asked.rest if path.partition(".")[0] not in OURS]
 
 
-OURS = {"store", "include", "anthropic-beta", "context_management", "generationConfig"}
+OURS = {
+    "store",
+    "include",
+    "anthropic-beta",
+    "context_management",
+    "generationConfig",
+    "additionalModelRequestFields",
+}
 """What our own requests say that has no neutral field."""
 
 
@@ -135,6 +147,7 @@ DIALECT_OF = {
     "anthropic-adaptive": "anthropic",
     "gemini-budget": "gemini",
     "gemini-level": "gemini",
+    "nova": "bedrock-converse",
 }
 
 
@@ -142,7 +155,9 @@ DIALECT_OF = {
 def test_every_shape_of_thinking_is_understood(plan):
     fragment = write_thinking(plan)
     dialect = DIALECT_OF.get(plan.writer, "openai-chat")
-    asked = decode_request(dialect, msgspec.json.encode(fragment), "")
+    apart = dialect == "bedrock-converse" and fragment
+    body = {"additionalModelRequestFields": fragment} if apart else fragment
+    asked = decode_request(dialect, msgspec.json.encode(body), "")
     thinking, text = asked.thinking, json.dumps(fragment)
     assert (thinking.state == "unsaid") == (not fragment)
     assert (thinking.effort or "").lower() == (
@@ -313,6 +328,102 @@ def test_a_body_of_codex():
         "client_metadata",
         "reasoning.context",
         "text.verbosity",
+    }
+
+
+CONVERSE = {
+    "system": [{"text": "Be brief."}, {"cachePoint": {"type": "default"}}],
+    "messages": [
+        {
+            "role": "user",
+            "content": [
+                {"text": "Look."},
+                {"image": {"format": "png", "source": {"bytes": "iVBORw0KGgo="}}},
+                {
+                    "document": {
+                        "format": "pdf",
+                        "name": "a",
+                        "source": {"bytes": "JVBERg=="},
+                        "citations": {"enabled": True},
+                    }
+                },
+                {"cachePoint": {"type": "default"}},
+            ],
+        },
+        {
+            "role": "assistant",
+            "content": [
+                {"reasoningContent": {"reasoningText": {"text": "Plan", "signature": "Eqo="}}},
+                {"reasoningContent": {"redactedContent": "AAEC"}},
+                {"toolUse": {"toolUseId": "t1", "name": "ls", "input": {"dir": "."}}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {
+                    "toolResult": {
+                        "toolUseId": "t1",
+                        "content": [{"text": "a.py"}, {"json": {"n": 1}}, {"searchResult": {}}],
+                        "status": "error",
+                    }
+                }
+            ],
+        },
+    ],
+    "inferenceConfig": {"maxTokens": 100, "topP": 0.5, "stopSequences": ["END"]},
+    "toolConfig": {
+        "tools": [
+            {
+                "toolSpec": {
+                    "name": "ls",
+                    "inputSchema": {"json": {"type": "object"}},
+                    "strict": True,
+                }
+            },
+            {"systemTool": {"name": "nova_grounding"}},
+        ],
+        "toolChoice": {"any": {}},
+    },
+    "additionalModelRequestFields": {
+        "reasoningConfig": {"type": "enabled", "maxReasoningEffort": "low"},
+        "other": 1,
+    },
+    "guardrailConfig": {"guardrailIdentifier": "g"},
+    "outputConfig": {
+        "textFormat": {
+            "type": "json_schema",
+            "structure": {"jsonSchema": {"schema": '{"type": "object"}', "name": "x"}},
+        }
+    },
+    "requestMetadata": {"team": "blue"},
+}
+
+
+def test_a_body_of_a_converse_client():
+    path = "/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A%3Ainference-profile%2Fx/converse-stream"
+    asked = decode_request("bedrock-converse", msgspec.json.encode(CONVERSE), path)
+    assert asked.model == "arn:aws:bedrock:us-east-1::inference-profile/x"
+    assert (asked.stream, asked.system, asked.max_tokens) == (True, "Be brief.", 100)
+    assert asked.thinking == ThinkingAsked("on", "low")
+    assert asked.tool_choice == "required"
+    assert asked.format == AnswerFormat({"type": "object"}, "x")
+    assert (asked.stop, asked.top_p, asked.metadata) == (("END",), 0.5, {"team": "blue"})
+    question, answer, results = asked.messages
+    assert question.blocks[:2] == (TextBlock("Look."), PNG)
+    assert isinstance(question.blocks[2], OpaqueBlock)  # citations have no neutral place
+    thought, redacted, call = answer.blocks
+    assert (thought.thought, thought.signature) == ("Plan", "Eqo=")
+    assert (redacted.redacted, call.input) == ("AAEC", {"dir": "."})
+    assert results.blocks == (ToolResultBlock("t1", 'a.py\n{"n":1}\n{"searchResult":{}}', True),)
+    assert set(asked.rest) == {
+        "system[1].cachePoint",
+        "messages[0].content[3].cachePoint",
+        "messages[2].content[0].toolResult.content[2]",
+        "toolConfig.tools[0].toolSpec.strict",
+        "toolConfig.tools[1]",
+        "additionalModelRequestFields.other",
+        "guardrailConfig",
     }
 
 

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import get_args
 
 import mull
-from mull.dialects.registry import PACKAGES
+from mull.dialects.registry import DIALECTS
 from mull.neutral.messages import Dialect
 from mull.neutral.traits import TRAITS
 
 ROOT = Path(mull.__file__).parent
 NAMING = {
-    "dialects/registry.py": "where its package is",
     "neutral/messages.py": "the list of names, for type checkers",
     "neutral/traits.py": "what it demands, for layers that do not load it",
     "neutral/former.py": "what the four first ones wrote once",
@@ -44,5 +43,5 @@ def test_no_dialect_is_named_where_it_does_not_live():
 
 
 def test_every_dialect_has_its_package_and_its_traits():
-    assert set(PACKAGES) == set(TRAITS) == set(get_args(Dialect))
+    assert set(DIALECTS) == set(TRAITS) == set(get_args(Dialect))
     assert all(names_in(ROOT / path) for path in NAMING)

@@ -60,6 +60,13 @@ NAMES = [
     "huggingface/moonshotai/Kimi-K2-Thinking",
     "nvidia/moonshotai/kimi-k2.5",
     "github-copilot/claude-sonnet-4.5",
+    "amazon-bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+    "amazon-bedrock/global.anthropic.claude-opus-4-7",
+    "amazon-bedrock/amazon.nova-2-lite-v1:0",
+    "amazon-bedrock/openai.gpt-oss-120b-1:0",
+    "amazon-bedrock/deepseek.v3.2",
+    "google-vertex/claude-sonnet-4-5@20250929",
+    "google-vertex/gemini-3-flash-preview",
     "github-copilot/claude-opus-4.7",
     "github-copilot/gpt-5.2",
     "github-copilot/gemini-2.5-pro",
@@ -77,7 +84,8 @@ NAMES = [
 ]
 LEVELS = (None, "none", "low", "high")
 STEADY = {"messages", "input", "contents", "model", "stream", "tools", "instructions", "system"}
-LIST = {"anthropic": "messages", "openai-chat": "messages"}
+STEADY |= {"toolConfig"}
+LIST = {"anthropic": "messages", "openai-chat": "messages", "bedrock-converse": "messages"}
 LIST |= {"openai-responses": "input", "gemini": "contents"}
 
 
@@ -98,6 +106,8 @@ def thought(target):
     match target.dialect:
         case "anthropic":
             return ThinkingBlock("why", "thinking", signature="SIG")
+        case "bedrock-converse":
+            return ThinkingBlock("why", "reasoningContent", signature="SIG")
         case "openai-responses":
             return ThinkingBlock("", "reasoning", encrypted="ENC", id="rs_1", kind="summary")
         case "gemini":

@@ -1,4 +1,4 @@
-"""A conversation moves between the four dialects and back, inside a tool chain too.
+"""A conversation moves between the dialects and back, inside a tool chain too.
 
 Whatever wrote the history, each endpoint's own rules accept the request, nothing foreign goes
 along, and back on the first dialect its carriers are there byte for byte.
@@ -26,6 +26,7 @@ MODELS = {
     "openai-responses": "openai/gpt-5",
     "gemini": "google/gemini-3-pro-preview",
     "openai-chat": "moonshotai/kimi-k2.5",
+    "bedrock-converse": "amazon-bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0",
 }
 CATALOG = load()
 TARGETS = {dialect: resolve(name, catalog=CATALOG) for dialect, name in MODELS.items()}
@@ -34,6 +35,7 @@ CARRIERS = {
     "openai-responses": ["ENC-openai-responses", "rs_openai-responses"],
     "gemini": ["SIG-gemini"],
     "openai-chat": ["because openai-chat"],
+    "bedrock-converse": ["SIG-bedrock-converse"],
 }
 
 
@@ -53,6 +55,8 @@ def thinking(dialect, name):
         )
     if dialect == "gemini":
         return ThinkingBlock(f"because {name}", "thought")
+    if dialect == "bedrock-converse":
+        return ThinkingBlock(f"because {name}", "reasoningContent", signature=f"SIG-{name}")
     return ThinkingBlock(f"because {name}", "reasoning_content")
 
 

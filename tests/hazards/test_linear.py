@@ -83,7 +83,9 @@ def asked(*messages):
     return Request((user("q"), *messages), ThinkingPlan("absent"))
 
 
-@pytest.mark.parametrize("dialect", ["anthropic", "gemini", "openai-chat", "openai-responses"])
+@pytest.mark.parametrize(
+    "dialect", ["anthropic", "bedrock-converse", "gemini", "openai-chat", "openai-responses"]
+)
 def test_an_answer_of_many_calls_is_written(dialect):
     writer = answer_writer(dialect, About(source="openai-chat"))
     with ends():

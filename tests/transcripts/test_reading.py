@@ -38,6 +38,11 @@ CLAUDE = target(
 )
 RESPONSES = target("none", dialect="openai-responses")
 GEMINI = target("none", dialect="gemini")
+CONVERSE = target(
+    "anthropic-budget",
+    dialect="bedrock-converse",
+    options=[{"type": "budget_tokens", "min": 1024, "max": 64_000}],
+)
 LOOK = Tool("look", "Looks.", {"type": "object"})
 PNG = MediaBlock("image/png", "iVBORw0KGgo=")
 
@@ -91,6 +96,12 @@ def _carried(dialect: str, name: str, n: int) -> tuple[ThinkingBlock, ...]:
                 ThinkingBlock("", "thinking", signature="SIG"),
                 ThinkingBlock("", "redacted_thinking", redacted="DATA"),
             )
+        case "bedrock-converse":
+            return (
+                ThinkingBlock(words, "reasoningContent", signature="SIG"),
+                ThinkingBlock("", "reasoningContent", signature="SIG"),
+                ThinkingBlock("", "redactedContent", redacted="DATA"),
+            )
         case "openai-responses":
             return (
                 ThinkingBlock(words, "reasoning", encrypted="ENC", id=f"rs_{n}", kind="summary"),
@@ -120,7 +131,7 @@ def _turn(dialect: str, name: str, first: ThinkingBlock, last: ThinkingBlock) ->
 
 
 def _cases():
-    for to in (CHAT, CLAUDE, RESPONSES, GEMINI):
+    for to in (CHAT, CLAUDE, RESPONSES, GEMINI, CONVERSE):
         kinds = len(_carried(to.dialect, "x", 0))
         for one, other in itertools.product(range(kinds), repeat=2):
             yield pytest.param(to, one, other, id=f"{to.dialect}-{one}-{other}")
@@ -137,7 +148,7 @@ def test_what_an_encoder_writes_comes_back_and_is_written_again(to, one, other):
     assert read.title == "look at a"
     assert _encoded(read.records, to) == body
     assert [m.role for m in _said(read)] == [m.role for m in talk]
-    if to.dialect in ("openai-chat", "anthropic"):
+    if to.dialect in ("openai-chat", "anthropic", "bedrock-converse"):
         assert [m.blocks for m in _said(read)] == [m.blocks for m in talk]
 
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from mull.auth.secret import Secret
     from mull.client.auth_drive import Sessions
     from mull.client.exchange import ExchangeOptions
+    from mull.client.grants import Tokens
     from mull.client.http import Transport
     from mull.policy.failure import Failure
     from mull.policy.heal.healing import Repaired
@@ -86,6 +87,7 @@ class Engine:
         self._counters: dict[Origin, SafeCounter] = {}
         self._transport: Transport | None = None
         self._sessions: Sessions | None = None
+        self._tokens: Tokens | None = None
 
     @property
     def lessons(self) -> Lessons:
@@ -230,7 +232,7 @@ class Engine:
         if key is not None and not isinstance(key, str):
             if not callable(key):
                 raise ConfigError(f"a key is text or a function, not {type(key).__name__}")
-            return replace(way, key=None, login=None, fetch=key)
+            return replace(way, key=None, login=None, cloud=None, fetch=key)
         own_server = base_url is not None or _is_loopback(way.base_url)
         if not own_server and (problem := missing_key(target, way)):
             raise ConfigError(problem)
@@ -259,6 +261,8 @@ class Engine:
             way = replace(way, key=await _fetched(way.fetch))
         if way.login is not None:
             way = await asyncio.to_thread(self._trade, way)
+        if way.cloud is not None and way.key is None:
+            way = await self._granted(way)
         return way
 
     def thought_ender(
@@ -328,6 +332,14 @@ class Engine:
 
             self._sessions = Sessions()
         return self._sessions.enter(way)
+
+    async def _granted(self, way: Access) -> Access:
+        """The way with a cloud's token, where its login is traded for one."""
+        if self._tokens is None:
+            from mull.client.grants import Tokens
+
+            self._tokens = Tokens()
+        return await self._tokens.enter(way, self._connection())
 
     def _connection(self) -> Transport:
         if self._transport is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mull.auth.clouds import CLOUDS
 from mull.neutral.target import Target
 from mull.neutral.traits import TRAITS
 
@@ -11,6 +12,8 @@ MASK = "***"
 
 
 def key_headers(target: Target, key: str) -> dict[str, str]:
-    """The headers that carry a key to this target."""
-    name = target.compat.auth or TRAITS[target.dialect].key_header
-    return {"authorization": f"Bearer {key}"} if name == "bearer" else {name: key}
+    """The headers that carry a key to this target; a cloud's is a token."""
+    name: str = target.compat.auth or TRAITS[target.dialect].key_header
+    if name == "bearer" or name in CLOUDS:
+        name = "authorization"
+    return {name: f"Bearer {key}" if name.endswith("authorization") else key}

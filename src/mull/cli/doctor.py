@@ -78,7 +78,9 @@ def _look_at(engine: Engine, target: Target, base_url: str | None) -> bool:
         print(f"  ✗ {error}")
         return False
     key = "a key is found" if way.key else "no key"
-    needed = "" if way.key or missing_key(target, way) is None else ", and none may be needed"
+    if way.cloud is not None:
+        key = f"a login is found ({way.cloud.place})"
+    needed = "" if missing_key(target, way) is None else ", and none may be needed"
     where = way.base_url or "starts on this machine when it is asked"
     print(f"  ✓ {where}, {target.dialect}, {key}{needed}")
     return True

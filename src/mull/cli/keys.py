@@ -133,7 +133,8 @@ def _list(options: Namespace) -> int:
     wide = max((len(provider) for provider, _, _ in rows), default=0)
     for provider, place, used in rows:
         note = "" if used else "(not used)"
-        words = [provider.ljust(wide), place.kind.ljust(11), place.variable or "", note]
+        where = place.variable or place.login or ""
+        words = [provider.ljust(wide), place.kind.ljust(11), where, note]
         print("  ".join(words[:2] + [word for word in words[2:] if word]).rstrip())
     return 0
 
@@ -142,7 +143,13 @@ def _json(rows: list[tuple[str, KeyPlace, bool]]) -> str:
     import json
 
     shown = [
-        {"provider": name, "found": place.kind, "variable": place.variable, "used": used}
+        {
+            "provider": name,
+            "found": place.kind,
+            "variable": place.variable,
+            "used": used,
+            **({"login": place.login} if place.login else {}),
+        }
         for name, place, used in rows
     ]
     return json.dumps(shown, indent=2)
@@ -156,7 +163,10 @@ def _delete(options: Namespace) -> int:
     where = keys.delete(provider)
     print(f"Deleted the key of {provider} from {_stored(keys, where)}.")
     for place in _places(setup, keys, provider)[:1]:
-        print(f"{place.variable} is still set and is used.")
+        if place.variable is not None:
+            print(f"{place.variable} is still set and is used.")
+        elif place.login is not None:
+            print(f"A login is still there and is used: {place.login}.")
     return 0
 
 

@@ -6,11 +6,13 @@ not; their values are not read.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from mull.auth.clouds import CLOUDS
+from mull.auth.variables import key_variables
 from mull.neutral.traits import TRAITS
 from mull.policy.thinking.plan import LevelRow, level_table
 
@@ -29,8 +31,15 @@ _CARRIERS = {
 }
 
 
-def page(target: Target, snapshot: Snapshot, header: Header, keys: Collection[str]) -> list[str]:
-    """The page, line by line."""
+def page(
+    target: Target,
+    snapshot: Snapshot,
+    header: Header,
+    keys: Collection[str],
+    reach: Sequence[tuple[str, str]] = (),
+) -> list[str]:
+    """The page, line by line; `reach` tells how it is reached from this machine, or what is
+    missing for that."""
     facts = target.facts
     title = facts.name or target.model
     fields = (
@@ -41,6 +50,7 @@ def page(target: Target, snapshot: Snapshot, header: Header, keys: Collection[st
         ("dialect", target.dialect),
         ("endpoint", target.endpoint or UNKNOWN),
         ("key", _keys(target, keys)),
+        *reach,
         ("thinking", steering(facts, known=target.known)),
         ("sent back", sends_back(target, snapshot)),
         ("tokenizer", _tokenizer(facts)),
@@ -170,7 +180,10 @@ def _is_amount(value: Any) -> bool:
 def _keys(target: Target, keys: Collection[str]) -> str:
     if not target.key_env:
         return "none needed" if target.known else UNKNOWN
-    return " or ".join(f"{n} ({'set' if n in keys else 'not set'})" for n in target.key_env)
+    in_cloud = target.compat.auth in CLOUDS
+    names = key_variables(target.key_env) if in_cloud else target.key_env
+    told = [f"{name} ({'set' if name in keys else 'not set'})" for name in names]
+    return " or ".join([*told, *(["a login on this machine"] if in_cloud else [])])
 
 
 def _tokenizer(facts: ModelFacts) -> str:

@@ -6,6 +6,7 @@ really called so is found by its provider's name.
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from mull.auth.clouds import CLOUDS
 from mull.cli import setup
 from mull.cli.model_page import page, page_json, price, steering
 from mull.neutral.errors import ConfigError, RemoteError
@@ -22,7 +24,7 @@ from mull.store.paths import data_dir
 if TYPE_CHECKING:
     from mull.agent.discover import Served
     from mull.catalog.update import Update
-    from mull.neutral.target import ModelFacts
+    from mull.neutral.target import ModelFacts, Target
 
 __all__ = ["arguments", "run"]
 
@@ -121,8 +123,26 @@ def _show(options: Namespace, name: str) -> int:
     if options.json:
         print(page_json(target, snapshot, header, ready.keys))
     else:
-        print("\n".join(page(target, snapshot, header, ready.keys)))
+        lines = page(target, snapshot, header, ready.keys, _reach(ready, target))
+        print("\n".join(lines))
     return 0
+
+
+def _reach(ready: setup.Setup, target: Target) -> list[tuple[str, str]]:
+    """How a target is reached whose address or key is put together on this machine."""
+    if target.compat.auth not in CLOUDS and "${" not in (target.endpoint or ""):
+        return []
+    from mull.client.access import access, missing_key
+    from mull.store.keys import Keys
+
+    try:
+        way = access(target, ready.config, Keys(data_dir(), os.environ))
+    except ConfigError as error:
+        return [("missing", str(error))]
+    if problem := missing_key(target, way):
+        return [("address", way.base_url), ("missing", problem)]
+    login = [("login", way.cloud.place)] if way.cloud is not None else []
+    return [("address", way.base_url), *login]
 
 
 def _list(options: Namespace) -> int:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
 import msgspec
 
 from mull.auth.static import MASK, key_headers
 from mull.cli import setup
-from mull.dialects.registry import PACKAGES, decoder, encode_request
+from mull.dialects.registry import decoder, encode_request
 from mull.dialects.serving import answer_writer, decode_request, write_answer
 from mull.dialects.writer import About
 from mull.history.log import Log
@@ -180,11 +180,12 @@ def _print(shown: Any) -> None:
 
 def _dialect(options: Namespace, ready: setup.Setup) -> Dialect:
     """The dialect that is named, or the one that the model's endpoint speaks."""
-    if options.dialect in PACKAGES:
+    known_ones: tuple[str, ...] = get_args(Dialect)
+    if options.dialect in known_ones:
         known: Dialect = options.dialect
         return known
     if options.dialect is not None:
-        names = ", ".join(PACKAGES)
+        names = ", ".join(known_ones)
         raise ConfigError(f"there is no dialect {options.dialect!r}: use one of {names}")
     if options.model is None:
         raise ConfigError("no dialect is named: give one with --dialect, or a model with -m")

@@ -8,11 +8,14 @@ opened to be sent.
 from __future__ import annotations
 
 import re
+from collections import ChainMap
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from mull.auth.clouds import CLOUDS, Cloud, CloudLogin
 from mull.auth.logins import LOGINS
 from mull.auth.secret import Secret
 from mull.auth.static import MASK, key_headers
@@ -24,10 +27,24 @@ from mull.neutral.request import WireRequest
 from mull.neutral.target import Target
 from mull.settings.words import join_or, quote
 
-__all__ = ["Access", "ConfigSaid", "KeySource", "access", "missing_key", "request_headers"]
+if TYPE_CHECKING:
+    from mull.client.http import HttpRequest
 
+__all__ = [
+    "Access",
+    "ConfigSaid",
+    "KeySource",
+    "access",
+    "cloud_of",
+    "missing_key",
+    "request_headers",
+    "signed",
+]
+
+_SHORTEST = 8
 _VARIABLE = pattern(r"\$\{([^}]*)\}")
 _ADDRESS = pattern(r"https?://[^\s/?#@]+(?:/[^\s?#]*)?", re.IGNORECASE)
+_SIGNATURE = frozenset({"authorization", "x-amz-date", "x-amz-security-token"})
 _NAME = pattern(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
 
 
@@ -65,12 +82,16 @@ class KeySource(Protocol):
     ) -> Found | None:
         """The key for a provider."""
 
+    def read_text(self, path: str) -> str | None:
+        """The text of another program's file, which may hold keys; None where there is none."""
+
 
 class Access(Struct, frozen=True):
     """How one target is reached. `headers` have lower-case names and may hold secrets.
 
     With `login`, the key is that login's and has to be traded for a session's token first. With
-    `fetch`, the key is asked for when a request goes out.
+    `fetch`, the key is asked for when a request goes out. Where there is no key, a `cloud` login
+    may stand for it: keys that sign each request, in `region`, or what a token is traded for.
     """
 
     base_url: str
@@ -78,6 +99,14 @@ class Access(Struct, frozen=True):
     headers: Mapping[str, str] = {}
     login: str | None = None
     fetch: Callable[[], str | Awaitable[str]] | None = None
+    cloud: CloudLogin | None = None
+    region: str | None = None
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What a cloud's login must never show of itself; shorter texts are in any message."""
+        held = self.cloud.secrets if self.cloud is not None else ()
+        return tuple(one for one in held if len(one) >= _SHORTEST)
 
     def __repr__(self) -> str:
         shown = dict.fromkeys(self.headers, MASK)
@@ -109,12 +138,36 @@ def access(
         for name, text in (own.headers if own else {}).items()
     }
     template = base_url or (own.base_url if own else None) or target.endpoint
+    cloud = cloud_of(target)
+    environ = _with_places(keys, cloud, template)
+    sent = {**_checked(filled, where), **_checked(headers or {}, "the headers given")}
+    alone = cloud is not None and found is None and "authorization" not in sent
     return Access(
-        base_url=_address(target, template, keys.environ),
+        base_url=_address(target, template, environ),
         key=found.key if found else None,
-        headers={**_checked(filled, where), **_checked(headers or {}, "the headers given")},
+        headers=sent,
         login=target.provider if found and target.provider in LOGINS else None,
+        cloud=cloud.login(keys.environ, keys.read_text) if cloud is not None and alone else None,
+        region=_region(keys, cloud) if cloud is not None and alone else None,
     )
+
+
+def cloud_of(target: Target) -> Cloud | None:
+    """The cloud that the target is part of, if it is one."""
+    found = CLOUDS.get(target.compat.auth or "")
+    return found() if found is not None else None
+
+
+def _with_places(keys: KeySource, cloud: Cloud | None, template: str | None) -> Mapping[str, str]:
+    """The environment, and beside it what a cloud's own files say of an address."""
+    if cloud is None or not _VARIABLE.search(template or ""):
+        return keys.environ
+    known = {name: text for name, text in keys.environ.items() if text}
+    return ChainMap(known, dict(cloud.address(keys.environ, keys.read_text)))
+
+
+def _region(keys: KeySource, cloud: Cloud) -> str | None:
+    return cloud.address(keys.environ, keys.read_text).get("AWS_REGION")
 
 
 def missing_key(target: Target, way: Access) -> str | None:
@@ -123,8 +176,10 @@ def missing_key(target: Target, way: Access) -> str | None:
     A server that the catalog names no key for wants none, nor does one of the user's own.
     """
     sent = any(name in way.headers for name in ("authorization", *key_headers(target, MASK)))
-    if way.key is not None or sent or not target.key_env:
+    if way.key is not None or way.cloud is not None or sent or not target.key_env:
         return None
+    if (cloud := cloud_of(target)) is not None:
+        return f"there are no credentials for {target.provider_name}: {cloud.missing}"
     if target.provider in LOGINS:
         return f"{target.provider_name} needs a login: run `mull keys login {target.provider}`"
     variables = key_variables(target.key_env)
@@ -143,8 +198,39 @@ def request_headers(
         **{name.lower(): text for name, text in wire.headers.items()},
         **(login().request_headers(messages) if login else {}),
         **(key_headers(target, way.key.reveal()) if way.key else {}),
+        **_billing(way),
         **way.headers,
     }
+
+
+def _billing(way: Access) -> dict[str, str]:
+    """Who pays for a person's own requests: Google wants to hear it beside their token."""
+    project = getattr(way.cloud, "quota_project", None)
+    return {"x-goog-user-project": project} if project else {}
+
+
+def signed(way: Access, request: HttpRequest, now: float) -> HttpRequest:
+    """The request as it goes out at the time `now`: where keys sign, with their signature.
+
+    Raises:
+        ConfigError: the region that a signature is for is not known.
+    """
+    if way.key is not None or "authorization" in way.headers or way.cloud is None:
+        return request
+    from mull.auth import flow
+    from mull.auth.sigv4 import AwsKeys, scope_of, sign
+
+    if not isinstance(way.cloud, AwsKeys):
+        return request
+    scope = scope_of(way.base_url, way.region)
+    if scope is None:
+        raise ConfigError(
+            f"a request to {way.base_url} is signed for a region, and none is named: set AWS_REGION"
+        )
+    plain = {n: v for n, v in request.headers.items() if n not in _SIGNATURE}
+    bare = flow.HttpRequest(request.method, request.url, plain, request.body)
+    more = sign(way.cloud, scope, bare, now)
+    return replace(request, headers={**plain, **more})
 
 
 def _address(target: Target, template: str | None, environ: Mapping[str, str]) -> str:

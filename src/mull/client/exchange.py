@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from mull.client.access import Access, request_headers
+from mull.client.access import Access, request_headers, signed
 from mull.client.clock import Clock, SystemClock, idle_limit, say_seconds
 from mull.client.http import Answer, HttpRequest, Transport, host_of
 from mull.client.refusal import (
@@ -176,11 +176,13 @@ class _Run:
         self._attempt = 0
         self._sent: set[tuple[str, bytes]] = set()
         self.untold: list[Retrying] = []
+        self.request: HttpRequest
         self._take(prepared, *self._encode(prepared))
 
     def begin(self) -> _Attempt:
         """Count an attempt and say what goes out."""
         self._attempt += 1
+        self.request = signed(self._way, self.request, self._clock.wall())
         self._sent.add((self.request.url, self.request.body))
         self._sending(self.prepared, self._wire)
         self._options.sending(self.prepared, self._wire)
@@ -260,7 +262,7 @@ class _Run:
         self.idle = idle_limit(prepared.request, prepared.target) if asked is None else asked
         open_headers = {name.lower() for name in wire.headers}
         kept = {n: v for n, v in request.headers.items() if n not in open_headers}
-        self._secrets = secrets_in(kept)
+        self._secrets = (*self._way.secrets, *secrets_in(kept))
 
     def _error(self, failure: Failure, broke: NetworkError | None, stop: Stop) -> RemoteError:
         if failure.status is not None:

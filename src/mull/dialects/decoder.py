@@ -1,8 +1,9 @@
 """Drives a dialect's interpreter with bytes: events out, whatever comes in.
 
-The interpreter of a dialect knows what its JSON means; this file knows streams. It looks whether
-the body is a stream of events or one JSON document, keeps every failure inside the events, and
-never raises: damage becomes a warning where nothing was lost and a `Failed` event where it was.
+The interpreter of a dialect knows what its JSON means, its framing how a stream of it is cut into
+pieces. This file looks whether a body is a stream or one JSON document, which all of them have,
+and keeps every failure inside the events. It never raises: damage becomes a warning where nothing
+was lost and a `Failed` event where it was.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from mull.dialects.sse import (
 from mull.dialects.surrogates import Surrogates, cleaned
 from mull.neutral.events import Event, Failed, Finished, Warned
 
-__all__ = ["OVERSIZED", "Decoder", "Interpreter", "Stage"]
+__all__ = ["OVERSIZED", "Decoder", "FrameReader", "Interpreter", "Stage"]
 
 ANSWER_LIMIT = 256 * 1024 * 1024
 """Bytes of one answer; the longest that a model can give is a fraction of it."""
@@ -55,17 +56,44 @@ class Interpreter(Protocol):
         """Events of the end of a stream; `done` says that the stream said so itself."""
 
 
+class FrameReader(Protocol):
+    """The framing of a dialect's streams: it cuts bytes into frames.
+
+    `comments` counts signs of life without data. `damage` says why nothing more can be read, and
+    `overflowed` that it is because one frame is longer than any can be.
+    """
+
+    comments: int
+
+    @property
+    def damage(self) -> str | None: ...
+
+    @property
+    def overflowed(self) -> bool: ...
+
+    def feed(self, chunk: bytes) -> list[Frame]:
+        """The frames that are whole now."""
+
+    def close(self) -> list[Frame]:
+        """What the end of the stream makes whole."""
+
+
 class Decoder:
     """Feed it bytes as they come, then close it; the events do not depend on the cuts.
 
-    `limit` is the most bytes of one event or document, `ceiling` of the whole answer.
+    `limit` is the most bytes of one event or document, `ceiling` of the whole answer; a `reader`
+    has limits of its own.
     """
 
     def __init__(
-        self, interpreter: Interpreter, limit: int = LINE_LIMIT, ceiling: int = ANSWER_LIMIT
+        self,
+        interpreter: Interpreter,
+        limit: int = LINE_LIMIT,
+        ceiling: int = ANSWER_LIMIT,
+        reader: FrameReader | None = None,
     ) -> None:
         self._interpreter = interpreter
-        self._reader = SseReader(limit)
+        self._reader = SseReader(limit) if reader is None else reader
         self._limit, self._ceiling = limit, ceiling
         self._fed = 0
         self._document: list[bytes] | None = None
@@ -106,6 +134,8 @@ class Decoder:
             events = self._frames(self._reader.feed(data))
             if self._reader.overflowed:
                 self._stop("one event", self._limit)
+            elif self._reader.damage is not None:
+                self._over = True
         if self._fed > self._ceiling:
             self._stop("an answer", self._ceiling)
         return events
@@ -121,10 +151,18 @@ class Decoder:
                 self._tail = self._interpreter.stage == "closing"
                 events = self._frames(self._reader.close())
             events += self._guard(self._interpreter.end, self._done)
+            self._mind_damage()
         end = self._cut or self._finished
         if end is None:
             end = Failed("the stream ended before it began", "empty", "interrupted")
         return [*events, *self._surrogates.flush(), *self._unsaid(), self._ending(end)]
+
+    def _mind_damage(self) -> None:
+        """What framing could not read is why an answer has no end."""
+        damage = None if self._reader.overflowed else self._reader.damage
+        end = self._finished
+        if damage is not None and not (isinstance(end, Failed) and end.status == "error"):
+            self._finished = Failed(f"the stream is damaged: {damage}", "damaged")
 
     def _look(self, data: bytes) -> bytes:
         """Decide between a stream and a document by the first byte that is not blank; what is

@@ -1,13 +1,14 @@
-"""Which codec speaks which dialect. Loaded one at a time, when first asked for."""
+"""Finds the codec of a dialect by its name. Loaded one at a time, when first asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
-from typing import NamedTuple
+from types import ModuleType
+from typing import NamedTuple, get_args
 
-from mull.dialects.decoder import Decoder, Interpreter
+from mull.dialects.decoder import Decoder, FrameReader, Interpreter
 from mull.dialects.replay import Replay, Seal
 from mull.neutral.blocks import Block, Wire
 from mull.neutral.events import Event
@@ -16,43 +17,44 @@ from mull.neutral.request import Request, WireRequest
 from mull.neutral.target import Target
 
 __all__ = [
-    "PACKAGES",
+    "DIALECTS",
     "Codec",
     "codec",
     "decode_response",
     "decoder",
     "encode_request",
+    "module_of",
     "replay",
     "seals",
 ]
 
-PACKAGES: dict[Dialect, str] = {
-    "openai-chat": "mull.dialects.openai_chat",
-    "openai-responses": "mull.dialects.openai_responses",
-    "anthropic": "mull.dialects.anthropic",
-    "gemini": "mull.dialects.gemini",
-}
+DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
 
 
 class Codec(NamedTuple):
-    """One dialect as a client speaks it: requests out, answers in."""
+    """One dialect as a client speaks it: requests out, answers in, streams cut by its framing."""
 
     encode_request: Callable[[Request, Target], WireRequest]
     interpreter: Callable[[Target, str | None], Interpreter]
+    framing: Callable[[], FrameReader]
+
+
+def module_of(dialect: Dialect, name: str) -> ModuleType:
+    """A module of a dialect's package, which is called as the dialect is."""
+    return import_module(f"mull.dialects.{dialect.replace('-', '_')}.{name}")
 
 
 def codec(dialect: Dialect) -> Codec:
     """The client's side of a dialect."""
-    package = PACKAGES[dialect]
-    encode = import_module(f"{package}.encode")
-    decode = import_module(f"{package}.decode")
-    return Codec(encode.encode_request, decode.ChunkInterpreter)
+    decode = module_of(dialect, "decode")
+    encode = module_of(dialect, "encode")
+    return Codec(encode.encode_request, decode.ChunkInterpreter, decode.FRAMING)
 
 
 @cache
 def replay(dialect: Dialect) -> Replay:
     """How answers go back in a dialect."""
-    found: Replay = import_module(f"{PACKAGES[dialect]}.replay").REPLAY
+    found: Replay = module_of(dialect, "replay").REPLAY
     return found
 
 
@@ -60,7 +62,7 @@ def seals(block: Block) -> Iterator[Seal]:
     """The carriers in a block's wire, as the dialect that wrote it finds them."""
     wire: Wire | None = getattr(block, "wire", None)
     if wire is not None:
-        for dialect in PACKAGES:
+        for dialect in DIALECTS:
             if wire.dialect in (None, dialect):
                 yield from replay(dialect).seals(block)
 
@@ -72,7 +74,8 @@ def encode_request(request: Request, target: Target) -> WireRequest:
 
 def decoder(target: Target, field_name: str | None = None) -> Decoder:
     """A decoder for one answer of the target; `field_name` is the only reasoning field to read."""
-    return Decoder(codec(target.dialect).interpreter(target, field_name))
+    spoken = codec(target.dialect)
+    return Decoder(spoken.interpreter(target, field_name), reader=spoken.framing())
 
 
 def decode_response(body: bytes, target: Target, field_name: str | None = None) -> list[Event]:

@@ -6,13 +6,12 @@ A client needs none of this, so nothing of it is loaded for one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib import import_module
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from mull.dialects.foreign import Conversation
-from mull.dialects.registry import PACKAGES
+from mull.dialects.registry import DIALECTS, module_of
 from mull.dialects.tables import Statuses
 from mull.dialects.writer import About, AnswerWriter
 from mull.neutral.asked import Asked
@@ -54,7 +53,7 @@ class Document(NamedTuple):
 
 def server_codec(dialect: Dialect) -> ServerCodec:
     """The server's side of a dialect."""
-    answer = import_module(f"{PACKAGES[dialect]}.answer")
+    answer = module_of(dialect, "answer")
     return ServerCodec(answer.Writer, answer.write_document, answer.write_error, answer.STATUSES)
 
 
@@ -92,14 +91,14 @@ def write_failure(
 def bodies() -> Iterator[tuple[Dialect, str, str | None]]:
     """Where each dialect's requests have their list of messages, and their system prompt if that
     stands beside it."""
-    for dialect in PACKAGES:
+    for dialect in DIALECTS:
         yield dialect, *_history(dialect).BODY
 
 
 def recognised(messages: Sequence[Mapping[str, Any]], *, has_system: bool) -> Dialect:
     """The dialect of a list of messages, by what only one has; where nothing tells, by whether a
     system prompt stands beside it."""
-    for dialect in reversed(PACKAGES):  # the first is also spoken by whoever speaks no other well
+    for dialect in reversed(DIALECTS):  # the first is also spoken by whoever speaks no other well
         if any(map(_history(dialect).is_own, messages)):
             return dialect
     beside = "system" if has_system else None
@@ -107,7 +106,7 @@ def recognised(messages: Sequence[Mapping[str, Any]], *, has_system: bool) -> Di
 
 
 def _history(dialect: Dialect) -> Any:
-    return import_module(f"{PACKAGES[dialect]}.history")
+    return module_of(dialect, "history")
 
 
 def read_history(
@@ -132,5 +131,5 @@ def decode_request(
     Raises:
         ConfigError: it is not a request of this dialect; says where and why.
     """
-    decode: Callable[..., Asked] = import_module(f"{PACKAGES[dialect]}.asked").decode_request
+    decode: Callable[..., Asked] = module_of(dialect, "asked").decode_request
     return decode(body, path, headers or {})

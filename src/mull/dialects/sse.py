@@ -84,6 +84,11 @@ class SseReader:
         self.comments = 0
         self.overflowed = False
 
+    @property
+    def damage(self) -> str | None:
+        """Why nothing more is read, if that is so."""
+        return "an event without an end" if self.overflowed else None
+
     def feed(self, chunk: bytes) -> list[Frame]:
         """The frames that are whole now."""
         if self.overflowed or not chunk:

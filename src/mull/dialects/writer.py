@@ -152,6 +152,8 @@ class AnswerWriter(BlockFinder, ABC):
     CALL = Call
     ALONE = Opaque
     DIALECT: ClassVar[Dialect]
+    MEDIA_TYPE: ClassVar[str] = "text/event-stream"
+    """What the stream is, in HTTP's words."""
     ALIVE: ClassVar[bytes] = b": alive\n\n"
     """What tells a client that the answer is still coming; it may stand between any two events."""
 

@@ -34,7 +34,9 @@ __all__ = [
     "user",
 ]
 
-Dialect: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
+Dialect: TypeAlias = Literal[
+    "openai-chat", "openai-responses", "anthropic", "gemini", "bedrock-converse"
+]
 """The wire format that an endpoint speaks."""
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 """Who speaks in a message."""

@@ -169,7 +169,18 @@ class Compat(Value, frozen=True):
     tool_id_length: int | None = None
     result_media: Literal["user", "tool"] = "user"
     binds_thinking: bool = False
-    auth: Literal["bearer", "x-api-key", "x-goog-api-key", "api-key"] | None = None
+    auth: (
+        Literal[
+            "bearer",
+            "x-api-key",
+            "x-goog-api-key",
+            "api-key",
+            "cf-aig-authorization",
+            "aws",
+            "google",
+        ]
+        | None
+    ) = None
     end_thinking: Literal["llama-control"] | None = None
     extra_body: dict[str, Any] = {}
 

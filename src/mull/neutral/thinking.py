@@ -51,6 +51,7 @@ WriterName: TypeAlias = Literal[
     "enable-thinking",
     "template-kwargs",
     "ollama-think",
+    "nova",
     "usual",
     "none",
 ]
@@ -182,6 +183,14 @@ def _ollama_think(plan: ThinkingPlan) -> Fragment:
     return {"think": plan.state == "on"} if plan.state in ("on", "off") else {}
 
 
+def _nova(plan: ThinkingPlan) -> Fragment:
+    if plan.state == "off":
+        return {"reasoningConfig": {"type": plan.off_type}}
+    if not plan.effort:
+        return {}
+    return {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": plan.effort}}
+
+
 def _nothing(plan: ThinkingPlan) -> Fragment:
     return {}
 
@@ -199,6 +208,7 @@ WRITERS: Mapping[WriterName, Callable[[ThinkingPlan], Fragment]] = MappingProxyT
         "enable-thinking": _enable_thinking,
         "template-kwargs": _template_kwargs,
         "ollama-think": _ollama_think,
+        "nova": _nova,
         "usual": _nothing,
         "none": _nothing,
     }

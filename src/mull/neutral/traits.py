@@ -24,22 +24,23 @@ class Traits(Value, frozen=True):
     signed blocks, or parts with signatures. `silence` is what a stream tells while a model thinks:
     `pings`; thoughts (`thoughts`), only if any thinking was `asked` for, only in a `summary`, or as
     the `switch` for thinking lets one expect. `needs_limit`: a request without max_tokens is
-    refused. `thinks_at_one`: its models think at temperature 1 only. `off_forbids_thoughts`: a
-    request that does not think must not hold thoughts. `needs_carriers_only`: readable thoughts are
-    taken back, but are of no use in a tool chain. `needs_follower`: a thought at the end of an
-    answer is refused (tailcallhq/forgecode#2107). `takes_fillers`: something can stand in the place
-    of a thought that is missing. `marks_calls`: an unsigned call is marked as not the model's own
-    by whoever writes it. `api` is the name of the API where its provider has several, and
-    `tools_api` the dialect of the one that takes tools with reasoning, where that is another;
-    `buffer` is how many tokens of output are recommended. `tool_names` is the pattern of the names
-    that its endpoints take, as the strictest of them publish it.
+    refused, or one with a budget is. `thinks_at_one`: its models think at temperature 1 only.
+    `off_forbids_thoughts`: a request that does not think must not hold thoughts.
+    `needs_carriers_only`: readable thoughts are taken back, but are of no use in a tool chain.
+    `needs_follower`: a thought at the end of an answer is refused (tailcallhq/forgecode#2107).
+    `takes_fillers`: something can stand in the place of a thought that is missing. `marks_calls`:
+    an unsigned call is marked as not the model's own by whoever writes it. `api` is the name of the
+    API where its provider has several, and `tools_api` the dialect of the one that takes tools with
+    reasoning, where that is another; `buffer` is how many tokens of output are recommended.
+    `tool_names` is the pattern of the names that its endpoints take, as the strictest of them
+    publish it.
     """
 
     usual_writer: WriterName
     takes: Literal["fields", "items", "signed", "parts"]
     silence: Literal["pings", "summary", "asked", "switch", "thoughts"]
     key_header: Literal["bearer", "x-api-key", "x-goog-api-key"] = "bearer"
-    needs_limit: bool = False
+    needs_limit: Literal["always", "budget"] | None = None
     thinks_at_one: bool = False
     off_forbids_thoughts: bool = False
     needs_carriers_only: bool = False
@@ -74,7 +75,7 @@ TRAITS: Mapping[Dialect, Traits] = MappingProxyType(
             "signed",
             "pings",
             key_header="x-api-key",
-            needs_limit=True,
+            needs_limit="always",
             thinks_at_one=True,
             off_forbids_thoughts=True,
             needs_follower=True,
@@ -89,6 +90,15 @@ TRAITS: Mapping[Dialect, Traits] = MappingProxyType(
             needs_carriers_only=True,
             marks_calls=True,
             tool_names="[a-zA-Z_][a-zA-Z0-9_.-]{0,63}",
+        ),
+        "bedrock-converse": Traits(
+            "anthropic-budget",
+            "signed",
+            "thoughts",
+            needs_limit="budget",
+            thinks_at_one=True,
+            off_forbids_thoughts=True,
+            needs_follower=True,
         ),
     }
 )

@@ -98,7 +98,7 @@ _SERVER = Meaning(
     *_LATER,
     passes=True,
     statuses=(500,),
-    codes=r"api_error|server_error|\binternal",
+    codes=r"api_error|server_error|\binternal|modelstreamerror",
     certain=False,
 )
 _MEANINGS = (
@@ -109,7 +109,7 @@ _MEANINGS = (
         "wait a little",
         passes=True,
         statuses=(429,),
-        codes=r"rate_?limit|resource_exhausted",
+        codes=r"rate_?limit|resource_exhausted|throttl",
     ),
     Meaning(
         "auth",
@@ -153,7 +153,7 @@ _MEANINGS = (
         *_LATER,
         passes=True,
         statuses=(408, 502, 503, 504, 529),
-        codes=r"overloaded|unavailable|slow_down|timeout|deadline_exceeded",
+        codes=r"overloaded|unavailable|slow_down|timeout|deadline_exceeded|notready",
     ),
     Meaning(
         "calls",

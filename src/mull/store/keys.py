@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from mull.auth.clouds import CLOUDS
 from mull.auth.logins import LOGINS
 from mull.auth.secret import Secret, parse_secret
 from mull.auth.variables import Found, KeyPlace, key_variables
@@ -79,11 +80,27 @@ class Keys:
                 return Found(key, place)
         return None
 
+    def read_text(self, path: str) -> str | None:
+        """The text of another program's file; None where there is none.
+
+        Raises:
+            ConfigError: it is there and cannot be read.
+        """
+        file = Path(path).expanduser()
+        try:
+            return file.read_text("utf-8-sig")
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            return None
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not text"
+            raise ConfigError(f"{path} cannot be read: {reason}") from None
+
     def places(
         self, provider: str, variables: Sequence[str] = (), *, own: Sequence[str] = ()
     ) -> list[KeyPlace]:
-        """Everywhere a key for the provider is, the one in use first. No key is opened."""
-        return list(self._places(provider, variables, own))
+        """Everywhere a key for the provider is, the one in use first; a cloud's login stands for
+        one. No key is opened."""
+        return [*self._places(provider, variables, own), *self._logins(variables)]
 
     def stored(self) -> dict[str, Stored]:
         """The providers with a stored key, and where it is.
@@ -135,6 +152,16 @@ class Keys:
         if not login:
             yield from self._stored(provider)
         yield from self._set([name for name in own if name not in senders])
+
+    def _logins(self, variables: Sequence[str]) -> Iterator[KeyPlace]:
+        for cloud in [made() for made in CLOUDS.values()] if variables else ():
+            if cloud.variable in variables:
+                try:
+                    found = cloud.login(self.environ, self.read_text)
+                except ConfigError:  # told where it is used
+                    continue
+                if found is not None:
+                    yield KeyPlace("login", login=found.place)
 
     def _set(self, names: Sequence[str]) -> Iterator[KeyPlace]:
         return (KeyPlace("environment", name) for name in names if self.environ.get(name))
@@ -192,6 +219,10 @@ class GivenKeys(Keys):
 
     def __init__(self) -> None:
         super().__init__(Path(os.devnull), {})
+
+    def read_text(self, path: str) -> str | None:
+        """No file is read."""
+        return None
 
     def _read(self) -> dict[str, str | None]:
         return {}

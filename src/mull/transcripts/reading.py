@@ -1,6 +1,6 @@
 """Which form a file of a conversation is in, and the transcript that it holds.
 
-Known are our own formats, conversations as `mull wire` reads them, and the message lists of four
+Known are our own formats, conversations as `mull wire` reads them, and the message lists of five
 APIs, bare or in the body of a request, as one document or a message a line. A form is told by
 what only it has. Nothing is taken from a file that is not whole.
 """
@@ -31,7 +31,7 @@ _BOM = b"\xef\xbb\xbf"
 _TITLE = 80
 _NEITHER = (
     "not a conversation that mull knows: it reads its own exports and the message lists of"
-    " OpenAI, Anthropic and Gemini"
+    " OpenAI, Anthropic, Gemini and Bedrock"
 )
 _MESSAGES = "messages"
 _OF_A_REPORT = ("warnings", "error")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from mull.neutral.request import NamedTool, Tool, ToolChoice
 
 __all__ = ["decode_request"]
 
+_VERTEX = re.compile(r"/models/([^/:]+):(?:stream)?[rR]awPredict")
 _BETA = "anthropic-beta"
 _DISPLAYS = {"omitted": False, "summarized": True}
 
@@ -30,7 +32,7 @@ def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
     betas = {_BETA: headers[_BETA]} if _BETA in headers else {}
     asked = Asked(
         messages=tuple(history.messages),
-        model=fields.text("model"),
+        model=fields.text("model") or (found[1] if (found := _VERTEX.search(path)) else None),
         system=history.system,
         tools=_tools(fields),
         tool_choice=_choice(fields),

@@ -19,10 +19,13 @@ from mull.dialects.anthropic.endings import (
 from mull.dialects.anthropic.parts import Part, ToolUsePart, guess_block, new_part
 from mull.dialects.anthropic.usage import merge_counts, read_usage
 from mull.dialects.decoder import Stage
+from mull.dialects.sse import SseReader
 from mull.neutral.events import Event, Failed, Finished, Started, UsageReported, Warned
 from mull.neutral.target import Target
 
-__all__ = ["ChunkInterpreter"]
+__all__ = ["FRAMING", "ChunkInterpreter"]
+
+FRAMING = SseReader
 
 
 class ChunkInterpreter:

@@ -35,12 +35,23 @@ def encode_request(request: Request, target: Target) -> WireRequest:
     body = _body(request, target, history)
     keep = compat.keep_thinking if request.keep_thinking and thinks else None
     merge(body, write_thinking(request.thinking), keep, compat.extra_body)
+    path = _path(target, body, stream=request.stream)
     return WireRequest(
-        path="/messages" if compat.path is None else compat.path,
+        path=path,
         body=dump(body),
         headers=_headers(request, body),
         notes=(*history.notes(), *_notes(request, history)),
     )
+
+
+def _path(target: Target, body: dict[str, Any], *, stream: bool) -> str:
+    """Where it goes. On Vertex the model stands in the path, and no longer in the body."""
+    given = "/messages" if target.compat.path is None else target.compat.path
+    if "{model}" not in given:
+        return given
+    model = body.pop("model")
+    method = "streamRawPredict" if stream else "rawPredict"
+    return given.replace("{model}", model).replace("{method}", method)
 
 
 def _body(request: Request, target: Target, history: History) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from typing import Any, assert_never
 
 from mull.dialects.anthropic import DIALECT
 from mull.dialects.anthropic.fold import UNREADABLE_INPUT
-from mull.dialects.anthropic.ids import ToolIds
 from mull.dialects.anthropic.media import write_media
+from mull.dialects.ids import ToolIds
 from mull.neutral.blocks import (
     Block,
     MediaBlock,

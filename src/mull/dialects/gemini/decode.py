@@ -18,6 +18,7 @@ from mull.dialects.decoder import Stage
 from mull.dialects.gemini import DIALECT
 from mull.dialects.gemini.calls import CallReader, signature_of
 from mull.dialects.gemini.outcome import read_block, read_error, read_finish, read_usage
+from mull.dialects.sse import SseReader
 from mull.neutral.blocks import wire_of
 from mull.neutral.events import (
     BlockEnded,
@@ -34,7 +35,9 @@ from mull.neutral.events import (
 )
 from mull.neutral.target import Target
 
-__all__ = ["ChunkInterpreter"]
+__all__ = ["FRAMING", "ChunkInterpreter"]
+
+FRAMING = SseReader
 
 _SOURCE = "thought"
 _TEXT_KEYS = frozenset({"text", "thought", "thoughtSignature"})

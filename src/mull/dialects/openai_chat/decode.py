@@ -13,10 +13,13 @@ from mull.dialects.decoder import Stage
 from mull.dialects.openai_chat.delta import DeltaReader
 from mull.dialects.openai_chat.finish import BROKEN, as_error, broken, stop_reason
 from mull.dialects.openai_chat.usage import find_usage, read_usage
+from mull.dialects.sse import SseReader
 from mull.neutral.events import Event, Failed, Finished, Started, UsageReported, Warned
 from mull.neutral.target import Target
 
-__all__ = ["ChunkInterpreter"]
+__all__ = ["FRAMING", "ChunkInterpreter"]
+
+FRAMING = SseReader
 
 
 class ChunkInterpreter:

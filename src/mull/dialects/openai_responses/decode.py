@@ -14,11 +14,14 @@ from typing import Any, TypeVar
 from mull.dialects.decoder import Stage
 from mull.dialects.openai_responses.closing import CUT, read_ending, read_failure, read_usage
 from mull.dialects.openai_responses.items import Call, Item, Other, Reasoning, Said
+from mull.dialects.sse import SseReader
 from mull.neutral.blocks import ThinkingKind
 from mull.neutral.events import Event, Failed, Finished, Started, UsageReported
 from mull.neutral.target import Target
 
-__all__ = ["ChunkInterpreter"]
+__all__ = ["FRAMING", "ChunkInterpreter"]
+
+FRAMING = SseReader
 
 _Act = Callable[[dict[str, Any]], list[Event]]
 _Kind = TypeVar("_Kind", bound=Item)

@@ -322,6 +322,10 @@ _PLAN = (
             "Messages API, the output limit of a model",
         ),
         (
+            r"maximum tokens you requested exceeds? the model limit of (?P<limit>\d{1,9})",
+            "Bedrock: vercel/ai#2772; RooCodeInc/Roo-Code#248",
+        ),
+        (
             r"max_tokens is too large: \d{1,9}\..{0,40}at most (?P<limit>\d{1,9}) completion",
             "OpenAI Chat Completions",
         ),
@@ -437,6 +441,10 @@ _REST = (
         (
             r"(?<![\w.])(?P<name>[\w.]{1,80}): extra inputs are not permitted",
             "Wei-Shaw/claude-relay-service#660",
+        ),
+        (
+            r"request: #: extraneous key \[(?P<name>[\w.]{1,80})\] is not permitted",
+            "Bedrock: BerriAI/litellm#14021",
         ),
         (r"extra_forbidden.{0,20}loc: ?[\[(]body, ?(?P<name>\w+)", "partITech/php-mistral#76"),
         (

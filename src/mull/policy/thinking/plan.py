@@ -175,7 +175,8 @@ def _plan(
     if choice.budget:
         choice, more = _fit(target, snapshot, choice, window, bends=amendment.limit is not None)
         notes += more
-    if max_tokens is None and TRAITS[target.dialect].needs_limit:
+    needs = TRAITS[target.dialect].needs_limit
+    if max_tokens is None and (needs == "always" or (needs == "budget" and choice.budget)):
         max_tokens = window.answer(choice.budget or 0)
     plan = sayable(_plan_of(target, snapshot, choice))
     if "summary" in amendment.without:

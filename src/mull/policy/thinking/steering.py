@@ -62,6 +62,7 @@ _TAKES_WORDS: frozenset[WriterName] = frozenset(
         "enable-thinking",
         "template-kwargs",
         "ollama-think",
+        "nova",
     }
 )
 _BUDGET_WRITER: dict[WriterName, WriterName] = {
@@ -80,6 +81,7 @@ _VOCABULARY: dict[WriterName, tuple[Level, ...]] = {
     "anthropic-adaptive": ("low", "medium", "high", "xhigh", "max"),
     "gemini-level": ("minimal", "low", "medium", "high"),
     "ollama-think": ("low", "medium", "high", "max"),
+    "nova": ("low", "medium", "high"),
 }
 """The words of an API that takes no others, whatever the model."""
 _SWITCHES: frozenset[WriterName] = frozenset(

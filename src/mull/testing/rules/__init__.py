@@ -14,6 +14,7 @@ from typing import Any
 
 from mull.neutral.messages import Dialect
 from mull.testing.rules.anthropic import check_anthropic, check_anthropic_replay
+from mull.testing.rules.bedrock import check_bedrock
 from mull.testing.rules.chat import (
     check_chat,
     check_deepseek,
@@ -26,6 +27,7 @@ from mull.testing.rules.responses import check_responses, check_responses_replay
 __all__ = [
     "check_anthropic",
     "check_anthropic_replay",
+    "check_bedrock",
     "check_chat",
     "check_deepseek",
     "check_details_replay",
@@ -50,4 +52,5 @@ _CHECKS: Mapping[Dialect, Callable[[Body], str | None]] = {
     "gemini": check_gemini,
     "openai-responses": check_responses,
     "openai-chat": check_chat,
+    "bedrock-converse": check_bedrock,
 }

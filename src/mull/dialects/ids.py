@@ -17,20 +17,24 @@ _REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 class ToolIds:
-    """Gives each call its id on the wire, and each result the id of its call."""
+    """Gives each call its id on the wire, and each result the id of its call.
 
-    def __init__(self) -> None:
+    `longest` is how many characters an id may have, where the API has a limit.
+    """
+
+    def __init__(self, longest: int | None = None) -> None:
+        self._longest = longest
         self._used: set[str] = set()
         self._times: dict[str, int] = {}
         self._waiting: dict[str, deque[str]] = {}
 
     def of_call(self, call_id: str) -> str:
         """The wire's id for a call, in the order of the history."""
-        clean = wire = _clean(call_id)
+        clean = wire = self._clean(call_id)
         times = self._times.get(clean, 1)
         while wire in self._used:
             times += 1
-            wire = f"{clean}_{times}"
+            wire = self._clean(f"{clean}_{times}")
         self._times[clean] = times
         self._used.add(wire)
         self._waiting.setdefault(call_id, deque()).append(wire)
@@ -40,16 +44,17 @@ class ToolIds:
         """The wire's id of the oldest call of that id which still waits for its result."""
         waiting = self._waiting.get(call_id)
         if not waiting:
-            return _clean(call_id)
+            return self._clean(call_id)
         return waiting.popleft() if len(waiting) > 1 else waiting[0]
 
     def next_turn(self) -> None:
         """Calls of earlier answers wait no longer: their results have come or never will."""
         self._waiting.clear()
 
-
-def _clean(call_id: str) -> str:
-    if _TAKEN.fullmatch(call_id):
-        return call_id
-    told_apart = blake2b(call_id.encode("utf-8", "replace"), digest_size=4).hexdigest()
-    return f"{_REFUSED.sub('_', call_id)}_{told_apart}"
+    def _clean(self, call_id: str) -> str:
+        fits = self._longest is None or len(call_id) <= self._longest
+        if fits and _TAKEN.fullmatch(call_id):
+            return call_id
+        told_apart = blake2b(call_id.encode("utf-8", "replace"), digest_size=4).hexdigest()
+        room = None if self._longest is None else self._longest - len(told_apart) - 1
+        return f"{_REFUSED.sub('_', call_id)[:room]}_{told_apart}"

@@ -1,0 +1,156 @@
+"""Amazon's event streams: binary messages with headers, from bytes however they are cut, and back.
+
+A message is a prelude (its length, the length of its headers, a checksum of both), the headers, the
+payload, and a checksum of all before it. There is nothing to look for between two messages, so what
+follows a damaged one cannot be read: the stream ends there, and says why.
+"""
+
+from __future__ import annotations
+
+import struct
+from zlib import crc32
+
+import msgspec
+
+from mull.dialects.sse import Frame
+
+__all__ = ["ERROR", "EXCEPTION", "MESSAGE_LIMIT", "EventStreamReader", "message", "stamp"]
+
+EXCEPTION = ":exception "
+"""What stands before the name of a message that is an exception of the service."""
+ERROR = ":error "
+"""What stands before the code of a message that is an error without a shape."""
+MESSAGE_LIMIT = 16 * 1024 * 1024
+"""Bytes of one message: no service sends as many."""
+
+_LENGTHS = struct.Struct(">II")
+_PRELUDE = struct.Struct(">III")
+_HEAD = 12
+_AROUND = 16
+_FIXED = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
+"""Sizes of the values of a header by their type; the rest have a length of their own."""
+_SIZED = (6, 7)
+_TEXT = 7
+
+
+class EventStreamReader:
+    """Cuts a stream of bytes into frames; an exception's name has a mark before it."""
+
+    def __init__(self, limit: int = MESSAGE_LIMIT) -> None:
+        self._limit = min(limit, MESSAGE_LIMIT)
+        self._held = bytearray()
+        self._needed = _HEAD
+        self._names: dict[bytes, tuple[str, str, bytes | None]] = {}
+        self.comments = 0
+        self.overflowed = False
+        self.damage: str | None = None
+
+    def feed(self, chunk: bytes) -> list[Frame]:
+        """The frames that are whole now."""
+        frames: list[Frame] = []
+        if self.damage is not None:
+            return frames
+        held = self._held
+        held += chunk
+        at = 0
+        while len(held) - at >= self._needed:
+            if self._needed == _HEAD:
+                self._needed = self._measure(at)
+                continue
+            frame = self._cut(at)
+            if frame is None:
+                break
+            frames.append(frame)
+            at, self._needed = at + self._needed, _HEAD
+        del held[:at]
+        return frames
+
+    def close(self) -> list[Frame]:
+        """Half a message at the end says nothing."""
+        return []
+
+    def _measure(self, at: int) -> int:
+        """The length of the message that begins there, once its prelude is whole."""
+        size, headers, told = _PRELUDE.unpack_from(self._held, at)
+        if crc32(self._held[at : at + 8]) != told:
+            self.damage = "the checksum of a message's length is wrong"
+        elif size > self._limit:
+            self.overflowed, self.damage = True, "a message that is too long"
+        elif not _AROUND + headers <= size:
+            self.damage = f"a message claims {size:,} bytes with {headers:,} bytes of headers"
+        return int(size) if self.damage is None else 0
+
+    def _cut(self, at: int) -> Frame | None:
+        """A message that is whole; None where it is damaged."""
+        if self._needed == 0:
+            return None
+        whole = bytes(memoryview(self._held)[at : at + self._needed])
+        if crc32(memoryview(whole)[:-4]) != int.from_bytes(whole[-4:], "big"):
+            self.damage = "the checksum of a message is wrong"
+            return None
+        headers = int.from_bytes(whole[4:8], "big")
+        head = whole[_HEAD : _HEAD + headers]
+        known = self._names.get(head)
+        if known is None:
+            known = _named(head)
+            if len(self._names) < 100:
+                self._names[head] = known
+        kind, name, payload = known
+        body = whole[_HEAD + headers : -4] if payload is None else payload
+        return kind + name, body or b"{}"
+
+
+def _named(head: bytes) -> tuple[str, str, bytes | None]:
+    """The mark and the name that headers give, and the payload where they are all there is."""
+    told = _headers(head)
+    match told.get(":message-type"):
+        case "exception":
+            return EXCEPTION, told.get(":exception-type", ""), None
+        case "error":
+            said = {"message": told.get(":error-message", "")}
+            return ERROR, told.get(":error-code", ""), msgspec.json.encode(said)
+    return "", told.get(":event-type", ""), None
+
+
+def _headers(head: bytes) -> dict[str, str]:
+    """The headers that are text. A type that nobody knows has no length, so it is the last."""
+    told: dict[str, str] = {}
+    at = 0
+    while at + 2 < len(head):
+        start = at + 1 + head[at]
+        if start >= len(head):
+            break
+        name, kind = head[at + 1 : start], head[start]
+        at = start + 1
+        if kind in _SIZED:
+            size = int.from_bytes(head[at : at + 2], "big")
+            at += 2
+            if kind == _TEXT:
+                text = head[at : at + size].decode("utf-8", "replace")
+                told[name.decode("utf-8", "replace")] = text
+            at += size
+        elif kind in _FIXED:
+            at += _FIXED[kind]
+        else:
+            break
+    return told
+
+
+def stamp(name: str, kind: str = "event") -> bytes:
+    """The headers of a message: what it is, and that its payload is JSON."""
+    rows = (
+        (f":{kind}-type", name),
+        (":content-type", "application/json"),
+        (":message-type", kind),
+    )
+    return b"".join(
+        bytes((len(key),)) + key.encode() + b"\x07" + len(text).to_bytes(2, "big") + text.encode()
+        for key, text in rows
+    )
+
+
+def message(head: bytes, payload: bytes) -> bytes:
+    """A message with these headers, which `stamp` gave."""
+    lengths = _LENGTHS.pack(_AROUND + len(head) + len(payload), len(head))
+    body = b"%b%b%b%b" % (lengths, crc32(lengths).to_bytes(4, "big"), head, payload)
+    return body + crc32(body).to_bytes(4, "big")
