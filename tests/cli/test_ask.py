@@ -47,9 +47,9 @@ def test_the_answer_alone_goes_to_stdout_in_a_pipe(ask):
 
 
 def test_thoughts_go_to_stderr_when_asked(ask):
-    for place in ("stderr", "show"):
+    for place, mark in (("stderr", ""), ("show", "---\n\n")):
         _, out, err, _ = ask([GOOD], "--thinking", place, "hi")
-        assert (out, err) == ("Hello there\n", "let me see\n\n")
+        assert (out, err) == ("Hello there\n", f"let me see\n\n{mark}")
 
 
 def test_on_a_terminal_thoughts_are_shown_before_the_answer(ask, monkeypatch):
@@ -57,7 +57,7 @@ def test_on_a_terminal_thoughts_are_shown_before_the_answer(ask, monkeypatch):
     monkeypatch.setattr("sys.stdout", screen)
     monkeypatch.setenv("NO_COLOR", "1")
     ask([GOOD], "hi")
-    assert screen.getvalue() == "│ let me see\n\nHello there\n"
+    assert screen.getvalue() == "│ let me see\n│ Thought for 1 s\n\nHello there\n"
 
 
 def test_hidden_by_setting_on_a_terminal(ask, monkeypatch):
@@ -79,7 +79,9 @@ def test_json_is_one_object(ask):
     status, out, _, _ = ask([GOOD], "--json", "hi")
     shown = json.loads(out)
     assert status == 0
-    assert list(shown) == ["text", "thinking", "status", "usage", "notes", "message"]
+    fields = ["text", "thinking", "status", "usage", "notes", "message", "session", "error"]
+    assert list(shown) == fields
+    assert shown["error"] is None
     assert (shown["text"], shown["thinking"]) == ("Hello there", "let me see")
 
 

@@ -60,17 +60,22 @@ def configure(*flags):
 def test_tools_work_in_the_folder_and_the_answer_alone_goes_to_stdout(ask, tmp_path):
     (tmp_path / "a.py").write_text("n = 1\n")
     script = [
-        [Think("look"), Call("read", {"path": "a.py"}), Call("list", {})],
+        [Think("look"), Say("I look."), Call("read", {"path": "a.py"}), Call("list", {})],
         [Think("change"), Call("edit", {"path": "a.py", "old": "1", "new": "2"})],
         [Think("check"), Call("run", {"command": "cat a.py"})],
         [Think("good"), Say("It is 2 now.")],
     ]
     status, out, err, server = ask(script, "--tools", "all", "--yes")
     assert (status, out) == (0, "It is 2 now.\n")
-    assert err == (
-        "mull: read: 1\tn = 1\nmull: list: a.py\nmull: edit: edited a.py (+1 −1) at line 1\n"
-        "mull: run: n = 2\n"
+    first, *looked, edit, edited, run, ran = err.splitlines()
+    assert first == "mull: I look."
+    read = ["mull: read a.py", "mull: read → 1\tn = 1"]
+    assert sorted(looked) == sorted([*read, "mull: list .", "mull: list → a.py"])
+    assert (edit, edited) == (
+        "mull: edit a.py (+1 −1)",
+        "mull: edit → edited a.py (+1 −1) at line 1",
     )
+    assert (run, ran) == ("mull: run: cat a.py", "mull: run → n = 2")
     assert (tmp_path / "a.py").read_text() == "n = 2\n"
     assert server.returned[-1] == server.issued[:3]
 
@@ -100,7 +105,9 @@ def test_results_of_parallel_calls_are_told_in_the_order_of_the_calls(
     said = capsys.readouterr()
     assert server.refusals == []
     if not form:
-        assert (said.out, said.err) == ("done\n", "mull: run: a\nmull: run: b\nmull: run: c\n")
+        begun = [f"mull: run: {command}" for command in commands]
+        assert said.out == "done\n"
+        assert said.err.splitlines() == [*begun, *(f"mull: run → {one}" for one in "abc")]
         return
     lines = [json.loads(line) for line in said.out.splitlines()]
     told = [line["output"].strip() for line in lines if line["type"] == "tool_result"]
@@ -115,7 +122,7 @@ def test_where_nobody_can_be_asked_the_refusal_says_all_that_would_help(ask, tmp
         "not run: run needs approval and nobody can be asked: run mull with --yes, or allow it in"
         ' tools.toml, [tools] allow = ["run(touch x)"]'
     )
-    assert err == f"mull: run: failed: {reason}\n"
+    assert err == f"mull: run → failed: {reason}\n"
     assert results(server) == [reason]
     assert not (tmp_path / "x").exists()
 
@@ -146,7 +153,7 @@ def test_nothing_that_a_tool_says_is_obeyed_by_the_terminal(ask, monkeypatch):
     calls = Call("run", {"command": r"printf '\033]0;owned\007\033[2Jx'"}), Call(ESCAPES, {})
     _, out, err, server = ask(once(*calls), "--tools", "all", "--yes")
     assert "\x1b" not in out + err
-    assert "mull: run: ␛]0;owned␇␛[2Jx\n" in err
+    assert "mull: run → ␛]0;owned␇␛[2Jx\n" in err
     assert results(server)[0] == "\x1b]0;owned\x07\x1b[2Jx"  # the model gets what there was
 
 
@@ -159,7 +166,7 @@ def test_nothing_that_a_model_says_is_obeyed_by_the_terminal(ask, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     ask(script)
     shown = "␛]0;owned␇␛[2J\N{REPLACEMENT CHARACTER}"
-    assert screen.getvalue() == f"│ a{shown}b\n\nc{shown}d\ne\n"
+    assert screen.getvalue() == f"│ a{shown}b\n│ Thought for 1 s\n\nc{shown}d\ne\n"
 
 
 def test_s03_a_nudge_is_told_and_so_is_its_failure(ask):
@@ -188,8 +195,8 @@ def test_a_model_that_never_stops_is_stopped_in_the_form_that_was_asked_for(ask,
     if not form:
         assert err.splitlines()[-1] == f"mull: {said}"
         return
-    last = json.loads(out.splitlines()[-1])
-    assert said in (last.get("error"), last.get("text"))
+    last = json.loads(out if form == ("--json",) else out.splitlines()[-1])
+    assert last["error"] == {"kind": "stopped", "message": said}
     assert err == ""
 
 
@@ -223,7 +230,7 @@ def test_a_server_of_tools_takes_part_and_its_failure_is_told(ask):
     configure()
     script = once(Call("mcp__a__echo", {"text": "hé"}))
     _, out, err, server = ask(script, "--tools", "all", "--yes")
-    assert (out, err) == ("done\n", "mull: mcp__a__echo: hé\n")
+    assert (out, err) == ("done\n", "mull: a: echo\nmull: mcp__a__echo → hé\n")
     assert results(server) == ["hé"]
     configure("--fail", "no \x1b[2Jlicence")
     status, out, err, _ = ask([[Say("done")]], "--tools", "all")

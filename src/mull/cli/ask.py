@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from mull.agent.engine import Engine
 from mull.agent.opening import open_kept
 from mull.cli import interrupt, opening, setup
-from mull.cli.draw import JsonLines, JsonObject, Plain, Show
+from mull.cli.draw import Kept, Plain, Show
+from mull.cli.draw_json import JsonLines, JsonObject
 from mull.neutral.errors import (
     ConfigError,
     LocalError,
@@ -32,6 +33,7 @@ from mull.store.sessions.sqlite import this_folder
 if TYPE_CHECKING:
     from mull.agent.results import Result
     from mull.agent.session import Session
+    from mull.agent.streams import AsyncStream
     from mull.agent.toolbox import Toolbox
     from mull.agent.tools.approve import Approver
     from mull.store.sessions.values import SessionStore
@@ -95,36 +97,58 @@ def run(options: Namespace) -> int:
     Raises:
         LocalError: the question, the model or an option is not as it should be.
     """
-    prompt = _prompt(options)
-    engine = Engine(setup.load(options))
-    toolbox = opening.pack_tools(options, engine, _approver(options), warn=_say)
-    asking = _Asking(_store(options))
+    asking = _Asking(options)
     try:
-        return exit_status(interrupt.run(_ask(options, prompt, engine, asking, toolbox)))
+        return exit_status(_answered(options, asking))
     except MullError as error:
         if asking.show is None:
             raise
-        asking.show.failed(error)
+        asking.show.failed(error, asking.kept)
+        if asking.stream is None:
+            raise  # what is wrong with the command is told to people too
         return error.exit_status
     except KeyboardInterrupt:
         if asking.show is not None:
-            asking.show.interrupted(asking.left(options))
+            asking.show.interrupted(asking.left(options), asking.kept)
         return EXIT["interrupted"]
+
+
+def _answered(options: Namespace, asking: _Asking) -> Status:
+    prompt = _prompt(options)
+    engine = Engine(setup.load(options))
+    toolbox = opening.pack_tools(options, engine, _approver(options), warn=_say)
+    asking.store = _store(options)
+    return interrupt.run(_ask(options, prompt, engine, asking, toolbox))
 
 
 class _Asking:
     """A question under way: where it is kept, and what shows its answer until all is said."""
 
-    def __init__(self, store: SessionStore) -> None:
-        self.store = store
+    def __init__(self, options: Namespace) -> None:
+        self.store: SessionStore | None = None
         self.session: Session | None = None
+        self.stream: AsyncStream | None = None
         self.show: Show | None = None
+        self._is_saved = not options.no_save
+        if options.json:
+            self.show = JsonObject(sys.stdout, sys.stderr)
+        elif options.stream_json:
+            self.show = JsonLines(sys.stdout, sys.stderr)
+
+    @property
+    def kept(self) -> Kept:
+        """What there is of the answer."""
+        is_kept = self._is_saved and self.session is not None
+        return Kept(
+            self.stream.result if self.stream else None,
+            self.session.info.id if is_kept and self.session else None,
+        )
 
     def left(self, options: Namespace) -> str:
         """What there is of an answer that was interrupted, and how to go on with it."""
         if options.no_save:
             return "nothing is kept (--no-save)"
-        if self.session is None:
+        if self.session is None or self.store is None:
             return ""
         info = self.session.info
         try:
@@ -147,6 +171,7 @@ async def _ask(
     toolbox: Toolbox | None,
 ) -> Status:
     """One turn of a session, shown as it comes."""
+    assert asking.store is not None
     async with engine:
         try:
             session = asking.session = await open_kept(
@@ -161,15 +186,15 @@ async def _ask(
         except NoModelError:
             raise ConfigError(await no_model(engine)) from None
         async with session:
-            show = _show(options, shown=session.snapshot())
-            stream = session.submit(prompt)
+            show = asking.show or _plain(options, session.snapshot(), has_tools=toolbox is not None)
+            stream = asking.stream = session.submit(prompt)
             asking.show = show
             show.begin(session.target)
             async with stream:
                 async for event in stream:
                     show.event(event)
-            asking.show = None
-            show.end(stream.result)
+            kept, asking.show = asking.kept, None
+            show.end(kept)
             return _status(stream.result)
 
 
@@ -225,16 +250,12 @@ def exit_status(status: Status) -> int:
     return EXIT["network"] if status == "interrupted" else EXIT["refused"]
 
 
-def _show(options: Namespace, shown: Snapshot) -> Show:
-    if options.json:
-        return JsonObject(sys.stdout, sys.stderr)
-    if options.stream_json:
-        return JsonLines(sys.stdout)
+def _plain(options: Namespace, shown: Snapshot, *, has_tools: bool) -> Show:
     place = options.thinking
     if place is None:
         visible = sys.stdout.isatty() and shown["reasoning.includeInResponse"]
         place = "show" if visible else "hide"
-    return Plain(sys.stdout, sys.stderr, thinking=place)
+    return Plain(sys.stdout, sys.stderr, thinking=place, has_tools=has_tools)
 
 
 def _prompt(options: Namespace) -> str:

@@ -38,10 +38,10 @@ class ThoughtFlow:
         bar = Span(self._theme.bar, self._theme.thinking_label)
         return Drawn(turned + self._lines(done) + (self._rest((bar, *row)) if row else ""))
 
-    def close(self) -> Drawn:
-        """The rest, up to the end of its line."""
+    def close(self, label: str) -> Drawn:
+        """The rest, up to the end of its line, and a line that says what it was."""
         self._text.add(self._inbox.take(final=True))
-        return self._lines(self._text.finish())
+        return self._lines([*self._text.finish(), (Span(label, self._theme.thinking_label),)])
 
     def _turn_over(self, width: int) -> str:
         self._width = width
