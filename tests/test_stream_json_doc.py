@@ -83,7 +83,7 @@ def asked(capsys, monkeypatch):
             place = ["-m", "openai-compatible/thinker", "--base-url", server.url]
             main(["ask", *place, form])
         out = capsys.readouterr().out.replace(server.url, "http://127.0.0.1:8080/v1")
-        return re.sub(r'"session": "\w+"', '"session": "261116-387t6"', out)
+        return re.sub(r'"session": "[\w-]+"', '"session": "261116-387t6"', out)
 
     return ask
 

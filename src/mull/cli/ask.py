@@ -9,11 +9,14 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser, Namespace
+from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mull.agent.engine import Engine
+from msgspec.structs import replace
+
+from mull.agent.engine import EMBEDDED, Engine
 from mull.agent.opening import open_kept
 from mull.cli import interrupt, opening, setup
 from mull.cli.draw import Kept, Plain, Show
@@ -28,6 +31,7 @@ from mull.neutral.errors import (
 )
 from mull.neutral.messages import Status
 from mull.settings.layers import Snapshot
+from mull.store.paths import data_dir
 from mull.store.sessions.sqlite import this_folder
 
 if TYPE_CHECKING:
@@ -36,9 +40,10 @@ if TYPE_CHECKING:
     from mull.agent.streams import AsyncStream
     from mull.agent.toolbox import Toolbox
     from mull.agent.tools.approve import Approver
+    from mull.neutral.target import Target
     from mull.store.sessions.values import SessionStore
 
-__all__ = ["EXIT", "arguments", "exit_status", "no_model", "run"]
+__all__ = ["EXIT", "arguments", "exit_status", "run"]
 
 EXIT = {
     "answer": 0,
@@ -88,7 +93,7 @@ def arguments(parser: ArgumentParser) -> None:
     form.add_argument("--stream-json", action="store_true", help="print each event as a JSON line")
     opening.add_session_arguments(parser)
     parser.add_argument("--no-save", action="store_true", help="do not keep this session")
-    opening.add_tool_arguments(parser, default=None)
+    opening.add_tool_arguments(parser)
 
 
 def run(options: Namespace) -> int:
@@ -173,18 +178,8 @@ async def _ask(
     """One turn of a session, shown as it comes."""
     assert asking.store is not None
     async with engine:
-        try:
-            session = asking.session = await open_kept(
-                asking.store,
-                engine,
-                opening.wanted(options),
-                toolbox=toolbox,
-                warn=_say,
-                max_tokens=options.max_tokens,
-                temperature=options.temperature,
-            )
-        except NoModelError:
-            raise ConfigError(await no_model(engine)) from None
+        session = asking.session = await _opened(options, engine, asking.store, toolbox)
+        _announce(session.target)
         async with session:
             show = asking.show or _plain(options, session.snapshot(), has_tools=toolbox is not None)
             stream = asking.stream = session.submit(prompt)
@@ -196,6 +191,16 @@ async def _ask(
             kept, asking.show = asking.kept, None
             show.end(kept)
             return _status(stream.result)
+
+
+def _announce(target: Target) -> None:
+    """Who watches is told what there is to wait for: the small model has to be started first."""
+    if target.provider != EMBEDDED or not sys.stderr.isatty():
+        return
+    from mull.local.manage import embedded
+
+    if embedded(data_dir() / EMBEDDED).status() is None:
+        _say("starting the small model on this machine …")
 
 
 def _status(result: Result) -> Status:
@@ -232,13 +237,32 @@ def _approver(options: Namespace) -> Approver | None:
     return LineApprover(*terminal) if terminal else None
 
 
-async def no_model(engine: Engine) -> str:
-    """What to tell someone who named no model: what could be asked here and now."""
-    from mull.agent.discover import discover
+async def _opened(
+    options: Namespace, engine: Engine, store: SessionStore, toolbox: Toolbox | None
+) -> Session:
+    """The session that the options mean, with a model that can be used if they name none."""
+    wanted = opening.wanted(options)
+    begin = partial(
+        open_kept,
+        store,
+        engine,
+        toolbox=toolbox,
+        warn=_say,
+        max_tokens=options.max_tokens,
+        temperature=options.temperature,
+    )
+    try:
+        return await begin(opening=wanted)
+    except NoModelError:
+        if options.base_url is not None:
+            raise
+    from mull.tui.first import NO_MODEL, best_offer
 
-    found = [name for server in await discover(engine) for name in server.names]
-    offers = [*found[:5], "local/smollm2 (very small, needs no key: `mull local install`)"]
-    return "no model is named: give one with -m. Here and now there is:\n  " + "\n  ".join(offers)
+    found = await best_offer(engine, store)
+    if found is None:
+        raise NoModelError(NO_MODEL)
+    _say(f"no model is named: using {found.name} ({found.about}); -m names another")
+    return await begin(opening=replace(wanted, model=found.name))
 
 
 def exit_status(status: Status) -> int:

@@ -62,7 +62,8 @@ class ModelFacts(_Facts, frozen=True):
     """What is known of a model. Everything has an answer for "unknown".
 
     `tokenizer_scale` is how many of its own tokens one of a stand-in's stands for. The frames are
-    what the endpoint writes around every request, and around one with tools.
+    what the endpoint writes around every request, and around one with tools. Without `offer_tools`
+    it is offered tools only if somebody asks for them.
     """
 
     name: str | None = None
@@ -80,6 +81,7 @@ class ModelFacts(_Facts, frozen=True):
     input: tuple[str, ...] = ()
     status: str | None = None
     forced_tools: bool | None = None
+    offer_tools: bool = True
     thinks_by_default: bool | None = None
     can_be_off: bool | None = None
     default_effort: str | None = None
