@@ -8,7 +8,7 @@ import json
 import pytest
 
 from loops import run_moved
-from mull.agent.hurry import ENDED_BY_SERVER
+from mull.agent.hurry import ASKED_SERVER, ENDED_BY_SERVER
 from mull.agent.hurry_plan import ASK_NOW, STOPPED
 from mull.agent.library import Conversation
 from mull.agent.turn import ThoughtStopped
@@ -115,6 +115,9 @@ def test_what_is_not_stopped_is_told_once_and_a_person_may_still_stop_it():
     assert run_moved(run) == [thought[0], told, *thought[1:]]
 
 
+ASKED = Hurried("thinking", "asked", ASKED_SERVER)
+
+
 @pytest.mark.parametrize("ends", [True, False])
 def test_the_servers_own_call_is_tried_first(ends):
     asked = []
@@ -141,14 +144,15 @@ def test_the_servers_own_call_is_tried_first(ends):
         await anext(events)
         assert hurry.now()
         assert hurry.now()
+        seen = [await anext(events)]
         if not ends:
             with pytest.raises(ThoughtStopped):
                 await anext(events)
-            return []
-        return [event async for event in events]
+            return seen
+        return [*seen, *[event async for event in events]]
 
     told = [Hurried("thinking", "server", ENDED_BY_SERVER), TextDelta("x")]
-    assert asyncio.run(run()) == (told if ends else [])
+    assert asyncio.run(run()) == [ASKED, *(told if ends else [])]
     assert asked == ["chatcmpl-1"]
 
 
@@ -178,7 +182,40 @@ def test_a_call_that_is_refused_too_late_does_not_stop_the_answer():
                 assert events.hurry.now()
         return seen[2:]
 
-    assert asyncio.run(run()) == [TextDelta("x"), TextDelta("y")]
+    assert asyncio.run(run()) == [ASKED, TextDelta("x"), TextDelta("y")]
+
+
+def test_a_thought_that_goes_on_although_the_server_agreed_is_stopped_when_asked_again():
+    async def run():
+        granted = asyncio.Event()
+
+        async def control(answer):
+            granted.set()
+            return True
+
+        async def stream():
+            yield Started("chatcmpl-1")
+            yield ThinkingDelta("a")
+            await granted.wait()
+            await asyncio.sleep(0)
+            yield ThinkingDelta("b")
+            await asyncio.Event().wait()
+
+        events, seen = Watched(stream(), control=control), []
+
+        async def follow():
+            async for event in events:
+                seen.append(event)
+                if isinstance(event, ThinkingDelta):
+                    assert events.hurry.now()
+
+        with pytest.raises(ThoughtStopped):
+            await follow()
+        return seen
+
+    told = Hurried("thinking", "server", ENDED_BY_SERVER)
+    seen = asyncio.run(run())
+    assert seen == [Started("chatcmpl-1"), ThinkingDelta("a"), ASKED, told, ThinkingDelta("b")]
 
 
 def test_a_call_that_is_answered_after_the_last_event_is_told_of_all_the_same():
@@ -202,7 +239,7 @@ def test_a_call_that_is_answered_after_the_last_event_is_told_of_all_the_same():
         return seen[2:]
 
     told = Hurried("thinking", "server", ENDED_BY_SERVER)
-    assert asyncio.run(run()) == [TextDelta("x"), told]
+    assert asyncio.run(run()) == [ASKED, TextDelta("x"), told]
 
 
 def chunk(delta, finish=None):
@@ -452,7 +489,7 @@ def test_llama_cpp_is_asked_to_end_the_thought_itself():
     def script(recorded):
         if recorded.path.endswith("/control"):
             gate.open()
-            return Reply.json({"ok": True})
+            return Reply.json({"success": True})
         return thinking
 
     with ScriptedServer(script) as server:
@@ -474,13 +511,23 @@ def test_llama_cpp_is_asked_to_end_the_thought_itself():
     assert [e.state for e in events if isinstance(e, StateChanged)][-1] == "done"
 
 
-def test_a_llama_cpp_that_has_no_such_call_is_asked_again_with_thinking_off():
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply.json({"error": {"message": "no such path"}}, 404),
+        Reply.json({"success": False, "message": "reasoning control not enabled"}),
+        Reply.json([]),
+        Reply(steps=(b"<html>",)),
+    ],
+    ids=["none", "unwilling", "odd", "unreadable"],
+)
+def test_a_llama_cpp_that_does_not_end_it_is_asked_again_with_thinking_off(reply):
     thinking = Reply.events(chunk({"reasoning_content": "so"}), STALL)
     answering = Reply.events(chunk({"content": "42"}), chunk({}, "stop"), "[DONE]")
 
     def script(recorded):
         if recorded.path.endswith("/control"):
-            return Reply.json({"error": {"message": "no such path"}}, 404)
+            return reply
         return answering if "chat_template_kwargs" in recorded.json else thinking
 
     async def run(loop):
@@ -500,6 +547,7 @@ def test_a_llama_cpp_that_has_no_such_call_is_asked_again_with_thinking_off():
         text, told = run_moved(run)
         paths = [request.path[-8:] for request in server.requests]
         assert paths == ["pletions", "/control", "pletions"]
-        assert server.requests[2].json["chat_template_kwargs"] == {"enable_thinking": False}
+        assert server.requests[2].json["chat_template_kwargs"]["enable_thinking"] is False
     assert text == "42"
-    assert told == [Hurried("reasoning.maxSeconds", "off", OFF)]
+    asked = Hurried("reasoning.maxSeconds", "asked", ASKED_SERVER)
+    assert told == [asked, Hurried("reasoning.maxSeconds", "off", OFF)]

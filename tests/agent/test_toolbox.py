@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from mcp_servers import plain
+from mull.agent.opening import open_session
 from mull.agent.setup import load_setup
 from mull.agent.toolbox import Toolbox
 from mull.agent.tools.table import TOOL_NAMES
@@ -110,3 +111,18 @@ def test_instructions_that_were_not_read_are_told_of(tmp_path):
     assert box(project).trouble == (
         f"{project}/AGENTS.md: not read: it is a link that leads out of the repository",
     )
+
+
+@pytest.mark.parametrize(
+    ("model", "offered"), [("local/smollm2", False), ("moonshotai/kimi-k2-thinking", True)]
+)
+def test_a_model_that_makes_nothing_of_tools_gets_them_if_they_are_asked_for(
+    tmp_path, model, offered
+):
+    toolbox = box(tmp_path)
+    with open_session(model=model, toolbox=toolbox, key="k") as session:
+        assert set(session.tools) == set(TOOL_NAMES)  # whoever packs a box asks for it
+        toolbox.unasked = True
+        assert set(session.tools) == (set(TOOL_NAMES) if offered else set())
+        toolbox.choose("list,run")
+        assert set(session.tools) == {"list", "run"}

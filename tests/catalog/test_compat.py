@@ -103,8 +103,9 @@ def test_rows_that_were_read_are_taken_as_they_are():
         (
             {"reasoning_out": "x"},
             "compat: there is no key 'reasoning_out'.\nAllowed: reasoningIn, reasoningOut, "
-            "requiresReasoning, missingReasoning, signedOnly, thinkingWriter, budgetField, "
-            "templateKey, keepThinking, tags, startsInReasoning, tagsAnywhere, cumulative, "
+            "requiresReasoning, missingReasoning, signedOnly, thinkingWriter, thinkingIsGuess, "
+            "budgetField, levelBudgets, zeroBudgetEnds, template, templateKey, keepThinking, tags, "
+            "startsInReasoning, tagsAnywhere, cumulative, "
             "maxTokensField, systemRole, streamUsage, thinkingNeedsStream, emptyContent, "
             "toolsNeedResponses, path, toolIdLength, resultMedia, bindsThinking, auth, "
             "endThinking, extraBody.",
@@ -140,8 +141,8 @@ def test_what_is_wrong_is_named_with_what_is_allowed(once, text):
             {"set": {"thinkingWriter": "x"}},
             "compat row 1: thinkingWriter: Invalid enum value 'x'; allowed: openai-effort, "
             "responses, anthropic-budget, anthropic-adaptive, gemini-budget, gemini-level, "
-            "openrouter, thinking-type, enable-thinking, template-kwargs, ollama-think, nova, "
-            "usual, none",
+            "openrouter, thinking-type, enable-thinking, template-kwargs, template-responses, "
+            "template-messages, ollama-think, nova, usual, none",
         ),
     ],
 )

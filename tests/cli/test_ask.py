@@ -7,6 +7,7 @@ import sqlite3
 import pytest
 
 from mull.cli.main import main
+from mull.store.sessions.sqlite import open_sessions
 from mull.testing.server import Reply, ScriptedServer
 
 
@@ -47,9 +48,9 @@ def test_the_answer_alone_goes_to_stdout_in_a_pipe(ask):
 
 
 def test_thoughts_go_to_stderr_when_asked(ask):
-    for place in ("stderr", "show"):
+    for place, mark in (("stderr", ""), ("show", "---\n\n")):
         _, out, err, _ = ask([GOOD], "--thinking", place, "hi")
-        assert (out, err) == ("Hello there\n", "let me see\n\n")
+        assert (out, err) == ("Hello there\n", f"let me see\n\n{mark}")
 
 
 def test_on_a_terminal_thoughts_are_shown_before_the_answer(ask, monkeypatch):
@@ -57,7 +58,7 @@ def test_on_a_terminal_thoughts_are_shown_before_the_answer(ask, monkeypatch):
     monkeypatch.setattr("sys.stdout", screen)
     monkeypatch.setenv("NO_COLOR", "1")
     ask([GOOD], "hi")
-    assert screen.getvalue() == "│ let me see\n\nHello there\n"
+    assert screen.getvalue() == "│ let me see\n│ Thought for 1 s\n\nHello there\n"
 
 
 def test_hidden_by_setting_on_a_terminal(ask, monkeypatch):
@@ -79,7 +80,9 @@ def test_json_is_one_object(ask):
     status, out, _, _ = ask([GOOD], "--json", "hi")
     shown = json.loads(out)
     assert status == 0
-    assert list(shown) == ["text", "thinking", "status", "usage", "notes", "message"]
+    fields = ["text", "thinking", "status", "usage", "notes", "message", "session", "error"]
+    assert list(shown) == fields
+    assert shown["error"] is None
     assert (shown["text"], shown["thinking"]) == ("Hello there", "let me see")
 
 
@@ -126,7 +129,6 @@ def test_the_exit_status_says_how_it_went(ask, replies, status, said):
     [
         (["ask"], 'nothing was asked: write mull ask "your question"'),
         (["ask", "-f", "no-such-file", "x"], "cannot read no-such-file"),
-        (["ask", "x"], "no model is named"),
         (["ask", "-m", "nope", "x"], "no model is called 'nope'"),
         (["ask", "-m", "claude-sonnet-4-5", "x"], "there is no key for Anthropic"),
         (["ask", "--continue", "x"], "there is no session of this folder to go on with"),
@@ -144,16 +146,68 @@ def test_bad_input_is_one_clear_line(words, said, capsys, monkeypatch):
     assert "Traceback" not in err
 
 
-def test_who_names_no_model_is_offered_what_runs_here(capsys, monkeypatch, tmp_path):
+def test_a_key_that_was_not_sent_was_not_refused(ask, monkeypatch):
+    wanted = [Reply.json({"error": {"message": "Invalid API Key"}}, status=401)]
+    assert "No key was sent; `mull keys set openai-compatible` stores one." in ask(wanted, "hi")[2]
+    monkeypatch.setenv("OPENAI_COMPATIBLE_API_KEY", "plover-quill")
+    err = ask(wanted, "hi")[2]
+    assert "The key was not accepted; `mull keys set openai-compatible`" in err
+
+
+def test_blank_lines_before_an_answer_are_not_shown_and_are_kept(ask):
+    pieces = [chunk({"content": piece}) for piece in ("\n", "\r\n\n", "  Hi", "\n\nyou\n")]
+    _, out, _, _ = ask([Reply.events(*pieces, chunk({}, "stop"), "[DONE]")], "hi")
+    assert out == "  Hi\n\nyou\n"
+    (stored,) = open_sessions().load(open_sessions().list()[0].id)[1][1:]
+    assert stored.message.text == "\n\r\n\n  Hi\n\nyou\n"
+
+
+@pytest.fixture
+def found(monkeypatch, tmp_path):
+    """A machine on which a model server runs; ask with its config file."""
+
+    def reply(recorded):
+        is_list = recorded.path.endswith("/models")
+        return Reply.json({"data": [{"id": "qwen3"}]}) if is_list else GOOD
+
     monkeypatch.setattr("sys.stdin", Terminal())
-    with ScriptedServer(lambda _: Reply.json({"data": [{"id": "qwen3"}]})) as server:
+    with ScriptedServer(reply) as server:
         config = tmp_path / "config.toml"
         config.write_text(f'[providers.ollama]\nbase_url = "{server.url}"\n')
-        assert main(["ask", "--config", str(config), "hi"]) == 2
-    err = capsys.readouterr().err
-    assert err.startswith("mull: no model is named: give one with -m. Here and now there is:\n")
-    assert "  ollama/qwen3\n" in err
-    assert "  local/smollm2 (very small, needs no key" in err
+        yield server, ["ask", "--config", str(config)]
+
+
+def test_who_names_no_model_gets_what_runs_here(found, capsys, monkeypatch):
+    monkeypatch.setattr("mull.local.weights.is_installed", lambda: True)
+    server, ask = found
+    assert main([*ask, "hi"]) == 0
+    said = capsys.readouterr()
+    assert said.out == "Hello there\n"
+    place = f"on this machine, {server.url}"
+    told = f"mull: no model is named: using ollama/qwen3 ({place}); -m names another\n"
+    assert said.err.startswith(told)
+    assert server.requests[-1].json["model"] == "qwen3"
+
+
+def test_who_names_no_model_gets_the_last_one_but_not_for_the_small_ones_sake(found, capsys):
+    store, (_, ask) = open_sessions(), found
+    for last, used in (("local/smollm2", "ollama/qwen3"), ("ollama/qwen3-4b", "ollama/qwen3-4b")):
+        store.create(folder="/elsewhere", model=last)
+        assert main([*ask, "hi"]) == 0
+        assert f"using {used} (" in capsys.readouterr().err
+
+
+def test_an_address_without_a_model_is_not_guessed_at(found, capsys):
+    server, ask = found
+    assert main([*ask, "--base-url", server.url, "hi"]) == 2
+    assert capsys.readouterr().err.startswith("mull: no model is named")
+
+
+def test_where_there_is_nothing_to_ask_it_is_told_what_to_do(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", Terminal())
+    monkeypatch.setattr("mull.local.weights.is_installed", lambda: False)
+    assert main(["ask", "hi"]) == 2
+    assert capsys.readouterr().err.startswith("mull: There is no model to talk to yet.")
 
 
 def test_continue_goes_on_with_the_last_conversation(ask):

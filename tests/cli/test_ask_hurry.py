@@ -6,7 +6,8 @@ import json
 import pytest
 
 from mull.agent.hurry_plan import STOPPED
-from mull.cli.draw import JsonLines, JsonObject, Plain
+from mull.cli.draw import Plain
+from mull.cli.draw_json import JsonLines, JsonObject
 from mull.cli.main import main
 from mull.neutral.events import ThinkingDelta
 from mull.testing.server import STALL, Gate, Reply, ScriptedServer

@@ -102,7 +102,7 @@ def test_lines_end_between_words_whatever_the_pieces_and_the_width(start, column
     pieces = [think(piece) for piece in re.split(r"(?<=gh)|(?<=t1)", THOUGHT)]
     with ScriptedServer([reply(*pieces, think("\n\n  中文字符也要换行，" * 9))]) as server:
         place = ["-m", "openai-compatible/thinker", "--base-url", server.url]
-        terminal = start("ask", *place, "q", columns=columns, rows=60)
+        terminal = start("ask", *place, "q", columns=columns, rows=64)
         assert terminal.end() == 0
     text = terminal.text
     assert all(re.search(rf"\b{word}\b", text) for word in WORDS)

@@ -91,7 +91,6 @@ UNKNOWN = [
     "openai-compatible/qwen3",
     "openai-compatible/kimi-k2-thinking",
     "openai-compatible/nobody-knows",
-    "lmstudio/qwen3-8b",
     "someone/their-model",
 ]
 
@@ -115,7 +114,17 @@ def test_without_a_wish_an_endpoint_that_nobody_knows_gets_no_parameter(ask, mod
     assert "most servers" not in err
 
 
-@pytest.mark.parametrize("model", ["openai-compatible/nobody-knows", "lmstudio/anything"])
+def test_a_server_of_which_little_is_known_is_told_in_both_ways(ask):
+    (body,), err = ask("lmstudio/qwen3-8b/none")
+    assert body == {"chat_template_kwargs": OFF, "reasoning_effort": "none"}
+    assert "off is sent as most servers take it, and thinking may go on" in err
+    (body,), err = ask("lmstudio/nobody-knows/high")
+    words = {**ON, "reasoning_effort": "high"}
+    assert body == {"chat_template_kwargs": words, "reasoning_effort": "high"}
+    assert "most servers" in err
+
+
+@pytest.mark.parametrize("model", ["openai-compatible/nobody-knows"])
 def test_off_on_and_a_budget_go_there_too(ask, model):
     for settings in ({"THINKING": "off"}, {"REASONING_EFFORT": "none"}):
         (body,), err = ask(model, **settings)
@@ -208,13 +217,14 @@ def test_a_compat_row_says_it_better(ask, tmp_path):
     assert body == {"enable_thinking": True, "thinking_budget": 5000}
 
 
+ON, OFF = ({"enable_thinking": on, "thinking": on} for on in (True, False))
 SWITCHES = [
-    ("vllm/my-finetune", {"chat_template_kwargs": {"enable_thinking": False}}),
-    ("sglang/my-finetune", {"chat_template_kwargs": {"enable_thinking": False}}),
-    ("llama.cpp/some.gguf", {"chat_template_kwargs": {"enable_thinking": False}}),
-    ("vllm/granite-9", {"chat_template_kwargs": {"thinking": False}}),
-    ("chutes/who/knows", {"chat_template_kwargs": {"enable_thinking": False}}),
-    ("nvidia/who/knows", {"chat_template_kwargs": {"enable_thinking": False}}),
+    ("vllm/my-finetune", {"chat_template_kwargs": OFF}),
+    ("sglang/my-finetune", {"chat_template_kwargs": OFF}),
+    ("llama.cpp/some.gguf", {"chat_template_kwargs": OFF, "reasoning_budget_tokens": 0}),
+    ("vllm/granite-9", {"chat_template_kwargs": OFF}),
+    ("chutes/who/knows", {"chat_template_kwargs": OFF}),
+    ("nvidia/who/knows", {"chat_template_kwargs": OFF}),
     ("alibaba/qwen-next-year", {"enable_thinking": False}),
     ("ollama/my-finetune", {"reasoning_effort": "none"}),
     ("openrouter/who/knows", {"reasoning": {"enabled": False}}),
@@ -300,7 +310,7 @@ def test_document_002_reasoning_models_think_by_default_and_on_is_no_less(encode
 @pytest.mark.parametrize(
     ("model", "sent"),
     [
-        ("vllm/my-finetune", {"chat_template_kwargs": {"enable_thinking": True}}),
+        ("vllm/my-finetune", {"chat_template_kwargs": ON}),
         ("kimi-k2.5", {"thinking": {"type": "enabled"}}),
         ("claude-sonnet-4-5", {"thinking": {"type": "enabled", "budget_tokens": 10_000}}),
         ("mistral/mistral-small-latest", {"reasoning_effort": "high"}),

@@ -61,13 +61,22 @@ def test_without_a_model_it_tells_what_is_set_up(doctor):
     status, out, err, _ = doctor(answer)
     assert (status, err) == (0, "")
     told = rows(out)
-    assert list(told) == ["mull", "config", "data", "profile", "keys", "local"]
+    assert list(told) == ["mull", "config", "data", "profile", "keys", "local", "embedded"]
     assert told["config"] == str(Path(os.environ["MULL_CONFIG_DIR"]) / "config.toml")
     assert told["data"] == os.environ["MULL_DATA_DIR"]
     assert told["profile"] == "none"
     assert told["keys"] == "none (`mull keys set PROVIDER`)"
     assert told["local"] == "no model server answers on this machine"
     assert "No model is chosen" in out
+
+
+@pytest.mark.parametrize(
+    ("there", "said"),
+    [(True, "installed (local/smollm2)"), (False, "not installed (`mull local install`)")],
+)
+def test_the_small_model_is_mentioned(doctor, monkeypatch, there, said):
+    monkeypatch.setattr("mull.cli.doctor.is_installed", lambda: there)
+    assert rows(doctor(answer)[1])["embedded"] == said
 
 
 def test_keys_are_named_and_not_shown(doctor, monkeypatch):

@@ -349,6 +349,30 @@ def test_while_a_command_runs(place, ask, tmp_path):
     check_stopped_in_a_tool()
 
 
+class InBackground(Piped):
+    """As a shell without job control starts `mull ask &`: with Ctrl-C ignored."""
+
+    def __init__(self, words):
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            super().__init__(words)
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_a_background_job_ends_when_it_is_told_to(ask, number):
+    gate = Gate()
+    with ScriptedServer([Reply.events(chunk(content="half"), gate, STALL)]) as server:
+        going = ask(InBackground, server, "q")
+        assert gate.wait_reached(PATIENCE)
+        going.process.send_signal(signal.SIGINT)
+        going.process.send_signal(number)
+        assert going.end() == 130
+        assert server.requests[0].wait_left()
+    assert going.err.startswith("mull: interrupted")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_who_is_told_to_end_leaves_no_command_behind(ask, tmp_path, number):
     with ScriptedServer([calling(f"echo $$ > {tmp_path}/pid; sleep 600")]) as server:
@@ -357,7 +381,8 @@ def test_who_is_told_to_end_leaves_no_command_behind(ask, tmp_path, number):
         going.process.send_signal(number)
         assert going.end() == 130
     check_gone(command)
-    assert going.err == "mull: interrupted; what came is kept (mull ask --continue)\n"
+    said = f"mull: run: echo $$ > {tmp_path}/pid; sleep 600\n"
+    assert going.err == f"{said}mull: interrupted; what came is kept (mull ask --continue)\n"
     check_stopped_in_a_tool()
 
 
@@ -395,18 +420,23 @@ def test_the_question_hides_nothing_and_takes_an_answer(ask, tmp_path):
 @pytest.mark.parametrize("form", ["--json", "--stream-json"])
 def test_json_stays_json(ask, form):
     gate = Gate()
-    with ScriptedServer([Reply.events(chunk(content="half"), gate, STALL)]) as server:
+    pieces = chunk(reasoning_content="hm"), chunk(content="half")
+    with ScriptedServer([Reply.events(*pieces, gate, STALL)]) as server:
         going = ask(Piped, server, form, "q")
         assert gate.wait_reached(PATIENCE)
         if form == "--stream-json":
             going.wait_for("half")
         check_interrupted(going)
         assert server.requests[0].wait_left()
-    lines = [json.loads(line) for line in going.out.splitlines()]
-    assert lines[-1] in (
-        {"status": "interrupted"},
-        {"type": "error", "text": "interrupted"},
-    )
+    shown = json.loads(going.out if form == "--json" else going.out.splitlines()[-1])
+    (session,) = open_sessions().list()
+    assert shown["status"] == "interrupted"
+    assert shown["session"] == session.id
+    assert shown["error"]["kind"] == "interrupted"
+    assert shown["error"]["message"].endswith(" is kept (mull ask --continue)")
+    if form == "--stream-json":  # who waited for it has it
+        assert (shown["text"], shown["thinking"]) == ("half", "hm")
+        assert [block["type"] for block in shown["message"]["blocks"]] == ["thinking", "text"]
     assert going.err == ""
 
 
@@ -434,7 +464,7 @@ def test_in_the_very_moment_when_something_comes(in_here, monkeypatch, capsys, c
         assert main(["ask", *words]) == 130
     said = capsys.readouterr()
     assert (said.err, caplog.records) == ("", [])
-    assert "interrupted" in said.out.splitlines()[-1]
+    assert "interrupted" in said.out
 
 
 def test_a_stop_that_comes_too_late_changes_nothing(in_here, monkeypatch, capsys):

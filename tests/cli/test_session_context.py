@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from mull.cli.main import main
 from mull.history.log import Entry, Summary, Undone
 from mull.neutral.blocks import TextBlock, ThinkingBlock
 from mull.neutral.messages import assistant, user
@@ -109,6 +110,19 @@ def test_compress_by_command_and_undo(run, call, store, tmp_path):
     assert isinstance(store.load(session)[1][-1], Undone)
     assert run("context", session) == before
     assert "has no summary that could be taken back" in run("compress", session, "--undo", status=2)
+
+
+def test_another_model_summarises_if_one_is_named(store, tmp_path, capsys):
+    with ScriptedServer([chat("All six were answered with ok.")]) as server:
+        session, config = long_talk(store, tmp_path), tmp_path / "own.toml"
+        config.write_text(f'[providers.moonshotai]\nbase_url = "{server.url}"\n')
+        words = "compress", session, "-m", "moonshotai/kimi-k2.5", "--config", str(config)
+        assert main(["sessions", *words]) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("Compressed ")
+    assert "go to moonshotai/kimi-k2.5" in said.err
+    assert [request.json["model"] for request in server.requests] == ["kimi-k2.5"]
+    assert store.info(session).model == KIMI
 
 
 def test_truncate_asks_no_model(run, store, tmp_path):

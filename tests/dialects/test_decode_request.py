@@ -143,6 +143,8 @@ plans = [
 ]
 DIALECT_OF = {
     "responses": "openai-responses",
+    "template-responses": "openai-responses",
+    "template-messages": "anthropic",
     "anthropic-budget": "anthropic",
     "anthropic-adaptive": "anthropic",
     "gemini-budget": "gemini",

@@ -131,10 +131,9 @@ def test_the_generation_prompt_ends_exactly_there(running, thinks, end):
         "chat_template_kwargs": {"enable_thinking": thinks},
     }
     prompt = fetch(running, "POST", "/apply-template", body)["prompt"]
-    assert prompt == (
-        "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n"
-        f"<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n{end}"
-    )
+    assert prompt.startswith("<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n")
+    assert prompt.endswith(f"<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n{end}")
+    assert prompt.count("<|im_start|>user") == (4 if thinks else 1)  # examples of thoughts
 
 
 def test_reasoning_that_is_sent_back_reaches_the_model(running):
@@ -194,19 +193,21 @@ def test_none_does_not_think(running):
     assert message.text.strip()
 
 
-def test_levels_are_kept_and_differ(running):
-    """A list without blank lines goes on until its budget ends, so each level shows."""
-    ask = user("Write the numbers from one to two hundred, as words, with commas, on one line.")
-    lengths = {}
-    for level, budget in (("minimal", 32), ("low", 106), ("high", 256)):
-        message = assemble(stream(running, level, ask), TARGET.origin)
-        (thought,) = message.thinking
-        lengths[level] = len(tokens(running, thought.thought))
-        assert lengths[level] <= budget + 1, level
-        assert message.text.strip(), level
-        assert "think>" not in message.text, level
-    assert lengths["minimal"] < lengths["low"] <= lengths["high"]
-    assert lengths["minimal"] >= 30
+def test_a_budget_is_kept_and_an_answer_follows(running):
+    """The thoughts that its examples teach are short: a budget shows only if it is shorter."""
+    lengths = []
+    for budget in (4, 256):
+        body = {
+            "messages": [{"role": "user", "content": ASK}],
+            "temperature": 0,
+            "reasoning_budget_tokens": budget,
+        }
+        reply = fetch(running, "POST", "/v1/chat/completions", body)
+        message = reply["choices"][0]["message"]
+        lengths.append(len(tokens(running, message["reasoning_content"])))
+        assert message["content"].strip()
+        assert "think>" not in message["content"]
+    assert 0 < lengths[0] <= 5 < lengths[1]
 
 
 @pytest.mark.parametrize(

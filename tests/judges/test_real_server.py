@@ -291,7 +291,9 @@ def test_the_doctor_asks_it():
     assert checks["takes its thinking back after a tool call"].startswith(
         ("accepted", "cannot be told", "the second request ended as truncated")
     )
-    assert checks["remembers what it thought"].startswith(("yes: ", "no: ", "cannot be told"))
+    assert checks["remembers what it thought"].startswith(
+        ("yes: ", "not shown: ", "cannot be told")
+    )
     assert (done.returncode == 1) == ("  ✗ " in done.stdout)
 
 
@@ -299,7 +301,16 @@ def test_ask_as_a_command(home):
     done = run("ask", "--json", "-m", MODEL, "--temperature", "0", "What is the capital of France?")
     assert (done.returncode, done.stderr) == (0, "")
     shown = json.loads(done.stdout)
-    assert list(shown) == ["text", "thinking", "status", "usage", "notes", "message"]
+    assert list(shown) == [
+        "text",
+        "thinking",
+        "status",
+        "usage",
+        "notes",
+        "message",
+        "session",
+        "error",
+    ]
     assert shown["status"] == "complete"
     assert shown["text"].strip()
     assert shown["thinking"].strip()

@@ -58,7 +58,7 @@ def test_what_the_levels_become():
         "max": "max (256 tokens)",
     }
     sent = {row.level: row.sent_as for row in rows}
-    assert sent["none"] == '{"chat_template_kwargs":{"enable_thinking":false}}'
+    assert sent["none"] == '{"chat_template_kwargs":{"enable_thinking":false,"thinking":false}}'
     assert sent["low"].endswith('"reasoning_budget_tokens":106}')
 
 

@@ -142,7 +142,9 @@ def test_a_server_without_budgets_gets_none():
     text = "thinking_token_budget is set but reasoning_config is not configured. Please set it."
     repaired = mended(refused, text)
     assert "thinking_token_budget" not in body(repaired)
-    assert steered(body(repaired)) == {"chat_template_kwargs": {"enable_thinking": True}}
+    assert steered(body(repaired)) == {
+        "chat_template_kwargs": {"enable_thinking": True, "thinking": True}
+    }
     assert repaired.learn.compat == {"budgetField": None}
 
 

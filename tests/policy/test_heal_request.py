@@ -192,7 +192,10 @@ def test_words_put_into_its_mouth_stay_where_thinking_can_go():
     refused = prepared(llama, history, settings={"effort": "high"})
     text = "Assistant response prefill is incompatible with enable_thinking."
     repaired = mended(refused, text, status=500)
-    assert body(repaired)["chat_template_kwargs"] == {"enable_thinking": False}
+    assert body(repaired)["chat_template_kwargs"] == {
+        "enable_thinking": False,
+        "thinking": False,
+    }
     strict = "This model does not support assistant message prefill."
     assert heal(refused, Failure(strict, 400)) is None
 

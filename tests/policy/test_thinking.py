@@ -11,6 +11,7 @@ from mull.policy.thinking.plan import feedback, level_table, plan_thinking
 BUDGET = [{"type": "budget_tokens", "min": 1024, "max": 64_000}]
 WORDS = [{"type": "effort", "values": ("low", "medium", "high")}]
 TOGGLE = [{"type": "toggle"}]
+ON, OFF = ({"enable_thinking": on, "thinking": on} for on in (True, False))
 
 
 def claude(**more):
@@ -475,13 +476,16 @@ def test_the_level_table_covers_the_ladder():
             "low",
             {"enable_thinking": True, "reasoning_effort": "low"},
         ),
-        ("template-kwargs", TOGGLE, "high", {"chat_template_kwargs": {"enable_thinking": True}}),
-        ("template-kwargs", TOGGLE, "none", {"chat_template_kwargs": {"enable_thinking": False}}),
+        ("template-kwargs", TOGGLE, "high", {"chat_template_kwargs": ON}),
+        ("template-kwargs", TOGGLE, "none", {"chat_template_kwargs": OFF}),
         (
             "template-kwargs",
             TOGGLE + WORDS,
             "low",
-            {"chat_template_kwargs": {"enable_thinking": True}, "reasoning_effort": "low"},
+            {
+                "chat_template_kwargs": {**ON, "reasoning_effort": "low"},
+                "reasoning_effort": "low",
+            },
         ),
         ("template-kwargs", TOGGLE, None, {}),
         ("ollama-think", TOGGLE, "high", {"think": True}),
@@ -500,14 +504,15 @@ def test_a_budget_field_of_the_endpoints_own():
         "template-kwargs", options=TOGGLE + BUDGET, compat={"budget_field": "thinking_token_budget"}
     )
     assert sent(where, maxTokens=2000) == {
-        "chat_template_kwargs": {"enable_thinking": True},
+        "chat_template_kwargs": ON,
         "thinking_token_budget": 2000,
     }
 
 
 def test_a_template_switch_of_another_name():
-    where = target("template-kwargs", options=TOGGLE, compat={"template_key": "thinking"})
-    assert sent(where, effort="none") == {"chat_template_kwargs": {"thinking": False}}
+    where = target("template-kwargs", options=TOGGLE, compat={"template_key": "reason"})
+    assert sent(where, effort="none") == {"chat_template_kwargs": {**OFF, "reason": False}}
+    assert sent(where, enabled=True) == {"chat_template_kwargs": {**ON, "reason": True}}
 
 
 def test_feedback_of_a_plain_switch():

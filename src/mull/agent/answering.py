@@ -108,7 +108,8 @@ class Answer:
 
     def _tell(self, event: Hurried) -> None:
         """What is done about a thought."""
-        self._turn.note(Note(event.about, event.text))
+        if event.how != "asked":  # what comes of that is told
+            self._turn.note(Note(event.about, event.text))
         if self._held:
             self._held.append(event)
         else:

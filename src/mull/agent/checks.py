@@ -107,4 +107,5 @@ async def _remembers(talk: Conversation) -> tuple[bool | None, str]:
         if number in thought and number not in first.text:
             return True, f"yes: {number} is in its first thought"
     said = result.text.strip()[:60]
-    return False, f"no: it says {said!r}, which is not what its first thought kept back"
+    kept = "which is not what its first thought kept back"
+    return None, f"not shown: it says {said!r}, {kept}; small models rarely manage this"

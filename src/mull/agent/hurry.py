@@ -25,8 +25,9 @@ from mull.neutral.events import (
     ToolCallDelta,
 )
 
-__all__ = ["ENDED_BY_SERVER", "Hurry", "Refuse"]
+__all__ = ["ASKED_SERVER", "ENDED_BY_SERVER", "Hurry", "Refuse"]
 
+ASKED_SERVER = "ending the thought: the server is asked to"
 ENDED_BY_SERVER = "the thought was ended by the server's own call"
 LAST_WORD = 1.0
 """Seconds that the end of an answer waits for what the server says about ending its thought."""
@@ -60,6 +61,7 @@ class Hurry:
         self._loop = asyncio.get_running_loop()
         self._id: str | None = None
         self._thought = 0
+        self._granted = 0
         self._thinking = self._ending = False
         self._stopped: Cause | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -72,7 +74,8 @@ class Hurry:
         if not self._thinking or self._ending:
             return self._thinking
         self._ending = True
-        if self._control is not None and self._id is not None:
+        if self._control is not None and self._id is not None and self._granted != self._thought:
+            self._tell(Hurried(ABOUT[cause], "asked", ASKED_SERVER))
             task = self._loop.create_task(self._ask_server(self._control, self._id, cause))
             self._asking.add(task)
         else:
@@ -134,6 +137,8 @@ class Hurry:
         thought = self._thought
         if await control(answer):
             self._tell(Hurried(ABOUT[cause], "server", ENDED_BY_SERVER))
+            if thought == self._thought:  # who asks again, because it goes on, has it stopped
+                self._granted, self._ending = thought, False
             return
         self._control = None
         if self._thinking and thought == self._thought:  # it may have ended by itself meanwhile

@@ -113,7 +113,7 @@ async def open_kept(
                 f" tools work in {opening.folder} now"
             )
         if found is None or opening.system is not None:
-            session.instruct(_system(opening, toolbox))
+            session.instruct(_system(opening, session.offered_toolbox))
         await session.inspect_server()
         kept.reserve_name()
     except BaseException:

@@ -203,7 +203,15 @@ class Session(Conversation):
     @property
     def tools(self) -> Mapping[str, RunnableTool]:
         """The tools that the model is offered; servers may have changed theirs."""
-        return {**self._tools, **(self.toolbox.offered() if self.toolbox else {})}
+        toolbox = self.offered_toolbox
+        return {**self._tools, **(toolbox.offered() if toolbox else {})}
+
+    @property
+    def offered_toolbox(self) -> Toolbox | None:
+        """Where the tools come from; None for a model that gets them only if they are asked for."""
+        if self.toolbox is not None and self.toolbox.unasked and not self.target.facts.offer_tools:
+            return None
+        return self.toolbox
 
     @property
     def _name(self) -> str | None:

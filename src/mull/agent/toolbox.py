@@ -39,7 +39,8 @@ _T = TypeVar("_T")
 class Toolbox:
     """What a model may use in a folder. Servers are started by `start` and ended by `close`.
 
-    They live on the event loop that started them; their tools can be used on any.
+    They live on the event loop that started them; their tools can be used on any. If they are
+    `unasked`, a model that is known to make nothing of tools is offered none.
 
     Raises:
         LocalError: a word of `wanted` fits no tool, or a policy file is not as it should be.
@@ -60,6 +61,7 @@ class Toolbox:
         self.wanted = wanted
         self.snapshot: Callable[[], Snapshot] = setup.settings.snapshot
         """The settings that hold now; a session gives its own."""
+        self.unasked = False
         self._on_change = on_change
         self._warn = warn
         self._told: set[str] | None = None
@@ -209,7 +211,7 @@ class Toolbox:
             LocalError: a word fits no tool; nothing has changed.
         """
         choose_tools(wanted, self.all)
-        self.wanted = wanted
+        self.wanted, self.unasked = wanted, False
 
     def system(self, base: str = "", *, today: date) -> str:
         """The system prompt of a session that begins today.

@@ -9,14 +9,18 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser, Namespace
+from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mull.agent.engine import Engine
+from msgspec.structs import replace
+
+from mull.agent.engine import EMBEDDED, Engine
 from mull.agent.opening import open_kept
 from mull.cli import interrupt, opening, setup
-from mull.cli.draw import JsonLines, JsonObject, Plain, Show
+from mull.cli.draw import Kept, Plain, Show
+from mull.cli.draw_json import JsonLines, JsonObject
 from mull.neutral.errors import (
     ConfigError,
     LocalError,
@@ -27,16 +31,19 @@ from mull.neutral.errors import (
 )
 from mull.neutral.messages import Status
 from mull.settings.layers import Snapshot
+from mull.store.paths import data_dir
 from mull.store.sessions.sqlite import this_folder
 
 if TYPE_CHECKING:
     from mull.agent.results import Result
     from mull.agent.session import Session
+    from mull.agent.streams import AsyncStream
     from mull.agent.toolbox import Toolbox
     from mull.agent.tools.approve import Approver
+    from mull.neutral.target import Target
     from mull.store.sessions.values import SessionStore
 
-__all__ = ["EXIT", "arguments", "exit_status", "no_model", "run"]
+__all__ = ["EXIT", "arguments", "exit_status", "run"]
 
 EXIT = {
     "answer": 0,
@@ -86,7 +93,7 @@ def arguments(parser: ArgumentParser) -> None:
     form.add_argument("--stream-json", action="store_true", help="print each event as a JSON line")
     opening.add_session_arguments(parser)
     parser.add_argument("--no-save", action="store_true", help="do not keep this session")
-    opening.add_tool_arguments(parser, default=None)
+    opening.add_tool_arguments(parser)
 
 
 def run(options: Namespace) -> int:
@@ -95,36 +102,58 @@ def run(options: Namespace) -> int:
     Raises:
         LocalError: the question, the model or an option is not as it should be.
     """
-    prompt = _prompt(options)
-    engine = Engine(setup.load(options))
-    toolbox = opening.pack_tools(options, engine, _approver(options), warn=_say)
-    asking = _Asking(_store(options))
+    asking = _Asking(options)
     try:
-        return exit_status(interrupt.run(_ask(options, prompt, engine, asking, toolbox)))
+        return exit_status(_answered(options, asking))
     except MullError as error:
         if asking.show is None:
             raise
-        asking.show.failed(error)
+        asking.show.failed(error, asking.kept)
+        if asking.stream is None:
+            raise  # what is wrong with the command is told to people too
         return error.exit_status
     except KeyboardInterrupt:
         if asking.show is not None:
-            asking.show.interrupted(asking.left(options))
+            asking.show.interrupted(asking.left(options), asking.kept)
         return EXIT["interrupted"]
+
+
+def _answered(options: Namespace, asking: _Asking) -> Status:
+    prompt = _prompt(options)
+    engine = Engine(setup.load(options))
+    toolbox = opening.pack_tools(options, engine, _approver(options), warn=_say)
+    asking.store = _store(options)
+    return interrupt.run(_ask(options, prompt, engine, asking, toolbox))
 
 
 class _Asking:
     """A question under way: where it is kept, and what shows its answer until all is said."""
 
-    def __init__(self, store: SessionStore) -> None:
-        self.store = store
+    def __init__(self, options: Namespace) -> None:
+        self.store: SessionStore | None = None
         self.session: Session | None = None
+        self.stream: AsyncStream | None = None
         self.show: Show | None = None
+        self._is_saved = not options.no_save
+        if options.json:
+            self.show = JsonObject(sys.stdout, sys.stderr)
+        elif options.stream_json:
+            self.show = JsonLines(sys.stdout, sys.stderr)
+
+    @property
+    def kept(self) -> Kept:
+        """What there is of the answer."""
+        is_kept = self._is_saved and self.session is not None
+        return Kept(
+            self.stream.result if self.stream else None,
+            self.session.info.id if is_kept and self.session else None,
+        )
 
     def left(self, options: Namespace) -> str:
         """What there is of an answer that was interrupted, and how to go on with it."""
         if options.no_save:
             return "nothing is kept (--no-save)"
-        if self.session is None:
+        if self.session is None or self.store is None:
             return ""
         info = self.session.info
         try:
@@ -147,30 +176,31 @@ async def _ask(
     toolbox: Toolbox | None,
 ) -> Status:
     """One turn of a session, shown as it comes."""
+    assert asking.store is not None
     async with engine:
-        try:
-            session = asking.session = await open_kept(
-                asking.store,
-                engine,
-                opening.wanted(options),
-                toolbox=toolbox,
-                warn=_say,
-                max_tokens=options.max_tokens,
-                temperature=options.temperature,
-            )
-        except NoModelError:
-            raise ConfigError(await no_model(engine)) from None
+        session = asking.session = await _opened(options, engine, asking.store, toolbox)
+        _announce(session.target)
         async with session:
-            show = _show(options, shown=session.snapshot())
-            stream = session.submit(prompt)
+            show = asking.show or _plain(options, session.snapshot(), has_tools=toolbox is not None)
+            stream = asking.stream = session.submit(prompt)
             asking.show = show
             show.begin(session.target)
             async with stream:
                 async for event in stream:
                     show.event(event)
-            asking.show = None
-            show.end(stream.result)
+            kept, asking.show = asking.kept, None
+            show.end(kept)
             return _status(stream.result)
+
+
+def _announce(target: Target) -> None:
+    """Who watches is told what there is to wait for: the small model has to be started first."""
+    if target.provider != EMBEDDED or not sys.stderr.isatty():
+        return
+    from mull.local.manage import embedded
+
+    if embedded(data_dir() / EMBEDDED).status() is None:
+        _say("starting the small model on this machine …")
 
 
 def _status(result: Result) -> Status:
@@ -207,13 +237,32 @@ def _approver(options: Namespace) -> Approver | None:
     return LineApprover(*terminal) if terminal else None
 
 
-async def no_model(engine: Engine) -> str:
-    """What to tell someone who named no model: what could be asked here and now."""
-    from mull.agent.discover import discover
+async def _opened(
+    options: Namespace, engine: Engine, store: SessionStore, toolbox: Toolbox | None
+) -> Session:
+    """The session that the options mean, with a model that can be used if they name none."""
+    wanted = opening.wanted(options)
+    begin = partial(
+        open_kept,
+        store,
+        engine,
+        toolbox=toolbox,
+        warn=_say,
+        max_tokens=options.max_tokens,
+        temperature=options.temperature,
+    )
+    try:
+        return await begin(opening=wanted)
+    except NoModelError:
+        if options.base_url is not None:
+            raise
+    from mull.tui.first import NO_MODEL, best_offer
 
-    found = [name for server in await discover(engine) for name in server.names]
-    offers = [*found[:5], "local/smollm2 (very small, needs no key: `mull local install`)"]
-    return "no model is named: give one with -m. Here and now there is:\n  " + "\n  ".join(offers)
+    found = await best_offer(engine, store)
+    if found is None:
+        raise NoModelError(NO_MODEL)
+    _say(f"no model is named: using {found.name} ({found.about}); -m names another")
+    return await begin(opening=replace(wanted, model=found.name))
 
 
 def exit_status(status: Status) -> int:
@@ -225,16 +274,11 @@ def exit_status(status: Status) -> int:
     return EXIT["network"] if status == "interrupted" else EXIT["refused"]
 
 
-def _show(options: Namespace, shown: Snapshot) -> Show:
-    if options.json:
-        return JsonObject(sys.stdout, sys.stderr)
-    if options.stream_json:
-        return JsonLines(sys.stdout)
+def _plain(options: Namespace, shown: Snapshot, *, has_tools: bool) -> Show:
     place = options.thinking
     if place is None:
         visible = sys.stdout.isatty() and shown["reasoning.includeInResponse"]
         place = "show" if visible else "hide"
-    has_tools = options.tools not in (None, "none")
     return Plain(sys.stdout, sys.stderr, thinking=place, has_tools=has_tools)
 
 

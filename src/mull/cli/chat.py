@@ -33,7 +33,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--temperature", type=float, metavar="T", help="how freely it answers")
     parser.add_argument("--base-url", metavar="URL", help="the endpoint's address")
     opening.add_session_arguments(parser)
-    opening.add_tool_arguments(parser, default="all")
+    opening.add_tool_arguments(parser)
     parser.add_argument(
         "--view",
         choices=("full", "preview", "hidden"),

@@ -12,6 +12,7 @@ from mull.agent.discover import discover
 from mull.agent.engine import Engine
 from mull.cli import interrupt, setup
 from mull.client.access import missing_key
+from mull.local.weights import is_installed
 from mull.neutral.errors import LocalError, RemoteError
 from mull.neutral.target import Target
 from mull.store.paths import config_dir, data_dir
@@ -66,6 +67,8 @@ def _configuration(engine: Engine) -> Iterator[tuple[str, str]]:
         f"{found.provider} ({len(found.models)})" for found in interrupt.run(discover(engine))
     ]
     yield "local", ", ".join(servers) or "no model server answers on this machine"
+    here = "installed (local/smollm2)" if is_installed() else "not installed (`mull local install`)"
+    yield "embedded", here
 
 
 def _look_at(engine: Engine, target: Target, base_url: str | None) -> bool:

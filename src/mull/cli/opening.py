@@ -39,12 +39,11 @@ def add_session_arguments(parser: ArgumentParser) -> None:
     which.add_argument("--name", metavar="NAME", help="give the new session a name")
 
 
-def add_tool_arguments(parser: ArgumentParser, default: str | None) -> None:
+def add_tool_arguments(parser: ArgumentParser) -> None:
     """Add the options that choose tools and what they may do."""
     parser.add_argument(
         "--tools",
         metavar="TOOLS",
-        default=default,
         help="what the model may use: all, read, none, or names such as read,search,mcp__git__*",
     )
     how = parser.add_mutually_exclusive_group()

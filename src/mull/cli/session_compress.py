@@ -28,6 +28,15 @@ def add_compress(actions: _SubParsersAction[ArgumentParser]) -> None:
     """Add the subcommand `compress`."""
     line = "let a summary stand for earlier messages in requests; what is stored stays"
     parser = add_session_command(actions, "compress", line)
+    parser.add_argument(
+        "-m",
+        "--model",
+        dest="sets",
+        action="append",
+        type="compression.model={}".format,
+        metavar="MODEL",
+        help="the model that summarises; the same as --set compression.model=MODEL",
+    )
     how = parser.add_mutually_exclusive_group()
     how.add_argument(
         "--strategy", choices=REGISTRY["compression.strategy"].choices, help="how it is done"

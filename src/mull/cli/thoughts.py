@@ -7,6 +7,7 @@ or behind a bar where that is not known. A terminal obeys nothing in them.
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING, TextIO
 
 from mull.neutral.events import ThinkingDelta
@@ -20,16 +21,17 @@ if TYPE_CHECKING:
 __all__ = ["DrawnThoughts", "PlainThoughts", "thoughts_on"]
 
 
-def thoughts_on(stream: TextIO) -> PlainThoughts | DrawnThoughts:
-    """What writes thoughts there."""
-    return DrawnThoughts(stream) if stream.isatty() else PlainThoughts(stream)
+def thoughts_on(stream: TextIO, *, parted: bool = False) -> PlainThoughts | DrawnThoughts:
+    """What writes thoughts there; `parted` ones are marked off from an answer beside them."""
+    return DrawnThoughts(stream) if stream.isatty() else PlainThoughts(stream, parted=parted)
 
 
 class PlainThoughts:
     """The words of the model to the byte, and a blank line after each thought."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, *, parted: bool = False) -> None:
         self._stream = stream
+        self._mark = "---\n\n" if parted else ""
         self._tail = ""
 
     def add(self, event: ThinkingDelta) -> None:
@@ -43,7 +45,7 @@ class PlainThoughts:
         """The thought is over."""
         if self._tail:
             missing = 2 - (len(self._tail) - len(self._tail.rstrip("\n")))
-            self._stream.write("\n" * missing)
+            self._stream.write("\n" * missing + self._mark)
             self._stream.flush()
             self._tail = ""
 
@@ -55,6 +57,7 @@ class DrawnThoughts:
         self._stream = stream
         self._glance: Glance | None = None
         self._flow: ThoughtFlow | None = None
+        self._since = 0.0
         self._key: int | str | None = None
 
     def add(self, event: ThinkingDelta) -> None:
@@ -79,11 +82,15 @@ class DrawnThoughts:
 
         if self._glance is None:
             self._glance = Glance(_descriptor(self._stream))
+        self._since = time.monotonic()
         return ThoughtFlow(self._glance.theme, self._glance.depth, self._width, kind)
 
     def _close_flow(self) -> None:
         if self._flow is not None:
-            self._write(self._flow.close())
+            from mull.tui.conversation.thought import thought_label
+
+            label = thought_label(time.monotonic() - self._since, None, running=False)
+            self._write(self._flow.close(label))
             self._stream.write("\n")
             self._flow = None
 

@@ -24,7 +24,16 @@ async def end_thinking(target: Target, way: Access, transport: Transport, answer
     request = HttpRequest("POST", f"{way.base_url}{_PATH}", headers, body)
     try:
         async with transport.send(request, idle=_PATIENCE, total=_PATIENCE) as reply:
-            await reply.read(1 << 16)
-            return reply.status == 200
+            body = await reply.read(1 << 16)
+            return reply.status == 200 and _succeeded(body)
     except MullError:
         return False
+
+
+def _succeeded(body: bytes) -> bool:
+    """What the reply says itself: an answer that cannot be steered is a 200 as well."""
+    try:
+        told = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return isinstance(told, dict) and told.get("success") is True

@@ -266,6 +266,7 @@ class _Run:
 
     def _error(self, failure: Failure, broke: NetworkError | None, stop: Stop) -> RemoteError:
         if failure.status is not None:
+            failure = msgspec.structs.replace(failure, keyless=not self._secrets)
             return refused_error(
                 failure, self.prepared.target, self.request.url, stop.reason, self._clock.wall()
             )

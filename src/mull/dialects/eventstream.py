@@ -74,9 +74,7 @@ class EventStreamReader:
         size, headers, told = _PRELUDE.unpack_from(self._held, at)
         if crc32(self._held[at : at + 8]) != told:
             self.damage = "the checksum of a message's length is wrong"
-        elif size > self._limit:
-            self.overflowed, self.damage = True, "a message that is too long"
-        elif not _AROUND + headers <= size:
+        elif not _AROUND + headers <= size <= self._limit:
             self.damage = f"a message claims {size:,} bytes with {headers:,} bytes of headers"
         return int(size) if self.damage is None else 0
 

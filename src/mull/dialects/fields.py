@@ -11,7 +11,7 @@ from mull.dialects.foreign import as_list, as_object, as_text, kind_of
 from mull.neutral.errors import ConfigError
 from mull.neutral.request import Tool, ToolChoice
 
-__all__ = ["Fields", "choice_of", "tool_of"]
+__all__ = ["Fields", "choice_of", "template_thinking", "tool_of"]
 
 
 class Fields:
@@ -108,6 +108,14 @@ class Fields:
                 yield from self._flat(value, f"{path}.")
             else:
                 yield path, value
+
+
+def template_thinking(fields: Fields) -> tuple[bool | None, str | None]:
+    """What a chat template is told of thinking: on or off, and how much. Off decides."""
+    place = "chat_template_kwargs"
+    switches = [fields.flag(f"{place}.{name}") for name in ("enable_thinking", "thinking")]
+    said = [switch for switch in switches if switch is not None]
+    return all(said) if said else None, fields.text(f"{place}.reasoning_effort")
 
 
 def choice_of(word: Any) -> ToolChoice | None:

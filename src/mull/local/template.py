@@ -20,7 +20,8 @@ closing tag spelt otherwise would end the thought and still be forced, later, in
 GENERATION_PROMPT = "<|im_start|>assistant\n"
 
 # Each function is shown in use, because a model this small copies and does not follow. After a
-# result the calls are told as words: seeing another call, it would only call again.
+# result the calls are told as words: seeing another call, it would only call again. For the same
+# reason it sees two thoughts that only say what is asked: left alone, it answers in its thought.
 CHAT_TEMPLATE = r"""
 {%- set thinks = enable_thinking is not defined or enable_thinking -%}
 {%- set has_result = messages[-1].role == 'tool' -%}
@@ -43,6 +44,17 @@ CHAT_TEMPLATE = r"""
 {%- endfor -%}
 {{- '}}\n</tool_call><|im_end|>\n' -}}
 {%- endfor -%}
+{%- endif -%}
+{%- if thinks and not tools -%}
+{{- '<|im_start|>user\nWrite a Python function that adds two numbers.<|im_end|>\n' -}}
+{{- '<|im_start|>assistant\n<think>The user asks for a Python function that adds two ' -}}
+{{- 'numbers.</think>\n\n```python\ndef add(a, b):\n    return a + b\n```<|im_end|>\n' -}}
+{{- '<|im_start|>user\nWrite two lines about the sea.<|im_end|>\n' -}}
+{{- '<|im_start|>assistant\n<think>The user asks for two lines about the sea.</think>\n\n' -}}
+{{- 'The sea is wide and blue,\nits waves are always new.<|im_end|>\n' -}}
+{{- '<|im_start|>user\nWhat colour is grass?<|im_end|>\n<|im_start|>assistant\n' -}}
+{{- '<think>The user asks what colour grass is.</think>\n\n' -}}
+{{- 'Grass is green.<|im_end|>\n' -}}
 {%- endif -%}
 {%- for message in messages -%}
 {%- if message.role == 'tool' -%}

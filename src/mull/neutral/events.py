@@ -174,13 +174,14 @@ class Nudged(Value, frozen=True, tag_field="type", tag="nudged"):
 class Hurried(Value, frozen=True, tag_field="type", tag="hurried"):
     """A thought was to end before the model ended it; `text` says what was done.
 
-    `how` is `server` (the server's own call ended it), `off`, `less` or `words` (it was stopped,
+    `how` is `asked` (the server is asked to end it: another event says what came of that),
+    `server` (the server's own call ended it), `off`, `less` or `words` (it was stopped,
     and the answer is asked for with thinking off, with less of it, or with nothing but words), or
     `left` (it goes on). `about` is the setting that asked for it, or `thinking` for a person.
     """
 
     about: str
-    how: Literal["server", "off", "less", "words", "left"]
+    how: Literal["asked", "server", "off", "less", "words", "left"]
     text: str
 
 

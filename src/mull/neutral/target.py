@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mull.neutral.blocks import Value
 from mull.neutral.messages import Dialect, Origin
-from mull.neutral.thinking import LADDER, Level, WriterName, as_level
+from mull.neutral.thinking import LADDER, Level, TemplateWords, WriterName, as_level
 
 __all__ = [
     "Compat",
@@ -61,7 +62,8 @@ class ModelFacts(_Facts, frozen=True):
     """What is known of a model. Everything has an answer for "unknown".
 
     `tokenizer_scale` is how many of its own tokens one of a stand-in's stands for. The frames are
-    what the endpoint writes around every request, and around one with tools.
+    what the endpoint writes around every request, and around one with tools. Without `offer_tools`
+    it is offered tools only if somebody asks for them.
     """
 
     name: str | None = None
@@ -79,6 +81,7 @@ class ModelFacts(_Facts, frozen=True):
     input: tuple[str, ...] = ()
     status: str | None = None
     forced_tools: bool | None = None
+    offer_tools: bool = True
     thinks_by_default: bool | None = None
     can_be_off: bool | None = None
     default_effort: str | None = None
@@ -148,8 +151,12 @@ class Compat(Value, frozen=True):
     missing_reasoning: str | None = None
     signed_only: bool = False
     thinking_writer: WriterName = "usual"
+    thinking_is_guess: bool = False
     budget_field: str | None = None
-    template_key: str = "enable_thinking"
+    level_budgets: dict[Level, int] = {}
+    zero_budget_ends: bool = False
+    template: TemplateWords = TemplateWords()
+    template_key: str | None = None
     keep_thinking: dict[str, Any] | None = None
     tags: tuple[tuple[str, str], ...] = (
         ("<think>", "</think>"),
@@ -183,6 +190,14 @@ class Compat(Value, frozen=True):
     ) = None
     end_thinking: Literal["llama-control"] | None = None
     extra_body: dict[str, Any] = {}
+
+    @property
+    def template_words(self) -> TemplateWords:
+        """What the chat template is told, by its row's own key as well."""
+        words, key = self.template, self.template_key
+        if key is None:
+            return words
+        return replace(words, on={**words.on, key: True}, off={**words.off, key: False})
 
 
 class Target(Value, frozen=True):

@@ -22,6 +22,7 @@ __all__ = [
     "UNSIGNED_CALL",
     "WRITERS",
     "Level",
+    "TemplateWords",
     "ThinkingPlan",
     "WriterName",
     "as_level",
@@ -50,6 +51,8 @@ WriterName: TypeAlias = Literal[
     "thinking-type",
     "enable-thinking",
     "template-kwargs",
+    "template-responses",
+    "template-messages",
     "ollama-think",
     "nova",
     "usual",
@@ -66,15 +69,29 @@ def as_level(word: str) -> Level | None:
     return next((level for level in LADDER if level == lowered), None)
 
 
+class TemplateWords(Value, frozen=True):
+    """The keywords by which a model's chat template is told of thinking: beside the two switches
+    that most have, what says `on` and `off`, and which take an effort and a budget. A template
+    passes over keywords that it does not know."""
+
+    on: dict[str, Any] = {}
+    off: dict[str, Any] = {}
+    effort: str | None = "reasoning_effort"
+    budget: str | None = None
+
+
+_SWITCHES = ("enable_thinking", "thinking")
+
+
 class ThinkingPlan(Value, frozen=True):
     """What a request asks of the model's thinking.
 
     `absent` sends nothing at all, `default` leaves thinking to the model but asks to see it,
     `on` and `off` are explicit; an `off` that the writer has no words for is wanted all the same.
-    `effort` is the wire's own word. `budget_field`, `off_type` and `template_key` are the
-    endpoint's names for a budget, for being off, and for the switch. `thinks` is whether the model
-    may think in answer: `absent` can mean off, a model that never does, or one that is left to
-    itself, and some endpoints go on thinking when told to stop.
+    `effort` is the wire's own word. `budget_field` and `off_type` are the endpoint's names for a
+    budget and for being off, `template` what its chat template is told. `thinks` is whether the
+    model may think in answer: `absent` can mean off, a model that never does, or one that is left
+    to itself, and some endpoints go on thinking when told to stop.
     """
 
     state: Literal["absent", "default", "on", "off"]
@@ -84,7 +101,7 @@ class ThinkingPlan(Value, frozen=True):
     summary: str | None = None
     budget_field: str | None = None
     off_type: str = "disabled"
-    template_key: str = "enable_thinking"
+    template: TemplateWords = TemplateWords()
     thinks: bool = True
 
 
@@ -107,6 +124,10 @@ def _responses(plan: ThinkingPlan) -> Fragment:
 def _anthropic_budget(plan: ThinkingPlan) -> Fragment:
     if plan.state == "off":
         return {"thinking": {"type": plan.off_type}}
+    return _anthropic_enabled(plan)
+
+
+def _anthropic_enabled(plan: ThinkingPlan) -> Fragment:
     if plan.budget is None:
         return {}
     return {"thinking": {"type": "enabled", "budget_tokens": plan.budget}}
@@ -166,15 +187,38 @@ def _enable_thinking(plan: ThinkingPlan) -> Fragment:
     return fragment
 
 
-def _template_kwargs(plan: ThinkingPlan) -> Fragment:
-    fragment: Fragment = {}
+def _template_words(plan: ThinkingPlan) -> Fragment:
+    """The keywords of the chat template, where there are any to say."""
+    words: Fragment = {}
     if plan.state in ("on", "off"):
-        fragment["chat_template_kwargs"] = {plan.template_key: plan.state == "on"}
-    if plan.budget is not None and plan.budget_field and plan.state != "off":
-        fragment[plan.budget_field] = plan.budget
-    if plan.effort:
-        fragment["reasoning_effort"] = plan.effort
-    return fragment
+        is_on, template = plan.state == "on", plan.template
+        words = {**dict.fromkeys(_SWITCHES, is_on), **(template.on if is_on else template.off)}
+    if plan.effort not in (None, "none") and plan.template.effort:
+        words[plan.template.effort] = plan.effort
+    if plan.budget and plan.template.budget:
+        words[plan.template.budget] = plan.budget
+    return {"chat_template_kwargs": words} if words else {}
+
+
+def _template_budget(plan: ThinkingPlan) -> Fragment:
+    if plan.budget is None or not plan.budget_field:
+        return {}
+    return {plan.budget_field: plan.budget}
+
+
+def _template_kwargs(plan: ThinkingPlan) -> Fragment:
+    return {**_template_words(plan), **_template_budget(plan), **_openai_effort(plan)}
+
+
+def _template_responses(plan: ThinkingPlan) -> Fragment:
+    return {**_template_words(plan), **_template_budget(plan), **_responses(plan)}
+
+
+def _template_messages(plan: ThinkingPlan) -> Fragment:
+    # a budget of 0 ends every thought, also of a template that does not know the switch
+    is_off = plan.state == "off" and plan.budget is None
+    thinking = _anthropic_budget(plan) if is_off else _anthropic_enabled(plan)
+    return {**_template_words(plan), **thinking}
 
 
 def _ollama_think(plan: ThinkingPlan) -> Fragment:
@@ -207,6 +251,8 @@ WRITERS: Mapping[WriterName, Callable[[ThinkingPlan], Fragment]] = MappingProxyT
         "thinking-type": _thinking_type,
         "enable-thinking": _enable_thinking,
         "template-kwargs": _template_kwargs,
+        "template-responses": _template_responses,
+        "template-messages": _template_messages,
         "ollama-think": _ollama_think,
         "nova": _nova,
         "usual": _nothing,

@@ -41,7 +41,7 @@ class Failure(Value, frozen=True):
     """What went wrong, in the other side's own words where it has some.
 
     A `status` of None is a connection that failed. One that was `streamed` came inside an answer:
-    its status is the one that it names, or just 400.
+    its status is the one that it names, or just 400. To a `keyless` request no key was given.
     """
 
     text: str
@@ -51,6 +51,7 @@ class Failure(Value, frozen=True):
     headers: dict[str, str] = {}
     body: Any = None
     streamed: bool = False
+    keyless: bool = False
 
 
 class Meaning(Value, frozen=True):

@@ -52,11 +52,6 @@ class SessionDesk:
         """Begin sessions with this model."""
         self._begin = replace(self._begin, model=model)
 
-    def last_model(self) -> str | None:
-        """The model of the newest session anywhere."""
-        newest = self.store.list(limit=1)
-        return newest[0].model if newest else None
-
     async def open(
         self, reference: str | None = None, *, new: bool = False, fork_at: int | None = None
     ) -> Session:

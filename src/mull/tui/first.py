@@ -11,10 +11,11 @@ from mull.tui.screen.front import Item
 if TYPE_CHECKING:
     from mull.agent.discover import Found
     from mull.agent.engine import Engine
+    from mull.store.sessions.values import SessionStore
     from mull.tui.desk import SessionDesk
     from mull.tui.talk import Talk
 
-__all__ = ["choose_model", "offers"]
+__all__ = ["NO_MODEL", "best_offer", "choose_model", "last_model", "offers"]
 
 SMALL = "local/smollm2"
 _MOST_PER_PROVIDER = 40
@@ -33,13 +34,18 @@ async def choose_model(desk: SessionDesk, talk: Talk) -> None:
     """
     if desk.model is not None:
         return
-    if (last := desk.last_model()) is not None:
+    last = last_model(desk.store)
+    if last is not None and not last.startswith(SMALL):
         desk.use(last)
         return
-    talk.tell("Welcome to mull. No model is named yet; looking for what there is …")
+    if last is None:
+        talk.tell("Welcome to mull. No model is named yet; looking for what there is …")
     items = await offers(desk.engine)
     if not items:
         raise ConfigError(NO_MODEL)
+    if last is not None and [item.name for item in items] == [SMALL]:
+        desk.use(last)
+        return
     found: str | None = items[0].name
     if len(items) > 1:
         found = await talk.front.pick("Which model do you want to talk to?", items)
@@ -54,11 +60,25 @@ async def choose_model(desk: SessionDesk, talk: Talk) -> None:
 
 
 async def offers(engine: Engine) -> list[Item]:
-    """What could be talked to here and now: local servers, providers with a key, the small one."""
+    """What could be talked to here and now, the small model last: it is for want of another."""
     from mull.agent.discover import discover
 
     local = [item for found in await discover(engine) for item in _served(found)]
     return [*local, *_with_key(engine), *_embedded()]
+
+
+async def best_offer(engine: Engine, store: SessionStore) -> Item | None:
+    """What is used where nobody is asked: the last one, or the first that there is."""
+    last = last_model(store)
+    if last is not None and not last.startswith(SMALL):
+        return Item(last, "the last one used")
+    return next(iter(await offers(engine)), None)
+
+
+def last_model(store: SessionStore) -> str | None:
+    """The model of the newest session anywhere."""
+    newest = store.list(limit=1)
+    return newest[0].model if newest else None
 
 
 def _served(found: Found) -> list[Item]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from mull.agent.engine import Engine
     from mull.agent.opening import Opening
+    from mull.agent.session import Session
     from mull.agent.toolbox import Toolbox
     from mull.store.sessions.values import SessionStore
     from mull.tui.commands.host import Host
@@ -47,7 +48,7 @@ class Wishes(Value, frozen=True):
     theme: str = "auto"
     plain: bool = False
     view: Mode | None = None
-    tools: str = "all"
+    tools: str | None = None
     mode: Approval = "ask"
     max_tokens: int | None = None
     temperature: float | None = None
@@ -132,7 +133,14 @@ def greet(talk: Talk) -> None:
     target, snapshot = talk.session.target, talk.session.snapshot()
     said = feedback(target, plan_thinking(target, snapshot))
     keys = _HELP if talk.front.has_keys else _PLAIN_HELP
-    talk.tell("\n".join((*said, *target.notes, keys)))
+    talk.tell("\n".join((*said, *target.notes, *_withheld(talk.session), keys)))
+
+
+def _withheld(session: Session) -> tuple[str, ...]:
+    """A word on tools that could be offered and are not."""
+    if session.toolbox is None or session.offered_toolbox is not None:
+        return ()
+    return (f"{session.target.name} is too small for tools: none are offered. /tools all does.",)
 
 
 def _toolbox(engine: Engine, wishes: Wishes, parts: _Parts) -> Toolbox | None:
@@ -141,14 +149,16 @@ def _toolbox(engine: Engine, wishes: Wishes, parts: _Parts) -> Toolbox | None:
     from mull.agent.toolbox import Toolbox
     from mull.tui.conversation.approving import FrontApprover
 
-    return Toolbox(
+    toolbox = Toolbox(
         engine.setup,
         Path.cwd(),
-        wanted=wishes.tools,
+        wanted=wishes.tools or "all",
         mode=wishes.mode,
         approver=FrontApprover(parts.front, parts.painter),
         warn=lambda text: parts.painter.tell(text, warning=True),
     )
+    toolbox.unasked = wishes.tools is None
+    return toolbox
 
 
 def _front(parts: _Parts, around: Surroundings, theme: Theme) -> TerminalFront:

@@ -8,7 +8,7 @@ from typing import Any
 
 from mull.dialects.anthropic.encode import CHOICES
 from mull.dialects.anthropic.history import read_history
-from mull.dialects.fields import Fields, choice_of, tool_of
+from mull.dialects.fields import Fields, choice_of, template_thinking, tool_of
 from mull.dialects.foreign import as_object, as_text, objects
 from mull.neutral.asked import AnswerFormat, Asked, ThinkingAsked
 from mull.neutral.request import NamedTool, Tool, ToolChoice
@@ -75,17 +75,20 @@ def _choice(fields: Fields) -> ToolChoice | None:
 
 
 def _thinking(fields: Fields) -> ThinkingAsked:
-    kind, effort = fields.text("thinking.type"), fields.text("output_config.effort")
+    switch, word = template_thinking(fields)
+    kind, effort = fields.text("thinking.type"), fields.text("output_config.effort") or word
     display = fields.text("thinking.display")
     shown = _DISPLAYS.get(display) if display else None
     if display and shown is None:
         fields.leave("thinking.display", display)
     match kind:
         case None:
-            return ThinkingAsked("on" if effort else "unsaid", effort, shown=shown)
+            if switch is False:
+                return ThinkingAsked("off", effort, shown=shown)
+            return ThinkingAsked("on" if effort or switch else "unsaid", effort, shown=shown)
         case "enabled":
             budget = fields.whole("thinking.budget_tokens")
-            return ThinkingAsked("on", effort, budget, shown)
+            return ThinkingAsked("off" if switch is False else "on", effort, budget, shown)
         case "adaptive":
             return ThinkingAsked("on" if effort else "default", effort, shown=shown)
     return ThinkingAsked("off", effort, shown=shown, off=kind)

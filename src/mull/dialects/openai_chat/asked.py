@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mull.dialects.fields import Fields, choice_of, tool_of
+from mull.dialects.fields import Fields, choice_of, template_thinking, tool_of
 from mull.dialects.foreign import as_object, as_text, objects
 from mull.dialects.openai_chat.history import read_history
 from mull.neutral.asked import AnswerFormat, Asked, ThinkingAsked
@@ -24,12 +24,7 @@ _BUDGETS = (
     "reasoning.max_tokens",
     f"{_GOOGLE}.thinking_budget",
 )
-_SWITCHES = (
-    "enable_thinking",
-    "chat_template_kwargs.enable_thinking",
-    "chat_template_kwargs.thinking",
-    "reasoning.enabled",
-)
+_SWITCHES = ("enable_thinking", "reasoning.enabled")
 _SHOWN = ("include_reasoning", f"{_GOOGLE}.include_thoughts")
 
 
@@ -91,9 +86,11 @@ def _choice(fields: Fields) -> ToolChoice | None:
 
 def _thinking(fields: Fields) -> ThinkingAsked:
     """All shapes that steer thinking are read; one that says off decides."""
-    effort, budget = fields.text(*_EFFORTS), fields.whole(*_BUDGETS)
+    told, word = template_thinking(fields)
+    effort, budget = fields.text(*_EFFORTS) or word, fields.whole(*_BUDGETS)
     kind = fields.text("thinking.type")
-    switches = [on for place in _SWITCHES if (on := fields.flag(place)) is not None]
+    said = (told, *map(fields.flag, _SWITCHES))
+    switches = [on for on in said if on is not None]
     if (think := fields.take("think")) is not None:  # Ollama: a switch, or an effort
         effort = effort or (think if isinstance(think, str) else None)
         switches += [think] if isinstance(think, bool) else []
@@ -103,8 +100,8 @@ def _thinking(fields: Fields) -> ThinkingAsked:
     off = kind if kind not in (None, "enabled", "adaptive", "auto") else None
     if off or False in switches or effort == "none" or budget == 0:
         return ThinkingAsked("off", effort, budget, shown, summary, off)
-    said = bool(kind or switches or effort or budget is not None)
-    return ThinkingAsked("on" if said else "unsaid", effort, budget, shown, summary)
+    is_said = bool(kind or switches or effort or budget is not None)
+    return ThinkingAsked("on" if is_said else "unsaid", effort, budget, shown, summary)
 
 
 def _format(fields: Fields) -> AnswerFormat | None:

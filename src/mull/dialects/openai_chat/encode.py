@@ -40,6 +40,8 @@ def encode_request(request: Request, target: Target) -> WireRequest:
     if stream and compat.stream_usage:
         body["stream_options"] = {"include_usage": True}
     keep = compat.keep_thinking if request.keep_thinking and thinks else None
+    if stream and compat.end_thinking == "llama-control":
+        body["reasoning_control"] = True
     merge(body, write_thinking(request.thinking), keep, compat.extra_body)
     accept = "text/event-stream" if stream else "application/json"
     return WireRequest(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mull.dialects.fields import Fields, choice_of, tool_of
+from mull.dialects.fields import Fields, choice_of, template_thinking, tool_of
 from mull.dialects.foreign import as_list, as_object, objects
 from mull.dialects.openai_responses.history import read_history
 from mull.neutral.asked import AnswerFormat, Asked, ThinkingAsked
@@ -70,12 +70,17 @@ def _choice(fields: Fields) -> ToolChoice | None:
 
 
 def _thinking(fields: Fields) -> ThinkingAsked:
-    effort = fields.text("reasoning.effort")
+    switch, word = template_thinking(fields)
+    effort, budget = (
+        fields.text("reasoning.effort") or word,
+        fields.whole("reasoning_budget_tokens"),
+    )
     summary = fields.text("reasoning.summary", "reasoning.generate_summary")
     shown = True if summary is not None else None
-    if effort is None:
+    if effort is None and budget is None and switch is None:
         return ThinkingAsked("default" if summary else "unsaid", shown=shown, summary=summary)
-    return ThinkingAsked("off" if effort == "none" else "on", effort, None, shown, summary)
+    off = effort == "none" or budget == 0 or switch is False
+    return ThinkingAsked("off" if off else "on", effort, budget, shown, summary)
 
 
 def _format(fields: Fields) -> AnswerFormat | None:

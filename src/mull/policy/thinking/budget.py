@@ -16,6 +16,7 @@ __all__ = [
     "ANSWER_ROOM",
     "ANY_BUDGET",
     "LEAST_ANSWER",
+    "SERVER_BUDGET",
     "Fit",
     "Window",
     "budget_for_level",
@@ -36,6 +37,8 @@ _FLOOR = 1024
 _UNKNOWN_TOP = 32_000
 ANY_BUDGET = ReasoningOption("budget_tokens")
 """The range of a model that nobody knows."""
+SERVER_BUDGET = ReasoningOption("budget_tokens", min=1)
+"""The range of a server that counts the tokens of a thought itself, whatever the model."""
 
 
 def least_answer(window: int) -> int:

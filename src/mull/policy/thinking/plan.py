@@ -18,7 +18,14 @@ from mull.neutral.target import Target
 from mull.neutral.thinking import LADDER, ThinkingPlan, WriterName, sayable, write_thinking
 from mull.neutral.traits import TRAITS
 from mull.policy.heal.amendment import UNAMENDED, Amendment
-from mull.policy.thinking.budget import ANY_BUDGET, Window, fit_budget, least, shrink_for_context
+from mull.policy.thinking.budget import (
+    ANY_BUDGET,
+    SERVER_BUDGET,
+    Window,
+    fit_budget,
+    least,
+    shrink_for_context,
+)
 from mull.policy.thinking.steering import (
     DEFAULT_BUDGET,
     MAY_GO_ON,
@@ -203,7 +210,7 @@ def _plan_of(target: Target, snapshot: Snapshot, choice: Choice) -> ThinkingPlan
         summary=None if summary == "none" else summary,
         budget_field=target.compat.budget_field,
         off_type=target.facts.off_type,
-        template_key=target.compat.template_key,
+        template=target.compat.template_words,
         thinks=choice.thinks,
     )
 
@@ -213,14 +220,14 @@ def _words(choice: Choice, plan: ThinkingPlan) -> str:
     if plan.state == "off" and write_thinking(plan):
         if plan.off_type != "disabled":
             return f"off ({plan.off_type})"
-        return f"off ({MAY_GO_ON})" if choice.guessed and choice.thinks else "off"
+        return f"off ({MAY_GO_ON})" if choice.thinks else "off"
     if plan.state != "on":
         return choice.silent
     if plan.budget is not None:
         tokens = f"{plan.budget:,} tokens"
         return f"{choice.name} ({tokens})" if choice.name else tokens
     if plan.effort is None:
-        return "on"
+        return f"{choice.name} (no token limit)" if choice.name else "on"
     words = _effort_words(plan.writer, plan.effort, share=choice.name is None)
     return f"{words} ({choice.name})" if choice.name else words
 
@@ -241,7 +248,7 @@ def _fit(
     assert budget is not None
     if target.facts.budget is None and explicit and window.max_tokens is not None:
         return choice, notes  # both numbers are the user's, and nobody knows the model's
-    option = target.facts.budget or ANY_BUDGET
+    option = target.facts.budget or (SERVER_BUDGET if target.compat.level_budgets else ANY_BUDGET)
     if snapshot["reasoning.dynamicBudget"]:
         over, cap = snapshot["reasoning.dynamicBudgetOver"], snapshot["reasoning.dynamicBudgetCap"]
         budget, note = shrink_for_context(budget, window.used, over, max(cap, least(option)))

@@ -61,6 +61,8 @@ _TAKES_WORDS: frozenset[WriterName] = frozenset(
         "thinking-type",
         "enable-thinking",
         "template-kwargs",
+        "template-responses",
+        "template-messages",
         "ollama-think",
         "nova",
     }
@@ -72,8 +74,10 @@ _BUDGET_WRITER: dict[WriterName, WriterName] = {
     "openrouter": "openrouter",
     "enable-thinking": "enable-thinking",
     "template-kwargs": "template-kwargs",
+    "template-responses": "template-responses",
+    "template-messages": "template-messages",
 }
-_NEEDS_FIELD: frozenset[WriterName] = frozenset({"template-kwargs"})
+_NEEDS_FIELD: frozenset[WriterName] = frozenset({"template-kwargs", "template-responses"})
 """Writers that send a budget only where the row names its field."""
 _WORDS_OF_UNKNOWN: dict[WriterName, WriterName] = {"gemini-budget": "gemini-level"}
 """How a level is said to a model nobody knows: it is newer than the ones that take budgets."""
@@ -84,8 +88,12 @@ _VOCABULARY: dict[WriterName, tuple[Level, ...]] = {
     "nova": ("low", "medium", "high"),
 }
 """The words of an API that takes no others, whatever the model."""
-_SWITCHES: frozenset[WriterName] = frozenset(
-    {"openrouter", "thinking-type", "enable-thinking", "template-kwargs", "ollama-think"}
+_TEMPLATED: frozenset[WriterName] = frozenset(
+    {"template-kwargs", "template-responses", "template-messages"}
+)
+"""Writers for servers that render the model's chat template, and pass on what it is told."""
+_SWITCHES: frozenset[WriterName] = _TEMPLATED | frozenset(
+    {"openrouter", "thinking-type", "enable-thinking", "ollama-think"}
 )
 """Writers that say on without saying how much."""
 _SWITCHES_BY_WORD: frozenset[WriterName] = frozenset({"openai-effort", "responses"})
@@ -111,7 +119,9 @@ class Choice(Value, frozen=True):
 class _Means(Value, frozen=True):
     """How the endpoint is told of thinking: by which words, which number, which switch.
 
-    `guessed` says that its row does not tell, and that the usual shape is tried.
+    `guessed` says that its row does not tell, and that the usual shape is tried. `templated` is a
+    server that renders the template of whatever model it was given: what is known of the model
+    elsewhere does not bind it.
     """
 
     writer: WriterName
@@ -119,6 +129,7 @@ class _Means(Value, frozen=True):
     words: WriterName | None = None
     budget: WriterName | None = None
     switch: bool = False
+    templated: bool = False
 
     @property
     def unsure(self) -> bool:
@@ -135,7 +146,9 @@ def _means_of(target: Target) -> _Means:
     budget = _BUDGET_WRITER.get(writer)
     if budget in _NEEDS_FIELD and not target.compat.budget_field:
         budget = None
-    return _Means(writer, row == "usual", words, budget, writer in _SWITCHES)
+    guessed = row == "usual" or target.compat.thinking_is_guess
+    templated = writer in _TEMPLATED and not target.known
+    return _Means(writer, guessed, words, budget, writer in _SWITCHES, templated)
 
 
 def choose(target: Target, wish: Wish) -> Choice:
@@ -152,7 +165,8 @@ def choose(target: Target, wish: Wish) -> Choice:
         return Choice("absent", words, thinks=False, warnings=warnings)
     if not wish.is_said and target.wants_thinking:
         wish = Wish(on=True)
-    if facts.always_thinks and (target.known or wish.is_off or not wish.says_how_much):
+    steered = wish.says_how_much or (wish.is_off and means.templated)
+    if facts.always_thinks and (target.known or not steered):
         return _always(target, means, wish)
     if not wish.is_said:
         return _by_default(target, means)
@@ -182,7 +196,7 @@ def _as_guess(choice: Choice, wish: Wish) -> Choice:
     """The same choice, with the word that it is one: where it says anything at all."""
     if choice.state not in ("on", "off"):
         return choice
-    is_off, ignorable = choice.state == "off", choice.writer in _SWITCHES_BY_WORD
+    is_off, ignorable = choice.state == "off", choice.writer in _SWITCHES_BY_WORD | _TEMPLATED
     what = "off" if is_off else choice.effort or wish.words
     told = (
         f"how this endpoint steers thinking is not known: {what} is sent as most servers take it"
@@ -235,8 +249,10 @@ def _cannot_stop(facts: ModelFacts) -> bool:
 
 def _off(target: Target, means: _Means) -> Choice:
     facts = target.facts
-    if _cannot_stop(facts):
+    if _cannot_stop(facts) and not means.templated:
         return _least(target, means)
+    if means.templated:
+        return _switched_off(target, means)
     if _silence_is_off(facts) and (target.known or means.guessed):
         return Choice("absent", "off", thinks=False)
     says_none = means.writer in _SWITCHES_BY_WORD or "none" in facts.efforts
@@ -246,6 +262,21 @@ def _off(target: Target, means: _Means) -> Choice:
         return _unsayable(target, Wish(level="none"))
     thinks = facts.off_type != "disabled"
     return Choice("off", effort=effort, budget=budget, thinks=thinks)
+
+
+def _switched_off(target: Target, means: _Means) -> Choice:
+    """Off by the template's switch, and for good where the server ends thoughts by their budget.
+
+    A model that has words for thinking and none for stopping is told its lowest one as well.
+    """
+    facts, told = target.facts, tuple[str, ...]()
+    efforts = _thinking_words(facts) if _cannot_stop(facts) else ()
+    budget = 0 if target.compat.zero_budget_ends and means.budget else None
+    effort = efforts[0] if efforts else "none" if means.guessed else None
+    thinks = _cannot_stop(facts) and (budget is None or bool(efforts))
+    if thinks:
+        told = (f"{target.model} is known to think always: it is told not to, and {MAY_GO_ON}",)
+    return Choice("off", effort=effort, budget=budget, thinks=thinks, warnings=told)
 
 
 def _least(target: Target, means: _Means) -> Choice:
@@ -290,7 +321,12 @@ def _level(target: Target, means: _Means, level: Level) -> Choice:
         nearest = _nearest(level, efforts)
         told = f"This model has no {level} level: using {nearest}"
         warnings = () if nearest == level else (told,)
+        budget = _below_words(target, means, level, efforts)
+        if budget is not None:
+            return Choice("on", name=level, writer=means.words, effort=nearest, budget=budget)
         return Choice("on", writer=means.words, effort=nearest, warnings=warnings)
+    if means.budget and target.compat.level_budgets and not facts.budget:
+        return _counted(target, means, level)
     option = _range(facts, means)
     if option and means.budget:
         budget = budget_for_level(option, level)
@@ -304,6 +340,27 @@ def _level(target: Target, means: _Means, level: Level) -> Choice:
         warnings = () if means.guessed else (_as_asked(target, level, effort),)
         return Choice("on", writer=means.words, effort=effort, warnings=warnings)
     return _switched(target, means, level)
+
+
+def _below_words(
+    target: Target, means: _Means, level: Level, efforts: tuple[Level, ...]
+) -> int | None:
+    """What the server's count can add where a level is under all that the model has words for."""
+    if means.words != means.budget or LADDER.index(level) >= LADDER.index(efforts[0]):
+        return None
+    return target.compat.level_budgets.get(level)
+
+
+def _counted(target: Target, means: _Means, level: Level) -> Choice:
+    """A level as a number of tokens that the server holds the model to; the highest have none.
+
+    A model that nobody knows is told the word too: its template may know it.
+    """
+    budget, unknown = target.compat.level_budgets.get(level), not target.facts.reasoning
+    effort = level if unknown and means.words else None
+    name = None if effort and budget is None else level
+    warnings = (_as_asked(target, level),) if unknown else ()
+    return Choice("on", LEFT, name, means.budget, effort, budget, warnings=warnings)
 
 
 def _range(facts: ModelFacts, means: _Means) -> ReasoningOption | None:

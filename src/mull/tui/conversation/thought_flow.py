@@ -14,6 +14,7 @@ from mull.tui.screen.theme import Theme
 from mull.tui.text.lines import Line, Span
 from mull.tui.text.safe import Drawn, Inbox
 from mull.tui.text.sgr import encode_line
+from mull.tui.text.width import fitted
 
 __all__ = ["ThoughtFlow"]
 
@@ -38,10 +39,12 @@ class ThoughtFlow:
         bar = Span(self._theme.bar, self._theme.thinking_label)
         return Drawn(turned + self._lines(done) + (self._rest((bar, *row)) if row else ""))
 
-    def close(self) -> Drawn:
-        """The rest, up to the end of its line."""
+    def close(self, label: str = "") -> Drawn:
+        """The rest, up to the end of its line, and a line that says what it was."""
         self._text.add(self._inbox.take(final=True))
-        return self._lines(self._text.finish())
+        told = fitted(label, room_in(self._theme, self._width))
+        last = [(Span(told, self._theme.thinking_label),)] if told else []
+        return self._lines([*self._text.finish(), *last])
 
     def _turn_over(self, width: int) -> str:
         self._width = width
