@@ -53,6 +53,7 @@ def test_the_public_names_are_frozen():
         "CUT",
         "STALL",
         "Call",
+        "Doubt",
         "Gate",
         "Recorded",
         "Refused",
@@ -61,6 +62,7 @@ def test_the_public_names_are_frozen():
         "ScriptedServer",
         "StrictServer",
         "Think",
+        "UntestedWarning",
         "refusal",
     ]
     assert all(getattr(testing, name) is not None for name in testing.__all__)

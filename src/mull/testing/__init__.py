@@ -8,7 +8,7 @@
     ]
     with StrictServer("anthropic", script) as server:
         ...  # let your client talk to server.url
-    assert not server.refusals
+    assert not server.refusals and not server.doubts
 
 `ScriptedServer` sends what it is told and refuses nothing; `refusal` judges a single body.
 """
@@ -18,12 +18,13 @@ from __future__ import annotations
 from mull.testing.rules import refusal
 from mull.testing.script import Call, Say, Think
 from mull.testing.server import CUT, STALL, Gate, Recorded, Reply, ScriptedServer
-from mull.testing.strict import Refused, StrictServer
+from mull.testing.strict import Doubt, Refused, StrictServer, UntestedWarning
 
 __all__ = [
     "CUT",
     "STALL",
     "Call",
+    "Doubt",
     "Gate",
     "Recorded",
     "Refused",
@@ -32,5 +33,6 @@ __all__ = [
     "ScriptedServer",
     "StrictServer",
     "Think",
+    "UntestedWarning",
     "refusal",
 ]

@@ -15,7 +15,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+import zlib
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Self, TypeAlias
 
@@ -24,6 +25,7 @@ import msgspec
 __all__ = ["CUT", "STALL", "Gate", "Recorded", "Reply", "ScriptedServer", "Step"]
 
 
+_LONGEST_HEAD = 64 * 1024
 _LET_IN = 100
 """Steps of the event loop in which a connection that was accepted is taken over."""
 
@@ -139,16 +141,19 @@ class Recorded:
         return self._left.wait(timeout)
 
 
-Script: TypeAlias = Iterable[Reply] | Callable[[Recorded], Reply]
+Script: TypeAlias = Iterable[Reply] | Callable[[Recorded], Reply | Awaitable[Reply]]
 
 
 class ScriptedServer:
     """Plays a script of replies, or asks a function for each. Use it with `with`.
 
-    `tls` is a server's SSL context; without one it speaks plain HTTP.
+    `tls` is a server's SSL context; without one it speaks plain HTTP. `port` is one that must be
+    had; else any free one is taken.
     """
 
-    def __init__(self, script: Script = (), *, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, script: Script = (), *, tls: ssl.SSLContext | None = None, port: int = 0
+    ) -> None:
         self._script = script if callable(script) else _in_order(script)
         self._tls = tls
         self._loop = asyncio.new_event_loop()
@@ -156,7 +161,7 @@ class ScriptedServer:
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._came = threading.Condition()
-        self.port = 0
+        self.port = port
         self.requests: list[Recorded] = []
         self.connections = 0
 
@@ -172,11 +177,18 @@ class ScriptedServer:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        self._call(self._start())
+        try:
+            self._call(self._start())
+        except OSError:  # somebody else has the port
+            self._end()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
         self._call(self._stop())
+        self._end()
+
+    def _end(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -192,7 +204,7 @@ class ScriptedServer:
 
     async def _start(self) -> None:
         self._server = await asyncio.start_server(
-            self._connected, "127.0.0.1", 0, ssl=self._tls, limit=64 * 1024
+            self._connected, "127.0.0.1", self.port, ssl=self._tls, limit=_LONGEST_HEAD
         )
         self.port = self._server.sockets[0].getsockname()[1]
 
@@ -220,9 +232,12 @@ class ScriptedServer:
                 with self._came:
                     self.requests.append(recorded)
                     self._came.notify_all()
-                if not await connection.play(self._script(recorded), recorded):
+                reply = self._script(recorded)
+                if isinstance(reply, Awaitable):
+                    reply = await reply
+                if not await connection.play(reply, recorded):
                     break
-        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+        except (OSError, EOFError, asyncio.LimitOverrunError, asyncio.CancelledError):
             pass
         finally:
             self._tasks.discard(task)
@@ -244,6 +259,24 @@ def _in_order(replies: Iterable[Reply]) -> Callable[[Recorded], Reply]:
     return next_reply
 
 
+def _size_of(line: bytes) -> int:
+    """The size that a chunk begins with; its extensions do not matter."""
+    try:
+        return int(line.partition(b";")[0], 16)
+    except ValueError:
+        raise EOFError(f"no size of a chunk: {line!r}") from None
+
+
+def _unpacked(body: bytes, encoding: str) -> bytes:
+    """A request's body as it was before a client compressed it."""
+    if encoding not in ("gzip", "deflate"):
+        return body
+    try:
+        return zlib.decompress(body, wbits=47)  # 32 and more: finds out which of the two it is
+    except zlib.error:
+        return body
+
+
 class _Connection:
     """One TCP connection: requests in, replies out, one after the other."""
 
@@ -263,15 +296,31 @@ class _Connection:
             return None
         self._early = b""
         first, *lines = head.decode("latin-1").split("\r\n")
-        method, path, _ = first.split(" ", 2)
+        words = first.split(" ")
+        if len(words) != 3:  # whatever speaks here, it is not HTTP
+            return None
         pairs = (line.partition(":") for line in lines if line)
         headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
-        body = await self._reader.readexactly(int(headers.get("content-length", 0)))
-        return Recorded(method, path, headers, body, self._number)
+        if headers.get("expect", "").lower() == "100-continue":
+            await self._send(b"HTTP/1.1 100 Continue\r\n\r\n")
+        body = _unpacked(await self._read_body(headers), headers.get("content-encoding", ""))
+        return Recorded(words[0], words[1], headers, body, self._number)
+
+    async def _read_body(self, headers: Mapping[str, str]) -> bytes:
+        if "chunked" not in headers.get("transfer-encoding", "").lower():
+            length = headers.get("content-length", "0")
+            return await self._reader.readexactly(int(length) if length.isdecimal() else 0)
+        chunks = []
+        while size := _size_of(await self._reader.readuntil(b"\r\n")):
+            chunks.append(await self._reader.readexactly(size))
+            await self._reader.readexactly(len(b"\r\n"))
+        while await self._reader.readuntil(b"\r\n") != b"\r\n":
+            pass  # trailers
+        return b"".join(chunks)
 
     async def play(self, reply: Reply, recorded: Recorded) -> bool:
         """Send a reply; whether the connection can be used again."""
-        playing = asyncio.ensure_future(self._play(reply))
+        playing = asyncio.ensure_future(self._play(reply, recorded))
         leaving = asyncio.ensure_future(self._reader.read(1))
         try:
             await asyncio.wait({playing, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -295,22 +344,25 @@ class _Connection:
         self._early = b"" if leaving.exception() else leaving.result()
         return self._early
 
-    async def _play(self, reply: Reply) -> bool:
+    async def _play(self, reply: Reply, recorded: Recorded) -> bool:
         if not await self._steps(reply.before, lambda data: data):
             return False
         headers = {name.lower(): value for name, value in reply.headers.items()}
+        last = recorded.headers.get("connection", "").lower() == "close"
         closes = headers.get("connection", "").lower() == "close"
         chunked = not closes and "content-length" not in headers
         if chunked:
             headers["transfer-encoding"] = "chunked"
         lines = [f"HTTP/1.1 {reply.status} Scripted", *(f"{n}: {v}" for n, v in headers.items())]
         await self._send(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
+        if recorded.method == "HEAD":
+            return not (closes or last)
         frame = (lambda data: b"%x\r\n%b\r\n" % (len(data), data)) if chunked else (lambda d: d)
         if not await self._steps(reply.steps, frame):
             return False
         if chunked:
             await self._send(b"0\r\n\r\n")
-        return not closes
+        return not (closes or last)
 
     async def _steps(self, steps: Sequence[Step], frame: Callable[[bytes], bytes]) -> bool:
         for step in steps:
