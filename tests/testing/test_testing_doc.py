@@ -45,13 +45,25 @@ def test_what_the_server_tells_is_there():
     told = re.findall(r"^\| `(\w+)` \|", section("What the server tells"), re.MULTILINE)
     with testing.StrictServer("kimi") as server:
         assert all(hasattr(server, name) for name in told)
-    assert {"refusals", "issued", "returned", "answered", "requests", "url"} == set(told)
+    assert set(told) == {
+        "answered",
+        "called",
+        "doubts",
+        "issued",
+        "refusals",
+        "requests",
+        "returned",
+        "untested",
+        "url",
+        "variables",
+    }
 
 
 def test_the_public_names_are_frozen():
     assert testing.__all__ == [
         "CUT",
         "STALL",
+        "Answered",
         "Call",
         "Doubt",
         "Gate",

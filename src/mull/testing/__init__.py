@@ -18,11 +18,12 @@ from __future__ import annotations
 from mull.testing.rules import refusal
 from mull.testing.script import Call, Say, Think
 from mull.testing.server import CUT, STALL, Gate, Recorded, Reply, ScriptedServer
-from mull.testing.strict import Doubt, Refused, StrictServer, UntestedWarning
+from mull.testing.strict import Answered, Doubt, Refused, StrictServer, UntestedWarning
 
 __all__ = [
     "CUT",
     "STALL",
+    "Answered",
     "Call",
     "Doubt",
     "Gate",

@@ -175,18 +175,30 @@ class ScriptedServer:
         with self._came:
             return self._came.wait_for(lambda: len(self.requests) >= count, timeout)
 
-    def __enter__(self) -> Self:
+    def start(self) -> None:
+        """Listen from now on, as `with` does.
+
+        Raises:
+            OSError: the port cannot be had.
+        """
         self._thread.start()
         try:
             self._call(self._start())
         except OSError:  # somebody else has the port
             self._end()
             raise
+
+    def stop(self) -> None:
+        """Break every connection and listen no more."""
+        self._call(self._stop())
+        self._end()
+
+    def __enter__(self) -> Self:
+        self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._call(self._stop())
-        self._end()
+        self.stop()
 
     def _end(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)

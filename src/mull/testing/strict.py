@@ -11,20 +11,20 @@ from __future__ import annotations
 import secrets
 import ssl
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeGuard
+from typing import TypeAlias, TypeGuard
 
 import msgspec
 
 from mull.testing.ledger import Ledger
 from mull.testing.providers import PROVIDERS
 from mull.testing.providers.provider import Asked
-from mull.testing.script import Act, thoughts_in
+from mull.testing.script import Act, calls_in, thoughts_in
 from mull.testing.server import Recorded, Reply, ScriptedServer
 from mull.testing.verdict import Verdict
 
-__all__ = ["Doubt", "Refused", "StrictServer", "UntestedWarning"]
+__all__ = ["Answered", "Doubt", "Noted", "Refused", "StrictServer", "UntestedWarning"]
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,22 @@ class Refused:
 
 @dataclass(frozen=True)
 class Doubt:
-    """A request that was answered, and why that says less than it seems to: something in it may
-    be refused in life, or it kept a part of the script from being played."""
+    """Why a good verdict is worth less than it seems: something in a request that was answered may
+    be refused in life, or a part of the script was not played."""
 
     reason: str
     request: Recorded
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A request that was answered, and the carriers of reasoning that it brought back."""
+
+    request: Recorded
+    returned: tuple[str, ...]
+
+
+Noted: TypeAlias = Refused | Doubt | Answered
 
 
 class UntestedWarning(UserWarning):
@@ -57,8 +68,10 @@ class StrictServer(ScriptedServer):
     """Plays one provider on loopback. Use it with `with`; its address is `url`.
 
     Each inner list of the script is one answer. It comes as a stream or whole, as the request
-    asks; thoughts are left out where the request asks the model not to think. `told` is called
-    with each verdict as it is reached, in the server's thread.
+    asks; thoughts are left out where the request asks the model not to think. With `aside`, a
+    request that offers no tools gets that answer and takes none of the script: agents ask for
+    titles and summaries in between. `told` is called with each verdict and answer as it is
+    reached, in the server's thread.
 
     Raises:
         ValueError: there is no such provider here.
@@ -71,13 +84,15 @@ class StrictServer(ScriptedServer):
         *,
         tls: ssl.SSLContext | None = None,
         port: int = 0,
-        told: Callable[[Refused | Doubt], object] | None = None,
+        aside: Sequence[Act] | None = None,
+        told: Callable[[Noted], object] | None = None,
     ) -> None:
         if provider not in PROVIDERS:
             raise ValueError(f"no provider {provider!r} is played here: use {', '.join(PROVIDERS)}")
         super().__init__(self._reply, tls=tls, port=port)
         self._provider = PROVIDERS[provider]()
         self._answers = iter(script)
+        self._aside = aside
         self._ledger = Ledger(secrets.token_bytes(32))
         self._tell = told or (lambda _: None)
         self._left_out = 0
@@ -85,11 +100,17 @@ class StrictServer(ScriptedServer):
         self.refusals: list[Refused] = []
         self.doubts: list[Doubt] = []
         self.returned: list[tuple[str, ...]] = []
+        self.called = 0
 
     def __exit__(self, *ending: object) -> None:
         super().__exit__(*ending)
         if self.untested and not any(ending):
             warnings.warn(self.untested, UntestedWarning, stacklevel=2)
+
+    @property
+    def name(self) -> str:
+        """The provider that is played."""
+        return self._provider.name
 
     @property
     def issued(self) -> tuple[str, ...]:
@@ -103,6 +124,14 @@ class StrictServer(ScriptedServer):
         """How many answers went out. `returned` has as many entries: the carriers that each of
         these requests brought back."""
         return len(self._ledger.answers)
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """What many clients of this provider read from the environment, for this server."""
+        return {
+            name: value.replace("{url}", self.url)
+            for name, value in self._provider.variables.items()
+        }
 
     @property
     def untested(self) -> str | None:
@@ -125,7 +154,7 @@ class StrictServer(ScriptedServer):
                 return Reply.json(counted)
             asked = self._provider.read(path, body)
             if asked is None:
-                return self._not_found(f"there is no {recorded.path} here")
+                return self._unplayed(recorded, f"there is no {recorded.path} here")
             restored = self._provider.restore(asked, self._ledger)
             if isinstance(restored, Verdict):
                 return self._refuse(recorded, restored)
@@ -167,15 +196,21 @@ class StrictServer(ScriptedServer):
         self.doubts.append(doubt)
         self._tell(doubt)
 
+    def _unplayed(self, recorded: Recorded, reason: str) -> Reply:
+        self._doubt(recorded, f"{reason}: not judged")
+        return self._not_found(reason)
+
     def _not_found(self, reason: str) -> Reply:
         return Reply.json(self._provider.error(Verdict(reason))[1], 404)
 
     def _answer(self, recorded: Recorded, asked: Asked, carriers: Sequence[str]) -> Reply:
-        acts: object = next(self._answers, None)
+        is_aside = self._aside is not None and not asked.body.get("tools")
+        acts: object = self._aside if is_aside else next(self._answers, None)
         if acts is None:
-            return self._not_found("the script is over")
+            return self._unplayed(recorded, "the script is over")
         if not _is_answer(acts):
-            return self._not_found("the next answer of the script is no list of Think, Say, Call")
+            wrong = "the next answer of the script is no list of Think, Say, Call"
+            return self._unplayed(recorded, wrong)
         allowed = self._provider.allowed(acts, asked)
         if left := len(acts) - len(allowed):
             self._left_out += left
@@ -184,6 +219,8 @@ class StrictServer(ScriptedServer):
         written = self._provider.write(allowed, asked, self._ledger)
         self._ledger.record(written.issued)
         self.returned.append(tuple(carriers))
+        self.called += len(calls_in(allowed))
+        self._tell(Answered(recorded, self.returned[-1]))
         return Reply.events(*written.events) if asked.streams else Reply.json(written.whole)
 
 

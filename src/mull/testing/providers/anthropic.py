@@ -42,6 +42,10 @@ class Anthropic(Provider):
     name: ClassVar[str] = "anthropic"
     models: ClassVar[tuple[str, ...]] = ("claude-opus-4-7", "claude-sonnet-4-5")
     asks_by: ClassVar[str] = '`thinking` of type "enabled" or "adaptive"'
+    variables: ClassVar[Mapping[str, str]] = {
+        "ANTHROPIC_BASE_URL": "{url}",
+        "ANTHROPIC_API_KEY": "strict",
+    }
 
     def read(self, path: str, body: Mapping[str, Any]) -> Asked | None:
         if not path.endswith("/messages"):

@@ -15,6 +15,7 @@ from mull.neutral.events import Event, Key, ThinkingCarrier, ThinkingDelta
 from mull.neutral.messages import Message, assistant
 from mull.testing.ledger import Issued, Ledger
 from mull.testing.providers.provider import (
+    OPENAI_VARIABLES,
     Asked,
     Provider,
     Written,
@@ -47,6 +48,7 @@ class _Chat(Provider):
     """What they share: one message with its reasoning beside it, first the one, then the other."""
 
     asks_by: ClassVar[str] = '`thinking` of another type than "disabled"'
+    variables: ClassVar[Mapping[str, str]] = OPENAI_VARIABLES
 
     def read(self, path: str, body: Mapping[str, Any]) -> Asked | None:
         if not path.endswith("/chat/completions"):

@@ -43,6 +43,10 @@ class Gemini(Provider):
     name: ClassVar[str] = "gemini"
     models: ClassVar[tuple[str, ...]] = ("gemini-3-pro-preview", "gemini-3-flash-preview")
     asks_by: ClassVar[str] = "`includeThoughts`"
+    variables: ClassVar[Mapping[str, str]] = {
+        "GOOGLE_GEMINI_BASE_URL": "{url}",
+        "GEMINI_API_KEY": "strict",
+    }
 
     def read(self, path: str, body: Mapping[str, Any]) -> Asked | None:
         found = _PATH.search(path)

@@ -22,6 +22,7 @@ from mull.testing.script import Act, Think, calls_in
 from mull.testing.verdict import Verdict
 
 __all__ = [
+    "OPENAI_VARIABLES",
     "Asked",
     "Provider",
     "Written",
@@ -34,6 +35,10 @@ __all__ = [
 ]
 
 
+OPENAI_VARIABLES: Mapping[str, str] = {
+    "OPENAI_BASE_URL": "{url}/v1",
+    "OPENAI_API_KEY": "strict",
+}
 _MODELS = re.compile(r".*?/models(?:/(?P<name>.+?))?/?")
 
 
@@ -61,6 +66,9 @@ class Provider(ABC):
     """What it lists. It answers as any model that is asked for."""
     asks_by: ClassVar[str]
     """How a request asks for thoughts."""
+
+    variables: ClassVar[Mapping[str, str]]
+    """What its clients read from the environment; {url} stands for the address."""
 
     @abstractmethod
     def read(self, path: str, body: Mapping[str, Any]) -> Asked | None:

@@ -14,6 +14,7 @@ from mull.neutral.blocks import Block, TextBlock, ThinkingBlock, ToolCallBlock, 
 from mull.neutral.messages import assistant
 from mull.testing.ledger import Issued, Kept, Ledger, Piece
 from mull.testing.providers.provider import (
+    OPENAI_VARIABLES,
     Asked,
     Provider,
     Written,
@@ -45,6 +46,7 @@ class OpenAI(Provider):
     name: ClassVar[str] = "openai"
     models: ClassVar[tuple[str, ...]] = ("gpt-5.1", "gpt-5", "o3")
     asks_by: ClassVar[str] = 'an effort other than "none"'
+    variables: ClassVar[Mapping[str, str]] = OPENAI_VARIABLES
 
     def read(self, path: str, body: Mapping[str, Any]) -> Asked | None:
         if not path.endswith("/responses"):

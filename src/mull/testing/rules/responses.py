@@ -149,7 +149,7 @@ def _is_same(item: Body, issued: Body) -> bool:
     if item["type"] == "message" and item.get("id") is None:
         return item.get("role") == "assistant" and _text(item) == _text(issued)
     if item["type"] == "reasoning":
-        return carrier_of(item) in (issued["id"], issued.get("encrypted_content"))
+        return carrier_of(item) in {issued["id"], issued.get("encrypted_content")} - {None}
     key = "call_id" if item["type"] == "function_call" else "id"
     return bool(item[key] == issued[key])
 
@@ -166,7 +166,7 @@ def _bereft(index: int, items: Sequence[Body], ledger: Ledger) -> str | None:
     reasoning = _reasoning_of(place) if place else None
     if reasoning is None:
         return None
-    sent = {carrier_of(before) for before in items[:index]}
+    sent = {carrier_of(before) for before in items[:index]} - {None}
     if sent & {reasoning["id"], reasoning.get("encrypted_content")}:
         return None
     return (
