@@ -62,11 +62,15 @@ def test_what_the_server_tells_is_there():
 def test_the_public_names_are_frozen():
     assert testing.__all__ == [
         "CUT",
+        "RESET",
         "STALL",
         "Answered",
         "Call",
         "Doubt",
+        "Fault",
+        "FaultProxy",
         "Gate",
+        "Pause",
         "Recorded",
         "Refused",
         "Reply",

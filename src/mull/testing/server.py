@@ -5,24 +5,26 @@
     assert server.requests[0].json["model"] == "gpt-5"
 
 Each request takes the next reply of the script. A reply is a head and steps: bytes are sent at
-once, a `Gate` waits until the test opens it, `CUT` breaks the connection, `STALL` says nothing
-more until the other side leaves. Nothing ever sleeps. The server runs in a thread of its own, so
-that blocking and asynchronous code can use it alike.
+once, a `Gate` waits until the test opens it, a `Pause` lasts as long as it says, `CUT` and `RESET`
+break the connection, `STALL` says nothing more until the other side leaves. The server runs in a
+thread of its own, so that blocking and asynchronous code can use it alike.
 """
 
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
+import struct
 import threading
 import zlib
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 import msgspec
 
-__all__ = ["CUT", "STALL", "Gate", "Recorded", "Reply", "ScriptedServer", "Step"]
+__all__ = ["CUT", "RESET", "STALL", "Gate", "Pause", "Recorded", "Reply", "ScriptedServer", "Step"]
 
 
 _LONGEST_HEAD = 64 * 1024
@@ -70,16 +72,27 @@ def _finish(future: asyncio.Future[None]) -> None:
 
 
 class _Cut:
+    def __init__(self, name: str) -> None:
+        self._name = name
+
     def __repr__(self) -> str:
-        return "CUT"
+        return self._name
 
 
-CUT: Final = _Cut()
+class Pause(NamedTuple):
+    """Say nothing for so many seconds."""
+
+    seconds: float
+
+
+CUT: Final = _Cut("CUT")
 """Break the connection here, without any end."""
+RESET: Final = _Cut("RESET")
+"""Break it so that the other side is told: the connection was reset."""
 STALL: Final = Gate()
 """A gate that nobody opens."""
 
-Step: TypeAlias = bytes | Gate | _Cut
+Step: TypeAlias = bytes | Gate | Pause | _Cut
 
 
 @dataclass(frozen=True)
@@ -87,13 +100,15 @@ class Reply:
     """One answer. `before` happens before the head is sent, `steps` are its body.
 
     The body is chunked, one chunk a step, unless the headers give a content-length or say
-    `connection: close`, which end it in those ways.
+    `connection: close`, which end it in those ways. `raw` is instead all of it as it stands on the
+    wire, head and framing included.
     """
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     steps: Sequence[Step] = ()
     before: Sequence[Step] = ()
+    raw: Sequence[Step] | None = None
 
     @classmethod
     def json(cls, value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:
@@ -114,7 +129,7 @@ class Reply:
 
 
 def _as_step(event: Any) -> Step:
-    if isinstance(event, bytes | Gate | _Cut):
+    if isinstance(event, bytes | Gate | Pause | _Cut):
         return event
     data = event.encode() if isinstance(event, str) else msgspec.json.encode(event)
     return b"data: " + data + b"\n\n"
@@ -271,6 +286,12 @@ def _in_order(replies: Iterable[Reply]) -> Callable[[Recorded], Reply]:
     return next_reply
 
 
+def _socket_of(writer: asyncio.StreamWriter) -> socket.socket:
+    """The socket below a connection."""
+    found: socket.socket = writer.get_extra_info("socket")
+    return found
+
+
 def _size_of(line: bytes) -> int:
     """The size that a chunk begins with; its extensions do not matter."""
     try:
@@ -299,6 +320,7 @@ class _Connection:
         self._writer = writer
         self._number = number
         self._early = b""
+        writer.transport.set_write_buffer_limits(0)  # what was sent is on its way before a cut
 
     async def read_request(self) -> Recorded | None:
         """The next request, or None where the other side is done."""
@@ -360,6 +382,8 @@ class _Connection:
         if not await self._steps(reply.before, lambda data: data):
             return False
         headers = {name.lower(): value for name, value in reply.headers.items()}
+        if reply.raw is not None:
+            return await self._steps(reply.raw, lambda data: data)
         last = recorded.headers.get("connection", "").lower() == "close"
         closes = headers.get("connection", "").lower() == "close"
         chunked = not closes and "content-length" not in headers
@@ -383,7 +407,12 @@ class _Connection:
                     await self._send(frame(step))
             elif isinstance(step, Gate):
                 await step.pass_through()
+            elif isinstance(step, Pause):
+                await asyncio.sleep(step.seconds)
             else:
+                if step is RESET:
+                    linger = struct.pack("ii", 1, 0)  # closing with this is a reset
+                    _socket_of(self._writer).setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
                 self._writer.transport.abort()
                 return False
         return True
