@@ -1,0 +1,34 @@
+"""A sample of the matrix of broken answers; the judges run more of it (`tools/faults.py`)."""
+
+from __future__ import annotations
+
+import pytest
+from tools.faults import ALTERING, MODELS, PHASES, SPOKEN, Case, Field, Outcome, page, sampled
+
+from mull.testing import Fault
+
+KINDS = ("cut", "reset", "throttle")
+"""What is tried on single bytes here. Altering them is for the judges: it has many positions."""
+
+
+@pytest.mark.parametrize("provider", MODELS)
+def test_broken_answers_lose_nothing_and_the_session_goes_on(provider, tmp_path):
+    """Together the providers try every fault in every phase, each of them a third."""
+    with Field(provider, tmp_path) as field:
+        events = [*sampled(field.cases(["event"]), 1)][[*MODELS].index(provider) % 3 :: 3]
+        single = [*sampled(field.cases(["byte"], KINDS, every=97), 1)][::3]
+        cases = [*events, *single]
+        broken = [outcome for case in cases if (outcome := field.run(case)).problems]
+        assert broken == []
+        assert field.check_store() is None
+    assert {case.phase for case in cases} == set(PHASES)
+    assert {case.fault.kind for case in cases} > ALTERING
+
+
+def test_the_page_tells_what_broke():
+    held = Outcome("kimi", Case(Fault("cut", 3, "event"), "text"), ())
+    broken = Outcome("kimi", Case(Fault("cut", 4, "event"), "text"), ("lost: x",))
+    text = page([held, broken], 5)
+    assert "**2 cases, 1 broken.**" in text
+    assert "| cut | 0 | 0 | 1 of 2 | 0 | 0 | 1 of 2 |" in text
+    assert f"| {SPOKEN['kimi']} | 0 | 0 | 1 of 2 |" in text
