@@ -137,4 +137,4 @@ def test_what_a_client_sends_cannot_steer_the_terminal(capfd, script):
     main(["strict", "kimi", "--run", sys.executable, "-c", raw])
     err = capfd.readouterr().err
     assert "\x1b" not in err
-    assert "POST /\\x1b[2J" in err
+    assert "POST /␛[2J" in err

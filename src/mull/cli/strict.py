@@ -16,12 +16,14 @@ from mull.neutral.errors import ConfigError
 from mull.testing.providers import PROVIDERS
 from mull.testing.script import Act, Say, Think, read_script
 from mull.testing.strict import Answered, Doubt, Noted, StrictServer
+from mull.tui.text.safe import one_line
 
 __all__ = ["arguments", "run"]
 
 EXIT_REFUSED = 1
 EXIT_INTERRUPTED = 130
 EXIT_UNTESTED = 4
+_LONGEST = 500
 _TEXT = """\
 Plays a provider on loopback, without a key, as strictly as the real one: it
 remembers every signature, encrypted thought and id that it gives out, and
@@ -101,8 +103,7 @@ class _Log:
 
     def say(self, line: str) -> None:
         """One line; what came from a client cannot steer the terminal."""
-        plain = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
-        print("".join(plain), file=self._stream, flush=True)
+        print(one_line(line, _LONGEST), file=self._stream, flush=True)
 
     def note(self, noted: Noted) -> None:
         """A verdict, from the server's thread."""
