@@ -71,7 +71,7 @@ FIRST: list[Act] = [
     Call("look", {"at": "the door"}),
 ]
 LATER: list[Act] = [Think("That is enough."), Say("It is a door.")]
-SILENCE_S = 0.4
+SILENCE_S = 1.0
 """How long mull waits for a byte that may never come."""
 SLOW: frozenset[Kind] = frozenset({"delay", "throttle"})
 
@@ -266,19 +266,25 @@ def heard(steps: Sequence[Step], whole: Response) -> tuple[list[bytes], bool]:
 
 
 def _dechunked(data: bytes) -> tuple[bytes, bytes]:
-    """The payload up to where the framing breaks, and what of the broken chunk is there."""
+    """The payload up to where the framing breaks, and what of the broken chunk is there.
+
+    A line may end with several CR or, if its size did, with none; blanks around a size do not
+    matter.
+    """
     body = b""
     while data:
-        line, found, rest = data.partition(b"\r\n")
+        line, found, rest = data.partition(b"\n")
+        bare = not line.endswith(b"\r")
         try:
-            size = int(line.partition(b";")[0], 16)
+            size = int(line.partition(b";")[0].strip(), 16)
         except ValueError:
             return body, b""
         if not found or size == 0:
             return body, b""
-        if rest[size : size + 2] != b"\r\n":
+        after, _, data = rest[size:].partition(b"\n")
+        if after.rstrip(b"\r") or (not after and not bare):
             return body, rest[:size]
-        body, data = body + rest[:size], rest[size + 2 :]
+        body += rest[:size]
     return body, b""
 
 
