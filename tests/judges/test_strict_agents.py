@@ -167,4 +167,4 @@ def test_an_agent_is_not_refused(name, tmp_path):
             assert "Milk, bread and tea." in done.stdout, done.stderr[-2000:]
     assert [refused.reason for refused in server.refusals] == []
     assert server.called == 3 * len(agent.commands)
-    assert max(map(len, server.returned)) >= 3
+    assert max(map(len, server.returned)) > len(agent.commands)
