@@ -13,6 +13,7 @@ from mull.history.log import Summary, Undone
 from mull.neutral.events import Compressed
 from mull.testing import Call, Say, StrictServer, Think
 from mull.testing.server import Reply
+from mull.testing.verdict import Verdict
 
 MODELS = [
     ("anthropic", "anthropic/claude-sonnet-4-5"),
@@ -100,9 +101,9 @@ def test_g01_a_compressed_conversation_goes_on_unrefused(provider, model, strate
 @pytest.mark.parametrize(("provider", "model"), MODELS)
 def test_g01_a_small_window_is_compressed_in_the_middle_of_a_chain(provider, model, strategy):
     with Summarising(provider, rounds("one", 12)) as server:
-        settings = {"context.limit": 6000, "compression.strategy": strategy}
+        settings = {"context.limit": 8000, "compression.strategy": strategy}
         talk = Conversation(
-            model, base_url=server.url, tools=[look], settings=settings, max_tokens=2000
+            model, base_url=server.url, tools=[look], settings=settings, max_tokens=3000
         )
         assert talk.ask("look around twelve times").text == "one done"
     assert [refused.reason for refused in server.refusals] == []
@@ -151,5 +152,5 @@ class _Refusing:
     def __getattr__(self, name):
         return getattr(self._provider, name)
 
-    def refusal(self, asked, ledger):
-        return "overloaded just now"
+    def verdicts(self, asked, ledger):
+        yield Verdict("overloaded just now")

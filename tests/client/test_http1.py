@@ -100,6 +100,10 @@ def test_a_head_alone():
             "a chunk is longer than its size",
         ),
         (
+            b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhell\r\n5\r\nhello\r\n",
+            "a chunk is shorter than its size",
+        ),
+        (
             b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n-5\r\nhello\r\n",
             "a chunk without a size",
         ),

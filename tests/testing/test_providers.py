@@ -54,7 +54,7 @@ OFF = {
 def written(provider, acts, body):
     played = PROVIDERS[provider]()
     asked = played.read(PATHS.get(provider, "/chat/completions"), {"model": "m", **body})
-    return played.write(acts, asked, Ledger(b"k"))
+    return played.write(played.allowed(acts, asked), asked, Ledger(b"k"))
 
 
 def read(provider, data):
@@ -141,7 +141,7 @@ def test_claude_hides_what_it_is_told_to_omit_and_signs_it_all_the_same():
 
 
 def test_the_responses_api_gives_only_what_is_included():
-    plain = {"input": "q"}
+    plain = {"input": "q", "store": False}
     answer = written("openai", [Think("hm"), Say("a")], plain)
     (reasoning, _) = answer.whole["output"]
     assert sorted(reasoning) == ["id", "summary", "type"]

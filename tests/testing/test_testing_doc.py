@@ -45,15 +45,32 @@ def test_what_the_server_tells_is_there():
     told = re.findall(r"^\| `(\w+)` \|", section("What the server tells"), re.MULTILINE)
     with testing.StrictServer("kimi") as server:
         assert all(hasattr(server, name) for name in told)
-    assert {"refusals", "issued", "returned", "answered", "requests", "url"} == set(told)
+    assert set(told) == {
+        "answered",
+        "called",
+        "doubts",
+        "issued",
+        "refusals",
+        "requests",
+        "returned",
+        "untested",
+        "url",
+        "variables",
+    }
 
 
 def test_the_public_names_are_frozen():
     assert testing.__all__ == [
         "CUT",
+        "RESET",
         "STALL",
+        "Answered",
         "Call",
+        "Doubt",
+        "Fault",
+        "FaultProxy",
         "Gate",
+        "Pause",
         "Recorded",
         "Refused",
         "Reply",
@@ -61,6 +78,7 @@ def test_the_public_names_are_frozen():
         "ScriptedServer",
         "StrictServer",
         "Think",
+        "UntestedWarning",
         "refusal",
     ]
     assert all(getattr(testing, name) is not None for name in testing.__all__)

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ from mull.neutral.errors import (
     TooLongError,
     UnknownModel,
 )
-from mull.neutral.messages import Dialect, Origin
+from mull.neutral.messages import Dialect
 from mull.neutral.target import Target
 from mull.policy.heal.lessons import Lesson, Lessons, apply_lessons
 from mull.policy.prepare import Prepared
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from mull.policy.tokens import Counter, SafeCounter
 
 __all__ = ["EMBEDDED", "Engine"]
+
+_Place: TypeAlias = tuple[str, str, str | None]
 
 EMBEDDED = "local"
 """The provider whose server mull runs itself."""
@@ -82,9 +84,9 @@ class Engine:
         self._record_content = record_content
         self.keys = GivenKeys() if self._isolated else Keys(data_dir(), os.environ)
         self._lessons: Lessons | None = None
-        self._inspected: set[Origin] = set()
-        self._served: dict[Origin, Served] = {}
-        self._counters: dict[Origin, SafeCounter] = {}
+        self._inspected: set[_Place] = set()
+        self._served: dict[_Place, Served] = {}
+        self._counters: dict[_Place, SafeCounter] = {}
         self._transport: Transport | None = None
         self._sessions: Sessions | None = None
         self._tokens: Tokens | None = None
@@ -361,9 +363,10 @@ class Engine:
             await transport.close()
 
 
-def _place(target: Target) -> Origin:
+def _place(target: Target) -> _Place:
     """A model at an address, in whatever dialect it is spoken to."""
-    return replace(target.origin, dialect="openai-chat")
+    at = target.origin
+    return at.provider, at.model, at.endpoint
 
 
 def _recounted(prepared: Prepared) -> int:

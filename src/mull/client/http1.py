@@ -62,6 +62,7 @@ class AnswerReader:
     """
 
     def __init__(self, method: str) -> None:
+        self._bare = False  # whether lines between chunks end without a CR
         self._method = method
         self._pending = b""
         self._state: Literal["head", "length", "open", "size", "data", "after", "trailer"] = "head"
@@ -219,7 +220,7 @@ class AnswerReader:
                 if size - at > LINE_LIMIT:
                     raise ProtocolError("a line between two chunks has no end")
                 break
-            self._read_line(data[at:end].rstrip(b"\r"))
+            self._read_line(data[at:end])
             at = end + 1
         return at
 
@@ -243,7 +244,9 @@ class AnswerReader:
         return at
 
     def _read_line(self, line: bytes) -> None:
+        bare, line = not line.endswith(b"\r"), line.rstrip(b"\r")
         if self._state == "size":
+            self._bare = bare
             number = line.partition(b";")[0].strip()
             if not _SIZE.fullmatch(number):
                 raise ProtocolError("a chunk without a size")
@@ -252,6 +255,8 @@ class AnswerReader:
         elif self._state == "after":
             if line:
                 raise ProtocolError("a chunk is longer than its size")
+            if bare and not self._bare:  # the CR before it was taken for the chunk's last byte
+                raise ProtocolError("a chunk is shorter than its size")
             self._state = "size"
         elif not line:
             self.done = True

@@ -5,25 +5,29 @@
     assert server.requests[0].json["model"] == "gpt-5"
 
 Each request takes the next reply of the script. A reply is a head and steps: bytes are sent at
-once, a `Gate` waits until the test opens it, `CUT` breaks the connection, `STALL` says nothing
-more until the other side leaves. Nothing ever sleeps. The server runs in a thread of its own, so
-that blocking and asynchronous code can use it alike.
+once, a `Gate` waits until the test opens it, a `Pause` lasts as long as it says, `CUT` and `RESET`
+break the connection, `STALL` says nothing more until the other side leaves. The server runs in a
+thread of its own, so that blocking and asynchronous code can use it alike.
 """
 
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
+import struct
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+import zlib
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 import msgspec
 
-__all__ = ["CUT", "STALL", "Gate", "Recorded", "Reply", "ScriptedServer", "Step"]
+__all__ = ["CUT", "RESET", "STALL", "Gate", "Pause", "Recorded", "Reply", "ScriptedServer", "Step"]
 
 
+_LONGEST_HEAD = 64 * 1024
 _LET_IN = 100
 """Steps of the event loop in which a connection that was accepted is taken over."""
 
@@ -68,16 +72,27 @@ def _finish(future: asyncio.Future[None]) -> None:
 
 
 class _Cut:
+    def __init__(self, name: str) -> None:
+        self._name = name
+
     def __repr__(self) -> str:
-        return "CUT"
+        return self._name
 
 
-CUT: Final = _Cut()
+class Pause(NamedTuple):
+    """Say nothing for so many seconds."""
+
+    seconds: float
+
+
+CUT: Final = _Cut("CUT")
 """Break the connection here, without any end."""
+RESET: Final = _Cut("RESET")
+"""Break it so that the other side is told: the connection was reset."""
 STALL: Final = Gate()
 """A gate that nobody opens."""
 
-Step: TypeAlias = bytes | Gate | _Cut
+Step: TypeAlias = bytes | Gate | Pause | _Cut
 
 
 @dataclass(frozen=True)
@@ -85,13 +100,15 @@ class Reply:
     """One answer. `before` happens before the head is sent, `steps` are its body.
 
     The body is chunked, one chunk a step, unless the headers give a content-length or say
-    `connection: close`, which end it in those ways.
+    `connection: close`, which end it in those ways. `raw` is instead all of it as it stands on the
+    wire, head and framing included.
     """
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     steps: Sequence[Step] = ()
     before: Sequence[Step] = ()
+    raw: Sequence[Step] | None = None
 
     @classmethod
     def json(cls, value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:
@@ -112,7 +129,7 @@ class Reply:
 
 
 def _as_step(event: Any) -> Step:
-    if isinstance(event, bytes | Gate | _Cut):
+    if isinstance(event, bytes | Gate | Pause | _Cut):
         return event
     data = event.encode() if isinstance(event, str) else msgspec.json.encode(event)
     return b"data: " + data + b"\n\n"
@@ -139,16 +156,19 @@ class Recorded:
         return self._left.wait(timeout)
 
 
-Script: TypeAlias = Iterable[Reply] | Callable[[Recorded], Reply]
+Script: TypeAlias = Iterable[Reply] | Callable[[Recorded], Reply | Awaitable[Reply]]
 
 
 class ScriptedServer:
     """Plays a script of replies, or asks a function for each. Use it with `with`.
 
-    `tls` is a server's SSL context; without one it speaks plain HTTP.
+    `tls` is a server's SSL context; without one it speaks plain HTTP. `port` is one that must be
+    had; else any free one is taken.
     """
 
-    def __init__(self, script: Script = (), *, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, script: Script = (), *, tls: ssl.SSLContext | None = None, port: int = 0
+    ) -> None:
         self._script = script if callable(script) else _in_order(script)
         self._tls = tls
         self._loop = asyncio.new_event_loop()
@@ -156,7 +176,7 @@ class ScriptedServer:
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._came = threading.Condition()
-        self.port = 0
+        self.port = port
         self.requests: list[Recorded] = []
         self.connections = 0
 
@@ -170,13 +190,32 @@ class ScriptedServer:
         with self._came:
             return self._came.wait_for(lambda: len(self.requests) >= count, timeout)
 
-    def __enter__(self) -> Self:
+    def start(self) -> None:
+        """Listen from now on, as `with` does.
+
+        Raises:
+            OSError: the port cannot be had.
+        """
         self._thread.start()
-        self._call(self._start())
+        try:
+            self._call(self._start())
+        except OSError:  # somebody else has the port
+            self._end()
+            raise
+
+    def stop(self) -> None:
+        """Break every connection and listen no more."""
+        self._call(self._stop())
+        self._end()
+
+    def __enter__(self) -> Self:
+        self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._call(self._stop())
+        self.stop()
+
+    def _end(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -192,7 +231,7 @@ class ScriptedServer:
 
     async def _start(self) -> None:
         self._server = await asyncio.start_server(
-            self._connected, "127.0.0.1", 0, ssl=self._tls, limit=64 * 1024
+            self._connected, "127.0.0.1", self.port, ssl=self._tls, limit=_LONGEST_HEAD
         )
         self.port = self._server.sockets[0].getsockname()[1]
 
@@ -220,9 +259,12 @@ class ScriptedServer:
                 with self._came:
                     self.requests.append(recorded)
                     self._came.notify_all()
-                if not await connection.play(self._script(recorded), recorded):
+                reply = self._script(recorded)
+                if isinstance(reply, Awaitable):
+                    reply = await reply
+                if not await connection.play(reply, recorded):
                     break
-        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+        except (OSError, EOFError, asyncio.LimitOverrunError, asyncio.CancelledError):
             pass
         finally:
             self._tasks.discard(task)
@@ -244,6 +286,30 @@ def _in_order(replies: Iterable[Reply]) -> Callable[[Recorded], Reply]:
     return next_reply
 
 
+def _socket_of(writer: asyncio.StreamWriter) -> socket.socket:
+    """The socket below a connection."""
+    found: socket.socket = writer.get_extra_info("socket")
+    return found
+
+
+def _size_of(line: bytes) -> int:
+    """The size that a chunk begins with; its extensions do not matter."""
+    try:
+        return int(line.partition(b";")[0], 16)
+    except ValueError:
+        raise EOFError(f"no size of a chunk: {line!r}") from None
+
+
+def _unpacked(body: bytes, encoding: str) -> bytes:
+    """A request's body as it was before a client compressed it."""
+    if encoding not in ("gzip", "deflate"):
+        return body
+    try:
+        return zlib.decompress(body, wbits=47)  # 32 and more: finds out which of the two it is
+    except zlib.error:
+        return body
+
+
 class _Connection:
     """One TCP connection: requests in, replies out, one after the other."""
 
@@ -254,6 +320,7 @@ class _Connection:
         self._writer = writer
         self._number = number
         self._early = b""
+        writer.transport.set_write_buffer_limits(0)  # what was sent is on its way before a cut
 
     async def read_request(self) -> Recorded | None:
         """The next request, or None where the other side is done."""
@@ -263,15 +330,31 @@ class _Connection:
             return None
         self._early = b""
         first, *lines = head.decode("latin-1").split("\r\n")
-        method, path, _ = first.split(" ", 2)
+        words = first.split(" ")
+        if len(words) != 3:  # whatever speaks here, it is not HTTP
+            return None
         pairs = (line.partition(":") for line in lines if line)
         headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
-        body = await self._reader.readexactly(int(headers.get("content-length", 0)))
-        return Recorded(method, path, headers, body, self._number)
+        if headers.get("expect", "").lower() == "100-continue":
+            await self._send(b"HTTP/1.1 100 Continue\r\n\r\n")
+        body = _unpacked(await self._read_body(headers), headers.get("content-encoding", ""))
+        return Recorded(words[0], words[1], headers, body, self._number)
+
+    async def _read_body(self, headers: Mapping[str, str]) -> bytes:
+        if "chunked" not in headers.get("transfer-encoding", "").lower():
+            length = headers.get("content-length", "0")
+            return await self._reader.readexactly(int(length) if length.isdecimal() else 0)
+        chunks = []
+        while size := _size_of(await self._reader.readuntil(b"\r\n")):
+            chunks.append(await self._reader.readexactly(size))
+            await self._reader.readexactly(len(b"\r\n"))
+        while await self._reader.readuntil(b"\r\n") != b"\r\n":
+            pass  # trailers
+        return b"".join(chunks)
 
     async def play(self, reply: Reply, recorded: Recorded) -> bool:
         """Send a reply; whether the connection can be used again."""
-        playing = asyncio.ensure_future(self._play(reply))
+        playing = asyncio.ensure_future(self._play(reply, recorded))
         leaving = asyncio.ensure_future(self._reader.read(1))
         try:
             await asyncio.wait({playing, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -295,22 +378,27 @@ class _Connection:
         self._early = b"" if leaving.exception() else leaving.result()
         return self._early
 
-    async def _play(self, reply: Reply) -> bool:
+    async def _play(self, reply: Reply, recorded: Recorded) -> bool:
         if not await self._steps(reply.before, lambda data: data):
             return False
         headers = {name.lower(): value for name, value in reply.headers.items()}
+        if reply.raw is not None:
+            return await self._steps(reply.raw, lambda data: data)
+        last = recorded.headers.get("connection", "").lower() == "close"
         closes = headers.get("connection", "").lower() == "close"
         chunked = not closes and "content-length" not in headers
         if chunked:
             headers["transfer-encoding"] = "chunked"
         lines = [f"HTTP/1.1 {reply.status} Scripted", *(f"{n}: {v}" for n, v in headers.items())]
         await self._send(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
+        if recorded.method == "HEAD":
+            return not (closes or last)
         frame = (lambda data: b"%x\r\n%b\r\n" % (len(data), data)) if chunked else (lambda d: d)
         if not await self._steps(reply.steps, frame):
             return False
         if chunked:
             await self._send(b"0\r\n\r\n")
-        return not closes
+        return not (closes or last)
 
     async def _steps(self, steps: Sequence[Step], frame: Callable[[bytes], bytes]) -> bool:
         for step in steps:
@@ -319,7 +407,12 @@ class _Connection:
                     await self._send(frame(step))
             elif isinstance(step, Gate):
                 await step.pass_through()
+            elif isinstance(step, Pause):
+                await asyncio.sleep(step.seconds)
             else:
+                if step is RESET:
+                    linger = struct.pack("ii", 1, 0)  # closing with this is a reset
+                    _socket_of(self._writer).setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
                 self._writer.transport.abort()
                 return False
         return True

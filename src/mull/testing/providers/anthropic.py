@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from msgspec.structs import replace
@@ -17,11 +17,19 @@ from mull.testing.providers.provider import (
     Written,
     ending_of,
     render,
+    tokens,
     usage_of,
 )
-from mull.testing.rules.anthropic import check_anthropic, check_anthropic_replay
+from mull.testing.providers.threads import continued, kept_of
+from mull.testing.rules.anthropic import (
+    check_anthropic,
+    check_anthropic_chain,
+    check_anthropic_replay,
+    check_anthropic_rest,
+)
 from mull.testing.rules.anthropic_bound import check_bound_replay, prefix_of
 from mull.testing.script import Act, Call, Say, Think, thoughts_in
+from mull.testing.verdict import Verdict, doubted, refused, suspected
 
 __all__ = ["Anthropic", "BoundAnthropic"]
 
@@ -29,35 +37,50 @@ _CARRIERS = {"thinking": "signature", "redacted_thinking": "data"}
 
 
 class Anthropic(Provider):
-    """Thinks where the request says `enabled` or `adaptive`."""
+    """Thinks where the request says `enabled` or `adaptive`; keeps message threads."""
 
     name: ClassVar[str] = "anthropic"
+    models: ClassVar[tuple[str, ...]] = ("claude-opus-4-7", "claude-sonnet-4-5")
+    asks_by: ClassVar[str] = '`thinking` of type "enabled" or "adaptive"'
+    variables: ClassVar[Mapping[str, str]] = {
+        "ANTHROPIC_BASE_URL": "{url}",
+        "ANTHROPIC_API_KEY": "strict",
+    }
 
     def read(self, path: str, body: Mapping[str, Any]) -> Asked | None:
         if not path.endswith("/messages"):
             return None
-        return Asked(body, body["model"], bool(body.get("stream")))
+        merged = {**body, "messages": _merged(body["messages"])}
+        return Asked(merged, body["model"], bool(body.get("stream")))
 
-    def refusal(self, asked: Asked, ledger: Ledger) -> str | None:
+    def restore(self, asked: Asked, ledger: Ledger) -> Asked | Verdict:
+        return continued(asked, ledger)
+
+    def verdicts(self, asked: Asked, ledger: Ledger) -> Iterator[Verdict]:
+        body, model = asked.body, asked.model
         own = {mark for issued in ledger.answers for mark in issued.marks}
-        return check_anthropic(asked.body, own) or check_anthropic_replay(
-            asked.body, asked.model, ledger
-        )
+        yield from refused(check_anthropic(body, own))
+        yield from refused(check_anthropic_replay(body, ledger))
+        yield from suspected(check_anthropic_chain(body, model, ledger))
+        yield from doubted(check_anthropic_rest(body, ledger))
+
+    def thinks(self, asked: Asked) -> bool:
+        return (asked.body.get("thinking") or {}).get("type") in ("enabled", "adaptive")
 
     def write(self, acts: Sequence[Act], asked: Asked, ledger: Ledger) -> Written:
-        thinking = asked.body.get("thinking") or {}
-        thinks = thinking.get("type") in ("enabled", "adaptive")
-        shown = thinking.get("display") != "omitted"
-        acts = [act for act in acts if thinks or not isinstance(act, Think)]
+        shown = (asked.body.get("thinking") or {}).get("display") != "omitted"
         blocks = [_block(act, asked.model, ledger, shown=shown) for act in acts]
         usage = usage_of(asked.body["messages"], blocks, thoughts_in(acts))
         message = assistant(*blocks, stop_reason=ending_of(acts), usage=usage)
         about = About(id=ledger.name("msg_"), model=asked.model)
         whole, events = render("anthropic", message, about)
-        return Written(_issued(asked.model, whole["content"]), whole, events)
+        issued = replace(_issued(asked.model, whole["content"]), kept=kept_of(asked, whole))
+        return Written(issued, whole, events)
 
-    def error(self, reason: str) -> tuple[int, Mapping[str, Any]]:
-        error = {"type": "invalid_request_error", "message": reason}
+    def error(self, verdict: Verdict) -> tuple[int, Mapping[str, Any]]:
+        error: dict[str, Any] = {"type": "invalid_request_error", "message": verdict.reason}
+        if verdict.code is not None:
+            error["details"] = {"error_code": verdict.code}
         return 400, {"type": "error", "error": error, "request_id": "req_strict"}
 
     def carriers(self, body: Mapping[str, Any]) -> list[str]:
@@ -69,14 +92,45 @@ class Anthropic(Provider):
         )
         return [block[_CARRIERS[block["type"]]] for block in blocks if block["type"] in _CARRIERS]
 
+    def count(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        if not path.endswith("/messages/count_tokens"):
+            return None
+        return {"input_tokens": tokens(body["messages"], body.get("system"), body.get("tools"))}
+
+    def listed(self) -> Mapping[str, Any]:
+        ends = {"first_id": self.models[0], "last_id": self.models[-1], "has_more": False}
+        return {"data": [self.model(name) for name in self.models], **ends}
+
+    def model(self, name: str) -> Mapping[str, Any]:
+        made = "2026-01-01T00:00:00Z"
+        return {"type": "model", "id": name, "display_name": name, "created_at": made}
+
+
+def _merged(messages: Sequence[Piece]) -> list[Piece]:
+    """The messages as the API takes them: those of one role in a row are one."""
+    merged: list[Piece] = []
+    for message in messages:
+        if merged and merged[-1]["role"] == message["role"]:
+            both = [*_as_blocks(merged[-1]), *_as_blocks(message)]
+            merged[-1] = {**merged[-1], "content": both}
+        else:
+            merged.append(message)
+    return merged
+
+
+def _as_blocks(message: Piece) -> Sequence[Piece]:
+    content = message["content"]
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
 
 class BoundAnthropic(Anthropic):
     """A newer Claude: its thoughts are valid only after the very same conversation."""
 
     name: ClassVar[str] = "anthropic-bound"
 
-    def refusal(self, asked: Asked, ledger: Ledger) -> str | None:
-        return super().refusal(asked, ledger) or check_bound_replay(asked.body, ledger)
+    def verdicts(self, asked: Asked, ledger: Ledger) -> Iterator[Verdict]:
+        yield from super().verdicts(asked, ledger)
+        yield from refused(check_bound_replay(asked.body, ledger))
 
     def write(self, acts: Sequence[Act], asked: Asked, ledger: Ledger) -> Written:
         written = super().write(acts, asked, ledger)

@@ -15,6 +15,7 @@ from mull.neutral.events import Event, Key, ThinkingCarrier, ThinkingDelta
 from mull.neutral.messages import Message, assistant
 from mull.testing.ledger import Issued, Ledger
 from mull.testing.providers.provider import (
+    OPENAI_VARIABLES,
     Asked,
     Provider,
     Written,
@@ -27,19 +28,27 @@ from mull.testing.rules.chat import (
     check_chat,
     check_deepseek,
     check_details_replay,
+    check_details_whole,
     check_field_replay,
     check_pairs,
+    effort_of,
 )
 from mull.testing.script import Act, Think, calls_in, said_in, thoughts_in
+from mull.testing.verdict import Verdict, refused, suspected
 
 __all__ = ["DeepSeek", "Kimi", "OpenRouter"]
 
 _FIELD = "reasoning_content"
 _FORMAT = "anthropic-claude-v1"
+_UPSTREAM = "Anthropic"
+_NATIVE = {"stop": "end_turn", "tool_calls": "tool_use"}
 
 
 class _Chat(Provider):
     """What they share: one message with its reasoning beside it, first the one, then the other."""
+
+    asks_by: ClassVar[str] = '`thinking` of another type than "disabled"'
+    variables: ClassVar[Mapping[str, str]] = OPENAI_VARIABLES
 
     def read(self, path: str, body: Mapping[str, Any]) -> Asked | None:
         if not path.endswith("/chat/completions"):
@@ -47,17 +56,18 @@ class _Chat(Provider):
         return Asked(body, body["model"], bool(body.get("stream")))
 
     def write(self, acts: Sequence[Act], asked: Asked, ledger: Ledger) -> Written:
-        thinks = self._thinks(asked.body)
-        thoughts = thoughts_in(acts) if thinks else []
+        thoughts = thoughts_in(acts)
         calls = [
             ToolCallBlock(ledger.name("call_"), call.name, call.input) for call in calls_in(acts)
         ]
         words: list[Block] = [TextBlock(said)] if (said := said_in(acts)) else []
+        thinks = self.thinks(asked)
         reasoning = self._reasoning(thoughts, asked.model, ledger) if thinks else []
         usage = usage_of(asked.body["messages"], [*words, *calls], thoughts)
         message = assistant(*reasoning, *words, *calls, stop_reason=ending_of(acts), usage=usage)
         about = About(id=ledger.name("chatcmpl-"), model=asked.model)
         whole, events = render("openai-chat", message, about, self._events(message))
+        whole, events = self._finish(whole, events)
         told = whole["choices"][0]["message"]
         carriers = self._carriers(told)
         marks = dict.fromkeys([*(call.id for call in calls), *carriers], 0)
@@ -66,14 +76,20 @@ class _Chat(Provider):
     def _events(self, message: Message) -> Iterable[Event]:
         return in_pieces(tell(message))
 
-    def error(self, reason: str) -> tuple[int, Mapping[str, Any]]:
-        return 400, {"error": {"message": reason, "type": "invalid_request_error"}}
+    def _finish(
+        self, whole: dict[str, Any], events: list[bytes]
+    ) -> tuple[dict[str, Any], list[bytes]]:
+        """The answer with what this provider adds to it."""
+        return whole, events
+
+    def error(self, verdict: Verdict) -> tuple[int, Mapping[str, Any]]:
+        return 400, {"error": {"message": verdict.reason, "type": "invalid_request_error"}}
 
     def carriers(self, body: Mapping[str, Any]) -> list[str]:
         return [carrier for message in body["messages"] for carrier in self._carriers(message)]
 
-    def _thinks(self, body: Mapping[str, Any]) -> bool:
-        return (body.get("thinking") or {}).get("type") != "disabled"
+    def thinks(self, asked: Asked) -> bool:
+        return (asked.body.get("thinking") or {}).get("type") != "disabled"
 
     def _reasoning(
         self, thoughts: Sequence[Think], model: str, ledger: Ledger
@@ -90,22 +106,27 @@ class Kimi(_Chat):
     """Refuses a call without its reasoning, in whatever turn it was made."""
 
     name: ClassVar[str] = "kimi"
+    models: ClassVar[tuple[str, ...]] = ("kimi-k2.5", "kimi-k2-thinking")
 
-    def refusal(self, asked: Asked, ledger: Ledger) -> str | None:
-        return check_chat(asked.body) or check_field_replay(asked.body, ledger)
+    def verdicts(self, asked: Asked, ledger: Ledger) -> Iterator[Verdict]:
+        yield from refused(check_chat(asked.body))
+        yield from suspected(check_field_replay(asked.body, ledger))
 
 
 class DeepSeek(_Chat):
     """Refuses a tool chain in which an answer lacks its reasoning; earlier turns may lack it."""
 
     name: ClassVar[str] = "deepseek"
+    models: ClassVar[tuple[str, ...]] = ("deepseek-v4-pro", "deepseek-reasoner")
 
-    def refusal(self, asked: Asked, ledger: Ledger) -> str | None:
-        return check_deepseek(asked.body) or check_field_replay(asked.body, ledger)
+    def verdicts(self, asked: Asked, ledger: Ledger) -> Iterator[Verdict]:
+        yield from refused(check_deepseek(asked.body))
+        yield from suspected(check_field_replay(asked.body, ledger))
 
-    def error(self, reason: str) -> tuple[int, Mapping[str, Any]]:
+    def error(self, verdict: Verdict) -> tuple[int, Mapping[str, Any]]:
         kind = "invalid_request_error"
-        return 400, {"error": {"message": reason, "type": kind, "param": None, "code": kind}}
+        said = verdict.reason
+        return 400, {"error": {"message": said, "type": kind, "param": None, "code": kind}}
 
 
 class OpenRouter(_Chat):
@@ -113,20 +134,31 @@ class OpenRouter(_Chat):
     signed and must come back unmodified."""
 
     name: ClassVar[str] = "openrouter"
+    models: ClassVar[tuple[str, ...]] = ("anthropic/claude-sonnet-4.5",)
+    asks_by: ClassVar[str] = "`reasoning`, `reasoning_effort` or `include_reasoning`"
 
-    def refusal(self, asked: Asked, ledger: Ledger) -> str | None:
-        return check_pairs(asked.body) or check_details_replay(asked.body, asked.model, ledger)
+    def verdicts(self, asked: Asked, ledger: Ledger) -> Iterator[Verdict]:
+        yield from refused(check_pairs(asked.body))
+        yield from refused(check_details_replay(asked.body, ledger))
+        yield from suspected(check_details_whole(asked.body, asked.model, ledger))
 
-    def error(self, reason: str) -> tuple[int, Mapping[str, Any]]:
-        upstream = {"type": "invalid_request_error", "message": reason}
+    def thinks(self, asked: Asked) -> bool:
+        hidden = (asked.body.get("reasoning") or {}).get("exclude")
+        shown = not hidden and asked.body.get("include_reasoning") is not False
+        return shown and effort_of(asked.body) != "none"
+
+    def error(self, verdict: Verdict) -> tuple[int, Mapping[str, Any]]:
+        upstream = {"type": "invalid_request_error", "message": verdict.reason}
         raw = msgspec.json.encode({"type": "error", "error": upstream}).decode()
-        about = {"raw": raw, "provider_name": "Anthropic"}
+        about = {"raw": raw, "provider_name": _UPSTREAM}
         error = {"message": "Provider returned error", "code": 400, "metadata": about}
         return 400, {"error": error}
 
-    def _thinks(self, body: Mapping[str, Any]) -> bool:
-        asked = body.get("reasoning") or {}
-        return bool(asked) and asked.get("enabled") is not False and asked.get("effort") != "none"
+    def _finish(
+        self, whole: dict[str, Any], events: list[bytes]
+    ) -> tuple[dict[str, Any], list[bytes]]:
+        """OpenRouter names who answered, and the upstream's own reason for stopping."""
+        return _routed(whole), [_routed_event(event) for event in events]
 
     def _reasoning(
         self, thoughts: Sequence[Think], model: str, ledger: Ledger
@@ -165,6 +197,27 @@ class OpenRouter(_Chat):
 
 def _wire(detail: dict[str, Any]) -> Wire:
     return Wire(DIALECT, {"reasoning_details": [detail]})
+
+
+def _routed(document: dict[str, Any]) -> dict[str, Any]:
+    """A document or chunk with what OpenRouter adds; a reason that is not there yet stays so."""
+    choices = [
+        {**choice, "native_finish_reason": _NATIVE.get(choice.get("finish_reason"))}
+        for choice in document.get("choices", ())
+    ]
+    return {**document, "provider": _UPSTREAM, "choices": choices}
+
+
+def _routed_event(frame: bytes) -> bytes:
+    """A piece of the stream, which may hold several events, with the same in each."""
+    return b"".join(_routed_data(event) + b"\n\n" for event in frame.split(b"\n\n") if event)
+
+
+def _routed_data(event: bytes) -> bytes:
+    data = event.removeprefix(b"data: ")
+    if not data.startswith(b"{"):
+        return event
+    return b"data: " + msgspec.json.encode(_routed(msgspec.json.decode(data)))
 
 
 def _detail(thought: Think, carrier: str) -> dict[str, Any]:

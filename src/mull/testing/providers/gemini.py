@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from msgspec.structs import replace
@@ -18,10 +18,19 @@ from mull.testing.providers.provider import (
     Written,
     ending_of,
     render,
+    tokens,
     usage_of,
 )
-from mull.testing.rules.gemini import check_gemini, check_gemini_replay, signature_of
+from mull.testing.rules.gemini import (
+    canonical,
+    check_gemini,
+    check_gemini_calls,
+    check_gemini_model,
+    check_gemini_replay,
+    signature_of,
+)
 from mull.testing.script import Act, Call, Say, Think, thoughts_in
+from mull.testing.verdict import Verdict, doubted, refused, suspected
 
 __all__ = ["Gemini"]
 
@@ -32,13 +41,27 @@ class Gemini(Provider):
     """Always thinks and signs; tells its thoughts where the request says `includeThoughts`."""
 
     name: ClassVar[str] = "gemini"
+    models: ClassVar[tuple[str, ...]] = ("gemini-3-pro-preview", "gemini-3-flash-preview")
+    asks_by: ClassVar[str] = "`includeThoughts`"
+    variables: ClassVar[Mapping[str, str]] = {
+        "GOOGLE_GEMINI_BASE_URL": "{url}",
+        "GEMINI_API_KEY": "strict",
+    }
 
     def read(self, path: str, body: Mapping[str, Any]) -> Asked | None:
         found = _PATH.search(path)
-        return Asked(body, found["model"], found["method"] != "generate") if found else None
+        if found is None:
+            return None
+        return Asked(canonical(body), found["model"], found["method"] != "generate")
 
-    def refusal(self, asked: Asked, ledger: Ledger) -> str | None:
-        return check_gemini(asked.body) or check_gemini_replay(asked.body, asked.model, ledger)
+    def verdicts(self, asked: Asked, ledger: Ledger) -> Iterator[Verdict]:
+        yield from refused(check_gemini(asked.body))
+        yield from refused(check_gemini_replay(asked.body, ledger))
+        yield from suspected(check_gemini_model(asked.body, asked.model, ledger))
+        yield from doubted(check_gemini_calls(asked.body, ledger))
+
+    def thinks(self, asked: Asked) -> bool:
+        return True
 
     def write(self, acts: Sequence[Act], asked: Asked, ledger: Ledger) -> Written:
         config = (asked.body.get("generationConfig") or {}).get("thinkingConfig") or {}
@@ -58,12 +81,27 @@ class Gemini(Provider):
         issued = Issued(asked.model, parts, {**marks, signature: signed}, [signature])
         return Written(issued, whole, events)
 
-    def error(self, reason: str) -> tuple[int, Mapping[str, Any]]:
-        return 400, {"error": {"code": 400, "message": reason, "status": "INVALID_ARGUMENT"}}
+    def error(self, verdict: Verdict) -> tuple[int, Mapping[str, Any]]:
+        said = verdict.reason
+        return 400, {"error": {"code": 400, "message": said, "status": "INVALID_ARGUMENT"}}
 
     def carriers(self, body: Mapping[str, Any]) -> list[str]:
         parts = (part for content in body["contents"] for part in content["parts"])
         return [signature for part in parts if (signature := signature_of(part))]
+
+    def count(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        if not path.endswith(":countTokens"):
+            return None
+        plain = canonical(body)
+        return {"totalTokens": tokens(plain.get("contents") or plain["generateContentRequest"])}
+
+    def listed(self) -> Mapping[str, Any]:
+        return {"models": [self.model(name) for name in self.models]}
+
+    def model(self, name: str) -> Mapping[str, Any]:
+        methods = ["generateContent", "countTokens"]
+        about = {"displayName": name, "supportedGenerationMethods": methods}
+        return {"name": f"models/{name}", "version": "001", **about}
 
 
 def _blocks(act: Act, ledger: Ledger, *, shown: bool) -> list[Block]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
@@ -18,8 +19,10 @@ from mull.neutral.messages import Dialect, Message
 from mull.neutral.usage import Usage
 from mull.testing.ledger import Issued, Ledger
 from mull.testing.script import Act, Think, calls_in
+from mull.testing.verdict import Verdict
 
 __all__ = [
+    "OPENAI_VARIABLES",
     "Asked",
     "Provider",
     "Written",
@@ -32,8 +35,15 @@ __all__ = [
 ]
 
 
+OPENAI_VARIABLES: Mapping[str, str] = {
+    "OPENAI_BASE_URL": "{url}/v1",
+    "OPENAI_API_KEY": "strict",
+}
+_MODELS = re.compile(r".*?/models(?:/(?P<name>.+?))?/?")
+
+
 class Asked(Value, frozen=True):
-    """A request as its provider understands it."""
+    """A request as its provider understands it: names and shapes as the rules expect them."""
 
     body: Mapping[str, Any]
     model: str
@@ -52,26 +62,65 @@ class Provider(ABC):
     """One provider's rules and wire format. It keeps nothing: what was issued is in the ledger."""
 
     name: ClassVar[str]
+    models: ClassVar[tuple[str, ...]]
+    """What it lists. It answers as any model that is asked for."""
+    asks_by: ClassVar[str]
+    """How a request asks for thoughts."""
+
+    variables: ClassVar[Mapping[str, str]]
+    """What its clients read from the environment; {url} stands for the address."""
 
     @abstractmethod
     def read(self, path: str, body: Mapping[str, Any]) -> Asked | None:
         """What is asked for; None where the path is not one of this provider."""
 
+    def restore(self, asked: Asked, ledger: Ledger) -> Asked | Verdict:
+        """The request with what the provider stored for it; a verdict where it did not."""
+        return asked
+
     @abstractmethod
-    def refusal(self, asked: Asked, ledger: Ledger) -> str | None:
-        """Why the request is refused, in the provider's words."""
+    def verdicts(self, asked: Asked, ledger: Ledger) -> Iterator[Verdict]:
+        """What is wrong with the request, what is certain first."""
+
+    @abstractmethod
+    def thinks(self, asked: Asked) -> bool:
+        """Whether the request lets the model think."""
+
+    def allowed(self, acts: Sequence[Act], asked: Asked) -> list[Act]:
+        """What of an answer the request lets the model do."""
+        thinks = self.thinks(asked)
+        return [act for act in acts if thinks or not isinstance(act, Think)]
 
     @abstractmethod
     def write(self, acts: Sequence[Act], asked: Asked, ledger: Ledger) -> Written:
-        """The answer, with fresh ids and carriers."""
+        """The answer, of what is allowed, with fresh ids and carriers."""
 
     @abstractmethod
-    def error(self, reason: str) -> tuple[int, Mapping[str, Any]]:
+    def error(self, verdict: Verdict) -> tuple[int, Mapping[str, Any]]:
         """The status and body of a refusal."""
 
     @abstractmethod
     def carriers(self, body: Mapping[str, Any]) -> list[str]:
         """The reasoning that a request brings back, in order."""
+
+    def count(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The document for a client that asks how long its request is."""
+        return None
+
+    def look(self, method: str, path: str, ledger: Ledger) -> Mapping[str, Any] | None:
+        """The document for a client that only looks or deletes; None where there is none."""
+        found = _MODELS.fullmatch(path) if method == "GET" else None
+        if found is None:
+            return None
+        return self.model(found["name"]) if found["name"] else self.listed()
+
+    def listed(self) -> Mapping[str, Any]:
+        """The models, as this provider lists them."""
+        return {"object": "list", "data": [self.model(name) for name in self.models]}
+
+    def model(self, name: str) -> Mapping[str, Any]:
+        """One model, as this provider describes it."""
+        return {"id": name, "object": "model", "created": 0, "owned_by": self.name}
 
 
 def cut(text: str) -> list[str]:

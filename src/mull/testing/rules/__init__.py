@@ -4,7 +4,8 @@ Each check returns the provider's own words for the first rule a body breaks, or
 what concerns reasoning and tool pairs, not every field of an API.
 
 There are two layers. `check_…` looks at a body alone. `check_…_replay` also knows what was issued
-(`mull.testing.ledger`): is what comes back what went out, byte for byte, in its place.
+(`mull.testing.ledger`): is what comes back what went out, byte for byte, in its place. Checks of
+what is not known to be refused are functions of their own, and say so.
 """
 
 from __future__ import annotations
@@ -13,28 +14,49 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mull.neutral.messages import Dialect
-from mull.testing.rules.anthropic import check_anthropic, check_anthropic_replay
+from mull.testing.rules.anthropic import (
+    check_anthropic,
+    check_anthropic_chain,
+    check_anthropic_replay,
+    check_anthropic_rest,
+)
 from mull.testing.rules.bedrock import check_bedrock
 from mull.testing.rules.chat import (
     check_chat,
     check_deepseek,
     check_details_replay,
+    check_details_whole,
     check_field_replay,
 )
-from mull.testing.rules.gemini import check_gemini, check_gemini_replay
-from mull.testing.rules.responses import check_responses, check_responses_replay
+from mull.testing.rules.gemini import (
+    check_gemini,
+    check_gemini_calls,
+    check_gemini_model,
+    check_gemini_replay,
+)
+from mull.testing.rules.responses import (
+    check_responses,
+    check_responses_model,
+    check_responses_replay,
+)
 
 __all__ = [
     "check_anthropic",
+    "check_anthropic_chain",
     "check_anthropic_replay",
+    "check_anthropic_rest",
     "check_bedrock",
     "check_chat",
     "check_deepseek",
     "check_details_replay",
+    "check_details_whole",
     "check_field_replay",
     "check_gemini",
+    "check_gemini_calls",
+    "check_gemini_model",
     "check_gemini_replay",
     "check_responses",
+    "check_responses_model",
     "check_responses_replay",
     "refusal",
 ]

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from itertools import pairwise, zip_longest
 from typing import Any
 
 from mull.testing.ledger import Issued, Ledger
 
-__all__ = ["check_anthropic", "check_anthropic_replay", "expected_thought"]
+__all__ = [
+    "check_anthropic",
+    "check_anthropic_chain",
+    "check_anthropic_replay",
+    "check_anthropic_rest",
+    "expected_thought",
+]
 
 Body = Mapping[str, Any]
 
@@ -155,21 +162,64 @@ def _ids(message: Body, kind: str, key: str) -> list[str]:
     return [block[key] for block in blocks if block["type"] == kind]
 
 
-def check_anthropic_replay(body: Body, model: str, ledger: Ledger) -> str | None:
-    """Are the thoughts that come back those that were issued to this model, where they were?"""
+def check_anthropic_replay(body: Body, ledger: Ledger) -> str | None:
+    """Are the thoughts that come back those that were issued, where they were?"""
     messages = body["messages"]
-    answers = [i for i, m in enumerate(messages) if m["role"] == "assistant" and _blocks(m)]
+    answers = _answers(messages)
     for index in answers:
-        if problem := _forged(index, messages[index], model, ledger):
+        if problem := _forged(index, messages[index], ledger):
             return problem
     chain = _open_chain(messages)
-    enabled = (body.get("thinking") or {}).get("type") == "enabled"
     for index in answers:
         if index in chain or index == answers[-1]:
-            required = enabled and index in chain
+            required = _is_enabled(body) and index in (chain[:1] + chain[-1:])
             if problem := _modified(index, messages[index], ledger, required=required):
                 return problem
     return None
+
+
+def check_anthropic_chain(body: Body, model: str, ledger: Ledger) -> str | None:
+    """Does every thought of an open chain come back, and to the model that it was issued to?
+
+    The API is known to insist on the first and the last thought of a chain only, and some Claude
+    models read each other's signatures.
+    """
+    messages = body["messages"]
+    for index in _answers(messages):
+        for at, block in enumerate(_blocks(messages[index])):
+            place = ledger.find(block.get(_MARKS.get(block["type"], "")))
+            if block["type"] in _THOUGHTS and place and place.issued.model != model:
+                return _invalid(index, at, block)
+    for index in _open_chain(messages) if _is_enabled(body) else ():
+        if problem := _modified(index, messages[index], ledger, required=True):
+            return problem
+    return None
+
+
+def check_anthropic_rest(body: Body, ledger: Ledger) -> str | None:
+    """Do the latest answer's other blocks stand where they did, between its thoughts?
+
+    A client that adds or drops words there leaves the thoughts alone. Whether the API refuses
+    that is not known.
+    """
+    messages = body["messages"]
+    for index in sorted({*_open_chain(messages), *_answers(messages)[-1:]}):
+        blocks = _blocks(messages[index])
+        issued = _issued_in(blocks, ledger)
+        if _thoughts(issued) and _thoughts(blocks) and _shapes(blocks) != _shapes(issued):
+            return (
+                f"messages.{index}: the blocks beside `thinking` are not those of the original"
+                " response; it is not known whether the API takes this"
+            )
+    return None
+
+
+def _is_enabled(body: Body) -> bool:
+    return bool((body.get("thinking") or {}).get("type") == "enabled")
+
+
+def _answers(messages: Sequence[Body]) -> list[int]:
+    return [i for i, m in enumerate(messages) if m["role"] == "assistant" and _blocks(m)]
 
 
 def _blocks(message: Body) -> Sequence[Body]:
@@ -177,38 +227,52 @@ def _blocks(message: Body) -> Sequence[Body]:
     return () if isinstance(content, str) else content
 
 
-def _forged(index: int, message: Body, model: str, ledger: Ledger) -> str | None:
+def _forged(index: int, message: Body, ledger: Ledger) -> str | None:
     for at, block in enumerate(_blocks(message)):
         if block["type"] not in _THOUGHTS:
             continue
-        key = _MARKS[block["type"]]
-        place = ledger.find(block[key])
+        place = ledger.find(block[_MARKS[block["type"]]])
         if (
             place is None
-            or place.issued.model != model
             or place.piece["type"] != block["type"]
             or place.piece.get("thinking") != block.get("thinking")
         ):
-            return f"messages.{index}.content.{at}: Invalid `{key}` in `{block['type']}` block"
+            return _invalid(index, at, block)
     return None
 
 
+def _invalid(index: int, at: int, block: Body) -> str:
+    key = _MARKS[block["type"]]
+    return f"messages.{index}.content.{at}: Invalid `{key}` in `{block['type']}` block"
+
+
 def _modified(index: int, message: Body, ledger: Ledger, *, required: bool) -> str | None:
+    """Whether thoughts are missing, or stand elsewhere among each other and the calls."""
     blocks = _blocks(message)
-    issued = [block for answer in _answers_in(blocks, ledger) for block in answer.pieces]
+    issued = _issued_in(blocks, ledger)
     if not _thoughts(issued):
         return None
     if not _thoughts(blocks):
         return expected_thought(index, blocks[0]["type"]) if required else None
-    pairs = zip_longest(map(_shape, blocks), map(_shape, issued))
-    for at, (given, expected) in enumerate(pairs):
-        if given != expected:
-            return (
-                f"messages.{index}.content.{at}: `thinking` or `redacted_thinking` blocks in the"
-                " latest assistant message cannot be modified. These blocks must remain as they"
-                " were in the original response."
-            )
-    return None
+    sent = set(_ids(message, "tool_use", "id"))
+    expected = [block for block in issued if block["type"] != "tool_use" or block["id"] in sent]
+    known = {block["id"] for block in issued if block["type"] == "tool_use"}
+    given = [block for block in blocks if block["type"] != "tool_use" or block["id"] in known]
+    moved = _shapes(blocks) != _shapes(issued) and not _difference(blocks, issued)
+    if _marked(given) == _marked(expected) and not moved:
+        return None
+    pairs = zip_longest(_shapes(blocks), _shapes(issued))
+    at = next((at for at, (one, other) in enumerate(pairs) if one != other), 0)
+    return (
+        f"messages.{index}.content.{at}: `thinking` or `redacted_thinking` blocks in the latest"
+        " assistant message cannot be modified. These blocks must remain as they were in the"
+        " original response."
+    )
+
+
+def _issued_in(blocks: Sequence[Body], ledger: Ledger) -> list[Body]:
+    """All blocks of the issued answers that a message is made of."""
+    return [block for answer in _answers_in(blocks, ledger) for block in answer.pieces]
 
 
 def _answers_in(blocks: Sequence[Body], ledger: Ledger) -> list[Issued]:
@@ -225,5 +289,15 @@ def _thoughts(blocks: Sequence[Body]) -> list[Body]:
     return [block for block in blocks if block["type"] in _THOUGHTS]
 
 
-def _shape(block: Body) -> tuple[str, Any]:
-    return block["type"], block.get(_MARKS.get(block["type"], ""))
+def _difference(blocks: Sequence[Body], issued: Sequence[Body]) -> Counter[tuple[str, Any]]:
+    """What was added or dropped, wherever it stands."""
+    given, before = Counter(_shapes(blocks)), Counter(_shapes(issued))
+    return (given - before) + (before - given)
+
+
+def _marked(blocks: Sequence[Body]) -> list[tuple[str, Any]]:
+    return [shape for shape in _shapes(blocks) if shape[0] in _MARKS]
+
+
+def _shapes(blocks: Sequence[Body]) -> list[tuple[str, Any]]:
+    return [(block["type"], block.get(_MARKS.get(block["type"], ""))) for block in blocks]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mull.testing.ledger import Ledger, Trace
@@ -12,8 +12,10 @@ __all__ = [
     "check_chat",
     "check_deepseek",
     "check_details_replay",
+    "check_details_whole",
     "check_field_replay",
     "check_pairs",
+    "effort_of",
 ]
 
 Body = Mapping[str, Any]
@@ -105,27 +107,62 @@ def _issued(message: Body, ledger: Ledger) -> Trace | None:
     return next((place for place in found if place), None)
 
 
-def check_details_replay(body: Body, model: str, ledger: Ledger) -> str | None:
-    """Do the `reasoning_details` of a tool chain come back unmodified and in order?"""
+def check_details_replay(body: Body, ledger: Ledger) -> str | None:
+    """Do the `reasoning_details` of a tool chain come back with their text, in order?"""
     asked = _last_question(body)
-    for index, message in enumerate(body["messages"]):
-        if message["role"] != "assistant":
-            continue
-        place, given = _issued(message, ledger), message.get("reasoning_details") or []
-        issued = place.piece.get("reasoning_details", []) if place else None
-        if issued and not given and index > asked and not _is_disabled(body):
+    for index, given, issued in _details(body, ledger):
+        if issued and not given and index > asked and effort_of(body) != "none":
             return expected_thought(index, "tool_use")
-        known = all(_verifies(entry, model, ledger) for entry in given)
-        if given and (not known or (issued is not None and given != issued)):
-            return f"messages.{index}.content.0: Invalid `signature` in `thinking` block"
+        known = all(ledger.find(_carrier(entry)) for entry in given)
+        if given and (not known or (issued is not None and _told(given) != _told(issued))):
+            return _bad_signature(index)
     return None
 
 
-def _is_disabled(body: Body) -> bool:
+def check_details_whole(body: Body, model: str, ledger: Ledger) -> str | None:
+    """Are `reasoning_details` unmodified to the last key, and this model's own?
+
+    Whoever only loses `format` or `index` may get through, and some models read each other's.
+    """
+    for index, given, issued in _details(body, ledger):
+        places = [ledger.find(_carrier(entry)) for entry in given]
+        if any(place and place.issued.model != model for place in places):
+            return _bad_signature(index)
+        for entry, before in zip(given, issued or (), strict=False):
+            changed = sorted(k for k in {*entry, *before} if entry.get(k) != before.get(k))
+            if changed:
+                return (
+                    f"(strict) reasoning_details of the message at index {index} were modified:"
+                    f" {', '.join(changed)}"
+                )
+    return None
+
+
+def _details(body: Body, ledger: Ledger) -> Iterator[tuple[int, list[Body], list[Body] | None]]:
+    """The details of each answer as they came back and, where that is known, as they were."""
+    for index, message in enumerate(body["messages"]):
+        if message["role"] == "assistant":
+            place = _issued(message, ledger)
+            issued = place.piece.get("reasoning_details", []) if place else None
+            yield index, message.get("reasoning_details") or [], issued
+
+
+def _bad_signature(index: int) -> str:
+    return f"messages.{index}.content.0: Invalid `signature` in `thinking` block"
+
+
+def _carrier(entry: Body) -> object:
+    return entry.get("signature") or entry.get("data")
+
+
+def _told(details: Sequence[Body]) -> list[tuple[object, object]]:
+    return [(_carrier(entry), entry.get("text")) for entry in details]
+
+
+def effort_of(body: Body) -> str:
+    """What OpenRouter is asked for: an effort, "on", or "none"; it has two shorthands."""
     asked = body.get("reasoning") or {}
-    return asked.get("enabled") is False or asked.get("effort") == "none"
-
-
-def _verifies(entry: Body, model: str, ledger: Ledger) -> bool:
-    place = ledger.find(entry.get("signature") or entry.get("data"))
-    return place is not None and place.issued.model == model
+    if asked.get("enabled") is False:
+        return "none"
+    effort = asked.get("effort") or body.get("reasoning_effort")
+    return effort or ("on" if asked or body.get("include_reasoning") else "none")

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mull.neutral.thinking import UNSIGNED_CALL
-from mull.testing.ledger import Ledger
+from mull.testing.ledger import Ledger, Trace
 
-__all__ = ["check_gemini", "check_gemini_replay", "signature_of"]
+__all__ = [
+    "canonical",
+    "check_gemini",
+    "check_gemini_calls",
+    "check_gemini_model",
+    "check_gemini_replay",
+    "signature_of",
+]
 
 Body = Mapping[str, Any]
 
@@ -18,6 +25,7 @@ _PLACEHOLDERS = frozenset({UNSIGNED_CALL, "context_engineering_is_the_way_to_go"
 
 def check_gemini(body: Body) -> str | None:
     """generateContent of Gemini 3: one way of steering, signed calls, answered calls."""
+    body = canonical(body)
     config = (body.get("generationConfig") or {}).get("thinkingConfig") or {}
     if "thinkingLevel" in config and "thinkingBudget" in config:
         return "You can only set only one of thinking budget and thinking level."
@@ -76,17 +84,37 @@ def _last_question(contents: Sequence[Body]) -> int:
     return -1
 
 
-def check_gemini_replay(body: Body, model: str, ledger: Ledger) -> str | None:
+def check_gemini_replay(body: Body, ledger: Ledger) -> str | None:
     """Does every signature come back that the current turn needs, each on the part it came on?"""
     contents = body["contents"]
     started = _last_question(contents)
     for index, content in enumerate(contents):
         for part in content["parts"]:
-            problem = _misplaced(part, model, ledger)
+            problem = _misplaced(part, ledger)
             if problem is None and index > started and _lost(part, ledger):
                 problem = _unsigned(part, index)
             if problem:
                 return problem
+    return None
+
+
+def check_gemini_model(body: Body, model: str, ledger: Ledger) -> str | None:
+    """Are the signatures this model's own? It is not known which models read each other's."""
+    for place in _signed(body, ledger):
+        if place.issued.model != model:
+            return "Invalid thought signature."
+    return None
+
+
+def check_gemini_calls(body: Body, ledger: Ledger) -> str | None:
+    """Is what a call says still what was signed? The signature may not cover it."""
+    for part in _parts(body):
+        place = ledger.find(signature_of(part))
+        if place is not None and _call(part) and _call(part) != _call(place.piece):
+            return (
+                f"the signed functionCall {part['functionCall'].get('name')!r} is not what was"
+                " sent; it is not known whether the API takes this"
+            )
     return None
 
 
@@ -101,15 +129,45 @@ def signature_of(part: Body) -> str | None:
     return signature.replace("-", "+").replace("_", "/")
 
 
-def _misplaced(part: Body, model: str, ledger: Ledger) -> str | None:
+def _parts(body: Body) -> Iterator[Body]:
+    return (part for content in body["contents"] for part in content["parts"])
+
+
+def _signed(body: Body, ledger: Ledger) -> Iterator[Trace]:
+    found = (ledger.find(signature_of(part)) for part in _parts(body))
+    return (place for place in found if place is not None)
+
+
+def _call(part: Body) -> tuple[str, Any] | None:
+    """What a call says. Its id is optional, and so are arguments that are empty."""
+    call = part.get("functionCall")
+    return (call.get("name"), call.get("args") or {}) if call is not None else None
+
+
+def _misplaced(part: Body, ledger: Ledger) -> str | None:
     signature = signature_of(part)
     if signature is None:
         return None
     place = ledger.find(signature)
     if place is None:
         return "Corrupted thought signature."
-    moved = part.get("functionCall") != place.piece.get("functionCall")
-    return "Invalid thought signature." if moved or place.issued.model != model else None
+    return None if _is_place(part, place, ledger) else "Invalid thought signature."
+
+
+def _is_place(part: Body, place: Trace, ledger: Ledger) -> bool:
+    """Whether a part is the one that was signed.
+
+    A call is known by its id where it has one of ours, else by what it says: it is another one if
+    it says what another call said.
+    """
+    given, signed = _call(part), _call(place.piece)
+    if given is None or signed is None:
+        return given == signed
+    named = ledger.find(part["functionCall"].get("id"))
+    if named is not None:
+        return named.piece is place.piece
+    others = (piece for issued in ledger.answers for piece in issued.pieces)
+    return given == signed or given not in map(_call, others)
 
 
 def _lost(part: Body, ledger: Ledger) -> bool:
@@ -117,3 +175,52 @@ def _lost(part: Body, ledger: Ledger) -> bool:
     place = ledger.find(part.get("functionCall", {}).get("id"))
     issued = place.piece.get("thoughtSignature") if place else None
     return issued is not None and not part.get("thoughtSignature")
+
+
+_OPAQUE = frozenset(
+    {"args", "response", "parameters", "parametersJsonSchema", "responseSchema", "labels"}
+    | {"responseJsonSchema", "responseFormat"}
+)
+"""Fields whose value is the client's own and not read by its names."""
+_LISTS = ("contents", "parts")
+"""Fields that may hold one value instead of a list of one."""
+
+
+def canonical(body: Body) -> Body:
+    """A request with Google's JSON names, whichever way a client wrote them.
+
+    The API takes the names of its protocol buffers too (`function_call`), one value for a list of
+    one, and contents without a role, which are the user's.
+    """
+    plain: Body = _renamed(body)
+    contents = (
+        [
+            {"role": "user", "parts": (), **content, **_as_user(content)}
+            for content in plain["contents"]
+        ]
+        if "contents" in plain
+        else None
+    )
+    return plain if contents is None else {**plain, "contents": contents}
+
+
+def _as_user(content: Body) -> Body:
+    return {"role": "user"} if content.get("role") in ("function", "", None) else {}
+
+
+def _renamed(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_renamed(one) for one in value]
+    if not isinstance(value, Mapping):
+        return value
+    renamed = {}
+    for name, inner in value.items():
+        key = _camel(name)
+        read = inner if key in _OPAQUE else _renamed(inner)
+        renamed[key] = [read] if key in _LISTS and isinstance(read, Mapping) else read
+    return renamed
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)

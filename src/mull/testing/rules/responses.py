@@ -1,4 +1,4 @@
-"""What the Responses API refuses when nothing is stored: items alone, twice, or not its own."""
+"""What the Responses API refuses: items alone, twice, not stored, or not its own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from typing import Any
 
 from mull.testing.ledger import Ledger, Trace
 
-__all__ = ["check_responses", "check_responses_replay"]
+__all__ = [
+    "carrier_of",
+    "check_responses",
+    "check_responses_model",
+    "check_responses_replay",
+    "items_of",
+]
 
 Body = Mapping[str, Any]
 
@@ -15,9 +21,9 @@ _PREFIXES = {"function_call": "fc", "message": "msg", "reasoning": "rs"}
 _KEYS_OF_REASONING = frozenset({"type", "id", "summary", "encrypted_content"})
 
 
-def check_responses(body: Body) -> str | None:
-    """The Responses API without storage: items in pairs, reasoning with its encrypted content."""
-    items = _items(body)
+def check_responses(body: Body, ledger: Ledger | None = None) -> str | None:
+    """The Responses API: items in pairs, reasoning encrypted, or stored as the ledger says."""
+    items = items_of(body)
     called = {item["call_id"] for item in items if item["type"] == "function_call"}
     answered = {item["call_id"] for item in items if item["type"] == "function_call_output"}
     ids: set[str] = set()
@@ -33,22 +39,33 @@ def check_responses(body: Body) -> str | None:
             return f"No tool call found for function call output with call_id {item['call_id']}."
         if kind == "function_call" and item["call_id"] not in answered:
             return f"No tool output found for function call {item['call_id']}."
-        if kind == "reasoning" and (problem := _reasoning_item(index, items)):
+        if kind == "reasoning" and (problem := _reasoning_item(index, items, ledger)):
             return problem
     return None
 
 
-def _items(body: Body) -> list[Body]:
-    given = body["input"]
-    return [] if isinstance(given, str) else [{"type": "message", **item} for item in given]
+def items_of(body: Body) -> list[Body]:
+    """The items of a request; a plain text is the user's message."""
+    given = body["input"] if "previous_response_id" not in body else body.get("input", ())
+    if isinstance(given, str):
+        return [{"type": "message", "role": "user", "content": given}]
+    return [{"type": "message", **item} for item in given]
 
 
-def _reasoning_item(index: int, items: Sequence[Body]) -> str | None:
+def carrier_of(item: Body) -> str | None:
+    """What carries the thought of a reasoning item: its encrypted content, else its id."""
+    if item["type"] != "reasoning":
+        return None
+    carrier: str | None = item.get("encrypted_content") or item.get("id")
+    return carrier
+
+
+def _reasoning_item(index: int, items: Sequence[Body], ledger: Ledger | None) -> str | None:
     item = items[index]
     name = item.get("id", "")
     if "summary" not in item:
         return f"Missing required parameter: 'input[{index}].summary'."
-    if not item.get("encrypted_content"):
+    if not item.get("encrypted_content") and not _is_stored(name, ledger):
         return (
             f"Item with id '{name}' not found. Items are not persisted when `store` is set to"
             " false. Try again with `store` set to true, or remove this item from your input."
@@ -59,17 +76,22 @@ def _reasoning_item(index: int, items: Sequence[Body]) -> str | None:
     return None
 
 
+def _is_stored(name: str, ledger: Ledger | None) -> bool:
+    place = ledger.find(name) if ledger is not None else None
+    return ledger is not None and place is not None and ledger.is_stored(place)
+
+
 def _unfollowed(name: str) -> str:
     return f"Item '{name}' of type 'reasoning' was provided without its required following item."
 
 
-def check_responses_replay(body: Body, model: str, ledger: Ledger) -> str | None:
+def check_responses_replay(body: Body, ledger: Ledger) -> str | None:
     """Does each reasoning item come back whole, before the item that it was issued before?"""
-    items = _items(body)
+    items = items_of(body)
     for index, item in enumerate(items):
         problem = _misnamed(index, item)
         if problem is None and item["type"] == "reasoning":
-            problem = _forged(index, item, model, ledger) or _torn_off(index, items, ledger)
+            problem = _forged(index, item, ledger) or _torn_off(index, items, ledger)
         elif problem is None:
             problem = _bereft(index, items, ledger)
         if problem:
@@ -84,24 +106,36 @@ def _misnamed(index: int, item: Body) -> str | None:
     return f"Invalid 'input[{index}].id': '{name}'. Expected an ID that begins with '{prefix}'."
 
 
-def _forged(index: int, item: Body, model: str, ledger: Ledger) -> str | None:
+def check_responses_model(body: Body, model: str, ledger: Ledger) -> str | None:
+    """Are the encrypted thoughts this model's own? It is not known which read each other's."""
+    for item in items_of(body):
+        place = ledger.find(item.get("encrypted_content"))
+        if place is not None and place.issued.model != model:
+            return _unverified(item)
+    return None
+
+
+def _forged(index: int, item: Body, ledger: Ledger) -> str | None:
     for key, value in item.items():
         if key not in _KEYS_OF_REASONING and value is not None:
             return f"Unknown parameter: 'input[{index}].{key}'."
-    place = ledger.find(item["encrypted_content"])
+    place = ledger.find(carrier_of(item))
     if (
         place is None
-        or place.issued.model != model
         or item.get("id") not in (None, place.piece["id"])
         or item["summary"] != place.piece["summary"]
     ):
-        return f"The encrypted content for item {item.get('id')} could not be verified."
+        return _unverified(item)
     return None
+
+
+def _unverified(item: Body) -> str:
+    return f"The encrypted content for item {item.get('id')} could not be verified."
 
 
 def _torn_off(index: int, items: Sequence[Body], ledger: Ledger) -> str | None:
     """Whether a reasoning item is followed by another item than it was."""
-    place = ledger.find(items[index]["encrypted_content"])
+    place = ledger.find(carrier_of(items[index]))
     assert place is not None
     following = place.issued.pieces[place.at + 1 : place.at + 2]
     if following and _is_same(items[index + 1], following[0]):
@@ -114,14 +148,15 @@ def _is_same(item: Body, issued: Body) -> bool:
         return False
     if item["type"] == "message" and item.get("id") is None:
         return item.get("role") == "assistant" and _text(item) == _text(issued)
-    keys = {"function_call": "call_id", "reasoning": "encrypted_content"}
-    key = keys.get(item["type"], "id")
+    if item["type"] == "reasoning":
+        return carrier_of(item) in {issued["id"], issued.get("encrypted_content")} - {None}
+    key = "call_id" if item["type"] == "function_call" else "id"
     return bool(item[key] == issued[key])
 
 
 def _text(message: Body) -> str:
     content = message["content"]
-    return content if isinstance(content, str) else "".join(part["text"] for part in content)
+    return content if isinstance(content, str) else "".join(p.get("text", "") for p in content)
 
 
 def _bereft(index: int, items: Sequence[Body], ledger: Ledger) -> str | None:
@@ -131,8 +166,8 @@ def _bereft(index: int, items: Sequence[Body], ledger: Ledger) -> str | None:
     reasoning = _reasoning_of(place) if place else None
     if reasoning is None:
         return None
-    sent = {before.get("encrypted_content") for before in items[:index]}
-    if reasoning["encrypted_content"] in sent:
+    sent = {carrier_of(before) for before in items[:index]} - {None}
+    if sent & {reasoning["id"], reasoning.get("encrypted_content")}:
         return None
     return (
         f"Item '{item['id']}' of type '{item['type']}' was provided without its required"
