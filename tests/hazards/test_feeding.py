@@ -81,7 +81,7 @@ def test_what_breaks_off_is_a_beginning_of_the_whole(one, at):
     whole = assembled(body, to)
     part = assembled(body[: at % (len(body) + 1)], to)
     for short, long in zip(spoken(part), spoken(whole), strict=True):
-        assert long.startswith(short)
+        assert long.startswith(short[: _sure(short)])  # half a mark is still text
     for short, long in zip(part.blocks, whole.blocks, strict=False):
         if isinstance(short, ThinkingBlock) and isinstance(long, ThinkingBlock):
             assert short.signature in (None, long.signature)
