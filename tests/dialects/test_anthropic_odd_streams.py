@@ -20,6 +20,8 @@ from anthropic_wire import (
 from conversations import wired
 from mull.dialects.anthropic.decode import ChunkInterpreter
 from mull.dialects.anthropic.fold import Fold
+from mull.dialects.registry import decoder
+from mull.neutral.assemble import assemble
 from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock, Wire
 from mull.neutral.events import (
     Failed,
@@ -270,8 +272,17 @@ def test_an_answer_announced_twice_is_one():
 def test_an_answer_after_the_end_is_no_part_of_it():
     one = [begin(0, type="text", text="a"), stop(0), *ended(output_tokens=1)]
     data = sse(started(), *one, started(id="msg_2"), *one)
-    assert decode(data).blocks == (TextBlock("a"),)
-    assert decode(data).status == "complete"
+    live = decoder(HERE, reads_on=False)
+    message = assemble([*live.feed(data), *live.close()])
+    assert message.blocks == (TextBlock("a"),)
+    assert message.status == "complete"
+
+
+def test_an_answer_after_the_end_of_another_in_a_file_is_kept_with_a_warning():
+    one = [begin(0, type="text", text="a"), stop(0), *ended(output_tokens=1)]
+    data = sse(started(), *one, started(id="msg_2"), *one)
+    assert decode(data).text == "aa"
+    assert [event.code for event in events_of(data) if isinstance(event, Warned)]
 
 
 def test_an_answer_where_the_end_should_be_is_kept_with_a_warning():

@@ -53,7 +53,8 @@ def test_a_dialect_sends_what_it_kept_itself(dialect):
         held["item"] = {"novel": MARK}
     target = target_of(dialect)
     body = sent(target, answer_with(Wire(dialect, held), target.origin)).decode()
-    assert body.count(MARK) >= 3  # the thought, the text and the call
+    places = 2 if dialect == "bedrock-converse" else 3  # whose text has no other keys
+    assert body.count(MARK) >= places  # the thought, the text and the call
 
 
 @settings(max_examples=60)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from answers import DIALECTS, FIXTURES, read, target_of
+from answers import FIXTURES, read, target_of
 from conversations import json_values, messages, snapshot
 from effort import tried
 from mull.cli.main import main
@@ -59,6 +59,8 @@ class Case(msgspec.Struct):
     bare: msgspec.Raw
 
 
+DIALECTS = ("anthropic", "gemini", "openai-chat", "openai-responses")
+"""Those that there were before the slot."""
 CASES = [
     pytest.param(dialect, case, id=f"{dialect}-{case.name}")
     for dialect in DIALECTS

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from conversations import snapshot, target
 from effort import tried
-from mull.dialects.registry import PACKAGES, encode_request
+from mull.dialects.registry import encode_request
 from mull.history.log import Entry, Log
 from mull.neutral.assemble import assemble
 from mull.neutral.blocks import TextBlock, ToolCallBlock, ToolResultBlock
 from mull.neutral.events import Failed, Finished, TextDelta, ToolCallDelta
 from mull.neutral.messages import Message, assistant, message_from_json, message_to_json, user
 from mull.neutral.request import NamedTool, RequestOptions, Tool
+from mull.neutral.traits import TRAITS
 from mull.policy.failure import Failure
 from mull.policy.heal.healing import heal
 from mull.policy.prepare import prepare
@@ -25,7 +26,7 @@ from mull.policy.view.calls import MALFORMED, names_on_wire, wire_name
 from mull.policy.view.repair import NO_OBJECT, NO_RESULT
 from mull.store.sessions.records import decode_record, encode_record
 
-DIALECTS = sorted(PACKAGES)
+DIALECTS = sorted(TRAITS)
 NAMES = {
     "openai-chat": r"[a-zA-Z0-9_-]{1,64}",
     "openai-responses": r"[a-zA-Z0-9_-]{1,64}",

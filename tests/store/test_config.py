@@ -160,7 +160,7 @@ def test_providers_and_models_go_over_the_catalog_in_its_own_shape(path):
         (
             "[providers.acme]\ndialect = 'soap'",
             'config.toml: providers.acme: dialect cannot be "soap": '
-            "use openai-chat, openai-responses, anthropic or gemini",
+            "use openai-chat, openai-responses, anthropic, gemini or bedrock-converse",
         ),
         (
             '[providers.acme]\nheaders = { X = "a\\r\\nY: b" }',

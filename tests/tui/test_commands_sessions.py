@@ -168,13 +168,13 @@ def tooled(tmp_path):
 def test_tools_show_what_is_offered_and_what_is_asked_about(tooled):
     text = drive(tooled, "/tools")
     assert text.startswith("Approval: ask, what changes something is asked about first.")
-    assert "  ✓  read    only reads      built in" in text
-    assert "  ✓  run     changes things  built in" in text
+    assert "  ✓  read      only reads      built in" in text
+    assert "  ✓  run       changes things  built in" in text
 
 
 def test_tools_are_chosen_by_group_and_name(tooled):
     text = drive(tooled, "/tools read")
-    assert "Offered: 3 of 6 tools (read)." in text
+    assert "Offered: 5 of 9 tools (read)." in text
     assert "  –  run" in text
     drive(tooled, "/tools edit run")
     assert set(tooled.session.tools) == {"edit", "run"}

@@ -296,7 +296,8 @@ class _Attempt:
         target = self._prepared.target
         refusal = await read_refusal(answer, target)
         if refusal is None:
-            self._decoder = decoder(target, self._prepared.request.reasoning_field)
+            field = self._prepared.request.reasoning_field
+            self._decoder = decoder(target, field, reads_on=False)
             return True
         self.failure = self._scrubbed(refusal)
         return False

@@ -82,7 +82,8 @@ class Decoder:
     """Feed it bytes as they come, then close it; the events do not depend on the cuts.
 
     `limit` is the most bytes of one event or document, `ceiling` of the whole answer; a `reader`
-    has limits of its own.
+    has limits of its own. Who `reads_on` hears what stands behind the end of an answer too: a file
+    may hold several, and nothing in it is to be lost.
     """
 
     def __init__(
@@ -91,10 +92,13 @@ class Decoder:
         limit: int = LINE_LIMIT,
         ceiling: int = ANSWER_LIMIT,
         reader: FrameReader | None = None,
+        *,
+        reads_on: bool = False,
     ) -> None:
         self._interpreter = interpreter
         self._reader = SseReader(limit) if reader is None else reader
         self._limit, self._ceiling = limit, ceiling
+        self._reads_on = reads_on
         self._fed = 0
         self._document: list[bytes] | None = None
         self._size = self._tried = 0
@@ -219,7 +223,7 @@ class Decoder:
                     events += self._keep(take(event, value))
                 except _UNEXPECTED as error:
                     events += self._damage(error, value)
-            if self._done or interpreter.stage == "over":
+            if (self._done or interpreter.stage == "over") and not self._reads_on:
                 self._over = True
                 break
         return events
@@ -241,7 +245,7 @@ class Decoder:
         events = self._mended(parsed.problem)
         for value in parsed.values:
             events += self._guard(self._interpreter.take, event, value)
-            if self._interpreter.stage == "over":
+            if self._interpreter.stage == "over" and not self._reads_on:
                 return events
         if parsed.lost:
             if not self._tail:

@@ -72,10 +72,15 @@ def encode_request(request: Request, target: Target) -> WireRequest:
     return codec(target.dialect).encode_request(request, target)
 
 
-def decoder(target: Target, field_name: str | None = None) -> Decoder:
-    """A decoder for one answer of the target; `field_name` is the only reasoning field to read."""
+def decoder(target: Target, field_name: str | None = None, *, reads_on: bool = True) -> Decoder:
+    """A decoder for one answer of the target; `field_name` is the only reasoning field to read.
+
+    Bytes that are all there are read to their end; who reads from a line that stays open does not
+    read on.
+    """
     spoken = codec(target.dialect)
-    return Decoder(spoken.interpreter(target, field_name), reader=spoken.framing())
+    interpreter = spoken.interpreter(target, field_name)
+    return Decoder(interpreter, reader=spoken.framing(), reads_on=reads_on)
 
 
 def decode_response(body: bytes, target: Target, field_name: str | None = None) -> list[Event]:
