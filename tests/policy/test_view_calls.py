@@ -32,6 +32,7 @@ NAMES = {
     "openai-responses": r"[a-zA-Z0-9_-]{1,64}",
     "anthropic": r"[a-zA-Z0-9_-]{1,128}",
     "gemini": r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}",
+    "bedrock-converse": r"[a-zA-Z0-9_-]{1,64}",
 }
 """The patterns as the providers publish them."""
 ODD_NAMES = [
@@ -72,6 +73,11 @@ def calls_of(dialect, body):
             if block["type"] == "tool_use":
                 calls.append((block["id"], block["name"], isinstance(block["input"], dict)))
             results += [block["tool_use_id"]] if block["type"] == "tool_result" else []
+    elif dialect == "bedrock-converse":
+        for block in (block for message in body["messages"] for block in message["content"]):
+            if call := block.get("toolUse"):
+                calls.append((call["toolUseId"], call["name"], isinstance(call["input"], dict)))
+            results += [block["toolResult"]["toolUseId"]] if "toolResult" in block else []
     else:
         for part in (part for content in body["contents"] for part in content["parts"]):
             if call := part.get("functionCall"):

@@ -177,10 +177,10 @@ def test_tools_are_chosen_by_group_and_name(tooled):
     assert "Offered: 5 of 9 tools (read)." in text
     assert "  –  run" in text
     drive(tooled, "/tools edit run")
-    assert set(tooled.session.tools) == {"edit", "run"}
+    assert set(tooled.session.tools) == {"edit", "jobs", "run"}
     with pytest.raises(LocalError, match="no tool is called"):
         drive(tooled, "/tools teleport")
-    assert set(tooled.session.tools) == {"edit", "run"}
+    assert set(tooled.session.tools) == {"edit", "jobs", "run"}
 
 
 @pytest.mark.parametrize("mode", MODES)
