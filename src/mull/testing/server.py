@@ -320,7 +320,8 @@ class _Connection:
         self._writer = writer
         self._number = number
         self._early = b""
-        writer.transport.set_write_buffer_limits(0)  # what was sent is on its way before a cut
+        if writer.get_extra_info("sslcontext") is None:  # asyncio's TLS would wait for ever
+            writer.transport.set_write_buffer_limits(0)  # what was sent is on its way before a cut
 
     async def read_request(self) -> Recorded | None:
         """The next request, or None where the other side is done."""
