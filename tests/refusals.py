@@ -661,7 +661,7 @@ REST = [
     row(
         chat("template-kwargs", TOGGLE),
         "Assistant response prefill is incompatible with enable_thinking.",
-        lambda body: body["chat_template_kwargs"] == {"enable_thinking": False},
+        lambda body: body["chat_template_kwargs"]["enable_thinking"] is False,
         history=[*ASK, assistant(TextBlock("The answer is"))],
         settings=HIGH,
         status=500,
