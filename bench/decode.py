@@ -24,6 +24,7 @@ MODELS = {
     "anthropic": "anthropic/claude-sonnet-4-5",
     "openai-responses": "openai/gpt-5",
     "gemini": "google/gemini-2.5-pro",
+    "bedrock-converse": "amazon-bedrock/claude-sonnet-4-5",
 }
 
 

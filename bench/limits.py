@@ -6,8 +6,10 @@ with this JSON library.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import Any
+from zlib import crc32
 
 import msgspec
 from msgspec import Struct
@@ -123,11 +125,65 @@ def _gemini(chunk: _GeminiChunk) -> Event | None:
     return ThinkingDelta(part.text or "") if part.thought else TextDelta(part.text or "")
 
 
+class _Reasoning(Struct):
+    text: str = ""
+
+
+class _Input(Struct):
+    input: str = ""
+
+
+class _ConverseDelta(Struct):
+    text: str | None = None
+    reasoningContent: _Reasoning | None = None
+    toolUse: _Input | None = None
+
+
+class _ConverseEvent(Struct):
+    contentBlockIndex: int = 0
+    delta: _ConverseDelta | None = None
+
+
+def _converse(event: _ConverseEvent) -> Event | None:
+    delta, index = event.delta, event.contentBlockIndex
+    if delta is None:
+        return None
+    if delta.reasoningContent is not None:
+        return ThinkingDelta(delta.reasoningContent.text, index)
+    if delta.text is not None:
+        return TextDelta(delta.text, index)
+    return ToolCallDelta(index, arguments=delta.toolUse.input if delta.toolUse else "")
+
+
+def _lines(data: bytes) -> tuple[list[bytes], bytes]:
+    """The data of server-sent events, and what is not whole."""
+    *frames, rest = data.split(b"\n\n")
+    return [frame[frame.index(b"data: ") + 6 :] for frame in frames], rest
+
+
+def _messages(data: bytes) -> tuple[list[bytes], bytes]:
+    """The payloads of Amazon's event stream, checked, and what is not whole."""
+    found: list[bytes] = []
+    at = 0
+    while len(data) - at >= 8:
+        size, headers = _LENGTHS.unpack_from(data, at)
+        if len(data) - at < size:
+            break
+        end = at + size - 4
+        if crc32(data[at:end]) != int.from_bytes(data[end : end + 4], "big"):
+            raise ValueError("a message is damaged")
+        found.append(data[at + 12 + headers : end])
+        at += size
+    return found, data[at:]
+
+
+_LENGTHS = struct.Struct(">II")
 _KINDS: dict[str, tuple[type, Callable[[Any], Event | None]]] = {
     "openai-chat": (_ChatChunk, _chat),
     "anthropic": (_AnthropicEvent, _anthropic),
     "openai-responses": (_ResponsesEvent, _responses),
     "gemini": (_GeminiChunk, _gemini),
+    "bedrock-converse": (_ConverseEvent, _converse),
 }
 
 
@@ -137,14 +193,14 @@ class Decoding:
     def __init__(self, dialect: str) -> None:
         kind, self._make = _KINDS[dialect]
         self._decode = msgspec.json.Decoder(kind).decode
+        self._split = _messages if dialect == "bedrock-converse" else _lines
         self._rest, self._count = b"", 0
 
     def feed(self, data: bytes) -> int:
         """The number of events so far."""
-        *frames, self._rest = (self._rest + data).split(b"\n\n")
+        bodies, self._rest = self._split(self._rest + data)
         make, decode = self._make, self._decode
-        for frame in frames:
-            body = frame[frame.index(b"data: ") + 6 :]
+        for body in bodies:
             if body != b"[DONE]" and make(decode(body)) is not None:
                 self._count += 1
         return self._count

@@ -18,8 +18,7 @@ from urllib.parse import urlsplit
 from bench import limits
 from bench.client import upstream
 from bench.report import Figure, median_ratio
-from bench.streams import CHUNKS
-from bench.upstream import STREAMS
+from bench.streams import CHUNKS, STREAMS
 from mull import Engine, stream_async
 from mull.client.http1 import AnswerReader
 

@@ -1,10 +1,11 @@
-"""Answers in the four dialects: 60 % reasoning, 35 % text, 5 % tool arguments."""
+"""Answers in every dialect: 60 % reasoning, 35 % text, 5 % tool arguments."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from mull.dialects.registry import DIALECTS
 from mull.dialects.serving import answer_writer
 from mull.neutral.events import (
     BlockEnded,
@@ -35,7 +36,7 @@ def events(dialect: Dialect, chunks: int = CHUNKS) -> Iterator[Event]:
     thoughts, texts, arguments = pieces(chunks)
     yield Started("r1", "m")
     yield from (ThinkingDelta(text, "rs_1") for text in thoughts)
-    if dialect == "anthropic":
+    if dialect in ("anthropic", "bedrock-converse"):
         yield ThinkingCarrier("rs_1", signature="EqQB")
     if dialect == "openai-responses":
         yield ThinkingCarrier("rs_1", encrypted="gAAAA")
@@ -58,6 +59,5 @@ def stream(dialect: Dialect, chunks: int = CHUNKS) -> bytes:
 
 
 STREAMS: dict[Dialect, Callable[[], bytes]] = {
-    dialect: partial(stream, dialect)
-    for dialect in ("openai-chat", "anthropic", "openai-responses", "gemini")
+    dialect: partial(stream, dialect) for dialect in DIALECTS
 }

@@ -1,7 +1,7 @@
 """A very fast endpoint in a process of its own: one pre-rendered stream, sent in one go.
 
 `python -m bench.upstream DIALECT` prints its port and answers until its standard input is closed.
-Every server-sent event is an HTTP chunk of its own, as real servers send them.
+What each event of the answer gives is an HTTP chunk of its own, as real servers send them.
 """
 
 from __future__ import annotations
@@ -11,19 +11,22 @@ import socket
 import sys
 import threading
 
-from bench.streams import STREAMS
+from bench.streams import events
+from mull.dialects.serving import answer_writer
+from mull.neutral.messages import Dialect
 
 HEAD = (
-    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n"
+    b"HTTP/1.1 200 OK\r\ncontent-type: %b\r\ntransfer-encoding: chunked\r\n"
     b"cache-control: no-cache\r\n\r\n"
 )
 
 
-def render(dialect: str) -> bytes:
+def render(dialect: Dialect) -> bytes:
     """The whole answer as it goes over the wire."""
-    frames = STREAMS[dialect]().split(b"\n\n")[:-1]
-    chunks = [b"%x\r\n%b\n\n\r\n" % (len(frame) + 2, frame) for frame in frames]
-    return b"".join([HEAD, *chunks, b"0\r\n\r\n"])
+    writer = answer_writer(dialect)
+    pieces = filter(None, map(writer.feed, events(dialect)))
+    chunks = [b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces]
+    return b"".join([HEAD % writer.MEDIA_TYPE.encode(), *chunks, b"0\r\n\r\n"])
 
 
 def serve(client: socket.socket, answer: bytes) -> None:

@@ -64,12 +64,8 @@ class FrameReader(Protocol):
     """
 
     comments: int
-
-    @property
-    def damage(self) -> str | None: ...
-
-    @property
-    def overflowed(self) -> bool: ...
+    damage: str | None
+    overflowed: bool
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """The frames that are whole now."""
@@ -136,9 +132,9 @@ class Decoder:
             events: list[Event] = []
         else:
             events = self._frames(self._reader.feed(data))
-            if self._reader.overflowed:
-                self._stop("one event", self._limit)
-            elif self._reader.damage is not None:
+            if self._reader.damage is not None:
+                if self._reader.overflowed:
+                    self._stop("one event", self._limit)
                 self._over = True
         if self._fed > self._ceiling:
             self._stop("an answer", self._ceiling)
@@ -210,23 +206,30 @@ class Decoder:
         self._over = True
 
     def _frames(self, frames: list[Frame]) -> list[Event]:
+        """The events of these frames; what ordinary ones say is looked through together."""
         events: list[Event] = []
-        interpreter = self._interpreter
-        take = interpreter.take
+        fresh: list[Event] = []
+        interpreter, surrogates = self._interpreter, self._surrogates
+        take, odd = interpreter.take, surrogates.needed
         for event, data in frames:
             try:
                 value = decode_json(data)
             except (DecodeError, UnicodeDecodeError):
+                events += self._set_aside(fresh)
                 events += self._odd_frame(event, data)
+                fresh, odd = [], surrogates.needed
             else:
                 try:
-                    events += self._keep(take(event, value))
+                    fresh += surrogates.mend(take(event, value)) if odd else take(event, value)
                 except _UNEXPECTED as error:
+                    events += self._set_aside(fresh)
                     events += self._damage(error, value)
+                    fresh = []
             if (self._done or interpreter.stage == "over") and not self._reads_on:
                 self._over = True
                 break
-        return events
+        fresh = self._set_aside(fresh)
+        return events + fresh if events else fresh
 
     def _odd_frame(self, event: str | None, data: bytes) -> list[Event]:
         """A frame that is not one JSON value: the end of the stream, or something to put right."""
@@ -280,7 +283,7 @@ class Decoder:
     def _guard(self, step: Any, *arguments: Any) -> list[Event]:
         """Run a step of the interpreter; a shape that nobody expected is damage, not a crash."""
         try:
-            return self._keep(step(*arguments))
+            return self._set_aside(self._surrogates.mend(step(*arguments)))
         except _UNEXPECTED as error:
             return self._damage(error, arguments[-1])
 
@@ -298,15 +301,10 @@ class Decoder:
         more = self._warnings - MOST_WARNINGS
         return [Warned("warnings", f"{more:,} more warnings of this kind")] if more > 0 else []
 
-    def _keep(self, events: list[Event]) -> list[Event]:
-        for event in events:
-            if type(event) in _ASIDE:
-                events = self._set_aside(events)
-                break
-        return self._surrogates.mend(events) if self._surrogates.needed else events
-
     def _set_aside(self, events: list[Event]) -> list[Event]:
         """Remember the end, which is told last; a failure goes before a regular end."""
+        if _ASIDE.isdisjoint(map(type, events)):
+            return events
         kept: list[Event] = []
         for event in events:
             if isinstance(event, Warned):

@@ -39,8 +39,8 @@ class EventStreamReader:
     def __init__(self, limit: int = MESSAGE_LIMIT) -> None:
         self._limit = min(limit, MESSAGE_LIMIT)
         self._held = bytearray()
-        self._needed = _HEAD
-        self._names: dict[bytes, tuple[str, str, bytes | None]] = {}
+        self._needed, self._body = _HEAD, 0
+        self._names: dict[bytes, tuple[str, bytes | None]] = {}
         self.comments = 0
         self.overflowed = False
         self.damage: str | None = None
@@ -50,64 +50,63 @@ class EventStreamReader:
         frames: list[Frame] = []
         if self.damage is not None:
             return frames
-        held = self._held
-        held += chunk
-        at = 0
-        while len(held) - at >= self._needed:
+        self._held += chunk
+        if len(self._held) < self._needed:
+            return frames
+        data, at = bytes(self._held), 0
+        while len(data) - at >= self._needed:
             if self._needed == _HEAD:
-                self._needed = self._measure(at)
+                self._needed = self._measure(data, at)
                 continue
-            frame = self._cut(at)
+            frame = self._cut(data[at : at + self._needed])
             if frame is None:
                 break
             frames.append(frame)
             at, self._needed = at + self._needed, _HEAD
-        del held[:at]
+        del self._held[:at]
         return frames
 
     def close(self) -> list[Frame]:
         """Half a message at the end says nothing."""
         return []
 
-    def _measure(self, at: int) -> int:
+    def _measure(self, data: bytes, at: int) -> int:
         """The length of the message that begins there, once its prelude is whole."""
-        size, headers, told = _PRELUDE.unpack_from(self._held, at)
-        if crc32(self._held[at : at + 8]) != told:
+        size, headers, told = _PRELUDE.unpack_from(data, at)
+        if crc32(data[at : at + 8]) != told:
             self.damage = "the checksum of a message's length is wrong"
         elif not _AROUND + headers <= size <= self._limit:
             self.damage = f"a message claims {size:,} bytes with {headers:,} bytes of headers"
+        self._body = _HEAD + headers
         return int(size) if self.damage is None else 0
 
-    def _cut(self, at: int) -> Frame | None:
-        """A message that is whole; None where it is damaged."""
-        if self._needed == 0:
+    def _cut(self, whole: bytes) -> Frame | None:
+        """The frame in a message; None where it is damaged."""
+        if not whole:
             return None
-        whole = bytes(memoryview(self._held)[at : at + self._needed])
-        if crc32(memoryview(whole)[:-4]) != int.from_bytes(whole[-4:], "big"):
+        if crc32(whole[:-4]) != int.from_bytes(whole[-4:], "big"):
             self.damage = "the checksum of a message is wrong"
             return None
-        headers = int.from_bytes(whole[4:8], "big")
-        head = whole[_HEAD : _HEAD + headers]
+        head = whole[_HEAD : self._body]
         known = self._names.get(head)
         if known is None:
             known = _named(head)
             if len(self._names) < 100:
                 self._names[head] = known
-        kind, name, payload = known
-        body = whole[_HEAD + headers : -4] if payload is None else payload
-        return kind + name, body or b"{}"
+        name, payload = known
+        return name, (whole[self._body : -4] if payload is None else payload) or b"{}"
 
 
-def _named(head: bytes) -> tuple[str, str, bytes | None]:
-    """The mark and the name that headers give, and the payload where they are all there is."""
+def _named(head: bytes) -> tuple[str, bytes | None]:
+    """The name that headers give, with its mark, and the payload where they are all there is."""
     told = _headers(head)
     match told.get(":message-type"):
         case "exception":
-            return EXCEPTION, told.get(":exception-type", ""), None
+            return EXCEPTION + told.get(":exception-type", ""), None
         case "error":
             said = {"message": told.get(":error-message", "")}
-            return ERROR, told.get(":error-code", ""), msgspec.json.encode(said)
-    return "", told.get(":event-type", ""), None
+            return ERROR + told.get(":error-code", ""), msgspec.json.encode(said)
+    return told.get(":event-type", ""), None
 
 
 def _headers(head: bytes) -> dict[str, str]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from mull.neutral.nesting import shallow
+from mull.neutral.nesting import TOO_SHORT, shallow
 
 if TYPE_CHECKING:
     from json import JSONDecoder
@@ -44,6 +44,8 @@ _BOUNDARY = re.compile(r"\s*(?:$|\{|data:|event:|\[DONE\])")
 _LATER = re.compile(r"data:[ \t]*(?=[{\[])|\{")
 _TRIES = 1_000
 """Places in one frame at which a good event is looked for after a bad one."""
+_MOST_NAMES = 100
+"""Names of events that are remembered: a server cannot make this grow for ever."""
 _GLUED_DATA = re.compile(rb"data: ?(?=\{|\[DONE\])")
 
 
@@ -54,7 +56,7 @@ def decode_json(data: bytes) -> Any:
         msgspec.DecodeError: it is not JSON.
         UnicodeDecodeError: it is not UTF-8.
     """
-    return _decode(shallow(data))
+    return _decode(data if len(data) <= TOO_SHORT else shallow(data))
 
 
 Frame: TypeAlias = tuple[str | None, bytes]
@@ -81,13 +83,10 @@ class SseReader:
         self._next: str | None = None
         self._data: list[bytes] = []
         self._names: dict[bytes, str] = {}
+        self._heads: dict[bytes, str | None] = {}
         self.comments = 0
         self.overflowed = False
-
-    @property
-    def damage(self) -> str | None:
-        """Why nothing more is read, if that is so."""
-        return "an event without an end" if self.overflowed else None
+        self.damage: str | None = None
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """The frames that are whole now."""
@@ -108,11 +107,13 @@ class SseReader:
         if rest := wholes.pop():
             self._hold(rest)
         frames: list[Frame] = []
+        heads = self._heads
         for whole in wholes:
-            if whole.startswith(b"data: ") and b"\n" not in whole and not self._at_start:
-                frames.append((None, whole[6:]))
+            head, _, data = whole.partition(b"data: ")
+            if head in heads and data and b"\n" not in data:
+                frames.append((heads[head], data))
             else:
-                frames += self._cut(whole)
+                frames += self._cut(whole, head, data)
         return frames
 
     def close(self) -> list[Frame]:
@@ -136,22 +137,22 @@ class SseReader:
         self._by_lines, self._open_cr = True, False
         return chunk
 
-    def _cut(self, whole: bytes) -> list[Frame]:
-        """A frame that is more than one line of data: most often a name and its data."""
-        at = whole.find(b"\ndata: ")
-        if whole.startswith(b"event: ") and at > 0 and whole.find(b"\n", at + 1) < 0:
-            name = whole[7:at]
-            known = name in self._names or (b"\n" not in name and b"data:" not in name)
-            if known and not self._at_start:
-                return [(self._name(name), whole[at + 7 :])]
-        return self._read([*whole.split(b"\n"), b""])
+    def _cut(self, whole: bytes, head: bytes, data: bytes) -> list[Frame]:
+        """A frame with an unknown line before its data, most often a name, or with several."""
+        is_name = head.startswith(b"event: ") and head.find(b"\n") == len(head) - 1
+        if self._at_start or not is_name or b"data:" in head or not data or b"\n" in data:
+            return self._read([*whole.split(b"\n"), b""])
+        name = self._name(head[7:-1])
+        if len(self._heads) < _MOST_NAMES:
+            self._heads[head] = name
+        return [(name, data)]
 
     def _name(self, name: bytes) -> str:
-        """Names repeat, so they are decoded once; a server cannot make this grow for ever."""
+        """Names repeat, so they are decoded once."""
         known = self._names.get(name)
         if known is None:
             known = name.strip().decode("utf-8", "replace")
-            if len(self._names) < 100:
+            if len(self._names) < _MOST_NAMES:
                 self._names[name] = known
         return known
 
@@ -183,8 +184,11 @@ class SseReader:
         self._rest.append(piece)
         self._held += len(piece)
         if self._held > self._limit:
-            self.overflowed = True
+            self._overflow()
             self._rest.clear()
+
+    def _overflow(self) -> None:
+        self.overflowed, self.damage = True, "an event without an end"
 
     def _read(self, lines: list[bytes]) -> list[Frame]:
         frames: list[Frame] = []
@@ -192,6 +196,7 @@ class SseReader:
             if self._at_start:
                 line = line.removeprefix(BOM)
                 self._at_start = False
+                self._heads[b""] = None
             if line.startswith(b"data:"):
                 if self._next is not None:
                     frames += self._end(self._event, self._next)
@@ -236,7 +241,7 @@ class SseReader:
     def _add(self, data: bytes) -> None:
         self._waiting += len(data)
         if self._waiting > self._limit:
-            self.overflowed = True
+            self._overflow()
             self._data.clear()
         else:
             self._data.append(data)

@@ -93,6 +93,15 @@ class TagSplitter:
             return self._reader.feed(text)
         return self._run(text, final=False)
 
+    def passes(self, text: str, block: int) -> bool:
+        """Whether this is text that simply goes on in that block; it counts as fed then."""
+        if not self._plain or self._kind != "text" or block != self._block:
+            return False
+        if "<" in text or "`" in text:
+            return False
+        self._before = text
+        return True
+
     def close(self) -> list[Piece]:
         """What was held back, when nothing more comes."""
         pieces = self._run("", final=True)

@@ -11,10 +11,12 @@ import re
 
 import msgspec
 
-__all__ = ["DEEPEST", "DEEPEST_STORED", "is_deep", "shallow"]
+__all__ = ["DEEPEST", "DEEPEST_STORED", "TOO_SHORT", "is_deep", "shallow"]
 
 DEEPEST = 200
 """Levels of what an endpoint or a model sends."""
+TOO_SHORT = 2 * DEEPEST
+"""So many bytes cannot hold JSON that is nested more deeply."""
 DEEPEST_STORED = 300
 """Levels of what was stored: as much, and the record around it."""
 

@@ -98,8 +98,12 @@ class ReasoningPart:
         given = delta.get(REASONING)
         if type(given) is not dict:
             return _strange(delta, "a thought")
+        text = given.get("text")
+        if type(text) is str and len(given) == 1 and not self.stopped:
+            self._open = True
+            return [ThinkingDelta(text, self._key, REASONING)]
         events: list[Event] = []
-        text, signature = given.get("text"), given.get("signature")
+        signature = given.get("signature")
         if isinstance(redacted := given.get(REDACTED), str):
             self._redacted.append(redacted)
         if isinstance(text, str) or (isinstance(signature, str) and not self._open):

@@ -64,10 +64,12 @@ class DeltaReader:
         if more is not None and self._more(more, content, calls, out):
             return
         if content:
-            if type(content) is str and self._said is None:
-                self._pieces(self._tags.feed(content), out)
-            else:
+            if type(content) is not str or self._said is not None:
                 self._content(content, out)
+            elif self._tags.passes(content, self._tag_block):
+                self._segments.speak(content, out)
+            else:
+                self._pieces(self._tags.feed(content), out)
         if calls:
             self._call(calls, out)
 
