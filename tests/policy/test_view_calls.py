@@ -54,36 +54,61 @@ def is_object(text):
     return isinstance(json.loads(text, parse_constant=refuse), dict)
 
 
+def chat_calls(body):
+    for message in body["messages"]:
+        for call in message.get("tool_calls", ()):
+            function = call["function"]
+            yield call["id"], function["name"], is_object(function["arguments"])
+        if message["role"] == "tool":
+            yield message["tool_call_id"]
+
+
+def responses_calls(body):
+    for item in body["input"]:
+        if item["type"] == "function_call":
+            yield item["call_id"], item["name"], is_object(item["arguments"])
+        elif item["type"] == "function_call_output":
+            yield item["call_id"]
+
+
+def anthropic_calls(body):
+    for block in (block for message in body["messages"] for block in message["content"]):
+        if block["type"] == "tool_use":
+            yield block["id"], block["name"], isinstance(block["input"], dict)
+        elif block["type"] == "tool_result":
+            yield block["tool_use_id"]
+
+
+def bedrock_calls(body):
+    for block in (block for message in body["messages"] for block in message["content"]):
+        if call := block.get("toolUse"):
+            yield call["toolUseId"], call["name"], isinstance(call["input"], dict)
+        elif result := block.get("toolResult"):
+            yield result["toolUseId"]
+
+
+def gemini_calls(body):
+    for part in (part for content in body["contents"] for part in content["parts"]):
+        if call := part.get("functionCall"):
+            yield call["name"], call["name"], isinstance(call["args"], dict)
+        elif result := part.get("functionResponse"):
+            yield result["name"]
+
+
+CALLS = {
+    "openai-chat": chat_calls,
+    "openai-responses": responses_calls,
+    "anthropic": anthropic_calls,
+    "bedrock-converse": bedrock_calls,
+    "gemini": gemini_calls,
+}
+
+
 def calls_of(dialect, body):
-    """The calls of a request as (name, whether its input is an object), and their results."""
-    calls, results = [], []
-    if dialect == "openai-chat":
-        for message in body["messages"]:
-            for call in message.get("tool_calls", ()):
-                function = call["function"]
-                calls.append((call["id"], function["name"], is_object(function["arguments"])))
-            results += [message["tool_call_id"]] if message["role"] == "tool" else []
-    elif dialect == "openai-responses":
-        for item in body["input"]:
-            if item["type"] == "function_call":
-                calls.append((item["call_id"], item["name"], is_object(item["arguments"])))
-            results += [item["call_id"]] if item["type"] == "function_call_output" else []
-    elif dialect == "anthropic":
-        for block in (block for message in body["messages"] for block in message["content"]):
-            if block["type"] == "tool_use":
-                calls.append((block["id"], block["name"], isinstance(block["input"], dict)))
-            results += [block["tool_use_id"]] if block["type"] == "tool_result" else []
-    elif dialect == "bedrock-converse":
-        for block in (block for message in body["messages"] for block in message["content"]):
-            if call := block.get("toolUse"):
-                calls.append((call["toolUseId"], call["name"], isinstance(call["input"], dict)))
-            results += [block["toolResult"]["toolUseId"]] if "toolResult" in block else []
-    else:
-        for part in (part for content in body["contents"] for part in content["parts"]):
-            if call := part.get("functionCall"):
-                calls.append((call["name"], call["name"], isinstance(call["args"], dict)))
-            results += [part["functionResponse"]["name"]] if "functionResponse" in part else []
-    return calls, results
+    """The calls of a request as (id, name, whether its input is an object), and their results."""
+    found = [*CALLS[dialect](body)]
+    calls = [one for one in found if isinstance(one, tuple)]
+    return calls, [one for one in found if isinstance(one, str)]
 
 
 def judge(dialect, body):
