@@ -8,6 +8,7 @@ file has. A text that is not found is answered with what comes closest to it.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,6 +43,7 @@ from mull.agent.tools.text import BEYOND_ASCII, Encoding, decode, describe, enco
 from mull.agent.tools.tool import Outcome, Preview, ToolFailure
 from mull.agent.tools.workspace import Located
 from mull.policy.approval import Asked, Subject
+from mull.store.paths import config_dir, data_dir
 
 __all__ = ["Edit", "Write"]
 
@@ -68,16 +70,19 @@ class _Change(NamedTuple):
 
     @property
     def asked(self) -> Asked:
-        """What rules are compared with. A read-only file has to be named by them."""
+        """What rules are compared with. They have to name a file that is marked as read-only, has
+        other names elsewhere, or belongs to mull."""
         subject = path_subject(self.place)
-        guarded = self.before is not None and is_read_only(self.place)
+        is_special = is_read_only(self.place) or hard_links(self.place) > 1
+        guarded = (self.before is not None and is_special) or _is_mulls(self.place.path)
         return Asked(self.tool, True, Subject("path", subject.text, subject.full, guarded))
 
-    def remarks(self, subject: Subject) -> list[str]:
+    @property
+    def remarks(self) -> list[str]:
         """What a person has to know of the file beside the difference."""
         links = hard_links(self.place) if self.after is not None else 1
         return [
-            *(["read-only"] if subject.guarded else []),
+            *(["read-only"] if self.before is not None and is_read_only(self.place) else []),
             *([f"{links} hard links"] if links > 1 else []),
         ]
 
@@ -96,6 +101,11 @@ class _Change(NamedTuple):
     def undo(self) -> None:
         """Take it back."""
         _put(self.place, self.after, self.before)
+
+
+def _is_mulls(path: Path) -> bool:
+    own = (Path(os.path.realpath(place)) for place in (config_dir(), data_dir()))
+    return any(path.is_relative_to(place) for place in own)
 
 
 def _put(
@@ -127,10 +137,7 @@ class _Changing(BuiltinTool[A], Generic[A]):
                 _make(changes)
             return Outcome("\n".join(change.done for change in changes if change.done))
 
-        titles = [
-            ", ".join((change.title, *change.remarks(one.subject)))
-            for change, one in zip(changes, asked, strict=True)
-        ]
+        titles = [", ".join((change.title, *change.remarks)) for change in changes]
         diffs = [change.difference.text for change in changes]
         detail = "\n".join(filter(None, (*(titles if len(titles) > 1 else ()), *diffs)))
         first, *others = asked
