@@ -198,3 +198,20 @@ def test_a_question_of_the_model_is_answered_by_a_key_or_in_words(converse):
         terminal.type("n")
         terminal.wait_for("Three.")
         assert results(server.requests[5])[-1].startswith("Nobody answers here.")
+
+
+def test_all_of_a_long_command_can_be_seen_before_the_answer(converse):
+    command = "\n".join(f"echo line{n}" for n in range(1, 121))
+    replies = [calls(call("run", command=command)), answer(say("Done."))]
+    with ScriptedServer(replies) as server:
+        terminal = converse(server)
+        terminal.say("run it")
+        terminal.wait_for("[n] no")
+        assert "[v] view the other 80 lines" in terminal.text
+        assert "echo line120" not in terminal.text
+        terminal.type("v")
+        terminal.wait_for("echo line120")
+        terminal.wait_for("[n] no")
+        assert "[v]" not in terminal.text.rpartition("echo line120")[2]
+        terminal.type("n")
+        terminal.wait_for("Done.")

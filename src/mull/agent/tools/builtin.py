@@ -38,7 +38,8 @@ T = TypeVar("T")
 class Plan(NamedTuple):
     """What a call comes down to: what rules are compared with, what it would do, and doing it.
 
-    `also` is what else it touches. `tool` is asked about in place of the one that was called.
+    `also` is what else it touches. `tool` is asked about in place of the one that was called. `pin`
+    stands for what was found there.
     """
 
     subject: Subject
@@ -46,6 +47,7 @@ class Plan(NamedTuple):
     work: Work
     also: tuple[Asked, ...] = ()
     tool: str = ""
+    pin: str = ""
 
 
 class BuiltinTool(ABC, Generic[A]):
@@ -81,7 +83,7 @@ class BuiltinTool(ABC, Generic[A]):
         given = read_arguments(clamped(said, shape), form or self.arguments, shape, strict=False)
         plan = self.plan(given)
         asked = Asked(plan.tool or self.name, self.changes, plan.subject)
-        return PreparedCall(call, self.source, asked, plan.preview, plan.work, plan.also)
+        return PreparedCall(call, self.source, asked, plan.preview, plan.work, plan.also, plan.pin)
 
     def may_be_read(self, file: Subject) -> bool:
         """Whether rules let `read` show it, and this tool: what they keep is not to be had by a

@@ -1,13 +1,15 @@
 """`edit` and `write`: files are changed as they were shown, all of them or none.
 
-What a file is to hold is worked out once, when the call is prepared, and written only if the file
-is still the one that the difference was shown against. An edit replaces exact text and keeps every
-other byte. Encoding and ends of lines are the file's own: the model writes `\\n`, whatever the
-file has. A text that is not found is answered with what comes closest to it.
+What a file is to hold is worked out when the call is prepared, and written only if the file is
+still the one that the difference was shown against: its place and its content are the call's pin.
+An edit replaces exact text and keeps every other byte. Encoding and ends of lines are the file's
+own: the model writes `\\n`, whatever the file has. A text that is not found is answered with what
+comes closest to it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 from collections.abc import Sequence
@@ -38,7 +40,7 @@ from mull.agent.tools.replace import (
     usual_break,
     with_breaks,
 )
-from mull.agent.tools.shown import plural
+from mull.agent.tools.shown import plural, shown_name
 from mull.agent.tools.text import BEYOND_ASCII, Encoding, decode, describe, encode, encoding_of
 from mull.agent.tools.tool import Outcome, Preview, ToolFailure
 from mull.agent.tools.workspace import Located
@@ -85,6 +87,12 @@ class _Change(NamedTuple):
             *(["read-only"] if self.before is not None and is_read_only(self.place) else []),
             *([f"{links} hard links"] if links > 1 else []),
         ]
+
+    @property
+    def pin(self) -> str:
+        """The file that was looked at, and what it held."""
+        held = "-" if self.before is None else hashlib.sha256(self.before).hexdigest()
+        return f"{held} {shown_name(self.place.path)}"
 
     def check(self) -> None:
         """Raises ToolFailure if it cannot be written, or is not what it was."""
@@ -142,7 +150,8 @@ class _Changing(BuiltinTool[A], Generic[A]):
         detail = "\n".join(filter(None, (*(titles if len(titles) > 1 else ()), *diffs)))
         first, *others = asked
         preview = Preview(_joined(titles), detail, "diff")
-        return Plan(first.subject, preview, in_thread(write), tuple(others), first.tool)
+        pin = "\n".join(change.pin for change in changes)
+        return Plan(first.subject, preview, in_thread(write), tuple(others), first.tool, pin)
 
 
 def _make(changes: Sequence[_Change]) -> None:
@@ -351,7 +360,7 @@ def _written(place: Located, before: bytes | None, content: str) -> _Change:
     done = f"{'replaced' if new == '' else 'created'} {name}: {lines}, {plural(len(data), 'byte')}"
     if data == before:
         done = f"{name} holds exactly this already"
-    title = f"write {name} {difference.counts}{new}"
+    title = f"write {name} {difference.counts}{new}{kept.replace(';', ',')}"
     return _Change(place, "write", before, data, title, difference, done + kept)
 
 
@@ -363,8 +372,9 @@ def _as_before(name: str, before: bytes | None, content: str) -> tuple[bytes, Di
     try:
         text, encoding = _text(before, name)
     except ToolFailure:
+        new = diff("", content, name)
         lost = f"replaces {describe(before, len(before))}"
-        return content.encode(), Diff(lost, len(content.splitlines()), 0), ""
+        return content.encode(), new._replace(text=f"{lost}\n{new.text}"), ""
     told: list[str] = []
     if "\r\n" not in content and usual_break(text) == "\r\n":
         content = with_breaks(content, "\r\n")
