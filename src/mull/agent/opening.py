@@ -113,7 +113,10 @@ async def open_kept(
                 f" tools work in {opening.folder} now"
             )
         if found is None or opening.system is not None:
-            session.instruct(_system(opening, session.offered_toolbox))
+            offered = session.offered_toolbox
+            for told in await offered.settle_instructions() if offered is not None else ():
+                warn(told)
+            session.instruct(_system(opening, offered))
         await session.inspect_server()
         kept.reserve_name()
     except BaseException:

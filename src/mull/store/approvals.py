@@ -34,10 +34,12 @@ _NEXT_TABLE = re.compile(r"^[ \t]*\[", re.MULTILINE)
 
 class ToolPolicy(Struct, frozen=True):
     """The rules of both files. `environment` are variables that commands get although they look
-    like keys; `warnings` is what the user should know."""
+    like keys; `trusted` are folders whose files are obeyed; `warnings` is what the user should
+    know."""
 
     rules: tuple[Rule, ...] = ()
     environment: tuple[str, ...] = ()
+    trusted: tuple[Path, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -62,16 +64,17 @@ def load_policy(config_dir: Path, folder: Path) -> ToolPolicy:
     check_keys(tables, ("tools",), PROJECT_FILE)
     theirs = _file(tables, PROJECT_FILE)
     rules = (*own.deny, *here.deny, *theirs.deny, *own.allow, *here.allow)
+    trusted = tuple(Path(os.path.realpath(os.path.expanduser(path))) for path in own.trusted)
     if theirs == _File(deny=theirs.deny):
-        return ToolPolicy(rules, own.environment)
-    if any(_is_same(folder, path) for path in own.trusted):
+        return ToolPolicy(rules, own.environment, trusted)
+    if Path(os.path.realpath(folder)) in trusted:
         environment = (*own.environment, *theirs.environment)
-        return ToolPolicy((*rules, *theirs.allow), environment)
+        return ToolPolicy((*rules, *theirs.allow), environment, trusted)
     warning = (
         f"{PROJECT_FILE} of this folder would allow more, and that is not obeyed: a project may"
         f" only deny. If you trust it, add it to trusted in {config_dir / TOOLS_FILE}"
     )
-    return ToolPolicy(rules, own.environment, (warning,))
+    return ToolPolicy(rules, own.environment, trusted, (warning,))
 
 
 def allow_always(config_dir: Path, folder: Path, rule: str) -> None:

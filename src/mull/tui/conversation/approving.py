@@ -3,9 +3,11 @@ and what the model wants to know."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mull.agent.tools.approve import LETTERS, ApprovalAnswer, ApprovalRequest, UserQuestion
+from mull.agent.trust import TRUST_LETTERS, TrustAnswer, TrustRequest
 from mull.tui.screen.front import Choice, Question
 from mull.tui.text.lines import BLANK, Line, Span
 from mull.tui.text.safe import neutralise, one_line
@@ -80,6 +82,40 @@ class FrontApprover:
         own = Choice("t", "your own words" if options else "answer", wants_text=True)
         key, text = await self._asked(Question("Answer?", (*choices, own, Choice("n", "none"))))
         return options.get(key, text.strip()) or None
+
+    async def trust(self, request: TrustRequest) -> TrustAnswer | None:
+        """Show what a project tells models, and ask whether they are to have it."""
+        if not (self._front.has_keys or self._front.echoes):
+            return None  # a pipe is nobody
+        rows = [
+            row
+            for one in request.files
+            for row in ("", f"{one.path} tells the model:", *one.text.rstrip().split("\n"))
+        ]
+        most = MOST_LINES if self._front.has_keys else len(rows)
+        self._painter.show(self._plain_rows(rows[:most]))
+        hidden = len(rows) - most
+        while True:
+            whole = [Choice(_WHOLE, f"view the other {hidden:,} lines")] if hidden > 0 else []
+            choices = (
+                *whole,
+                Choice("y", "yes, as long as it says the same"),
+                Choice("o", "only now"),
+                Choice("n", "no"),
+            )
+            key, _ = await self._asked(Question("May the model have these instructions?", choices))
+            if key != _WHOLE:
+                return TRUST_LETTERS[key]
+            self._painter.show(self._plain_rows(rows))
+            hidden = 0
+
+    def _plain_rows(self, rows: Sequence[str]) -> list[Line]:
+        theme, width = self._front.theme, self._front.width
+        return [
+            line
+            for row in rows
+            for line in wrapped(neutralise(f"  {row}"), theme.code, width) or [BLANK]
+        ]
 
     async def _asked(self, question: Question) -> tuple[str, str]:
         self._painter.asks = True
