@@ -232,7 +232,6 @@ def test_instructions_of_a_folder_are_shown_and_asked_about_once(start):
         terminal.say("hi")
         terminal.wait_for("Hello.")
         assert "tabs." in server.requests[0].json["messages"][0]["content"]
-        terminal.close()
         terminal = start(*how)
         terminal.wait_for("/help lists commands")
         assert "May the model" not in terminal.text
