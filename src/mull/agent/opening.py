@@ -14,6 +14,7 @@ from mull.agent.session import Session
 from mull.logs import log_warning
 from mull.neutral.blocks import Value
 from mull.neutral.errors import SessionError, UnwritableError
+from mull.settings.addresses import ADDRESS_KEY
 from mull.settings.registry import parse_all
 from mull.store.sessions.writing import Writing, begin_writing, go_on_writing
 
@@ -100,10 +101,17 @@ async def open_kept(
         warn(f"{error}. This conversation is kept in memory only")
         kept = _held(*_in_memory(store, opening, found), engine)
     try:
-        session = Session(kept, engine=engine, toolbox=toolbox, warn=warn, **more)
+        session = Session(
+            kept, engine=engine, toolbox=toolbox, warn=warn, base_url=opening.base_url, **more
+        )
     except BaseException:
         kept.release()
         raise
+    if opening.base_url is not None and ADDRESS_KEY in (kept.info.base_url or ""):
+        warn(
+            f"the address holds what looks like a key; it is kept as {kept.info.base_url}: give it"
+            f" again, or set {ADDRESS_KEY}, to go on later"
+        )
     try:
         for trouble in await session.start_tools(owned=not shares_tools):
             warn(trouble)

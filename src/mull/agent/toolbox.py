@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from mull.agent.instructions import BASE, Instruction, load_instructions, system_prompt
 from mull.agent.mcp.find import OnDemand
 from mull.agent.mcp.servers import McpServers, may_mean
+from mull.agent.mcp.settled import referred
 from mull.agent.tools.approve import Approver, Gate, unknown_rules
 from mull.agent.tools.background import JobStatus
 from mull.agent.tools.output import MOST, fitted
@@ -315,7 +316,20 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 
 
 def _key_variables(setup: Setup) -> list[str]:
-    """The variables that hold keys: commands that a model runs have no business with them."""
+    """The variables that hold keys, and those that config.toml fills in anywhere: commands that a
+    model runs have no business with them."""
     own = setup.config.providers.values()
     known = setup.catalog().providers.values()
-    return [*(v for one in own for v in one.key_env), *(v for one in known for v in one.env)]
+    filled = [
+        *(text for one in own for text in (one.base_url or "", *one.headers.values())),
+        *(
+            text
+            for one in setup.config.mcp.values()
+            for text in (one.url or "", *one.headers.values(), *one.env.values())
+        ),
+    ]
+    return [
+        *(v for one in own for v in one.key_env),
+        *(v for one in known for v in one.env),
+        *(name for text in filled for name in referred(text)),
+    ]

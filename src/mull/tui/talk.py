@@ -175,13 +175,19 @@ class Talk:
         if "@" not in text and not self.attached:
             return user(text)
         from mull.policy.view.media import takes
+        from mull.store.approvals import own_rules
         from mull.tui.commands.attach import ANY_IMAGE, expand_mentions
         from mull.tui.commands.prompts import attach_resources
 
         pictures = takes(self.session.target.facts.input, ANY_IMAGE)
         resources, missing = await attach_resources(text, self.session) if "@" in text else ((), ())
+        toolbox = self.session.toolbox
         said, notes = expand_mentions(
-            text, self.session.info.folder, (*resources, *self.attached), pictures=pictures
+            text,
+            self.session.info.folder,
+            (*resources, *self.attached),
+            pictures=pictures,
+            rules=toolbox.gate.rules if toolbox else own_rules(self.session.info.folder),
         )
         for note in (*missing, *notes):
             self.tell(note, warning=True)

@@ -29,7 +29,10 @@ from mull.neutral.blocks import ToolCallBlock
 from mull.neutral.request import Tool
 from mull.policy.approval import Asked, Rule, Subject, decide
 
-__all__ = ["BuiltinTool", "Plan", "in_thread", "path_subject"]
+__all__ = ["LOOKING", "BuiltinTool", "Plan", "in_thread", "path_subject"]
+
+LOOKING = 30
+"""Seconds that a look at files may take."""
 
 A = TypeVar("A", bound=msgspec.Struct)
 T = TypeVar("T")
