@@ -6,8 +6,11 @@ from types import MappingProxyType
 
 __all__ = [
     "ALIASES",
+    "CARRIERS",
+    "DOCKER_ACTS",
     "GIT_ACTS",
     "HANDING_ON",
+    "KUBECTL_ACTS",
     "READERS",
     "RUNNERS",
     "SED_SCRIPT",
@@ -19,7 +22,8 @@ __all__ = [
 RUNNERS = frozenset(
     """! bash builtin busybox chronic chroot command coproc dash do doas elif else env eval exec
     fish flock if ionice ksh nice nohup parallel setsid sh source ssh stdbuf strace sudo su then
-    time timeout unshare until watch while xargs zsh
+    time timeout unshare until watch while uvx vi vim view nvim emacs nano ed ex
+    bunx npx pipx xargs zsh
     """.split()
 )
 """Programs and words that run what follows them."""
@@ -74,6 +78,7 @@ go | | | -C -exec -o -toolexec -modfile -overlay -coverprofile -cpuprofile -memp
 gofmt | wr | | -cpuprofile
 jq | fL | from-file |
 less | oOkT | log-file LOG-FILE lesskey-file lesskey-src tag-file |
+kubectl | f | filename kubeconfig as token raw |
 make | fCIEWo | file makefile directory include-dir eval what-if old-file |
 man | PHCM | pager html config-file manpath browser |
 mypy | | config-file python-executable install-types cache-dir html-report txt-report xml-report
@@ -85,7 +90,6 @@ node | eprcC | eval print require import loader experimental-loader env-file ins
     trace-event-file-pattern build-snapshot test-reporter test-reporter-destination run |
 npm | Cc | prefix script-shell shell call userconfig globalconfig node-options cache git
     init-module ignore-scripts editor viewer global |
-npx | cp | call package shell |
 pandoc | oFLHABcd | output filter lua-filter pdf-engine template defaults extract-media data-dir
     log include-in-header |
 perl | eEiMmIxsd | |
@@ -164,6 +168,31 @@ GIT_ACTS = frozenset(
     """.split()
 )
 """Subcommands that run what is configured, or configure what runs."""
+DOCKER_ACTS = frozenset("build buildx commit compose cp create exec import load run".split())
+KUBECTL_ACTS = frozenset("apply attach cp create debug delete edit exec patch replace run".split())
+CARRIERS: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "bun": ("run", "x"),
+        "bundle": ("exec",),
+        "conda": ("run",),
+        "deno": ("run", "eval"),
+        "docker": ("exec", "run"),
+        "hatch": ("run",),
+        "kubectl": ("exec", "run"),
+        "mise": ("exec", "x"),
+        "nix": ("run", "shell", "develop"),
+        "npm": ("exec", "x", "dlx"),
+        "pdm": ("run",),
+        "pipenv": ("run",),
+        "pipx": ("run",),
+        "poetry": ("run",),
+        "python": ("-m",),
+        "rye": ("run",),
+        "uv": ("run",),
+        "yarn": ("exec", "dlx"),
+    }
+)
+"""Subcommands that run what follows them."""
 HANDING_ON = ("bundle", "cargo", "go", "npm", "npx", "uv", "yarn")
 """Programs that hand on what comes behind `--`."""
 USUAL = frozenset(

@@ -20,8 +20,11 @@ from mull.neutral.blocks import Value
 from mull.neutral.patterns import pattern
 from mull.policy.hazard_table import (
     ALIASES,
+    CARRIERS,
+    DOCKER_ACTS,
     GIT_ACTS,
     HANDING_ON,
+    KUBECTL_ACTS,
     READERS,
     RUNNERS,
     SED_SCRIPT,
@@ -38,8 +41,8 @@ class _Row(Value, frozen=True):
     ones, without their dashes, which may be shortened; `words` stand for themselves alone;
     `acts` are subcommands that run or configure what runs. The first word that is no option is a
     `script` for some, and some write what the second one names; one reads files instead of its
-    repository if a path leads outside, one takes `CC=…` for an order, and some hand on what comes
-    behind `--` to another program."""
+    repository if a path leads outside, one takes `CC=…` for an order, some hand on what comes
+    behind `--` to another program, and words with certain `marks` before them are orders."""
 
     letters: str = ""
     options: tuple[str, ...] = ()
@@ -50,6 +53,7 @@ class _Row(Value, frozen=True):
     is_bundled: bool = False
     stays_inside: bool = False
     assigns: bool = False
+    marks: tuple[str, ...] = ()
     hands_on: bool = False
 
 
@@ -72,10 +76,16 @@ def is_hazardous(command: str, star: int) -> bool:
         named, covered = words[:1], words[1:]
         if not covered:
             return _program(words[0].text) in RUNNERS if words else True
-    programs = _programs([word.text for word in words])
-    if programs is None or not any(_program(w.text) not in RUNNERS for w in named):
-        return True
-    return any(_holds(program, named, covered) for program in programs)
+    carriers = _carriers([word.text for word in words])
+    if not carriers:
+        return _holds(_program(words[0].text), named, covered)
+    if not any(_is_program(word.text) for word in named[carriers:]):
+        return True  # the star may stand for what is run
+    return any(
+        _holds(_program(words[at].text), words[at : max(at + 1, len(named))], covered)
+        for at in range(carriers, len(words))
+        if not words[at].text.startswith("-")
+    )
 
 
 class _Word(Value, frozen=True):
@@ -110,13 +120,18 @@ def _words(command: str) -> list[_Word]:
     return found
 
 
-def _programs(words: Sequence[str]) -> list[str] | None:
-    """The program that the command runs; of one that runs others, whatever may be one of those."""
+def _carriers(words: Sequence[str]) -> int:
+    """How many words at the beginning only say that what follows is to be run."""
     first = _program(words[0])
-    if first not in RUNNERS:
-        return [first]
-    others = [_program(word) for word in words[1:]]
-    return [*dict.fromkeys(name for name in others if not name.startswith("-"))] or None
+    if first in RUNNERS:
+        return 1
+    return 2 if words[1:2] and words[1] in CARRIERS.get(first, ()) else 0
+
+
+def _is_program(word: str) -> bool:
+    """Whether the word surely names a program, and not an option's value."""
+    name = _program(word)
+    return "/" in word or name in READERS or (name in _rows() and name not in CARRIERS)
 
 
 def _program(word: str) -> str:
@@ -181,6 +196,8 @@ def _unquoted(raw: str) -> str:
 
 
 def _is_hazard(word: str, row: _Row) -> bool:
+    if word[:1] in row.marks:
+        return True
     if not word.startswith("-"):
         return False
     name, _, _ = word.partition("=")
@@ -242,7 +259,11 @@ def _lines() -> list[str]:
 
 def _read_table() -> Iterator[tuple[str, _Row]]:
     more: dict[str, dict[str, object]] = {
+        "awk": {"script": r"[^@]*"},
+        "docker": {"acts": DOCKER_ACTS},
         "git": {"acts": GIT_ACTS},
+        "kubectl": {"acts": KUBECTL_ACTS},
+        "less": {"marks": ("+",)},
         "git diff": {"stays_inside": True},
         "sed": {"script": SED_SCRIPT},
         "make": {"assigns": True},
