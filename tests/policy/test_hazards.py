@@ -2,6 +2,7 @@
 
 import pytest
 
+from growth import ends
 from mull.policy.approval import Asked, Subject, decide, parse_rule, suggest
 from mull.policy.globs import escape
 
@@ -195,3 +196,20 @@ def test_naming_one_protected_thing_does_not_name_another():
     assert of_path("write", ".vscode/AGENTS.md", "write(.vscode/**)") == "ask"
     assert of_path("edit", "a/AGENTS.md", "edit(AGENTS.md)") == "run"
     assert of_path("edit", ".env.local", "edit(.env*)") == "run"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "a " * 50_000,
+        "{," * 50_000,
+        "1p;" * 50_000,
+        "s/a/" * 50_000,
+        "'a'" * 50_000,
+        "/a/," * 50_000,
+    ],
+)
+@pytest.mark.parametrize("program", ["sed", "git diff", "timeout 5 sed", "unheard-of"])
+def test_long_commands_are_judged_at_once(program, words):
+    with ends():
+        verdict(f"{program} {words}", f"run({program} *)")

@@ -9,7 +9,6 @@ are judged by what options are usually called.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from functools import cache
 from types import MappingProxyType
@@ -57,10 +56,12 @@ class _Row(Value, frozen=True):
     hands_on: bool = False
 
 
-_BRACES = pattern(r"\{.*(?:,|\.\.).*\}")
+_QUOTED = pattern(r"'[^']*'|\"[^\"]*\"")
 _GLOB = pattern(r"[*?\[]")
 _OUTSIDE = pattern(r"^[/~]|(?:^|/)\.\.(?:/|$)")
 _SHORTEST = 3
+_MOST_WORDS = 1000
+"""Longer commands are for a person to judge."""
 
 
 def is_hazardous(command: str, star: int) -> bool:
@@ -69,6 +70,8 @@ def is_hazardous(command: str, star: int) -> bool:
     try:
         words = _words(command)
     except ValueError:  # a quote that does not end
+        return True
+    if len(words) > _MOST_WORDS:
         return True
     named = [word for word in words if word.end <= star]
     covered = [word for word in words if word.end > star]
@@ -111,7 +114,8 @@ def _words(command: str) -> list[_Word]:
         elif char.isspace():
             if start is not None:
                 raw = command[start:at]
-                found.append(_Word("".join(shlex.split(raw)), raw, at))
+                text = _QUOTED.sub(lambda quoted: quoted[0][1:-1], raw)
+                found.append(_Word(text, raw, at))
             start = None
         elif start is None:
             start = at
@@ -144,7 +148,7 @@ def _program(word: str) -> str:
 
 def _holds(program: str, named: Sequence[_Word], covered: Sequence[_Word]) -> bool:
     if program in READERS:
-        return any(_BRACES.search(_unquoted(word.raw)) for word in covered)
+        return any(_has_braces(_unquoted(word.raw)) for word in covered)
     if any(_may_become_an_option(word) for word in covered):
         return True
     before, behind = [word.text for word in named], [word.text for word in covered]
@@ -179,20 +183,18 @@ def _may_become_an_option(word: _Word) -> bool:
     """A pattern that names of files may turn into an option, braces that hold several words."""
     bare = _unquoted(word.raw)
     globs = bare[:1] in ("*", "?", "[") or (bare.startswith("-") and _GLOB.search(bare) is not None)
-    return globs or _BRACES.search(bare) is not None
+    return globs or _has_braces(bare)
+
+
+def _has_braces(bare: str) -> bool:
+    """Whether the shell may make several words of this one: `a{b,c}`, `{1..9}`."""
+    inside = bare.partition("{")[2].rpartition("}")[0]
+    return "," in inside or ".." in inside
 
 
 def _unquoted(raw: str) -> str:
     """The word without what stands in quotes: the shell expands nothing there."""
-    out, quote = "", ""
-    for char in raw:
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "'\"":
-            quote = char
-        else:
-            out += char
-    return out
+    return _QUOTED.sub("", raw)
 
 
 def _is_hazard(word: str, row: _Row) -> bool:
