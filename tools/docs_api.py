@@ -62,6 +62,8 @@ SUBJECTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         (
             "mull.agent.toolbox",
             "mull.agent.tools.approve",
+            "mull.agent.trust",
+            "mull.agent.instructions",
             "mull.agent.functions",
             "mull.agent.tools.tool",
             "mull.agent.tools.background",

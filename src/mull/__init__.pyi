@@ -6,6 +6,7 @@ from mull.agent.asking import stream_async as stream_async
 from mull.agent.engine import Engine as Engine
 from mull.agent.functions import FunctionTool as FunctionTool
 from mull.agent.given import Said as Said
+from mull.agent.instructions import Instruction as Instruction
 from mull.agent.library import Conversation as Conversation
 from mull.agent.library import ConversationOptions as ConversationOptions
 from mull.agent.mcp.servers import McpServers as McpServers
@@ -32,6 +33,8 @@ from mull.agent.tools.tool import Preview as Preview
 from mull.agent.tools.tool import RunnableTool as RunnableTool
 from mull.agent.tools.tool import ToolContext as ToolContext
 from mull.agent.tools.tool import ToolFailure as ToolFailure
+from mull.agent.trust import Truster as Truster
+from mull.agent.trust import TrustRequest as TrustRequest
 from mull.catalog.resolve import resolve as resolve
 from mull.client.exchange import ExchangeOptions as ExchangeOptions
 from mull.client.retry import RetryRules as RetryRules

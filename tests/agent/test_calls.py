@@ -326,15 +326,70 @@ def test_calls_that_only_look_at_one_file_run_at_once():
     assert [result.output for result in asyncio.run(main())] == ["a", "b"]
 
 
-def test_what_a_person_approved_is_not_done_to_another_file(tmp_path):
-    async def change_it_meanwhile(prepared):
-        (tmp_path / "a").write_text("one and more\n")
+class Obliging:
+    """Says yes, and changes something before it does."""
 
-    (result,) = use_files(tmp_path, {"a": "one\n"}, edit("one", "two"), approve=change_it_meanwhile)
-    assert result.output == (
-        "a has changed since this edit was prepared, and stays as it is now: read it again"
-    )
-    assert (tmp_path / "a").read_text() == "one and more\n"
+    def __init__(self, *meanwhile):
+        self.seen = []
+        self._meanwhile = list(meanwhile)
+
+    async def __call__(self, prepared):
+        self.seen.append((prepared.preview.title, prepared.preview.detail))
+        if self._meanwhile:
+            self._meanwhile.pop(0)()
+
+
+def test_a_file_that_changes_meanwhile_is_asked_about_again(tmp_path):
+    person = Obliging(lambda: (tmp_path / "a").write_text("one\nmine\n"))
+    write = ("write", {"path": "a", "content": "two\n"})
+    (result,) = use_files(tmp_path, {"a": "one\n"}, write, approve=person)
+    first, second = person.seen
+    assert first[0] == "write a (+1 −1)"
+    assert second[0] == "write a (+1 −2), changed since you were asked"
+    assert second[1].endswith("-one\n-mine\n+two")
+    assert (tmp_path / "a").read_text() == "two\n"
+    assert not result.is_error
+
+
+def test_an_edit_of_a_file_that_changes_elsewhere_is_asked_about_again(tmp_path):
+    far = "\n" * 20
+    person = Obliging(lambda: (tmp_path / "a").write_text(f"one\n{far}mine\n"))
+    (_,) = use_files(tmp_path, {"a": f"one\n{far}"}, edit("one", "two"), approve=person)
+    assert len(person.seen) == 2
+    assert (tmp_path / "a").read_text() == f"two\n{far}mine\n"
+
+
+def test_a_link_that_is_turned_meanwhile_is_asked_about_again(tmp_path):
+    (tmp_path / "hooks").mkdir()
+
+    def turn():
+        (tmp_path / "docs").rmdir()
+        (tmp_path / "docs").symlink_to("hooks")
+
+    (tmp_path / "docs").mkdir()
+    person = Obliging(turn)
+    write = ("write", {"path": "docs/x", "content": "two\n"})
+    use_files(tmp_path, {}, write, approve=person)
+    assert [title for title, _ in person.seen] == [
+        "write docs/x (+1 −0), new",
+        "write hooks/x (+1 −0), new, changed since you were asked",
+    ]
+
+
+def test_an_edit_that_does_not_fit_any_more_is_not_made(tmp_path):
+    person = Obliging(lambda: (tmp_path / "a").write_text("other\n"))
+    (result,) = use_files(tmp_path, {"a": "one\n"}, edit("one", "two"), approve=person)
+    assert result.is_error
+    assert "old is not in a" in result.output
+    assert (tmp_path / "a").read_text() == "other\n"
+
+
+def test_a_file_that_never_holds_still_is_given_up(tmp_path):
+    numbers = iter(range(100))
+    person = Obliging(*[lambda: (tmp_path / "a").write_text(f"{next(numbers)}\n")] * 50)
+    write = ("write", {"path": "a", "content": "two\n"})
+    (result,) = use_files(tmp_path, {"a": "one\n"}, write, approve=person)
+    assert result.output == "not run: what it is about changes all the time"
 
 
 @pytest.mark.parametrize(
@@ -368,7 +423,7 @@ def test_what_cannot_be_done_is_told_without_asking_anyone(tmp_path, bad, said):
     assert person.asked == []
 
 
-def test_a_call_is_read_and_located_once(tmp_path, monkeypatch):
+def test_a_call_is_read_and_located_before_and_after_the_answer(tmp_path, monkeypatch):
     counted = {"read_arguments": 0, "locate": 0}
 
     def count(owner, name):
@@ -386,7 +441,7 @@ def test_a_call_is_read_and_located_once(tmp_path, monkeypatch):
         tmp_path, {"a": "one\n"}, edit("one", "two"), approve=Gate(approver=Person()).admit
     )
     assert not result.is_error
-    assert counted == {"read_arguments": 1, "locate": 1}
+    assert counted == {"read_arguments": 2, "locate": 2}
 
 
 def many(n: int) -> str:

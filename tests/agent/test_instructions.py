@@ -28,7 +28,7 @@ def test_files_are_read_from_the_user_down_to_the_folder(project, tmp_path):
     for place in places:
         (place / "AGENTS.md").write_text(f"of {place.name}\n")
     assert load_instructions(project) == (
-        Instruction(str(config_dir() / "AGENTS.md"), "of config\n"),
+        Instruction(str(config_dir() / "AGENTS.md"), "of config\n", is_own=True),
         Instruction(str(tmp_path / "repo/AGENTS.md"), "of repo\n"),
         Instruction(str(project / "AGENTS.md"), "of deep\n"),
     )

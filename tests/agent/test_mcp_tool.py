@@ -78,10 +78,10 @@ def test_what_would_fill_the_context_is_left_out_and_told_of():
     assert "\n[… 2,000 of 10,000 characters cut …]\n" in tools[0].definition.description
 
 
-def test_a_preview_cannot_move_the_cursor_and_stays_short():
+def test_a_preview_cannot_move_the_cursor_and_shows_all():
     (tool,), _ = offered({"name": "a\x1b[2J"})
     assert preview(tool) == Preview("s: a\\x1b[2J")
-    assert len(preview(tool, text="x" * 100_000).detail) < 4_100
+    assert len(preview(tool, text="x" * 100_000).detail) > 100_000
 
 
 def test_changes_are_listened_for_again_when_the_server_stops_telling(monkeypatch):

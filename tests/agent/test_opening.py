@@ -83,7 +83,7 @@ def begin(store):
 def boxed(folder, servers=None, **more):
     setup = load_setup()
     setup.config = msgspec.structs.replace(setup.config, mcp=servers or {})
-    return Toolbox(setup, folder, mode="yes", **more)
+    return Toolbox(setup, folder, mode="yes", trusted=True, **more)
 
 
 def pid_of(result):

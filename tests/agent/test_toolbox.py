@@ -14,6 +14,7 @@ from mull.agent.toolbox import Toolbox
 from mull.agent.tools.table import TOOL_NAMES
 from mull.neutral.blocks import ToolCallBlock
 from mull.neutral.errors import LocalError
+from mull.store.paths import config_dir
 from tool_calls import answer
 
 DAY = date(2026, 3, 1)
@@ -126,3 +127,30 @@ def test_a_model_that_makes_nothing_of_tools_gets_them_if_they_are_asked_for(
         assert set(session.tools) == (set(TOOL_NAMES) if offered else set())
         toolbox.choose("list,run")
         assert set(session.tools) == {"list", "run"}
+
+
+def test_variables_that_the_config_fills_in_do_not_reach_commands(tmp_path, monkeypatch):
+    config_dir().mkdir(parents=True, exist_ok=True)
+    (config_dir() / "config.toml").write_text(
+        """
+        [providers.mine]
+        base_url = "https://mine.example/${PLACE}/v1"
+        headers = { "X-Team" = "${TEAM}" }
+        [mcp.a]
+        url = "https://a.example/${WAY}"
+        headers = { "X-A" = "$WORD" }
+        [mcp.b]
+        command = "b"
+        env = { B = "${BEE}" }
+        """
+    )
+    hidden = [
+        "PLACE", "TEAM", "WAY", "WORD", "BEE", "ANTHROPIC_AUTH_TOKEN", "AWS_SESSION_TOKEN",
+        "GH_TOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD",
+    ]  # fmt: skip
+    for name in (*hidden, "KEYBOARD"):
+        monkeypatch.setenv(name, "canary")
+    run = Toolbox(load_setup(), tmp_path).all["run"]
+    seen = run._environment()
+    assert [name for name in hidden if name in seen] == []
+    assert seen["KEYBOARD"] == "canary"

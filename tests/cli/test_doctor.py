@@ -158,3 +158,13 @@ def test_a_refusal_is_told_in_its_place(doctor):
     assert (status, err) == (1, "")
     assert out.count("who are you?") == 3
     assert len(requests) == 3
+
+
+def test_what_fills_an_address_is_not_shown(doctor, monkeypatch):
+    monkeypatch.setenv("MY_PLACE", "plover-quill")
+    place = "https://h.example/{}/v1"
+    for part in ("${{MY_PLACE}}", "k3y9f8a7b6c5d4e3f2a1b0"):
+        _, out, _, _ = doctor([], "openai-compatible/x", "--base-url", place.format(part))
+        assert "plover-quill" not in out
+        assert "k3y9f8a7b6c5d4e3f2a1b0" not in out
+        assert place.format("${MY_PLACE}") in out or place.format("${BASE_URL_KEY}") in out

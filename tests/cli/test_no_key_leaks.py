@@ -62,6 +62,7 @@ RUNS = [
     "models show nonsense-model",
     "models update --from talk.json",
     "models update --from missing.json",
+    "trust",
     "settings",
     "settings --json -m openai/gpt-5",
     "settings --set reasoning.effort=nonsense",

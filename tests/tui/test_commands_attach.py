@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mull.neutral.blocks import MediaBlock, TextBlock
+from mull.policy.approval import parse_rule
 from mull.tui.commands.attach import LARGEST_IMAGE, LARGEST_TEXT, expand_mentions
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
@@ -101,3 +102,14 @@ def test_what_cannot_be_attached_is_told(tmp_path):
 @given(st.text())
 def test_any_text_is_kept_as_it_was_typed(tmp_path, text):
     assert expand_mentions(text, tmp_path / "empty").said == text
+
+
+def test_what_is_denied_to_read_is_not_attached(tmp_path):
+    (tmp_path / ".env").write_text("TOKEN=1")
+    (tmp_path / "link").symlink_to(".env")
+    (tmp_path / "a.py").write_text("x")
+    rules = [parse_rule("deny", "read(.env*)", "tools.toml")]
+    said, notes = expand_mentions("@.env @link @a.py", tmp_path, rules=rules)
+    assert "TOKEN" not in "".join(block.text for block in said.blocks)
+    assert notes == (".env is not attached: the rule read(.env*) (tools.toml) denies it",)
+    assert len(said.blocks) == 2

@@ -198,3 +198,40 @@ def test_a_question_of_the_model_is_answered_by_a_key_or_in_words(converse):
         terminal.type("n")
         terminal.wait_for("Three.")
         assert results(server.requests[5])[-1].startswith("Nobody answers here.")
+
+
+def test_all_of_a_long_command_can_be_seen_before_the_answer(converse):
+    command = "\n".join(f"echo line{n}" for n in range(1, 121))
+    replies = [calls(call("run", command=command)), answer(say("Done."))]
+    with ScriptedServer(replies) as server:
+        terminal = converse(server)
+        terminal.say("run it")
+        terminal.wait_for("[n] no")
+        assert "[v] view the other 80 lines" in terminal.text
+        assert "echo line120" not in terminal.text
+        terminal.type("v")
+        terminal.wait_for("echo line120")
+        terminal.wait_for("[n] no")
+        assert "[v]" not in terminal.text.rpartition("echo line120")[2]
+        terminal.type("n")
+        terminal.wait_for("Done.")
+
+
+def test_instructions_of_a_folder_are_shown_and_asked_about_once(start):
+    Path("AGENTS.md").write_text("Speak of \x1b[31mtabs.\n" * 60)
+    with ScriptedServer([answer(say("Hello.")), answer(say("Again."))]) as server:
+        how = ("-m", "openai-compatible/thinker", "--base-url", server.url, "--yes")
+        terminal = start(*how)
+        terminal.wait_for("May the model have these instructions?")
+        terminal.wait_for("[v] view the other 22 lines")
+        assert "tabs." in terminal.text
+        terminal.type("v")
+        terminal.wait_for("instructions?  [y] yes")
+        terminal.type("y")
+        terminal.wait_for("/help lists commands")
+        terminal.say("hi")
+        terminal.wait_for("Hello.")
+        assert "tabs." in server.requests[0].json["messages"][0]["content"]
+        terminal = start(*how)
+        terminal.wait_for("/help lists commands")
+        assert "May the model" not in terminal.text

@@ -3,12 +3,14 @@
 Every call gets a result, whatever happens to it: a tool that is not there, wrong arguments, a no,
 a failure, a stop. People are asked, and see the results, in the order of the calls, whichever is
 done first. A call on a file that an earlier call changes waits for that one, so that what is shown
-of it is still true when it runs. Who is asked, and what needs asking, is not known here.
+of it is still true when it runs. What changes while a person is asked is asked about
+again. Who is asked, and what needs asking, is not known here.
 """
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -36,6 +38,9 @@ Approve: TypeAlias = Callable[[PreparedCall], Awaitable[str | None]]
 
 _REMARKS = 1000
 """Bytes for what a tool says beside its text: what was left out, how a command ended."""
+
+_MOST_CHANGES = 10
+"""How often one call is looked at anew before it is given up."""
 
 STOPPED = "Stopped by the user before it finished."
 
@@ -126,8 +131,15 @@ class Calls:
         async with self._preparing:  # first come, first served: questions keep the calls' order
             prepared = await self._prepare(tool, call)
         refusal = await self._approve(prepared)
-        if refusal is not None:
-            return _failure(call, refusal)
+        for _ in range(_MOST_CHANGES):
+            if refusal is not None:
+                return _failure(call, refusal)
+            now = await self._look_again(tool, call, prepared)
+            if now is prepared:
+                break
+            prepared, refusal = now, await self._approve(_changed(now))
+        else:
+            return _failure(call, "not run: what it is about changes all the time")
         preview = prepared.preview
         self._put(ToolStarted(call.id, call.name, call.input, preview.title, preview.detail))
         return await prepared.run(_Context(call.id, self._put, self._tokens))
@@ -140,6 +152,18 @@ class Calls:
                     return self._tools[own]
         return None
 
+    async def _look_again(
+        self, tool: RunnableTool, call: ToolCallBlock, prepared: PreparedCall
+    ) -> PreparedCall:
+        """The same call, unless what it is about is not what it was: an answer takes its time."""
+        if not prepared.pin:
+            return prepared
+        now = await asyncio.to_thread(tool.prepare, call)
+        if now.is_same(prepared):
+            return prepared
+        self._mark(now)
+        return now
+
     async def _prepare(self, tool: RunnableTool, call: ToolCallBlock) -> PreparedCall:
         try:
             prepared = await asyncio.to_thread(tool.prepare, call)  # a diff reads the file
@@ -151,9 +175,19 @@ class Calls:
         if waiting:
             await asyncio.wait(waiting)
             prepared = await asyncio.to_thread(tool.prepare, call)
+        self._mark(prepared)
+        return prepared
+
+    def _mark(self, prepared: PreparedCall) -> None:
+        """Let later calls on the same files wait for this one."""
         if prepared.asked.changes and (task := asyncio.current_task()):
             self._changing.update(dict.fromkeys(_paths(prepared), task))
-        return prepared
+
+
+def _changed(prepared: PreparedCall) -> PreparedCall:
+    """The call as a person is asked about it again."""
+    title = f"{prepared.preview.title}, changed since you were asked"
+    return dataclasses.replace(prepared, preview=replace(prepared.preview, title=title))
 
 
 def _paths(prepared: PreparedCall) -> list[str]:

@@ -1,5 +1,6 @@
 """What a model is told before the first message: who it is, where it works, and what people wrote
-for it in AGENTS.md, or in CLAUDE.md where a folder has no AGENTS.md.
+for it in AGENTS.md, or in CLAUDE.md where a folder has no AGENTS.md. What belongs to another user
+is not read: whoever can write into a folder above ours could speak to the model.
 
 The text is the same for every request of a session, down to the byte, because providers keep
 what they have seen of a prompt only as long as nothing in it changes.
@@ -7,10 +8,13 @@ what they have seen of a prompt only as long as nothing in it changes.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Collection, Iterable, Iterator
 from datetime import date
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from mull.agent.surroundings import git_state, platform_name
 from mull.agent.tools.run import Run, shell
@@ -51,18 +55,26 @@ person asked you to. If a call is refused, do not look for a way round it."""
 
 
 class Instruction(Value, frozen=True):
-    """A file of instructions; `note` says what was left out of it, or why it was not read."""
+    """A file of instructions; `note` says what was left out of it, or why it was not read. One in
+    the config directory is the user's own."""
 
     path: str
     text: str = ""
     note: str = ""
+    is_own: bool = False
+
+    @property
+    def digest(self) -> str:
+        """Stands for the content."""
+        return hashlib.sha256(self.text.encode("utf-8", "replace")).hexdigest()
 
 
 def load_instructions(folder: Path, config: Path | None = None) -> tuple[Instruction, ...]:
     """The user's own file, then those from the top of the repository down to the folder."""
-    found = [_read(config_dir() if config is None else config, None)]
-    top = _repository(folder)
-    found += [_read(place, top) for place in _downward(folder, top)]
+    own = _read(config_dir() if config is None else config, None)
+    found = [own and replace(own, is_own=True)]
+    top, owners = _repository(folder), _owners(folder)
+    found += [_read(place, top, owners) for place in _downward(folder, top)]
     return tuple(one for one in found if one is not None)
 
 
@@ -106,7 +118,22 @@ def _told(instruction: Instruction) -> str:
 def _repository(folder: Path) -> Path:
     """The top folder of the repository that the folder lies in; itself if it lies in none."""
     real = Path(os.path.realpath(folder))
-    return next((place for place in (real, *real.parents) if (place / ".git").exists()), real)
+    owners = _owners(real)
+    tops = (place for place in (real, *real.parents) if _is_of(place / ".git", owners))
+    return next(tops, real)
+
+
+def _owners(folder: Path) -> Collection[int]:
+    """The users whose files count in a folder: we, its owner, and root."""
+    return (os.geteuid(), os.stat(folder).st_uid, 0)
+
+
+def _is_of(path: Path, owners: Collection[int]) -> bool:
+    """Whether it is there and belongs to one of them, also where it is a link."""
+    try:
+        return {os.lstat(path).st_uid, os.stat(path).st_uid} <= set(owners)
+    except OSError:
+        return False
 
 
 def _downward(folder: Path, top: Path) -> Iterator[Path]:
@@ -115,7 +142,9 @@ def _downward(folder: Path, top: Path) -> Iterator[Path]:
         yield top.joinpath(*inside[:depth])
 
 
-def _read(place: Path, within: Path | None) -> Instruction | None:
+def _read(
+    place: Path, within: Path | None, owners: Collection[int] | None = None
+) -> Instruction | None:
     """The file of one folder. A repository's must lie in it: a link could show us anything."""
     there = (place / name for name in (AGENTS_FILE, CLAUDE_FILE))
     path = next((path for path in there if os.path.lexists(path)), None)
@@ -127,6 +156,8 @@ def _read(place: Path, within: Path | None) -> Instruction | None:
         return Instruction(name, note="not read: it is a link that leads out of the repository")
     if not real.is_file():  # a FIFO would hold us for ever
         return Instruction(name, note="not read: it is not a file")
+    if owners is not None and not _is_of(path, owners):
+        return Instruction(name, note="not read: it belongs to another user")
     try:
         with open(real, "rb") as file:
             data = file.read(LARGEST + 1)

@@ -14,6 +14,7 @@ from mull.agent.session import Session
 from mull.logs import log_warning
 from mull.neutral.blocks import Value
 from mull.neutral.errors import SessionError, UnwritableError
+from mull.settings.addresses import ADDRESS_KEY
 from mull.settings.registry import parse_all
 from mull.store.sessions.writing import Writing, begin_writing, go_on_writing
 
@@ -100,10 +101,17 @@ async def open_kept(
         warn(f"{error}. This conversation is kept in memory only")
         kept = _held(*_in_memory(store, opening, found), engine)
     try:
-        session = Session(kept, engine=engine, toolbox=toolbox, warn=warn, **more)
+        session = Session(
+            kept, engine=engine, toolbox=toolbox, warn=warn, base_url=opening.base_url, **more
+        )
     except BaseException:
         kept.release()
         raise
+    if opening.base_url is not None and ADDRESS_KEY in (kept.info.base_url or ""):
+        warn(
+            f"the address holds what looks like a key; it is kept as {kept.info.base_url}: give it"
+            f" again, or set {ADDRESS_KEY}, to go on later"
+        )
     try:
         for trouble in await session.start_tools(owned=not shares_tools):
             warn(trouble)
@@ -113,7 +121,10 @@ async def open_kept(
                 f" tools work in {opening.folder} now"
             )
         if found is None or opening.system is not None:
-            session.instruct(_system(opening, session.offered_toolbox))
+            offered = session.offered_toolbox
+            for told in await offered.settle_instructions() if offered is not None else ():
+                warn(told)
+            session.instruct(_system(opening, offered))
         await session.inspect_server()
         kept.reserve_name()
     except BaseException:

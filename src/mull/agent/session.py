@@ -54,12 +54,13 @@ class Session(Conversation):
         toolbox: Toolbox | None = None,
         warn: Callable[[str], None] = log_warning,
         messages: Iterable[Message] = (),
+        base_url: str | None = None,
         **more: Any,
     ) -> None:
+        """`base_url` is the address as it was given: what is stored of it holds no key."""
         info = kept.info
-        super().__init__(
-            info.model, engine=engine, system=info.system, base_url=info.base_url, **more
-        )
+        address = base_url or info.base_url
+        super().__init__(info.model, engine=engine, system=info.system, base_url=address, **more)
         self._kept = kept
         self.log = Log(records=kept.records)
         self._written = Recorder(kept)
@@ -132,6 +133,11 @@ class Session(Conversation):
         if record is not None:
             self._keep(record)
         return record is not None
+
+    @property
+    def address(self) -> str | None:
+        """The address that was given for the model in use, if one was."""
+        return self._reaches.of(self.target).base_url
 
     def switch(
         self,

@@ -12,6 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from mull.logs import log_warning
 from mull.neutral.errors import (
     CatalogError,
@@ -22,6 +24,7 @@ from mull.neutral.errors import (
 )
 from mull.neutral.messages import Dialect
 from mull.neutral.target import Target
+from mull.settings.addresses import without_secrets
 from mull.settings.environment import Environment, read_environment
 from mull.settings.layers import Settings, Snapshot
 from mull.settings.presets import preset_values
@@ -127,7 +130,7 @@ class Setup:
         from mull.catalog.resolve import resolve
 
         def find(name: str) -> Target:
-            return resolve(
+            target = resolve(
                 name,
                 catalog=self.catalog(),
                 keys=self.keys,
@@ -136,6 +139,10 @@ class Setup:
                 compat=compat,
                 compat_rows=self.config.compat_rows,
             )
+            if base_url is None or target.endpoint is None:
+                return target
+            # the endpoint is stored with every message
+            return replace(target, endpoint=without_secrets(target.endpoint))
 
         try:
             return find(name)

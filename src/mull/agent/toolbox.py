@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from mull.agent.instructions import BASE, Instruction, load_instructions, system_prompt
 from mull.agent.mcp.find import OnDemand
 from mull.agent.mcp.servers import McpServers, may_mean
+from mull.agent.mcp.settled import referred
 from mull.agent.tools.approve import Approver, Gate, unknown_rules
 from mull.agent.tools.background import JobStatus
 from mull.agent.tools.output import MOST, fitted
@@ -19,12 +20,14 @@ from mull.agent.tools.table import builtin_tools, choose_tools, with_jobs
 from mull.agent.tools.todo import Todo, TodoItem
 from mull.agent.tools.tool import Outcome, PreparedCall, RunnableTool, ToolContext
 from mull.agent.tools.workspace import Workspace
+from mull.agent.trust import Trusting
 from mull.logs import log_warning
 from mull.neutral.blocks import ToolCallBlock
 from mull.policy.allowance import room
 from mull.policy.approval import Mode
 from mull.store.approvals import allow_always, load_policy
-from mull.store.paths import config_dir
+from mull.store.paths import config_dir, data_dir
+from mull.store.trust import Trust
 
 if TYPE_CHECKING:
     from mull.agent.mcp.servers import ServerStatus
@@ -40,13 +43,15 @@ class Toolbox:
     """What a model may use in a folder. Servers are started by `start` and ended by `close`.
 
     They live on the event loop that started them; their tools can be used on any. If they are
-    `unasked`, a model that is known to make nothing of tools is offered none.
+    `unasked`, a model that is known to make nothing of tools is offered none. Instructions of the
+    folder that nobody has seen yet are asked about when a session begins, or left out where nobody
+    can be asked; `trusted` uses them without a question.
 
     Raises:
         LocalError: a word of `wanted` fits no tool, or a policy file is not as it should be.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keywords, each of them optional
         self,
         setup: Setup,
         folder: Path,
@@ -54,6 +59,7 @@ class Toolbox:
         wanted: str = "all",
         mode: Mode = "ask",
         approver: Approver | None = None,
+        trusted: bool = False,
         on_change: Callable[[ServerStatus], None] | None = None,
         warn: Callable[[str], None] = log_warning,
     ) -> None:
@@ -80,7 +86,12 @@ class Toolbox:
             passed_on=policy.environment,
             ask=self.gate.question,
         )
-        self.instructions: tuple[Instruction, ...] = load_instructions(self.workspace.root)
+        self._trusting = Trusting(
+            load_instructions(root),
+            Trust(data_dir()),
+            policy.trusted,
+            all_in=trusted or root in policy.trusted,
+        )
         self.mcp: McpServers | None = None
         self.is_started = False
         self._home: asyncio.AbstractEventLoop | None = None
@@ -114,6 +125,15 @@ class Toolbox:
         if self.mcp is not None and self._home is not None:
             servers = self.mcp
             await _at(self._home, lambda: servers.start(wanted))
+
+    @property
+    def instructions(self) -> tuple[Instruction, ...]:
+        """What AGENTS.md files tell the model; one that is not used says why in its note."""
+        return self._trusting.used
+
+    async def settle_instructions(self) -> list[str]:
+        """Ask about instructions that nobody has seen yet; what there is to tell then."""
+        return await self._trusting.settle(self.gate.person)
 
     def _heard(self, status: ServerStatus) -> None:
         """Tell what happens to a server while the session goes on."""
@@ -296,7 +316,20 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 
 
 def _key_variables(setup: Setup) -> list[str]:
-    """The variables that hold keys: commands that a model runs have no business with them."""
+    """The variables that hold keys, and those that config.toml fills in anywhere: commands that a
+    model runs have no business with them."""
     own = setup.config.providers.values()
     known = setup.catalog().providers.values()
-    return [*(v for one in own for v in one.key_env), *(v for one in known for v in one.env)]
+    filled = [
+        *(text for one in own for text in (one.base_url or "", *one.headers.values())),
+        *(
+            text
+            for one in setup.config.mcp.values()
+            for text in (one.url or "", *one.headers.values(), *one.env.values())
+        ),
+    ]
+    return [
+        *(v for one in own for v in one.key_env),
+        *(v for one in known for v in one.env),
+        *(name for text in filled for name in referred(text)),
+    ]

@@ -10,11 +10,13 @@ from contextlib import suppress
 from typing import TextIO
 
 from mull.agent.tools.approve import LETTERS, ApprovalAnswer, ApprovalRequest, UserQuestion
+from mull.agent.trust import TRUST_LETTERS, TrustAnswer, TrustRequest
 from mull.tui.text.safe import neutralise, one_line
 
 __all__ = ["LineApprover", "find_terminal"]
 
 _ASK = "[y] once  [s] this session  [a] always  [n] no  [x] never: "
+_TRUST = "[y] yes, as long as it says the same  [o] only now  [n] no: "
 _LONGEST_ANSWER = 4096
 
 
@@ -74,6 +76,15 @@ class LineApprover:
         if said.isdecimal() and 1 <= int(said) <= len(options):
             return question.options[int(said) - 1]
         return said or None
+
+    async def trust(self, request: TrustRequest) -> TrustAnswer:
+        """Show all of what a project tells models, and ask whether they are to have it."""
+        files = "".join(
+            f"\n{one_line(one.path)} tells the model:\n{_quoted(one.text.rstrip())}\n"
+            for one in request.files
+        )
+        said = (await self._asked(f"{files}May the model have this?\n{_TRUST}")).strip().lower()
+        return TRUST_LETTERS.get(said, "no")
 
     def _show(self, text: str) -> None:
         print(neutralise(text), end="", file=self._screen, flush=True)

@@ -11,10 +11,11 @@ from mull.agent.checks import check_live
 from mull.agent.discover import discover
 from mull.agent.engine import Engine
 from mull.cli import interrupt, setup
-from mull.client.access import missing_key
+from mull.client.access import Access, missing_key
 from mull.local.weights import is_installed
 from mull.neutral.errors import LocalError, RemoteError
 from mull.neutral.target import Target
+from mull.settings.addresses import without_secrets
 from mull.store.paths import config_dir, data_dir
 
 __all__ = ["arguments", "run"]
@@ -84,9 +85,17 @@ def _look_at(engine: Engine, target: Target, base_url: str | None) -> bool:
     if way.cloud is not None:
         key = f"a login is found ({way.cloud.place})"
     needed = "" if missing_key(target, way) is None else ", and none may be needed"
-    where = way.base_url or "starts on this machine when it is asked"
+    where = _address(engine, target, base_url, way) or "starts on this machine when it is asked"
     print(f"  ✓ {where}, {target.dialect}, {key}{needed}")
     return True
+
+
+def _address(engine: Engine, target: Target, base_url: str | None, way: Access) -> str:
+    """The address as it was written: what a variable holds, or a part that looks like a key, may
+    be one."""
+    own = engine.setup.config.providers.get(target.provider.lower())
+    written = base_url or (own and own.base_url) or target.endpoint or ""
+    return without_secrets(written) if "${" in written else without_secrets(way.base_url)
 
 
 async def _live(engine: Engine, name: str, base_url: str | None) -> bool:

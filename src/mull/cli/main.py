@@ -34,6 +34,7 @@ COMMANDS = {
     "local": ("mull.cli.local", "start, stop and look at the small model that comes with mull"),
     "keys": ("mull.cli.keys", "store keys, log in, and see where each key is found"),
     "mcp": ("mull.cli.mcp", "add, test and list servers of tools (MCP)"),
+    "trust": ("mull.cli.trust", "let models have the instructions (AGENTS.md) of a folder"),
     "settings": ("mull.cli.settings", "show every setting, its value and where it comes from"),
     "profile": ("mull.cli.profile", "save, show and choose named sets of settings"),
 }

@@ -12,11 +12,11 @@ from urllib.parse import unquote_plus
 
 from mull.agent.mcp.settled import names_secret, refers, without_references
 from mull.neutral.errors import ConfigError
+from mull.settings.addresses import is_secret_part
 from mull.settings.words import looks_secret
 
 __all__ = ["refuse_secrets"]
 
-_RANDOM = re.compile(r"(?=[^/]*\d)(?=[^/]*[A-Za-z])[A-Za-z0-9_~-]{24,}")
 _STAYS = "which would stay in the file"
 
 
@@ -101,21 +101,11 @@ def _check_url(server: str, url: str) -> None:
 def _is_key(field: str) -> bool:
     name, _, value = field.partition("=")
     own = without_references(unquote_plus(value))
-    return bool(own) and (
-        names_secret(name) or looks_secret(own) or _RANDOM.fullmatch(own) is not None
-    )
+    return bool(own) and (names_secret(name) or looks_secret(own) or is_secret_part(own))
 
 
 def _is_random(part: str) -> bool:
-    own = without_references(part)
-    return looks_secret(own) or (_RANDOM.fullmatch(own) is not None and not _are_words(own))
-
-
-def _are_words(text: str) -> bool:
-    """Whether it is made of words and short numbers: `my-team-2024-reports` is no key."""
-    return all(
-        re.fullmatch(r"[a-z]+|[A-Z]?[a-z]+|\d{1,4}", part) for part in re.split("[_~-]", text)
-    )
+    return is_secret_part(without_references(part))
 
 
 def _variable(server: str, name: str) -> str:

@@ -18,11 +18,12 @@ from typing import Literal, TypeAlias
 from mull.neutral.blocks import Value
 from mull.neutral.errors import SettingError
 from mull.policy.commands import allow_parts, deny_parts
-from mull.policy.globs import escape, has_wildcard, path_matches, text_matches
+from mull.policy.globs import escape, fixed_start, has_wildcard, path_matches, text_matches
+from mull.policy.hazards import is_hazardous
+from mull.policy.protected import is_protected, names_protected
 from mull.settings.words import quote
 
 __all__ = [
-    "PROTECTED",
     "Asked",
     "Decision",
     "Effect",
@@ -36,9 +37,6 @@ __all__ = [
 
 Mode: TypeAlias = Literal["ask", "yes", "read-only"]
 Effect: TypeAlias = Literal["allow", "deny"]
-
-PROTECTED = (".git", ".mull")
-"""Folders whose files decide what runs later; only a rule that names one allows changes there."""
 
 _RULE = re.compile(r"([^()\s]+)(?:\((.+)\))?", re.DOTALL)
 
@@ -139,14 +137,16 @@ def suggest(asked: Asked) -> tuple[str, ...]:
         return tuple(f"{asked.tool}({pattern})" for pattern in fitting)
     words = subject.text.split()
     if allow_parts(subject.text) == [subject.text.strip()] and _names_an_action(words):
-        return (f"{asked.tool}({exact})", f"{asked.tool}({words[0]} {words[1]} *)")
+        wide = f"{words[0]} {words[1]} *"
+        if _allows_command(wide, subject.text.strip()):
+            return (f"{asked.tool}({exact})", f"{asked.tool}({wide})")
     return (f"{asked.tool}({exact})",)
 
 
 def _path_patterns(path: str) -> list[str]:
     folder = path.rpartition("/")[0]
     exact = escape(path) if folder else f"./{escape(path)}"  # a bare name would fit in any folder
-    if _is_protected(path):
+    if is_protected(path):
         return [exact]
     return [exact, *([f"{escape(folder)}/**"] if folder else []), "**"]
 
@@ -165,20 +165,21 @@ def _is_allowed(asked: Asked, rules: Iterable[Rule]) -> bool:
         return False
     parts = allow_parts(asked.subject.text)
     return parts is not None and all(
-        any(_command_fits(rule.argument or "", part) for rule in rules) for part in parts
+        any(_allows_command(rule.argument or "", part) for rule in rules) for part in parts
     )
 
 
 def _is_of(rule: Rule, asked: Asked) -> bool:
-    """Whether the rule speaks of this tool, and by name of what has to be named: protected folders,
-    read-only files."""
+    """Whether the rule speaks of this tool, and by name of what has to be named: protected files,
+    read-only ones."""
     if not text_matches(rule.tool, asked.tool):
         return False
     if asked.subject.guarded and (rule.argument is None or has_wildcard(rule.argument)):
         return False
-    if asked.subject.kind != "path" or not _is_protected(asked.subject.text):
+    subject = asked.subject
+    if subject.kind != "path" or not is_protected(subject.text):
         return True
-    return rule.argument is not None and _is_protected(rule.argument)
+    return rule.argument is not None and names_protected(rule.argument, subject.text)
 
 
 def _fits_whole(pattern: str, subject: Subject) -> bool:
@@ -220,11 +221,14 @@ def _command_fits(pattern: str, command: str) -> bool:
     )
 
 
+def _allows_command(pattern: str, command: str) -> bool:
+    """What a star stands for may not write or execute: that has to be named."""
+    if not _command_fits(pattern, command):
+        return False
+    return not (has_wildcard(pattern) and is_hazardous(command, len(fixed_start(pattern))))
+
+
 def _upward(path: str) -> list[str]:
     """The path and the folders that it lies in."""
     names = path.split("/")
     return ["/".join(names[:end]) for end in range(len(names), 0, -1)]
-
-
-def _is_protected(path: str) -> bool:
-    return any(name in PROTECTED for name in path.lower().split("/"))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mull.neutral.patterns import pattern
+from mull.policy.hazard_table import RUNNERS
 
 __all__ = ["allow_parts", "deny_parts"]
 
@@ -20,11 +21,6 @@ _UNSURE = pattern(r"[&;|<>()$`\\\n\r\0]")
 _ANY_BREAK = pattern(r"[;&|<>(){}$`\n\r]+")
 _ASSIGNMENTS = pattern(r"""(?:\w+=(?:"[^"]*"|'[^']*'|[^\s"'])* )+""")
 _QUOTING = str.maketrans("", "", "'\"\\")
-_RUNS_WHAT_FOLLOWS = frozenset(
-    """! bash builtin busybox command coproc dash do doas elif else env eval exec find if ionice ksh
-    nice nohup parallel setsid sh stdbuf sudo then time timeout until watch while xargs zsh
-    """.split()
-)
 _MOST_STARTS = 64
 """Words of one piece at which a command may begin: enough for people, and no work for ever."""
 
@@ -59,7 +55,7 @@ def _commands_in(piece: str) -> Iterator[str]:
     """The piece, and what is left of it from each word on if its first word runs that."""
     yield piece
     program, _, rest = _without_folder(piece).partition(" ")
-    if program not in _RUNS_WHAT_FOLLOWS:
+    if program not in RUNNERS and program != "find":
         return
     for _ in range(_MOST_STARTS):
         if not rest:

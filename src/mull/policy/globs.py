@@ -9,10 +9,10 @@ slow: what lies between two stars is found once and for all.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-__all__ = ["escape", "expand_braces", "has_wildcard", "path_matches", "text_matches"]
+__all__ = ["escape", "expand_braces", "fixed_start", "has_wildcard", "path_matches", "text_matches"]
 
 _WILD = re.compile(r"\\.|[*?\[]", re.DOTALL)
 _SPECIAL = re.compile(r"([*?\[\\])")
@@ -29,6 +29,18 @@ def has_wildcard(pattern: str) -> bool:
     return any(not found.startswith("\\") for found in _WILD.findall(pattern))
 
 
+def fixed_start(pattern: str) -> str:
+    """The text that everything begins with which the pattern fits."""
+    out, at = "", 0
+    for found in _WILD.finditer(pattern):
+        out += pattern[at : found.start()]
+        if not found.group().startswith("\\"):
+            return out
+        out += found.group()[1:]
+        at = found.end()
+    return out + pattern[at:]
+
+
 def text_matches(pattern: str, text: str, *, ignore_case: bool = False) -> bool:
     """Whether the pattern fits the whole text; stars go over anything, line breaks too."""
     return _compiled(pattern, ignore_case).fullmatch(text) is not None
@@ -36,7 +48,7 @@ def text_matches(pattern: str, text: str, *, ignore_case: bool = False) -> bool:
 
 def path_matches(pattern: str, path: str, *, ignore_case: bool = False) -> bool:
     """Whether the pattern fits the whole path, name by name; both have `/` between names."""
-    wanted = pattern.split("/")
+    wanted = _names(pattern)
     reached = set(_skipping(wanted, 0))
     for name in path.split("/"):
         after: set[int] = set()
@@ -51,6 +63,14 @@ def path_matches(pattern: str, path: str, *, ignore_case: bool = False) -> bool:
                 after.update(_skipping(wanted, place + 1))
         reached = after
     return len(wanted) in reached
+
+
+@lru_cache(maxsize=1024)
+def _names(pattern: str) -> tuple[str, ...]:
+    """The names of a path pattern; several `**` in a row are one."""
+    names = pattern.split("/")
+    pairs = zip(names, (*names[1:], ""), strict=True)
+    return tuple(name for name, after in pairs if not name == after == "**")
 
 
 def expand_braces(pattern: str) -> list[str]:
@@ -70,7 +90,7 @@ def expand_braces(pattern: str) -> list[str]:
     return list(dict.fromkeys(done))
 
 
-def _skipping(wanted: list[str], place: int) -> Iterator[int]:
+def _skipping(wanted: Sequence[str], place: int) -> Iterator[int]:
     """This place, and those behind it that are reached without taking a name."""
     yield place
     while place < len(wanted) - 1 and wanted[place] == "**":

@@ -20,9 +20,10 @@ from msgspec import Struct
 from mull.neutral.errors import ConfigError, SettingError
 from mull.policy.approval import Effect, Rule, parse_rule
 from mull.store.files import read_bytes, write_atomic
+from mull.store.paths import config_dir
 from mull.store.tables import VARIABLE, check_keys, decode_toml, refused, table_of
 
-__all__ = ["PROJECT_FILE", "TOOLS_FILE", "ToolPolicy", "allow_always", "load_policy"]
+__all__ = ["PROJECT_FILE", "TOOLS_FILE", "ToolPolicy", "allow_always", "load_policy", "own_rules"]
 
 TOOLS_FILE = "tools.toml"
 PROJECT_FILE = f".mull/{TOOLS_FILE}"
@@ -34,10 +35,12 @@ _NEXT_TABLE = re.compile(r"^[ \t]*\[", re.MULTILINE)
 
 class ToolPolicy(Struct, frozen=True):
     """The rules of both files. `environment` are variables that commands get although they look
-    like keys; `warnings` is what the user should know."""
+    like keys; `trusted` are folders whose files are obeyed; `warnings` is what the user should
+    know."""
 
     rules: tuple[Rule, ...] = ()
     environment: tuple[str, ...] = ()
+    trusted: tuple[Path, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -51,36 +54,46 @@ class _File(_Rules, frozen=True):
     environment: tuple[str, ...] = ()
 
 
-def load_policy(config_dir: Path, folder: Path) -> ToolPolicy:
+def load_policy(config: Path, folder: Path) -> ToolPolicy:
     """The policy for work in a folder; a missing file is an empty one.
 
     Raises:
         ConfigError: a file cannot be read as what it should be; says where.
     """
-    own, here = _own(_tables(config_dir / TOOLS_FILE, TOOLS_FILE), folder)
+    own, here = _own(_tables(config / TOOLS_FILE, TOOLS_FILE), folder)
     tables = _tables(folder / PROJECT_FILE, PROJECT_FILE)
     check_keys(tables, ("tools",), PROJECT_FILE)
     theirs = _file(tables, PROJECT_FILE)
     rules = (*own.deny, *here.deny, *theirs.deny, *own.allow, *here.allow)
+    trusted = tuple(Path(os.path.realpath(os.path.expanduser(path))) for path in own.trusted)
     if theirs == _File(deny=theirs.deny):
-        return ToolPolicy(rules, own.environment)
-    if any(_is_same(folder, path) for path in own.trusted):
+        return ToolPolicy(rules, own.environment, trusted)
+    if Path(os.path.realpath(folder)) in trusted:
         environment = (*own.environment, *theirs.environment)
-        return ToolPolicy((*rules, *theirs.allow), environment)
+        return ToolPolicy((*rules, *theirs.allow), environment, trusted)
     warning = (
         f"{PROJECT_FILE} of this folder would allow more, and that is not obeyed: a project may"
-        f" only deny. If you trust it, add it to trusted in {config_dir / TOOLS_FILE}"
+        f" only deny. If you trust it, add it to trusted in {config / TOOLS_FILE}"
     )
-    return ToolPolicy(rules, own.environment, (warning,))
+    return ToolPolicy(rules, own.environment, trusted, (warning,))
 
 
-def allow_always(config_dir: Path, folder: Path, rule: str) -> None:
+def own_rules(folder: str | Path) -> tuple[Rule, ...]:
+    """The rules for a folder where no tools are in use.
+
+    Raises:
+        ConfigError: a file cannot be read as what it should be; says where.
+    """
+    return load_policy(config_dir(), Path(folder)).rules
+
+
+def allow_always(config: Path, folder: Path, rule: str) -> None:
     """Add an allow rule for this folder to the user's file; every other byte stays as it is.
 
     Raises:
         ConfigError: the file cannot be read or written, or has a form that cannot be added to.
     """
-    path = config_dir / TOOLS_FILE
+    path = config / TOOLS_FILE
     parse_rule("allow", rule)
     data = read_bytes(path) or b""
     before = _allowed(data, folder)

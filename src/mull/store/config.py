@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from mull.neutral.errors import CatalogError, ConfigError, SettingError
 from mull.neutral.messages import Dialect
+from mull.settings.addresses import without_secrets
 from mull.settings.model import parse_model
 from mull.settings.registry import SettingValue, parse_all
 from mull.settings.words import join_or, quote, quote_value
@@ -65,7 +66,8 @@ class Config(Struct, frozen=True):
         """The providers and models in the catalog's own shape, to go over the catalog."""
         layer: dict[str, Any] = {}
         for name, own in self.providers.items():
-            said = {"name": own.name, "api": own.base_url, "env": list(own.key_env) or None}
+            address = without_secrets(own.base_url) if own.base_url else None
+            said = {"name": own.name, "api": address, "env": list(own.key_env) or None}
             layer[name] = {key: value for key, value in said.items() if value is not None}
         for name, facts in self.models.items():
             provider, _, model = name.partition("/")

@@ -92,7 +92,7 @@ class SessionDesk:
         return Opening(
             folder=self._begin.folder,
             model=last.settings.snapshot().model,
-            base_url=last.info.base_url,
+            base_url=last.address,
             base=self._begin.base,
             settings=last.info.settings,
         )

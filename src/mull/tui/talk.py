@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mull.agent.streams import AsyncStream
     from mull.neutral.blocks import MediaBlock
     from mull.neutral.messages import Message
+    from mull.policy.approval import Rule
     from mull.policy.prepare import Prepared
     from mull.tui.commands.host import Host
     from mull.tui.screen.front import Front
@@ -181,11 +182,22 @@ class Talk:
         pictures = takes(self.session.target.facts.input, ANY_IMAGE)
         resources, missing = await attach_resources(text, self.session) if "@" in text else ((), ())
         said, notes = expand_mentions(
-            text, self.session.info.folder, (*resources, *self.attached), pictures=pictures
+            text,
+            self.session.info.folder,
+            (*resources, *self.attached),
+            pictures=pictures,
+            rules=self._reading_rules() if "@" in text else (),
         )
         for note in (*missing, *notes):
             self.tell(note, warning=True)
         return user(said) if isinstance(said, str) else said
+
+    def _reading_rules(self) -> tuple[Rule, ...]:
+        """What may not be read, also where no tools are in use."""
+        from mull.store.approvals import own_rules
+
+        toolbox = self.session.toolbox
+        return toolbox.gate.rules if toolbox else own_rules(self.session.info.folder)
 
     def retry(self) -> None:
         """Ask for another answer."""

@@ -46,16 +46,50 @@ def test_a_missing_last_newline_is_shown_and_not_counted():
     )
 
 
-def test_ends_of_lines_are_shown_only_where_nothing_else_differs():
+def test_ends_of_lines_are_shown_unless_both_texts_have_the_same():
     assert diff("a\r\nb\r\n", "a\r\nc\r\n", "f").text.endswith("\n a\n-b\n+c")
-    assert diff("a\r\n", "a\n", "f").text.endswith("-a\\r\n+a\n ")
+    assert diff("a\r\n", "a\n", "f").text.endswith("-a\\r\n+a")
+    assert diff("a\r\nb\r\n", "a\nc\r\n", "f").text.endswith("-a\\r\n-b\\r\n+a\n+c\\r")
+    assert diff("", "a\r\n", "f").text.endswith("+a\\r")
 
 
 @pytest.mark.parametrize("count", [5000, 200_000])
-def test_a_change_too_large_to_compare_is_counted(count):
+def test_a_large_change_is_shown_whole(count):
     found = diff("a\n" * count, "b\n" * (count + 1), "f")
     assert (found.added, found.removed) == (count + 1, count)
-    assert found.text.endswith("too many to compare")
+    assert (found.text.count("\n-a"), found.text.count("\n+b")) == (count, count + 1)
+
+
+def test_changes_far_apart_are_shown_each_with_its_true_count():
+    lines = [f"{n}\n" for n in range(100_000)]
+    changed = [*lines]
+    for at in (3, 50_000, 99_990):
+        changed[at] = "x\n"
+    found = diff("".join(lines), "".join(changed), "f")
+    assert found.counts == "(+3 −3)"
+    heads = [row for row in found.text.split("\n") if row.startswith("@@")]
+    assert heads == ["@@ -1,7 +1,7 @@", "@@ -49998,7 +49998,7 @@", "@@ -99988,7 +99988,7 @@"]
+
+
+def test_a_change_among_lines_that_are_all_alike_is_found():
+    lines = ["same\n"] * 5000
+    found = diff("".join(lines), "".join([*lines[:2500], "x\n", *lines[2501:]]), "f")
+    assert found.counts == "(+1 −1)"
+    found = diff("".join(lines), "".join(["x\n", *lines[2:], "y\n"]), "f")
+    assert found.counts == "(+2 −2)"
+
+
+MANY = st.lists(st.sampled_from("abcdefgh"), max_size=60)
+
+
+@given(MANY, MANY)
+def test_a_diff_is_no_longer_than_that_of_difflib(old, new):
+    found = diff("".join(f"{c}\n" for c in old), "".join(f"{c}\n" for c in new), "f")
+    assert apply(found.text, old) == new
+    blocks = difflib.SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
+    same = sum(block.size for block in blocks)
+    assert found.added + found.removed <= len(old) + len(new)
+    assert bool(found.text) == (same < max(len(old), len(new)))
 
 
 def test_a_small_change_to_a_large_file_is_found():

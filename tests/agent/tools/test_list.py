@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from growth import ends
 from mull.agent.tools.walk import Ignores, walk
 from tool_calls import fail, fill, use
 
@@ -130,3 +131,19 @@ def test_an_odd_gitignore_is_none(tmp_path, odd):
         with open(path, "wb") as file:
             file.truncate(5 << 30)
     assert use(workspace, "list", pattern="*.py") == "a.py"
+
+
+@pytest.mark.parametrize("pattern", ["**/" * 2000 + "x", "**/a/" * 2000 + "*"])
+def test_a_pattern_costs_little_however_it_is_written(tmp_path, pattern):
+    files = {f"{'a/' * 30}{n}": "" for n in range(200)}
+    workspace = fill(tmp_path, {".git/x": "", ".gitignore": f"{pattern}\n", **files})
+    with ends():
+        use(workspace, "list", pattern=pattern)
+
+
+def test_a_list_that_takes_too_long_says_what_it_did_not_look_at(tmp_path, monkeypatch):
+    monkeypatch.setattr("mull.agent.tools.list.LOOKING", -1)
+    workspace = fill(tmp_path, {"a/b": "", "c": ""})
+    assert use(workspace, "list", pattern="*").endswith(
+        "[stopped after -1 seconds, not all was looked at: list a folder in it]"
+    )

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mull.agent.tools.text import JUDGED
 from mull.agent.tools.workspace import Workspace
 from mull.neutral.blocks import MediaBlock
 from tool_calls import Screen, fail, fill, start, use
@@ -257,3 +258,9 @@ def test_many_reads_at_once(tmp_path):
 
     outputs = [result.output for result in asyncio.run(all_at_once())]
     assert outputs == [f"     1\t{n}" for n in range(50)]
+
+
+def test_a_line_too_far_into_a_file_is_not_looked_for_for_ever(tmp_path, monkeypatch):
+    monkeypatch.setattr("mull.agent.tools.read.LOOKING", -1)
+    workspace = fill(tmp_path, {"a": "x" * (JUDGED + 1)})
+    assert fail(workspace, "read", path="a", offset=9).startswith("stopped after -1 seconds")

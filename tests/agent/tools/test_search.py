@@ -114,7 +114,7 @@ def test_what_is_no_expression_says_why(tmp_path):
 
 
 def test_an_expression_that_runs_for_ever_is_ended(tmp_path, monkeypatch):
-    monkeypatch.setattr(search, "_SECONDS", 0.2)
+    monkeypatch.setattr(search, "LOOKING", 0.2)
     workspace = fill(tmp_path, {"a": f"{'a' * 60}!\n"})
     assert use(workspace, "search", pattern="^(a+)+$") == (
         "[stopped after 0.2 seconds: narrow it with path or glob]"

@@ -80,7 +80,10 @@ def test_the_preview_shows_the_difference_and_changes_nothing(tmp_path):
 
 def test_the_preview_of_a_binary_file_says_what_is_lost(tmp_path):
     shown = preview(builtin_tools(fill(tmp_path, {"a": bytes(20)}))["write"], path="a", content="x")
-    assert shown.detail == "replaces binary data, 20 bytes"
+    assert shown.detail == (
+        "replaces binary data, 20 bytes\n--- a/a\n+++ b/a\n@@ -0,0 +1,2 @@\n+x"
+        "\n+\\ No newline at end of file"
+    )
 
 
 def test_nothing_hides_in_a_preview(tmp_path):

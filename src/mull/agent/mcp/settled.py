@@ -91,7 +91,7 @@ def names_secret(name: str) -> bool:
 
 def refers(text: str) -> bool:
     """Whether the text takes a value from the environment."""
-    return bool(_referred(text))
+    return bool(referred(text))
 
 
 def without_references(text: str) -> str:
@@ -99,14 +99,14 @@ def without_references(text: str) -> str:
     return _REFERENCE.sub("", text)
 
 
-def _referred(text: str) -> list[str]:
+def referred(text: str) -> list[str]:
     """The variables that the text names, each once."""
     names = (found[2] or found[3] for found in _REFERENCE.finditer(text) if not found[1])
     return list(dict.fromkeys(names))
 
 
 def _filled(text: str, environ: Mapping[str, str], where: str) -> str:
-    missing = [name for name in _referred(text) if not environ.get(name)]
+    missing = [name for name in referred(text) if not environ.get(name)]
     if missing:
         raise ConfigError(
             f"config.toml: {where} needs {' and '.join(missing)} in the environment: set that"
@@ -137,12 +137,12 @@ def _secrets(
     """What must not be shown: by its name or its look, or since a reference brought it."""
     values: list[str] = []
     for name, text in env.items():
-        names = [name, *_referred(config.env[name])]
+        names = [name, *referred(config.env[name])]
         if any(map(names_secret, names)) or looks_secret(text):
             values.append(text)
     for name, text in headers.items():
         if names_secret(name) or looks_secret(text) or refers(config.headers[name]):
             values.append(text)
-    values += [environ[name] for name in _referred(config.url or "")]
+    values += [environ[name] for name in referred(config.url or "")]
     words = (word for value in values for word in value.split())
     return (word for word in words if len(word) >= _SHORTEST_SECRET)

@@ -41,7 +41,6 @@ MOST_TOOLS = 200
 """Tools of one server that are offered; more would fill the context before the first word."""
 _LONGEST_DESCRIPTION = 8_000
 _LARGEST_SCHEMA = 64_000
-_SHOWN = 4_000
 
 _LONGEST = 64
 """What the strictest API takes (OpenAI and Anthropic)."""
@@ -126,10 +125,10 @@ class McpTool:
         about = "; ".join(filter(None, warnings))
         title = f"{self._server.name}: {name}" + (f" ({about})" if about else "")
         is_to_be_read = bool(self.altered or self.is_new)
-        shown = [visible(cut(self.definition.description, _SHOWN))] if is_to_be_read else []
+        shown = [visible(self.definition.description)] if is_to_be_read else []
         if given:
             arguments = msgspec.json.format(msgspec.json.encode(given)).decode()
-            shown.append(cut(arguments, _SHOWN))
+            shown.append(visible(arguments))
         return Preview(title, "\n\n".join(filter(None, shown)))
 
 

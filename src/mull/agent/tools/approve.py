@@ -135,6 +135,11 @@ class Gate:
         self._asking = asyncio.Lock()
 
     @property
+    def person(self) -> Approver:
+        """Whoever answers."""
+        return self._approver
+
+    @property
     def rules(self) -> tuple[Rule, ...]:
         """All rules in force, those of this session among them."""
         return (*self._rules, *self.session)

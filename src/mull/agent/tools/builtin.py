@@ -29,7 +29,10 @@ from mull.neutral.blocks import ToolCallBlock
 from mull.neutral.request import Tool
 from mull.policy.approval import Asked, Rule, Subject, decide
 
-__all__ = ["BuiltinTool", "Plan", "in_thread", "path_subject"]
+__all__ = ["LOOKING", "BuiltinTool", "Plan", "in_thread", "path_subject"]
+
+LOOKING = 30
+"""Seconds that a look at files may take."""
 
 A = TypeVar("A", bound=msgspec.Struct)
 T = TypeVar("T")
@@ -38,7 +41,8 @@ T = TypeVar("T")
 class Plan(NamedTuple):
     """What a call comes down to: what rules are compared with, what it would do, and doing it.
 
-    `also` is what else it touches. `tool` is asked about in place of the one that was called.
+    `also` is what else it touches. `tool` is asked about in place of the one that was called. `pin`
+    stands for what was found there.
     """
 
     subject: Subject
@@ -46,6 +50,7 @@ class Plan(NamedTuple):
     work: Work
     also: tuple[Asked, ...] = ()
     tool: str = ""
+    pin: str = ""
 
 
 class BuiltinTool(ABC, Generic[A]):
@@ -81,7 +86,7 @@ class BuiltinTool(ABC, Generic[A]):
         given = read_arguments(clamped(said, shape), form or self.arguments, shape, strict=False)
         plan = self.plan(given)
         asked = Asked(plan.tool or self.name, self.changes, plan.subject)
-        return PreparedCall(call, self.source, asked, plan.preview, plan.work, plan.also)
+        return PreparedCall(call, self.source, asked, plan.preview, plan.work, plan.also, plan.pin)
 
     def may_be_read(self, file: Subject) -> bool:
         """Whether rules let `read` show it, and this tool: what they keep is not to be had by a

@@ -1,13 +1,16 @@
 """`edit` and `write`: files are changed as they were shown, all of them or none.
 
-What a file is to hold is worked out once, when the call is prepared, and written only if the file
-is still the one that the difference was shown against. An edit replaces exact text and keeps every
-other byte. Encoding and ends of lines are the file's own: the model writes `\\n`, whatever the
-file has. A text that is not found is answered with what comes closest to it.
+What a file is to hold is worked out when the call is prepared, and written only if the file is
+still the one that the difference was shown against: its place and its content are the call's pin.
+An edit replaces exact text and keeps every other byte. Encoding and ends of lines are the file's
+own: the model writes `\\n`, whatever the file has. A text that is not found is answered with what
+comes closest to it.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,11 +40,12 @@ from mull.agent.tools.replace import (
     usual_break,
     with_breaks,
 )
-from mull.agent.tools.shown import plural
+from mull.agent.tools.shown import plural, shown_name
 from mull.agent.tools.text import BEYOND_ASCII, Encoding, decode, describe, encode, encoding_of
 from mull.agent.tools.tool import Outcome, Preview, ToolFailure
 from mull.agent.tools.workspace import Located
 from mull.policy.approval import Asked, Subject
+from mull.store.paths import config_dir, data_dir
 
 __all__ = ["Edit", "Write"]
 
@@ -68,18 +72,27 @@ class _Change(NamedTuple):
 
     @property
     def asked(self) -> Asked:
-        """What rules are compared with. A read-only file has to be named by them."""
+        """What rules are compared with. They have to name a file that is marked as read-only, has
+        other names elsewhere, or belongs to mull."""
         subject = path_subject(self.place)
-        guarded = self.before is not None and is_read_only(self.place)
+        is_special = is_read_only(self.place) or hard_links(self.place) > 1
+        guarded = (self.before is not None and is_special) or _is_mulls(self.place.path)
         return Asked(self.tool, True, Subject("path", subject.text, subject.full, guarded))
 
-    def remarks(self, subject: Subject) -> list[str]:
+    @property
+    def remarks(self) -> list[str]:
         """What a person has to know of the file beside the difference."""
         links = hard_links(self.place) if self.after is not None else 1
         return [
-            *(["read-only"] if subject.guarded else []),
+            *(["read-only"] if self.before is not None and is_read_only(self.place) else []),
             *([f"{links} hard links"] if links > 1 else []),
         ]
+
+    @property
+    def pin(self) -> str:
+        """The file that was looked at, and what it held."""
+        held = "-" if self.before is None else hashlib.sha256(self.before).hexdigest()
+        return f"{held} {shown_name(self.place.path)}"
 
     def check(self) -> None:
         """Raises ToolFailure if it cannot be written, or is not what it was."""
@@ -96,6 +109,11 @@ class _Change(NamedTuple):
     def undo(self) -> None:
         """Take it back."""
         _put(self.place, self.after, self.before)
+
+
+def _is_mulls(path: Path) -> bool:
+    own = (Path(os.path.realpath(place)) for place in (config_dir(), data_dir()))
+    return any(path.is_relative_to(place) for place in own)
 
 
 def _put(
@@ -127,15 +145,13 @@ class _Changing(BuiltinTool[A], Generic[A]):
                 _make(changes)
             return Outcome("\n".join(change.done for change in changes if change.done))
 
-        titles = [
-            ", ".join((change.title, *change.remarks(one.subject)))
-            for change, one in zip(changes, asked, strict=True)
-        ]
+        titles = [", ".join((change.title, *change.remarks)) for change in changes]
         diffs = [change.difference.text for change in changes]
         detail = "\n".join(filter(None, (*(titles if len(titles) > 1 else ()), *diffs)))
         first, *others = asked
         preview = Preview(_joined(titles), detail, "diff")
-        return Plan(first.subject, preview, in_thread(write), tuple(others), first.tool)
+        pin = "\n".join(change.pin for change in changes)
+        return Plan(first.subject, preview, in_thread(write), tuple(others), first.tool, pin)
 
 
 def _make(changes: Sequence[_Change]) -> None:
@@ -344,7 +360,7 @@ def _written(place: Located, before: bytes | None, content: str) -> _Change:
     done = f"{'replaced' if new == '' else 'created'} {name}: {lines}, {plural(len(data), 'byte')}"
     if data == before:
         done = f"{name} holds exactly this already"
-    title = f"write {name} {difference.counts}{new}"
+    title = f"write {name} {difference.counts}{new}{kept.replace(';', ',')}"
     return _Change(place, "write", before, data, title, difference, done + kept)
 
 
@@ -356,8 +372,9 @@ def _as_before(name: str, before: bytes | None, content: str) -> tuple[bytes, Di
     try:
         text, encoding = _text(before, name)
     except ToolFailure:
+        new = diff("", content, name)
         lost = f"replaces {describe(before, len(before))}"
-        return content.encode(), Diff(lost, len(content.splitlines()), 0), ""
+        return content.encode(), new._replace(text=f"{lost}\n{new.text}"), ""
     told: list[str] = []
     if "\r\n" not in content and usual_break(text) == "\r\n":
         content = with_breaks(content, "\r\n")

@@ -1,8 +1,5 @@
 """What is told of a change: the difference it makes, for people, and for a model whose text is not
-in the file, what stands there instead.
-
-Only what lies between the first and the last changed line is compared, so that a small change to
-a large file costs little. A change too large to be compared is only counted.
+in the file, what stands there instead. A difference is whole, however long it is.
 """
 
 from __future__ import annotations
@@ -11,14 +8,13 @@ import re
 from heapq import nlargest
 from typing import NamedTuple
 
-from mull.agent.tools.shown import plural, visible
+from mull.agent.tools.differ import hunks
+from mull.agent.tools.shown import visible
 
 __all__ = ["Diff", "diff", "not_found"]
 
 _CONTEXT = 3
-_MOST_CHANGED = 2000
 _NO_BREAK = "\\ No newline at end of file"
-_NUMBER = re.compile(r"( [-+])(\d+)")
 
 _NUMBERED = re.compile(r"^\s*\d+\t", re.MULTILINE)
 _WORD = re.compile(r"\w+")
@@ -41,55 +37,45 @@ class Diff(NamedTuple):
 
 
 def diff(before: str, after: str, name: str) -> Diff:
-    """The difference. Ends of lines are not compared unless nothing else differs."""
-    old, new = _lines(before), _lines(after)
-    if old == new:
-        old, new = before.split("\n"), after.split("\n")
-    start = _common(old, new)
-    end = _common(old[start:][::-1], new[start:][::-1])
-    changed_old, changed_new = old[start : len(old) - end], new[start : len(new) - end]
-    if max(len(changed_old), len(changed_new)) > _MOST_CHANGED:
-        added, removed = len(changed_new), len(changed_old)
-        said = f"{plural(removed, 'line')} replaced by {plural(added, 'line')}: too many to compare"
-        return Diff(f"--- {visible(name)}\n+++ {visible(name)}\n{said}", added, removed)
-    first = max(0, start - _CONTEXT)
-    last = max(0, end - _CONTEXT)
-    return _compare(old[first : len(old) - last], new[first : len(new) - last], first, name)
-
-
-def _compare(old: list[str], new: list[str], first: int, name: str) -> Diff:
-    from difflib import unified_diff  # only who changes files pays for it
-
+    """The difference, hunk by hunk. Ends of lines are compared as well; they are shown unless both
+    texts have the same throughout."""
+    alike = before != "" and _is_dos(before) and _is_dos(after)
+    old, new = _lines(before, alike), _lines(after, alike)
+    rows: list[str] = []
+    for hunk in hunks(old, new, _CONTEXT):
+        rows.append(f"@@ -{_place(hunk.old)} +{_place(hunk.new)} @@")
+        for run in hunk.runs:
+            if run.same:
+                rows += (f" {old[at]}" for at in run.old)
+            else:
+                rows += (f"-{old[at]}" for at in run.old)
+                rows += (f"+{new[at]}" for at in run.new)
+    if not rows:
+        return Diff("", 0, 0)
+    counted = [row[0] for row in rows if row[1:] != _NO_BREAK]
     shown = visible(name)
-    rows = list(unified_diff(old, new, f"a/{shown}", f"b/{shown}", n=_CONTEXT, lineterm=""))
-    text = "\n".join(_moved(row, first) if row.startswith("@@") else row for row in rows)
-    lines = [row for row in rows[2:] if not row.endswith(_NO_BREAK)]
-    added = sum(row[0] == "+" for row in lines)
-    removed = sum(row[0] == "-" for row in lines)
-    return Diff(visible(text), added, removed)
+    text = visible("\n".join((f"--- a/{shown}", f"+++ b/{shown}", *rows)))
+    return Diff(text, counted.count("+"), counted.count("-"))
 
 
-def _moved(row: str, by: int) -> str:
-    """The head of a hunk, with the line numbers that the whole file has."""
-    return _NUMBER.sub(lambda found: f"{found[1]}{int(found[2]) + by}", row)
+def _place(lines: range) -> str:
+    """The lines as the head of a hunk names them."""
+    if len(lines) == 1:
+        return str(lines.start + 1)
+    return f"{lines.start + bool(lines)},{len(lines)}"
 
 
-def _lines(text: str) -> list[str]:
+def _is_dos(text: str) -> bool:
+    return "\n" in text and text.count("\n") == text.count("\r\n")
+
+
+def _lines(text: str, alike: bool) -> list[str]:
     if not text:
         return []
-    lines = text.replace("\r\n", "\n").split("\n")
+    lines = (text.replace("\r\n", "\n") if alike else text).split("\n")
     if lines[-1] == "":
         return lines[:-1]
     return [*lines, _NO_BREAK]
-
-
-def _common(old: list[str], new: list[str]) -> int:
-    count = 0
-    for one, other in zip(old, new, strict=False):
-        if one != other:
-            break
-        count += 1
-    return count
 
 
 def not_found(old: str, text: str, name: str) -> str:

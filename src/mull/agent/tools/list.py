@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import time
 from collections.abc import Iterable
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from mull.agent.tools.builtin import BuiltinTool, Plan, in_thread, path_subject
+from mull.agent.tools.builtin import LOOKING, BuiltinTool, Plan, in_thread, path_subject
 from mull.agent.tools.nearest import check_folder
 from mull.agent.tools.output import MOST
 from mull.agent.tools.shown import one_line, shown_name
@@ -81,6 +82,11 @@ def fits(pattern: str, path: str) -> bool:
 
 def _listed(place: Located, given: ListArguments, left: threading.Event, room: int) -> str:
     start = str(place.path)
+    until = time.monotonic() + LOOKING
+
+    def is_late() -> bool:
+        return time.monotonic() > until
+
     if given.pattern is None:
         every = entries(start)
         hidden = [entry.path for entry in every if entry.path in PASSED_OVER]
@@ -90,7 +96,7 @@ def _listed(place: Located, given: ListArguments, left: threading.Event, room: i
         pattern, note = given.pattern, []
         found = (
             entry
-            for entry in walk(start, gone=left.is_set)
+            for entry in walk(start, gone=lambda: left.is_set() or is_late())
             if not entry.is_folder and fits(pattern, entry.path)
         )
     rows: list[str] = []
@@ -103,6 +109,8 @@ def _listed(place: Located, given: ListArguments, left: threading.Event, room: i
             room -= size
         else:
             more += 1
+    if given.pattern is not None and is_late():
+        note = [f"[stopped after {LOOKING} seconds, not all was looked at: list a folder in it]"]
     if more:
         whole = f"{more:,} more, {len(rows) + more:,} in all"
         note = [f"[{whole}: list a folder in it, or use a narrower pattern]", *note]

@@ -10,13 +10,14 @@ import base64
 import codecs
 import os
 import threading
+import time
 from collections.abc import Iterator
 from itertools import chain
 from typing import Annotated, BinaryIO, NamedTuple
 
 from msgspec import Meta, Struct
 
-from mull.agent.tools.builtin import BuiltinTool, Plan, in_thread, path_subject
+from mull.agent.tools.builtin import LOOKING, BuiltinTool, Plan, in_thread, path_subject
 from mull.agent.tools.files import open_to_read
 from mull.agent.tools.nearest import check_file
 from mull.agent.tools.shown import plural
@@ -105,7 +106,13 @@ def _chunks(
     """The text in pieces, ends of lines as `\\n`."""
     decoder = codecs.getincrementaldecoder(encoding.codec)(errors="replace")
     yield decoder.decode(head[len(encoding.mark) :])
+    until = time.monotonic() + LOOKING
     while not left.is_set() and (data := file.read(_CHUNK)):
+        if time.monotonic() > until:
+            raise ToolFailure(
+                f"stopped after {LOOKING} seconds: that line is too far into the file for read, use"
+                " a command"
+            )
         yield decoder.decode(data)
     yield decoder.decode(b"", True)
 

@@ -2,7 +2,8 @@
 
 The boundary of the file tools does not hold for a command: it may do whatever the user may.
 Approval stands before it instead. Variables that hold keys of model providers are kept from it,
-so that a model cannot print them.
+so that a model cannot print them, and so are those that config.toml names and what is called a
+token, a key or a password.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ _FIRST_LOOK = 1.0
 MOST_SECONDS = 600
 # nobody is there to page through a text or to answer
 _CALM = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb"}
-_KEY_ENDINGS = ("_API_KEY", "_API_TOKEN")
+_KEY_ENDINGS = (
+    "_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASSWD", "_PASSPHRASE", "_CREDENTIALS", "_PAT",
+)  # fmt: skip
 _OWN = "MULL_"
 
 

@@ -17,7 +17,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from mull.agent.tools.builtin import BuiltinTool, Plan, path_subject
+from mull.agent.tools.builtin import LOOKING, BuiltinTool, Plan, path_subject
 from mull.agent.tools.files import kind_of
 from mull.agent.tools.grep import Wanted
 from mull.agent.tools.list import fits
@@ -36,7 +36,6 @@ __all__ = ["Matches", "Search"]
 _USUAL = 100
 _MOST = 1000
 _MOST_CONTEXT = 20
-_SECONDS = 30
 _BAD_EXPRESSION = 2
 # the parent's own search path: the folder that is searched must not be able to add modules
 _BOOT = (
@@ -131,13 +130,13 @@ async def _collect(arguments: list[str], place: Located, matches: Matches) -> st
     """Fill the page; gives what is wrong with the expression if that is why nothing came."""
     command = await Command.start(arguments, place.root)
     try:
-        async with asyncio.timeout(_SECONDS):
+        async with asyncio.timeout(LOOKING):
             while (data := await command.read()) and matches.take(data):
                 pass
             if not matches.is_full:
                 await command.wait()
     except TimeoutError:
-        matches.stop(f"stopped after {_SECONDS} seconds: narrow it with path or glob")
+        matches.stop(f"stopped after {LOOKING} seconds: narrow it with path or glob")
     finally:
         status = await command.end()
     return matches.complaint() if status == _BAD_EXPRESSION else None

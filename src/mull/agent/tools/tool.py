@@ -86,7 +86,9 @@ class PreparedCall:
     """A call whose arguments have been read and whose paths have been located.
 
     `asked` is what rules are compared with, `preview` what a person is shown, and `work` does
-    exactly that. `also` is what else the call touches: rules have to allow all of it.
+    exactly that. `also` is what else the call touches: rules have to allow all of it. `pin` stands
+    for the state that was looked at: where it is another when the call is to run, what was shown
+    and answered does not hold any more. Without a pin there is no such state.
     """
 
     call: ToolCallBlock
@@ -95,6 +97,11 @@ class PreparedCall:
     preview: Preview
     work: Work
     also: tuple[Asked, ...] = ()
+    pin: str = ""
+
+    def is_same(self, other: PreparedCall) -> bool:
+        """Whether both would do the same to the same, and look the same to a person."""
+        return (self.pin, self.every, self.preview) == (other.pin, other.every, other.preview)
 
     @property
     def every(self) -> tuple[Asked, ...]:

@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from mull.neutral.errors import SessionError
+from mull.settings.addresses import without_secrets
 from mull.settings.words import closest, join_or, quote
 from mull.store.sessions.names import DAY_LETTERS, checked_name
 from mull.store.sessions.values import Changes, SessionInfo
@@ -226,7 +227,7 @@ def _missing(connection: Connection, word: str, folder: str | None) -> str:
 
 
 def tidied(changes: Changes) -> dict[str, Any]:
-    """The changes as they are stored: names as people see them, addresses without a login.
+    """The changes as they are stored: names as people see them, addresses without secrets.
 
     Raises:
         SessionError: nothing can be called so.
@@ -234,17 +235,8 @@ def tidied(changes: Changes) -> dict[str, Any]:
     kept: dict[str, Any] = {**changes}
     if kept.get("name") is not None:
         kept["name"] = checked_name(kept["name"])
-    if "base_url" in kept:
-        kept["base_url"] = _without_login(kept["base_url"])
+    if kept.get("base_url") is not None:
+        kept["base_url"] = without_secrets(kept["base_url"])
     if "settings" in kept:
         kept["settings"] = dict(kept["settings"])
     return kept
-
-
-def _without_login(url: str | None) -> str | None:
-    """An address without a name and password in it: secrets are not for the store."""
-    if url is None or "://" not in url:
-        return url
-    scheme, _, rest = url.partition("://")
-    host, slash, path = rest.partition("/")
-    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"

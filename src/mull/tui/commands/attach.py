@@ -19,6 +19,7 @@ from mull.agent.tools.text import HEAD, describe, encoding_of, image_type
 from mull.neutral.blocks import Block, MediaBlock, TextBlock
 from mull.neutral.errors import LocalError
 from mull.neutral.messages import Message
+from mull.policy.approval import Asked, Rule, Subject, decide
 from mull.policy.view.media import takes
 from mull.settings.words import quote
 from mull.transcripts.words import describe_media
@@ -106,15 +107,18 @@ def expand_mentions(
     attached: Sequence[Block] = (),
     *,
     pictures: bool = True,
+    rules: Sequence[Rule] = (),
 ) -> Expanded:
     """The message with the files that it mentions, each once, and with what is attached.
 
-    `pictures` is whether the model takes them; where it does not, they are left out and told.
+    `pictures` is whether the model takes them; where it does not, they are left out and told. What
+    `rules` deny to `read` is left out as well.
     """
     blocks: list[Block] = []
     notes: list[str] = []
     for name, path in _mentioned(text, Path(os.path.realpath(folder))):
         try:
+            _check_allowed(path, Path(os.path.realpath(folder)), rules)
             block, note = _block(name, path, pictures=pictures)
         except (OSError, LocalError) as error:
             block, note = None, f"{name} is not attached: {error}"
@@ -124,6 +128,14 @@ def expand_mentions(
         return Expanded(text, tuple(notes))
     message = Message(role="user", blocks=(TextBlock(text), *blocks, *attached))
     return Expanded(message, tuple(notes))
+
+
+def _check_allowed(path: Path, folder: Path, rules: Sequence[Rule]) -> None:
+    """Raises LocalError if a rule denies to read the file."""
+    subject = Subject("path", shown_name(path.relative_to(folder)), shown_name(path))
+    decision = decide(Asked("read", False, subject), "ask", rules)
+    if decision.verdict == "refuse":
+        raise LocalError(decision.reason)
 
 
 def _mentioned(text: str, folder: Path) -> Iterator[tuple[str, Path]]:

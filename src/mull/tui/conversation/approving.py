@@ -3,13 +3,14 @@ and what the model wants to know."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mull.agent.tools.approve import LETTERS, ApprovalAnswer, ApprovalRequest, UserQuestion
+from mull.agent.trust import TRUST_LETTERS, TrustAnswer, TrustRequest
 from mull.tui.screen.front import Choice, Question
 from mull.tui.text.lines import BLANK, Line, Span
-from mull.tui.text.safe import neutralise
-from mull.tui.text.width import fitted
+from mull.tui.text.safe import neutralise, one_line
 from mull.tui.text.wrap import wrapped
 
 if TYPE_CHECKING:
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["FrontApprover", "preview_lines"]
 
 MOST_LINES = 40
+_WHOLE = "v"
+_SHORTEST_RULE = 20
+_BESIDE_RULE = 24
+"""Columns of the choice that names a rule, without the rule."""
 
 
 class FrontApprover:
@@ -30,12 +35,31 @@ class FrontApprover:
         self._painter = painter
 
     async def ask(self, request: ApprovalRequest) -> ApprovalAnswer:
-        """Ask, and give the answer."""
-        rule = request.rules[0]
-        self._painter.show(preview_lines(request, self._front.theme, self._front.width))
-        question = Question(
-            f"Run {request.tool}?",
+        """Ask, and give the answer. What is long is shown from its beginning, with a key to see all
+        of it first; where there are no keys all of it is shown."""
+        hidden = self._show(request, MOST_LINES if self._front.has_keys else None)
+        while True:
+            key, text = await self._asked(self._question(request, hidden))
+            if key != _WHOLE:
+                break
+            hidden = self._show(request, None)
+        if key == "t":
+            return ApprovalAnswer("no", feedback=text)
+        return ApprovalAnswer(LETTERS[key])
+
+    def _show(self, request: ApprovalRequest, most: int | None) -> int:
+        """Show so many lines of what a call would do; how many more there are."""
+        theme, width = self._front.theme, self._front.width
+        self._painter.show(preview_lines(request, theme, width, most))
+        return 0 if most is None else max(0, len(_rows(request)) - most)
+
+    def _question(self, request: ApprovalRequest, hidden: int) -> Question:
+        rule = one_line(request.rules[0], max(_SHORTEST_RULE, self._front.width - _BESIDE_RULE))
+        whole = [Choice(_WHOLE, f"view the other {hidden:,} lines")] if hidden else []
+        return Question(
+            f"Run {one_line(request.tool)}?",
             (
+                *whole,
                 Choice("y", "yes, once"),
                 Choice("s", f"for this session: {rule}"),
                 Choice("a", "always"),
@@ -44,20 +68,54 @@ class FrontApprover:
                 Choice("n", "no"),
             ),
         )
-        key, text = await self._asked(question)
-        if key == "t":
-            return ApprovalAnswer("no", feedback=text)
-        return ApprovalAnswer(LETTERS[key])
 
     async def question(self, question: UserQuestion) -> str | None:
         """Show what the model wants to know, and give the answer."""
         shown = wrapped(neutralise(question.text), self._front.theme.heading, self._front.width)
         self._painter.show(shown)
         options = {str(number): text for number, text in enumerate(question.options, 1)}
-        choices = [Choice(key, neutralise(text)) for key, text in options.items()]
+        for key, text in options.items():
+            row = neutralise(f"{key}. {text}")
+            self._painter.show(wrapped(row, self._front.theme.text, self._front.width))
+        width = max(_SHORTEST_RULE, self._front.width - _BESIDE_RULE)
+        choices = [Choice(key, one_line(text, width)) for key, text in options.items()]
         own = Choice("t", "your own words" if options else "answer", wants_text=True)
         key, text = await self._asked(Question("Answer?", (*choices, own, Choice("n", "none"))))
         return options.get(key, text.strip()) or None
+
+    async def trust(self, request: TrustRequest) -> TrustAnswer | None:
+        """Show what a project tells models, and ask whether they are to have it."""
+        if not (self._front.has_keys or self._front.echoes):
+            return None  # a pipe is nobody
+        rows = [
+            row
+            for one in request.files
+            for row in ("", f"{one.path} tells the model:", *one.text.rstrip().split("\n"))
+        ]
+        most = MOST_LINES if self._front.has_keys else len(rows)
+        self._painter.show(self._plain_rows(rows[:most]))
+        hidden = len(rows) - most
+        while True:
+            whole = [Choice(_WHOLE, f"view the other {hidden:,} lines")] if hidden > 0 else []
+            choices = (
+                *whole,
+                Choice("y", "yes, as long as it says the same"),
+                Choice("o", "only now"),
+                Choice("n", "no"),
+            )
+            key, _ = await self._asked(Question("May the model have these instructions?", choices))
+            if key != _WHOLE:
+                return TRUST_LETTERS[key]
+            self._painter.show(self._plain_rows(rows))
+            hidden = 0
+
+    def _plain_rows(self, rows: Sequence[str]) -> list[Line]:
+        theme, width = self._front.theme, self._front.width
+        return [
+            line
+            for row in rows
+            for line in wrapped(neutralise(f"  {row}"), theme.code, width) or [BLANK]
+        ]
 
     async def _asked(self, question: Question) -> tuple[str, str]:
         self._painter.asks = True
@@ -67,18 +125,27 @@ class FrontApprover:
             self._painter.asks = False
 
 
-def preview_lines(request: ApprovalRequest, theme: Theme, width: int) -> list[Line]:
-    """What a call would do: its title, and the diff or the command below it."""
+def preview_lines(
+    request: ApprovalRequest, theme: Theme, width: int, most: int | None = None
+) -> list[Line]:
+    """What a call would do: its title, and the diff or the command below it, or the first `most`
+    lines of that."""
     preview = request.preview
-    out: list[Line] = [(Span(fitted(neutralise(preview.title), width), theme.heading),)]
-    rows = preview.detail.splitlines()
-    if preview.kind == "diff" and rows[:1] and rows[0].startswith("--- "):
-        rows = rows[2:]  # the title names the file already
-    for row in rows[:MOST_LINES]:
+    out: list[Line] = wrapped(neutralise(preview.title), theme.heading, width)
+    rows = _rows(request)
+    for row in rows[:most]:
         style = theme.code
         if preview.kind == "diff":
             style = {"+": theme.added, "-": theme.removed}.get(row[:1], theme.tool_output)
         out += wrapped(neutralise(f"  {row}"), style, width) or [BLANK]
-    if len(rows) > MOST_LINES:
-        out.append((Span(f"  … {len(rows) - MOST_LINES} more lines", theme.faint),))
+    if most is not None and len(rows) > most:
+        out.append((Span(f"  … {len(rows) - most:,} more lines", theme.faint),))
     return out
+
+
+def _rows(request: ApprovalRequest) -> list[str]:
+    preview = request.preview
+    rows = preview.detail.splitlines()
+    if preview.kind == "diff" and rows[:1] and rows[0].startswith("--- "):
+        return rows[2:]  # the title names the file already
+    return rows

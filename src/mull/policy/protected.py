@@ -1,0 +1,58 @@
+"""Files that steer mull, a shell, an editor, git or another program that runs what they say.
+
+Who may change one of them decides what runs later, or what a model is told. So a rule allows that
+only if it names them: `write(**)` reaches none of them, `write(.github/**)` reaches that folder.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+from mull.policy.globs import text_matches
+
+__all__ = ["is_protected", "names_protected"]
+
+_NAMES = tuple(
+    """
+    .git .gitconfig .gitattributes .gitmodules .githooks .husky .lefthook* lefthook*.y*ml
+    .pre-commit-config.y*ml .hg .hgrc .svn .jj
+    .mull agents.md agents.override.md claude.md claude.local.md gemini.md .claude .codex .cursor
+    .cursorrules .gemini .windsurf .windsurfrules .clinerules .aider* .continue .mcp.json
+    .bash* .profile .zsh* .zprofile .zlog* .ksh* .mksh* .csh* .tcsh* .login .logout .inputrc
+    .x*rc .xprofile .xsession* .pam_environment .xonsh* .shrc .hushlogin
+    .env* .direnv .mise* mise.toml .tool-versions .netrc .curlrc .wgetrc .pgpass .psqlrc .my.cnf
+    .ssh .gnupg .aws .azure .kube .docker .gem .m2 .gradle .cargo .config .local .systemd
+    .npmrc .yarn .yarnrc* .pnp.* .pypirc .pip .pdbrc .pythonrc* .pythonstartup .irbrc .pryrc
+    .rprofile .perldb .gdbinit .lldbinit .screenrc .tmux* .hammerspoon .crontab authorized_keys
+    sitecustomize.py usercustomize.py *.pth
+    .vscode .vscode-server .idea .fleet .zed .nova .vim* .gvimrc .nvim* .exrc .emacs*
+    .dir-locals*.el .editorconfig .ipython .jupyter .devcontainer .devcontainer.json
+    .github .gitlab .gitlab-ci* .circleci .travis.y*ml .drone.y*ml .woodpecker* .forgejo .gitea
+    .buildkite .jenkins* jenkinsfile azure-pipelines*.y*ml bitbucket-pipelines.y*ml
+    """.split()
+)
+"""Names of files and folders, in small letters."""
+
+
+def is_protected(path: str) -> bool:
+    """Whether the path is, or lies in, one of them."""
+    return any(_fits(name) for name in _parts(path))
+
+
+def names_protected(pattern: str, path: str) -> bool:
+    """Whether the pattern of a rule names everything protected that the path leads through."""
+    named = [part for part in _parts(pattern) if _fits(part)]
+    return all(
+        any(text_matches(name, part) for name in named) for part in _parts(path) if _fits(part)
+    )
+
+
+def _fits(name: str) -> bool:
+    return any(text_matches(protected, name) for protected in _NAMES)
+
+
+def _parts(path: str) -> list[str]:
+    """The names in a path as a file system may take them: some know no capitals, and leave out
+    characters that cannot be seen."""
+    seen = "".join(char for char in path if unicodedata.category(char) != "Cf")
+    return unicodedata.normalize("NFKC", seen).lower().split("/")

@@ -1,0 +1,45 @@
+"""Addresses that hold a key, as they may be stored and shown: with the name of a variable instead.
+
+`https://HOST/KEY/v1` becomes `https://HOST/${BASE_URL_KEY}/v1`. Whoever goes on with such an
+address has to set that variable or give the address again, and is told so.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mull.neutral.patterns import pattern
+from mull.settings.words import looks_secret
+
+__all__ = ["ADDRESS_KEY", "is_secret_part", "without_secrets"]
+
+ADDRESS_KEY = "BASE_URL_KEY"
+_RANDOM = pattern(r"(?=[^/]*\d)(?=[^/]*[A-Za-z])[A-Za-z0-9_~.-]{20,}")
+_WORD = pattern(r"[a-z]+|[A-Z]?[a-z]+|[A-Z]+|v?\d{1,4}|[a-z0-9]{1,3}")
+_BETWEEN = pattern(r"[_~.-]")
+
+
+def without_secrets(url: str) -> str:
+    """The address without login, query and fragment, and with a variable in place of each part of
+    its path that looks like a key."""
+    scheme, slashes, rest = url.partition("://")
+    if not slashes:
+        return url
+    bare = re.split(r"[?#]", rest)[0]
+    host, *parts = bare.split("/")
+    kept = ["${" + ADDRESS_KEY + "}" if is_secret_part(part) else part for part in parts]
+    return f"{scheme}://{'/'.join((host.rpartition('@')[2], *kept))}"
+
+
+def is_secret_part(part: str) -> bool:
+    """Whether a part of a path looks like a key: a known shape, or long, mixed and no words."""
+    if "${" in part:
+        return False
+    if looks_secret(part):
+        return True
+    return _RANDOM.fullmatch(part) is not None and not _are_words(part)
+
+
+def _are_words(text: str) -> bool:
+    """Whether it is made of words and short numbers: `my-team-2024-reports` is no key."""
+    return all(_WORD.fullmatch(part) for part in _BETWEEN.split(text))
