@@ -126,7 +126,7 @@ def test_a_model_that_makes_nothing_of_tools_gets_them_if_they_are_asked_for(
         toolbox.unasked = True
         assert set(session.tools) == (set(TOOL_NAMES) if offered else set())
         toolbox.choose("list,run")
-        assert set(session.tools) == {"list", "run"}
+        assert set(session.tools) == {"list", "run", "jobs"}
 
 
 def test_variables_that_the_config_fills_in_do_not_reach_commands(tmp_path, monkeypatch):

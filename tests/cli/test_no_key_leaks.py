@@ -63,6 +63,8 @@ RUNS = [
     "models update --from talk.json",
     "models update --from missing.json",
     "trust",
+    "strict openai --script missing.json",
+    "strict kimi --run true",
     "settings",
     "settings --json -m openai/gpt-5",
     "settings --set reasoning.effort=nonsense",
