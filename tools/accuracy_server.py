@@ -134,7 +134,6 @@ def _prepared(messages: list[Message], options: RequestOptions) -> Prepared:
     target = resolve(MODEL)
     settings = Settings()
     settings.set("reasoning.includeInContext", True)
-    settings.set("reasoning.enabled", False)
     options = RequestOptions(options.system, options.tools, max_tokens=1, stream=False)
     return prepare(Log(messages), settings.snapshot(), target, options, counter=counter_for(target))
 

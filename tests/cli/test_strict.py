@@ -52,7 +52,7 @@ def test_a_client_that_keeps_reasoning(script, capfd):
     assert run("kimi", "--script", script) == 0
     out, err = capfd.readouterr()
     assert out == ""
-    assert "✓ POST /v1/chat/completions: answered, 1 thoughts came back" in err
+    assert "✓ POST /v1/chat/completions: answered, 1 thought came back" in err
     assert err.endswith(
         "\n2 answered, 0 refused, 0 doubts\n2 thoughts went out, 1 of them came back\n"
     )

@@ -20,7 +20,7 @@ from strict_clients import CASES
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 HOME = Path(os.environ.get("MULL_CLIENTS") or Path(sys.prefix) / "clients-judge")
-PYTHON = HOME / "bin" / "python"
+PYTHON, READY = HOME / "bin" / "python", HOME / ".ready"
 ROOT = Path(__file__).parents[2]
 PACKAGES = (
     "anthropic==2.8.*",
@@ -38,10 +38,11 @@ PACKAGES = (
 
 @pytest.fixture(scope="module")
 def verdicts():
-    if not PYTHON.exists():
+    if not READY.exists():
         venv.create(HOME, with_pip=True)
         pip = [str(PYTHON), "-m", "pip", "install", "--quiet", *PACKAGES]
         subprocess.run(pip, check=True, timeout=600)
+        READY.touch()
     environ = {
         **os.environ,
         "PYTHONPATH": str(ROOT / "src"),

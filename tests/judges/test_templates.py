@@ -86,14 +86,13 @@ sys.stdin.read()
 @pytest.fixture(scope="session")
 def templates():
     """The folder of templates, fetched if it is not there."""
-    if not HOME.exists():
+    HOME.mkdir(exist_ok=True)
+    if not any(HOME.iterdir()):
         fetch = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", ":all:"]
-        HOME.mkdir()
         done = subprocess.run(
             [*fetch, "-d", str(HOME), PACKAGE], capture_output=True, check=False, timeout=380
         )
         if done.returncode:
-            HOME.rmdir()
             pytest.skip(f"{PACKAGE} cannot be fetched: {done.stderr.decode()[-200:]}")
     for archive in HOME.glob("*.tar.gz"):
         with tarfile.open(archive) as files:

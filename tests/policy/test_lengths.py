@@ -6,6 +6,7 @@ import pytest
 
 from conversations import target
 from healing import ASK, body, mended, prepared
+from mull.client.retry import Stop, decide
 from mull.policy.failure import Failure, meaning_of, overflow_of
 from mull.policy.heal.lessons import apply_lesson
 from mull.policy.heal.overflow import overflow_lesson, overflowed
@@ -161,9 +162,7 @@ def test_numbers_beside_the_words_count():
     "failure",
     [
         Failure("Rate limit reached: maximum context length of the day", 429),
-        Failure(
-            "Request too large for model: Limit 6000, Requested 7000", 413, "rate_limit_exceeded"
-        ),
+        Failure("Request too large for you: come back in 3 s", 429, "rate_limit_exceeded"),
         Failure("temperature is not allowed with a long context window", 400),
         Failure("invalid_api_key", 401),
         Failure("the connection broke"),
@@ -173,6 +172,30 @@ def test_numbers_beside_the_words_count():
 )
 def test_other_refusals_are_not_for_length(failure):
     assert overflow_of(failure) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        (
+            "Request too large for model `llama-3.1-8b-instant` in organization `org_01` service"
+            " tier `on_demand` on tokens per minute (TPM): Limit 6000, Requested 9043, please"
+            " reduce your message size and try again.",
+            413,
+        ),
+        (
+            "Request too large for gpt-4o in organization org-1 on tokens per min (TPM): Limit"
+            " 30000, Requested 40112. The input or output tokens must be reduced in order to run"
+            " successfully.",
+            429,
+        ),
+    ],
+)
+def test_a_request_beyond_a_minutes_share_is_made_shorter_and_not_repeated(said, status):
+    """The numbers are the account's: they say nothing of the model's window."""
+    failure = Failure(said, status, "rate_limit_exceeded", "tokens")
+    assert overflow_of(failure) == Overflow()
+    assert decide(failure, 1, 0.0, 0.5) == Stop()
 
 
 def test_a_request_that_is_too_large_in_bytes_is_too_long_as_well():

@@ -28,3 +28,10 @@ def test_two_stores_in_memory_know_nothing_of_each_other():
     one, other = MemorySessions(), MemorySessions()
     one.create(folder="/")
     assert other.list() == []
+
+
+def test_a_session_in_memory_leaves_no_file_behind_when_it_is_deleted(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    store = MemorySessions()
+    store.delete(store.create(folder="/").id)
+    assert list(tmp_path.iterdir()) == []

@@ -11,6 +11,7 @@ from itertools import cycle, repeat
 from pathlib import Path
 from typing import TextIO
 
+from mull.agent.tools.shown import plural
 from mull.cli import interrupt
 from mull.neutral.errors import ConfigError
 from mull.testing.providers import PROVIDERS
@@ -113,7 +114,7 @@ class _Log:
 def _line(noted: Noted) -> str:
     where = f"{noted.request.method} {noted.request.path.partition('?')[0]}"
     if isinstance(noted, Answered):
-        brought = f", {len(noted.returned)} thoughts came back" if noted.returned else ""
+        brought = f", {plural(len(noted.returned), 'thought')} came back" if noted.returned else ""
         return f"✓ {where}: answered{brought}"
     if isinstance(noted, Doubt):
         return f"? {where}: {noted.reason}"
@@ -180,7 +181,7 @@ def _summary(server: StrictServer) -> Iterator[str]:
     unsure = sum(not refused.certain for refused in server.refusals)
     refused = f"{len(server.refusals)} refused" + (f" ({unsure} of them unsure)" if unsure else "")
     yield f"{server.answered} answered, {refused}, {len(server.doubts)} doubts"
-    yield f"{len(server.issued)} thoughts went out, {len(known)} of them came back"
+    yield f"{plural(len(server.issued), 'thought')} went out, {len(known)} of them came back"
     if server.untested:
         yield f"nothing about reasoning was tested: {server.untested}"
     elif not server.issued:

@@ -76,6 +76,12 @@ class Meaning(Value, frozen=True):
         said = f"{failure.code or ''} {failure.kind or ''}"
         return self.codes is not None and re.search(self.codes, said, re.IGNORECASE) is not None
 
+    def has_text(self, failure: Failure) -> bool:
+        """Whether its words say so."""
+        return self.texts is not None and (
+            re.search(self.texts, plain(failure), re.IGNORECASE) is not None
+        )
+
 
 _NETWORK = Meaning("network", passes=True)
 _REFUSED = Meaning("refused")
@@ -85,6 +91,7 @@ _SPENT = (
     r"|used all available credits|usage[_ ]limit[_ ](reached|exceeded)|payment required"
 )
 _LENGTH = "length"
+_N = r"[\d,]{1,12}"
 _LATER = ("the fault is the provider's", "try again later")
 _QUOTA = Meaning(
     "quota",
@@ -94,6 +101,13 @@ _QUOTA = Meaning(
     codes=_SPENT,
     texts=_SPENT,
 )
+_SHARE = Meaning(
+    _LENGTH,
+    "this one request is more than the account may send in a minute",
+    "compress the conversation, or ask for a shorter answer with --max-tokens",
+    texts=rf"request too large for .{{0,200}}?\blimit:? {_N}, requested:? {_N}",
+)
+"""Groq and OpenAI, with the status and code of a limit on the rate. Waiting never helps."""
 _SERVER = Meaning(
     "server",
     *_LATER,
@@ -192,15 +206,15 @@ def stated(failure: Failure) -> Meaning | None:
         return _NETWORK
     if _is_exhausted(failure):
         return _QUOTA
+    if _SHARE.has_text(failure):
+        return _SHARE
     certain = (one for one in _MEANINGS if one.certain)
     return next((m for m in certain if failure.status in m.statuses or m.has_code(failure)), None)
 
 
 def worded(failure: Failure) -> Meaning | None:
     """What its words say."""
-    said = plain(failure)
-    named = (one for one in _MEANINGS if one.texts)
-    return next((m for m in named if re.search(m.texts or "", said, re.IGNORECASE)), None)
+    return next((one for one in _MEANINGS if one.has_text(failure)), None)
 
 
 def overflow_of(failure: Failure) -> Overflow | None:
@@ -209,7 +223,8 @@ def overflow_of(failure: Failure) -> Overflow | None:
     if meaning.name != _LENGTH:
         return None
     found = read_overflow(plain(failure), failure.body)
-    return Overflow() if found is None and meaning.statuses else found
+    is_sure = meaning.statuses or meaning is _SHARE  # no window: the numbers are the account's
+    return Overflow() if found is None and is_sure else found
 
 
 def plain(failure: Failure) -> str:

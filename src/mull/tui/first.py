@@ -11,6 +11,7 @@ from mull.tui.screen.front import Item
 if TYPE_CHECKING:
     from mull.agent.discover import Found
     from mull.agent.engine import Engine
+    from mull.catalog.entry import Entry
     from mull.store.sessions.values import SessionStore
     from mull.tui.desk import SessionDesk
     from mull.tui.talk import Talk
@@ -86,18 +87,23 @@ def _served(found: Found) -> list[Item]:
 
 
 def _with_key(engine: Engine) -> list[Item]:
-    """Models of providers whose key is there, the newest first."""
+    """Models of providers whose key is there: those that call tools, the newest first, then those
+    that do not, which mostly draw or judge."""
     catalog, keyed = engine.setup.catalog(), keyed_providers(engine)
     items: list[Item] = []
     for provider in catalog.providers.values():
         if provider.id not in keyed:
             continue
         models = [model for _, model in catalog.search(provider=provider.id, reasoning=True)]
-        models.sort(key=lambda m: str(catalog.entry(provider.id, m).get("release_date") or ""))
+        models.sort(key=lambda model: _rank(catalog.entry(provider.id, model)))
         about = f"{provider.name}, key found"
         newest = reversed(models[-_MOST_PER_PROVIDER:])
         items += [Item(f"{provider.id}/{model}", about) for model in newest]
     return items
+
+
+def _rank(entry: Entry) -> tuple[bool, str]:
+    return entry.get("tool_call") is not False, str(entry.get("release_date") or "")
 
 
 def _embedded() -> list[Item]:

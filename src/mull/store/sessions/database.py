@@ -118,7 +118,7 @@ class Database:
                 connection.execute("PRAGMA secure_delete = OFF")
         with suppress(Error):  # it is deleted; the rest can wait for another time
             _shrink(connection, _FEW_PAGES if thriftily else _PAGES)
-        keep_reserve(self._path)
+        self._keep_reserve()
 
     @property
     def path(self) -> Path:
@@ -203,10 +203,13 @@ class Database:
                 self._tell(self._replace_damaged(str(error)))
                 connection = _connected(self._path)
         if self._unwritable is None:
-            keep_reserve(self._path)
+            self._keep_reserve()
         self._opened, self._opener = os.stat(self._path), os.getpid()
         _used.add(self)
         return connection
+
+    def _keep_reserve(self) -> None:
+        keep_reserve(self._path)
 
     def _open_read_only(self, why: ConfigError) -> Connection:
         from mull.store.sessions.readonly import read_only

@@ -45,6 +45,9 @@ class _MemoryDatabase(Database):
     def _still_there(self) -> None:
         """There is no file that could be moved away."""
 
+    def _keep_reserve(self) -> None:
+        """There is no disk that could be full."""
+
 
 class _Hold:
     """The right to write a session that nobody else can."""
