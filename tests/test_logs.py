@@ -88,5 +88,5 @@ def test_the_command_prints_it():
 def test_no_other_way_leads_to_the_caller():
     other = re.compile(r"warnings\.warn\b|getLogger\(\"mull")
     for path in SOURCE.rglob("*.py"):
-        if path != SOURCE / "logs.py":
+        if path not in (SOURCE / "logs.py", SOURCE / "testing" / "strict.py"):  # pytest shows those
             assert not other.search(path.read_text()), path

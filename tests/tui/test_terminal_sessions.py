@@ -45,9 +45,12 @@ def test_a_first_start_without_any_key_uses_the_small_model_and_says_so(start, t
 
 
 def test_a_first_start_offers_what_is_there_and_says_what_it_uses(start):
-    with ScriptedServer(
-        [Reply.json({"data": [{"id": "one"}, {"id": "two"}]}), answer(say("Hi."))]
-    ) as server:
+    def play(recorded):
+        if recorded.path.endswith("/models"):
+            return Reply.json({"data": [{"id": "one"}, {"id": "two"}]})
+        return answer(say("Hi.")) if "completions" in recorded.path else Reply.json({}, 404)
+
+    with ScriptedServer(play) as server:
         config = Path(os.environ["MULL_CONFIG_DIR"])
         config.mkdir(parents=True)
         (config / "config.toml").write_text(f'[providers.ollama]\nbase_url = "{server.url}"\n')
