@@ -6,12 +6,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from mull.dialects.fields import Fields, choice_of, template_thinking, tool_of
-from mull.dialects.foreign import as_list, as_object, objects
+from mull.dialects.foreign import as_list, as_object, as_text, objects
+from mull.dialects.openai_responses import DIALECT
+from mull.dialects.openai_responses.encode import FREE_TOOL
 from mull.dialects.openai_responses.history import read_history
 from mull.neutral.asked import AnswerFormat, Asked, ThinkingAsked
+from mull.neutral.blocks import wire_of
 from mull.neutral.request import NamedTool, Tool, ToolChoice
 
 __all__ = ["decode_request"]
+
+_ONE_TEXT = {
+    "type": "object",
+    "properties": {"input": {"type": "string"}},
+    "required": ["input"],
+}
 
 
 def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
@@ -46,22 +55,38 @@ def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
 
 
 def _tools(fields: Fields) -> tuple[Tool, ...]:
-    """Functions; a tool that the provider runs, or one of another kind, is left as it is."""
+    """Functions; a tool that the provider runs is left as it is."""
     tools = []
     for where, tool in objects(fields.list("tools"), "tools"):
         if tool.get("type") == "function":
             # strict false is what is meant where nothing is said elsewhere
             known = ("type", "strict") if tool.get("strict") is False else ("type",)
             tools.append(tool_of(fields, where, tool, "parameters", *known))
+        elif tool.get("type") == FREE_TOOL:
+            tools.append(_free_tool(tool, where))
         else:
             fields.leave(where, tool)
     return tuple(tools)
 
 
+def _free_tool(tool: dict[str, Any], where: str) -> Tool:
+    """A tool that takes a text; what form that must have only this dialect can say."""
+    known = ("type", "name", "description")
+    rest = {key: value for key, value in tool.items() if key not in known and value is not None}
+    described = tool.get("description")
+    return Tool(
+        as_text(tool.get("name"), f"{where}.name"),
+        "" if described is None else as_text(described, f"{where}.description"),
+        _ONE_TEXT,
+        free_text=True,
+        wire=wire_of(DIALECT, rest),
+    )
+
+
 def _choice(fields: Fields) -> ToolChoice | None:
     given = fields.take("tool_choice")
     match given:
-        case {"type": "function", "name": str(name)}:
+        case {"type": "function" | "custom", "name": str(name)}:
             return NamedTool(name)
     choice = choice_of(given)
     if choice is None and given is not None:
