@@ -98,7 +98,9 @@ class Writer(AnswerWriter):
             out += _delta(block.at, {REASONING: {REDACTED: event.redacted}})
         elif event.redacted is not None:
             self.leave_out("a redacted thought that is no base64")
-        if event.encrypted is not None or event.wire:
+        if own := self.own(event.wire):
+            out += _delta(block.at, {REASONING: own})
+        elif event.encrypted is not None or event.wire:
             self.leave_out("a carrier that this API has no place for")
         return out
 
