@@ -115,7 +115,7 @@ class _Reader:
                 self.conversation.leave(part, f"{where}[{at}]", *known)
 
     def _add_result(self, item: dict[str, Any], where: str) -> None:
-        result: Block = OpaqueBlock(item)
+        result: Block = OpaqueBlock(item, DIALECT)
         if item["type"] in RESULTS:
             self.conversation.leave(item, where, "type", "call_id", "output")
             self._leave_details(item.get("output"), f"{where}.output")
@@ -159,4 +159,4 @@ def _part(part: dict[str, Any]) -> Block:
             return data_uri(data, name)
         case {"type": "input_file", "file_url": str(url)}:
             return MediaBlock("application/octet-stream", url=url)
-    return OpaqueBlock(part)
+    return OpaqueBlock(part, DIALECT)
