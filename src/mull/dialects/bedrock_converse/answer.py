@@ -115,7 +115,7 @@ class Writer(AnswerWriter):
         return ended + self._counts()
 
     def fail(self, failed: Failed) -> bytes:
-        counts = self._counts() if self._begun and self.usage is not None else b""
+        counts = b"" if self.usage is None else self._begin() + self._counts()
         word = IN_STREAM.word(self.status_of(failed), failed.code)
         name = word[:1].lower() + word[1:]
         return counts + binary(stamp(name, "exception"), encode({"message": failed.text}))
