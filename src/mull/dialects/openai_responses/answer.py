@@ -111,6 +111,7 @@ class Writer(AnswerWriter):
         self._items_by_key: dict[tuple[type, Key], _Item] = {}
         self._parts: dict[int, list[str]] = {}
         self._open_parts: set[int] = set()
+        self._at_border: set[int] = set()
 
     def start(self) -> bytes:
         begun = self._respond("in_progress")
@@ -142,8 +143,9 @@ class Writer(AnswerWriter):
         out = b""
         if not block.head:
             out = self._begin_part(block)
-        elif self.is_own and type(block) is Thought and text.startswith(SEPARATOR):
-            # Parts are told apart by the blank line that joins them.
+        elif block.number in self._at_border and text.startswith(SEPARATOR):
+            # The blank line joins parts in one text; here it is none of either.
+            self._at_border.discard(block.number)
             out, text = self._begin_part(block), text.removeprefix(SEPARATOR)
         block.pieces.append(text)
         self._number += 1
@@ -177,6 +179,8 @@ class Writer(AnswerWriter):
         return added + self._say("response.output_item.done", **place)
 
     def carry(self, block: Thought, event: ThinkingCarrier) -> bytes:
+        if self.is_own and event == ThinkingCarrier(event.key, event.source_field, kind=event.kind):
+            self._at_border.add(block.number)
         foreign = event.wire and not self.own(event.wire)
         if event.signature or event.redacted is not None or foreign:
             self.leave_out("a carrier that this API has no place for")

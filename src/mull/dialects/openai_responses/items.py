@@ -134,6 +134,8 @@ class Reasoning(Item):
     def _open_part(self, kind: ThinkingKind, index: Any, text: str) -> list[Event]:
         parts = self.parts[kind]
         shown = [""] if parts else []
+        # A carrier of nothing tells a new part from a blank line inside one.
+        events: list[Event] = [self._border(kind)] if parts else []
         if type(index) is int and index - len(parts) < _EMPTY_PARTS:
             for empty in range(len(parts), index):
                 if empty not in parts:
@@ -142,7 +144,10 @@ class Reasoning(Item):
         part = parts[index] = _Part(self._key(kind))
         part.pieces.append(text)
         text = SEPARATOR.join((*shown, text))
-        return [ThinkingDelta(text, part.key, _SOURCE[kind], kind)]
+        return [*events, ThinkingDelta(text, part.key, _SOURCE[kind], kind)]
+
+    def _border(self, kind: ThinkingKind) -> Event:
+        return ThinkingCarrier(self._key(kind), _SOURCE[kind], kind=kind)
 
     def settle(self) -> list[Event]:
         if self.done or self.settled or any(self.parts.values()):
