@@ -321,6 +321,14 @@ def test_an_answer_without_an_end_does_not_look_finished(dialect):
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_document_of_half_an_answer_does_not_pass_in_silence(dialect):
+    body, notes = write_answer(assistant(TextBlock("half"), status="interrupted"), dialect)
+    failed = isinstance(read(body, target_of(dialect))[-1], Failed)
+    assert failed or [note.warning for note in notes] == [True]
+    assert failed == (dialect == "openai-responses")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
 def test_what_was_counted_before_a_failure_is_told(dialect):
     events = [Started("a", "m"), UsageReported(Usage(input=5, output=1)), Failed("no", "502")]
     found = assemble(read(written(dialect, events), target_of(dialect)))

@@ -159,6 +159,9 @@ class AnswerWriter(BlockFinder, ABC):
     ALIVE: ClassVar[bytes] = b": alive\n\n"
     """What tells a client that the answer is still coming; it may stand between any two events."""
 
+    DOCUMENT_FAILS: ClassVar[bool] = False
+    """Whether a document can hold what came before a failure, and say that it failed."""
+
     def __init__(self, about: About, statuses: Statuses) -> None:
         super().__init__()
         self.about = about

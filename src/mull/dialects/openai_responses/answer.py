@@ -100,6 +100,7 @@ class Writer(AnswerWriter):
     """Writes the events of a Responses stream, numbered from 0."""
 
     DIALECT: ClassVar[Dialect] = DIALECT
+    DOCUMENT_FAILS: ClassVar[bool] = True
 
     def __init__(self, about: About, statuses: Statuses = STATUSES) -> None:
         super().__init__(about, statuses)
