@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mull.dialects.fields import Fields, choice_of, template_thinking, tool_of
+from mull.dialects.fields import (
+    Fields,
+    answer_format,
+    template_thinking,
+    tool_choice,
+    tool_of,
+)
 from mull.dialects.foreign import as_list, as_object, as_text, objects
 from mull.dialects.openai_responses import DIALECT
 from mull.dialects.openai_responses.encode import FREE_TOOL
 from mull.dialects.openai_responses.history import read_history
-from mull.neutral.asked import AnswerFormat, Asked, ThinkingAsked
+from mull.neutral.asked import Asked, ThinkingAsked
 from mull.neutral.blocks import wire_of
-from mull.neutral.request import NamedTool, Tool, ToolChoice
+from mull.neutral.request import Tool
 
 __all__ = ["decode_request"]
 
@@ -40,13 +46,13 @@ def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
         model=fields.text("model"),
         system=history.system,
         tools=_tools(fields),
-        tool_choice=_choice(fields),
+        tool_choice=tool_choice(fields, _named),
         parallel_calls=fields.flag("parallel_tool_calls"),
         thinking=_thinking(fields),
         max_tokens=fields.whole("max_output_tokens"),
         temperature=fields.number("temperature"),
         top_p=fields.number("top_p"),
-        format=_format(fields),
+        format=answer_format(fields, "text.format"),
         stream=fields.flag("stream") or False,
         stream_usage=True,
         metadata=as_object(fields.take("metadata") or {}, "metadata"),
@@ -83,15 +89,11 @@ def _free_tool(tool: dict[str, Any], where: str) -> Tool:
     )
 
 
-def _choice(fields: Fields) -> ToolChoice | None:
-    given = fields.take("tool_choice")
+def _named(given: Any) -> str | None:
     match given:
         case {"type": "function" | "custom", "name": str(name)}:
-            return NamedTool(name)
-    choice = choice_of(given)
-    if choice is None and given is not None:
-        fields.leave("tool_choice", given)
-    return choice
+            return name
+    return None
 
 
 def _thinking(fields: Fields) -> ThinkingAsked:
@@ -106,20 +108,3 @@ def _thinking(fields: Fields) -> ThinkingAsked:
         return ThinkingAsked("default" if summary else "unsaid", shown=shown, summary=summary)
     off = effort == "none" or budget == 0 or switch is False
     return ThinkingAsked("off" if off else "on", effort, budget, shown, summary)
-
-
-def _format(fields: Fields) -> AnswerFormat | None:
-    place = "text.format"
-    match fields.text(f"{place}.type"):
-        case "json_schema":
-            schema: Any = fields.take(f"{place}.schema")
-            strict = fields.flag(f"{place}.strict")
-            name = fields.text(f"{place}.name")
-            return AnswerFormat(as_object(schema or {}, f"{place}.schema"), name, strict)
-        case "json_object":
-            return AnswerFormat()
-        case None | "text":
-            return None
-        case other:
-            fields.leave(f"{place}.type", other)
-    return None
