@@ -1,5 +1,6 @@
 """`mull wire`: exactly what would be sent and what is read, with nothing secret in it."""
 
+import io
 import json
 
 import pytest
@@ -291,6 +292,19 @@ def test_an_answer_goes_out_in_any_dialect_and_comes_back(call, dialect):
         blocks = json.loads(again)["blocks"]
         assert [b.get("thought", b.get("text")) for b in blocks] == ["hé", "yes"]
         assert json.loads(again)["usage"]["total"] == 5
+
+
+def test_a_stream_that_is_no_text_goes_out_as_it_is(capsysbinary, monkeypatch):
+    def call(*words, stdin):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        assert main(["wire", *words, "-"]) == 0
+        return capsysbinary.readouterr().out
+
+    read = call("decode", "-m", "deepseek/deepseek-v4-pro", stdin=STREAM)
+    out = call("encode", "--answer", "--dialect", "bedrock-converse", stdin=read)
+    there = ("-m", "acme/thinker", "--base-url", "http://127.0.0.1:1", "--dialect")
+    again = json.loads(call("decode", *there, "bedrock-converse", stdin=out))
+    assert [b.get("thought", b.get("text")) for b in again["blocks"]] == ["hé", "yes"]
 
 
 def test_what_a_dialect_has_no_place_for_is_told(call):

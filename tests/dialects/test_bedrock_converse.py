@@ -7,14 +7,15 @@ import json
 import msgspec
 import pytest
 
-from answers import FIXTURES, assembled, feedings, read, target_of
+from answers import FIXTURES, assembled, feedings, read, target_of, written
 from conversations import snapshot, target
 from mull.catalog.resolve import resolve
 from mull.dialects.eventstream import message as binary
 from mull.dialects.eventstream import stamp
 from mull.dialects.registry import encode_request
+from mull.dialects.serving import write_answer
 from mull.history.log import Log
-from mull.neutral.assemble import assemble
+from mull.neutral.assemble import assemble, tell
 from mull.neutral.blocks import (
     MediaBlock,
     OpaqueBlock,
@@ -22,6 +23,7 @@ from mull.neutral.blocks import (
     ThinkingBlock,
     ToolCallBlock,
     ToolResultBlock,
+    Wire,
 )
 from mull.neutral.events import Failed, Finished, Warned
 from mull.neutral.messages import Message, assistant, user
@@ -355,3 +357,14 @@ def test_attachments():
         {"video": {"format": "mp4", "source": {"bytes": "AAAA"}}},
     ]
     assert any("1 attachment not sent" in note.text for note in wire.notes)
+
+
+def test_what_a_thought_says_beside_its_text_goes_back():
+    thought = {"reasoningText": {"text": "so", "signature": "c2ln", "novel": 1}}
+    content = [{"reasoningContent": thought}, {"text": "yes"}]
+    whole = {"output": {"message": {"role": "assistant", "content": content}}}
+    message = assembled(msgspec.json.encode({**whole, "stopReason": "end_turn"}), HERE)
+    assert message.thinking[0].wire == Wire("bedrock-converse", {"novel": 1})
+    stream = written("bedrock-converse", [*tell(message)])
+    for body in (stream, write_answer(message, HERE.dialect).body):
+        assert assembled(body, HERE).blocks == message.blocks

@@ -267,7 +267,8 @@ def test_codex_asks_for_a_form():
 
 @pytest.mark.parametrize("model", ["responses", "another"])
 def test_calls_of_codex_go_where_their_results_go(model):
-    """To their own kind of endpoint with their results, and to another without them."""
+    """To their own kind of endpoint with their results, and to another without them; a call that
+    any endpoint understands goes to both."""
     asked = load("codex/2-turn").decoded()
     here = target("responses", dialect="openai-responses", options=[EFFORT])
     home = here.origin if model == "responses" else replace(here.origin, model="elsewhere")
@@ -279,6 +280,10 @@ def test_calls_of_codex_go_where_their_results_go(model):
     sent = msgspec.json.decode(encode_request(prepared.request, here).body)["input"]
     kinds = [item["type"] for item in sent if "_tool_" in item["type"] or "search" in item["type"]]
     assert kinds == (CODEX_ITEMS if home == here.origin else [])
+    patches = [item for item in sent if item.get("name") == "apply_patch"]
+    assert [item["type"] for item in patches] == [
+        "custom_tool_call" if home == here.origin else "function_call"
+    ]
 
 
 CODEX_ITEMS = [

@@ -317,12 +317,17 @@ def test_a_body_of_codex():
     assert (thought.thought, thought.encrypted, thought.id) == ("**Plan**", "gAAA", "rs_1")
     assert isinstance(call, ToolCallBlock)
     assert (call.id, call.name, call.arguments) == ("call_1", "shell", '{"cmd": "ls"}')
-    assert asked.messages[3].blocks == (OpaqueBlock(CODEX["input"][5]),)
-    assert asked.messages[4].blocks == (OpaqueBlock(CODEX["input"][6]),)
+    (patch,) = asked.messages[3].blocks
+    assert isinstance(patch, ToolCallBlock)
+    assert (patch.id, patch.name, patch.input) == ("call_2", "apply_patch", {"input": "*** Begin"})
+    assert asked.messages[4].blocks == (ToolResultBlock("call_2", "done"),)
+    assert [(tool.name, tool.free_text) for tool in asked.tools] == [
+        ("shell", False),
+        ("apply_patch", True),
+    ]
     assert set(asked.rest) == {
         "input[0].id",
         "input[4].id",
-        "tools[1]",
         "tools[2]",
         "store",
         "include",

@@ -1,5 +1,5 @@
 """A dialect is named where it lives, and nowhere else: whoever decides asks for a trait of it, or
-asks the dialect itself. So another one is a package, and the lines below that name it."""
+asks the dialect itself. So another one is a package, and its name for type checkers."""
 
 import ast
 from pathlib import Path
@@ -7,13 +7,13 @@ from typing import get_args
 
 import mull
 from mull.dialects.registry import DIALECTS
+from mull.dialects.traits import TRAITS, package_of
 from mull.neutral.messages import Dialect
-from mull.neutral.traits import TRAITS
 
 ROOT = Path(mull.__file__).parent
 NAMING = {
     "neutral/messages.py": "the list of names, for type checkers",
-    "neutral/traits.py": "what it demands, for layers that do not load it",
+    "dialects/openai_chat/__init__.py": "the other API of its provider",
     "neutral/former.py": "what the four first ones wrote once",
 }
 
@@ -45,3 +45,21 @@ def test_no_dialect_is_named_where_it_does_not_live():
 def test_every_dialect_has_its_package_and_its_traits():
     assert set(DIALECTS) == set(TRAITS) == set(get_args(Dialect))
     assert all(names_in(ROOT / path) for path in NAMING)
+
+
+def imported(file):
+    """What a module imports, by its full name."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        match node:
+            case ast.ImportFrom(module=str(module), level=0):
+                yield module
+            case ast.Import():
+                yield from (alias.name for alias in node.names)
+
+
+def test_no_dialect_knows_another():
+    packages = {dialect: package_of(dialect) for dialect in DIALECTS}
+    for dialect, package in packages.items():
+        others = tuple(name for name in packages.values() if name != package)
+        for file in (ROOT / "dialects" / dialect.replace("-", "_")).rglob("*.py"):
+            assert not [name for name in imported(file) if name.startswith(others)], file

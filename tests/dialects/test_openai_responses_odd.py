@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
@@ -9,9 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from answers import assembled, read, target_of, written
 from conversations import wired
 from mull.dialects.openai_responses.decode import ChunkInterpreter
 from mull.dialects.registry import encode_request
+from mull.neutral.assemble import assemble
 from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock
 from mull.neutral.request import Request
 from mull.neutral.thinking import ThinkingPlan
@@ -208,3 +211,26 @@ def test_interleaved_items_stay_apart(order):
         events.append(("output_text.delta", delta))
     texts = [block.text for block in stream(*events).message.blocks]
     assert texts == list(spoken.values())
+
+
+def test_a_blank_line_inside_a_part_is_no_new_part():
+    """`**Title**`, a blank line and text are one summary part, whatever the deltas are."""
+    at = {"item_id": "rs_1", "output_index": 0}
+    parts = ["**Title**\n\nText", "\n\nSecond\n\n"]
+    deltas = [["**Title**", "\n\n", "Text"], ["\n\n", "Second", "\n\n"]]
+    told = [{"type": "summary_text", "text": text} for text in parts]
+    item = {"id": "rs_1", "type": "reasoning", "summary": told, "encrypted_content": "gAAA"}
+    told_events = [{"type": "response.output_item.added", "output_index": 0, "item": {
+        "id": "rs_1", "type": "reasoning", "summary": []}}]  # fmt: skip
+    for number, pieces in enumerate(deltas):
+        delta = {"type": "response.reasoning_summary_text.delta", "summary_index": number, **at}
+        told_events += [{**delta, "delta": piece} for piece in pieces]
+    told_events.append({"type": "response.output_item.done", "output_index": 0, "item": item})
+    done = {"type": "response.completed", "response": {"status": "completed", "output": [item]}}
+    to = target_of("openai-responses")
+    events = read(sse([*told_events, done]), to)
+    again = written("openai-responses", events)
+    assert assembled(again, to).blocks == assemble(events).blocks
+    finished = [json.loads(line[6:]) for line in again.splitlines() if b"summary_text.done" in line
+                and line.startswith(b"data: ")]  # fmt: skip
+    assert [one["text"] for one in finished] == parts

@@ -10,6 +10,7 @@ by byte and cut anywhere. What differs, and why:
 | all       | an end without a word is the usual one        | no wire has a word for it       |
 | all       | counts that are unknown are 0, or not there   | clients add them up             |
 | anthropic | a thought without a signature has an empty one | the API promises one           |
+| chat      | all thoughts have the field of the first      | a second one would be a copy    |
 | chat      | thoughts inside the content have a field      | few clients look for them there |
 | chat      | a thought in its details alone has one too    | the same                        |
 | chat      | a document tells thoughts, text, calls        | it has no other order           |
@@ -68,8 +69,9 @@ from mull.neutral.events import (
     ThinkingCarrier,
     ThinkingDelta,
     ToolCallDelta,
+    UsageReported,
 )
-from mull.neutral.messages import Message
+from mull.neutral.messages import Message, assistant
 from mull.neutral.usage import Usage
 from recordings import need_recordings, recorded_answers
 
@@ -316,6 +318,42 @@ def test_an_answer_without_an_end_does_not_look_finished(dialect):
     assert isinstance(found[-1], Failed)
     message = assemble(found)
     assert (thoughts(message), message.text) == ("so", "half")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_document_of_half_an_answer_does_not_pass_in_silence(dialect):
+    body, notes = write_answer(assistant(TextBlock("half"), status="interrupted"), dialect)
+    failed = isinstance(read(body, target_of(dialect))[-1], Failed)
+    assert failed or [note.warning for note in notes] == [True]
+    assert failed == (dialect == "openai-responses")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_was_counted_before_a_failure_is_told(dialect):
+    events = [Started("a", "m"), UsageReported(Usage(input=5, output=1)), Failed("no", "502")]
+    found = assemble(read(written(dialect, events), target_of(dialect)))
+    assert found.status == "error"
+    assert found.usage is not None
+    assert (found.usage.input, found.usage.output) == (5, 1)
+
+
+@pytest.mark.parametrize("fields", [("content_list", "reasoning"), ("reasoning", "thinking")])
+def test_thoughts_of_two_fields_go_out_in_one(fields):
+    """Readers take a second field for a copy of the first."""
+    one, other = (ThinkingBlock(f"so {field}", field) for field in fields)
+    message = assistant(one, TextBlock("and"), other, TextBlock("yes"), stop_reason="stop")
+    to = target_of("openai-chat")
+    streamed = assembled(written("openai-chat", [*tell(message)]), to)
+    assert [block.thought for block in streamed.thinking] == [one.thought, other.thought]
+    whole = assembled(write_answer(message, "openai-chat").body, to)
+    assert thoughts(whole) == one.thought + other.thought
+
+
+def test_a_thought_has_its_field_although_its_signature_came_first():
+    events = [ThinkingCarrier(0, signature="c2ln"), ThinkingDelta("so", 0, "reasoning_text")]
+    body = written("openai-chat", [*events, TextDelta("yes", 1), Finished("stop")])
+    (thought,) = assembled(body, target_of("openai-chat")).thinking
+    assert (thought.source_field, thought.signature) == ("reasoning_text", "c2ln")
 
 
 @pytest.mark.parametrize("name", [n for d, n in FIXTURES if d == "gemini" and n.endswith("sse")])

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from conversations import snapshot, target
 from effort import tried
 from mull.dialects.registry import encode_request
+from mull.dialects.traits import TRAITS
 from mull.history.log import Entry, Log
 from mull.neutral.assemble import assemble
 from mull.neutral.blocks import TextBlock, ToolCallBlock, ToolResultBlock
 from mull.neutral.events import Failed, Finished, TextDelta, ToolCallDelta
 from mull.neutral.messages import Message, assistant, message_from_json, message_to_json, user
 from mull.neutral.request import NamedTool, RequestOptions, Tool
-from mull.neutral.traits import TRAITS
 from mull.policy.failure import Failure
 from mull.policy.heal.healing import heal
 from mull.policy.prepare import prepare

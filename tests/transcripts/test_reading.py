@@ -246,14 +246,14 @@ def test_a_chat_list_with_everything_in_it():
     assert (read.system, read.model) == ("Rules.", "gpt-x")
     extra = {"extra_content": {"google": {"thought_signature": "S"}}}
     assert _blocks(read) == [
-        ("user", TextBlock("a"), OpaqueBlock({"type": "video", "video": 1})),
+        ("user", TextBlock("a"), OpaqueBlock({"type": "video", "video": 1}, "openai-chat")),
         (
             "assistant",
             ToolCallBlock("c1", "f", {"a": 1}, '{ "a": 1}', wire=Wire("openai-chat", extra)),
         ),
         ("tool", ToolResultBlock("c1", "r")),
         ("system", TextBlock("Later.")),
-        ("assistant", TextBlock("x"), OpaqueBlock({"type": "new"})),
+        ("assistant", TextBlock("x"), OpaqueBlock({"type": "new"}, "openai-chat")),
     ]
 
 
@@ -315,12 +315,18 @@ def test_an_anthropic_list_with_everything_in_it():
             ThinkingBlock("hm", "thinking", signature="S1"),
             ThinkingBlock("", "redacted_thinking", redacted="D"),
             TextBlock("I look."),
-            OpaqueBlock({"type": "server_tool_use", "id": "s1", "name": "web", "input": {}}),
+            OpaqueBlock(
+                {"type": "server_tool_use", "id": "s1", "name": "web", "input": {}}, "anthropic"
+            ),
             ThinkingBlock("", "thinking", signature="S2"),
             ToolCallBlock("t1", "f", {"a": 1}),
         ),
         ("tool", ToolResultBlock("t1", 'r\n{"type":"odd"}', is_error=True)),
-        ("user", TextBlock("go on"), OpaqueBlock({"type": "search_result", "title": "x"})),
+        (
+            "user",
+            TextBlock("go on"),
+            OpaqueBlock({"type": "search_result", "title": "x"}, "anthropic"),
+        ),
     ]
     assert [m.origin for m in _said(read)] == [None] * 4
 

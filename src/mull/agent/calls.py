@@ -25,9 +25,9 @@ from mull.agent.tools.tool import (
     explain,
 )
 from mull.agent.tools.trained import own_call
+from mull.dialects.traits import TRAITS
 from mull.neutral.blocks import ToolCallBlock, ToolResultBlock
 from mull.neutral.events import Event, ToolOutput, ToolRan, ToolStarted
-from mull.neutral.traits import TRAITS
 from mull.policy.allowance import BYTES_PER_TOKEN
 from mull.policy.view.calls import names_on_wire
 

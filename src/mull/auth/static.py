@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mull.auth.clouds import CLOUDS
+from mull.dialects.traits import TRAITS
 from mull.neutral.target import Target
-from mull.neutral.traits import TRAITS
 
 __all__ = ["MASK", "key_headers"]
 

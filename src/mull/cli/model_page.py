@@ -13,7 +13,7 @@ import msgspec
 
 from mull.auth.clouds import CLOUDS
 from mull.auth.variables import key_variables
-from mull.neutral.traits import TRAITS
+from mull.dialects.traits import TRAITS
 from mull.policy.thinking.plan import LevelRow, level_table
 
 if TYPE_CHECKING:

@@ -207,7 +207,9 @@ def _write_answer(options: Namespace, dialect: Dialect) -> int:
         writer = answer_writer(dialect, about)
         body = b"".join([writer.feed(_with_error(event, said.error)) for event in tell(message)])
         notes = writer.notes
-    sys.stdout.write(body.decode())
+    sys.stdout.flush()
+    sys.stdout.buffer.write(body)  # not every stream is text
+    sys.stdout.buffer.flush()
     for note in notes:
         print(f"mull: not written: {note.text}", file=sys.stderr)
     return 0

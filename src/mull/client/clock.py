@@ -15,10 +15,10 @@ from typing import Literal, Protocol
 from urllib.parse import urlsplit
 
 from mull.client.proxy import is_loopback
+from mull.dialects.traits import TRAITS
 from mull.neutral.blocks import Value
 from mull.neutral.request import Request
 from mull.neutral.target import Target
-from mull.neutral.traits import TRAITS
 
 __all__ = [
     "IDLE",

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from mull.dialects.foreign import as_list, as_object, as_text, kind_of
+from mull.neutral.asked import AnswerFormat
 from mull.neutral.errors import ConfigError
-from mull.neutral.request import Tool, ToolChoice
+from mull.neutral.request import NamedTool, Tool, ToolChoice
 
-__all__ = ["Fields", "choice_of", "template_thinking", "tool_of"]
+__all__ = [
+    "Fields",
+    "answer_format",
+    "choice_of",
+    "template_thinking",
+    "tool_choice",
+    "tool_of",
+]
 
 
 class Fields:
@@ -127,6 +135,34 @@ def choice_of(word: Any) -> ToolChoice | None:
             return "none"
         case "required":
             return "required"
+    return None
+
+
+def tool_choice(fields: Fields, named: Callable[[Any], str | None]) -> ToolChoice | None:
+    """OpenAI's `tool_choice`: a word, or an object in which `named` finds the name of a tool."""
+    given = fields.take("tool_choice")
+    if (name := named(given)) is not None:
+        return NamedTool(name)
+    choice = choice_of(given)
+    if choice is None and given is not None:
+        fields.leave("tool_choice", given)
+    return choice
+
+
+def answer_format(fields: Fields, place: str, inner: str = "") -> AnswerFormat | None:
+    """OpenAI's form of an answer; its schema stands in the object itself, or in one inside."""
+    match fields.text(f"{place}.type"):
+        case "json_schema":
+            held = f"{place}.{inner}"
+            schema = fields.take(f"{held}schema")
+            name, strict = fields.text(f"{held}name"), fields.flag(f"{held}strict")
+            return AnswerFormat(as_object(schema or {}, f"{held}schema"), name, strict)
+        case "json_object":
+            return AnswerFormat()
+        case None | "text":
+            return None
+        case other:
+            fields.leave(f"{place}.type", other)
     return None
 
 

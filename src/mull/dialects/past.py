@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from msgspec.structs import replace
+
 from mull.dialects.decoder import Interpreter
 from mull.neutral.assemble import assemble
-from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
+from mull.neutral.blocks import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
 from mull.neutral.errors import ConfigError
 from mull.neutral.events import BlockEnded, Event, Failed
 from mull.neutral.messages import Dialect, Message
@@ -66,11 +68,19 @@ class AnswerReader:
             events += [*interpreter.take(None, piece), BlockEnded()]
         return self._message([*events, *interpreter.end(True)], where)
 
+    def _marked(self, block: Block) -> Block:
+        """No origin says whose an unknown block is, so it says it itself."""
+        if isinstance(block, OpaqueBlock):
+            return replace(block, dialect=self._target.dialect)
+        return block
+
     def _message(self, events: list[Event], where: str) -> Message:
         for event in events:
             if isinstance(event, Failed):
                 raise ConfigError(f"{where} cannot be read: {event.text}")
         message = assemble(events, self._writer.origin if self._writer else None)
+        if self._writer is None:
+            message = replace(message, blocks=tuple(map(self._marked, message.blocks)))
         if self._writer and self._writer is not self._target and _is_bound(message):
             raise ConfigError(
                 f"{where} holds what only {self._target.dialect} endpoints understand, but"

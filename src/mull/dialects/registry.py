@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
 from types import ModuleType
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 from mull.dialects.decoder import Decoder, FrameReader, Interpreter
 from mull.dialects.replay import Replay, Seal
+from mull.dialects.traits import DIALECTS, package_of
 from mull.neutral.blocks import Block, Wire
 from mull.neutral.events import Event
 from mull.neutral.messages import Dialect
@@ -28,8 +29,6 @@ __all__ = [
     "seals",
 ]
 
-DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
-
 
 class Codec(NamedTuple):
     """One dialect as a client speaks it: requests out, answers in, streams cut by its framing."""
@@ -40,8 +39,8 @@ class Codec(NamedTuple):
 
 
 def module_of(dialect: Dialect, name: str) -> ModuleType:
-    """A module of a dialect's package, which is called as the dialect is."""
-    return import_module(f"mull.dialects.{dialect.replace('-', '_')}.{name}")
+    """A module of a dialect's package."""
+    return import_module(f"{package_of(dialect)}.{name}")
 
 
 def codec(dialect: Dialect) -> Codec:

@@ -72,7 +72,10 @@ def write_answer(message: Message, dialect: Dialect, about: About | None = None)
     stream = answer_writer(dialect, about)
     for event in tell(message):  # a stream leaves out what a document does
         stream.feed(event)
-    return Document(server_codec(dialect).write_document(message, about), stream.notes)
+    notes = stream.notes
+    if message.status in ("error", "interrupted") and not stream.DOCUMENT_FAILS:
+        notes += (Note("answer", "that the answer broke off: only a stream says it here", True),)
+    return Document(server_codec(dialect).write_document(message, about), notes)
 
 
 def write_failure(

@@ -70,7 +70,8 @@ class About(Value, frozen=True):
     and blocks that only one dialect knows go out where they came from. `id` and `model` replace
     what the events say. `reasoning_field` is the field that thoughts go out in, where the dialect
     has a choice; `usage` says whether the client wants to hear the counts in the stream. With
-    `as_list` a dialect that has this form writes its stream as a list of JSON values.
+    `as_list` a dialect that has this form writes its stream as a list of JSON values. `free_text`
+    are the tools that the client offered as ones that take a text.
     """
 
     source: Dialect | None = None
@@ -80,6 +81,7 @@ class About(Value, frozen=True):
     reasoning_field: str | None = None
     usage: bool = True
     as_list: bool = False
+    free_text: frozenset[str] = frozenset()
 
 
 class _Written:
@@ -156,6 +158,9 @@ class AnswerWriter(BlockFinder, ABC):
     """What the stream is, in HTTP's words."""
     ALIVE: ClassVar[bytes] = b": alive\n\n"
     """What tells a client that the answer is still coming; it may stand between any two events."""
+
+    DOCUMENT_FAILS: ClassVar[bool] = False
+    """Whether a document can hold what came before a failure, and say that it failed."""
 
     def __init__(self, about: About, statuses: Statuses) -> None:
         super().__init__()

@@ -150,9 +150,14 @@ class ToolResultBlock(Value, frozen=True, tag_field="type", tag="tool_result"):
 
 
 class OpaqueBlock(Value, frozen=True, tag_field="type", tag="opaque"):
-    """Something a provider sent that mull does not know: kept in place, echoed to its origin."""
+    """Something a provider sent that mull does not know: kept in place, echoed to its origin.
+
+    `dialect` is whose block it is, where the message has no origin that says so: what a client
+    wrote into its request.
+    """
 
     data: dict[str, Any]
+    dialect: str | None = None
 
 
 Block: TypeAlias = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
-from mull.neutral.blocks import Value
+from mull.neutral.blocks import Value, Wire
 from mull.neutral.messages import Message
 from mull.neutral.thinking import ThinkingPlan
 
@@ -30,11 +30,18 @@ ToolChoice: TypeAlias = Literal["auto", "none", "required"] | NamedTool
 
 
 class Tool(Value, frozen=True):
-    """A function the model may call; `parameters` is a JSON schema."""
+    """A function the model may call; `parameters` is a JSON schema.
+
+    With `free_text` it takes a text and no object: where a dialect has no such tools, that text is
+    the only member of an object, as its schema says. `wire` is what only the dialect knows that
+    it was described in.
+    """
 
     name: str
     description: str = ""
     parameters: dict[str, Any] = {}
+    free_text: bool = False
+    wire: Wire | None = None
 
 
 class Note(Value, frozen=True):

@@ -1,19 +1,17 @@
 """What a dialect itself demands, whoever speaks it. An endpoint's own ways are in its compat.
 
-One row per dialect, so that whoever decides asks for a trait and not for a name.
+Each dialect's package has its own, so that whoever decides asks for a trait and not for a name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Literal
 
 from mull.neutral.blocks import Value
 from mull.neutral.messages import Dialect
 from mull.neutral.thinking import WriterName
 
-__all__ = ["TRAITS", "Traits"]
+__all__ = ["Traits"]
 
 
 class Traits(Value, frozen=True):
@@ -51,54 +49,3 @@ class Traits(Value, frozen=True):
     tools_api: Dialect | None = None
     buffer: int | None = None
     tool_names: str = "[a-zA-Z0-9_-]{1,64}"
-
-
-TRAITS: Mapping[Dialect, Traits] = MappingProxyType(
-    {
-        "openai-chat": Traits(
-            "openai-effort",
-            "fields",
-            "switch",
-            takes_fillers=True,
-            tools_api="openai-responses",
-        ),
-        "openai-responses": Traits(
-            "responses",
-            "items",
-            "summary",
-            needs_follower=True,
-            api="Responses API",
-            buffer=25_000,
-        ),
-        "anthropic": Traits(
-            "anthropic-budget",
-            "signed",
-            "pings",
-            key_header="x-api-key",
-            needs_limit="always",
-            thinks_at_one=True,
-            off_forbids_thoughts=True,
-            needs_follower=True,
-            takes_fillers=True,
-            tool_names="[a-zA-Z0-9_-]{1,128}",
-        ),
-        "gemini": Traits(
-            "gemini-budget",
-            "parts",
-            "asked",
-            key_header="x-goog-api-key",
-            needs_carriers_only=True,
-            marks_calls=True,
-            tool_names="[a-zA-Z_][a-zA-Z0-9_.-]{0,63}",
-        ),
-        "bedrock-converse": Traits(
-            "anthropic-budget",
-            "signed",
-            "thoughts",
-            needs_limit="budget",
-            thinks_at_one=True,
-            off_forbids_thoughts=True,
-            needs_follower=True,
-        ),
-    }
-)

@@ -13,13 +13,13 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mull.dialects.traits import TRAITS
 from mull.history.log import Log
 from mull.neutral.blocks import Value
 from mull.neutral.messages import Message, Origin
 from mull.neutral.request import NamedTool, Note, Request, RequestOptions
 from mull.neutral.target import Target
 from mull.neutral.thinking import WriterName
-from mull.neutral.traits import TRAITS
 from mull.policy.heal.amendment import UNAMENDED, Amendment, amend_messages, amend_options
 from mull.policy.parts import Parts, count_parts
 from mull.policy.reported import corrected, last_report

@@ -106,7 +106,7 @@ class Writer(AnswerWriter):
         return self._counts(write_stop_reason(reason)) + event_frame({"type": "message_stop"})
 
     def fail(self, failed: Failed) -> bytes:
-        counts = self._counts(None) if self._begun and self.usage is not None else b""
+        counts = b"" if self.usage is None else self._begin() + self._counts(None)
         return counts + event_frame(_error(failed, self.status_of(failed)))
 
     def _counts(self, reason: str | None) -> bytes:

@@ -111,7 +111,7 @@ class _Reader:
             case {"type": "tool_result", "tool_use_id": str(call_id)}:
                 self.conversation.leave(block, where, "type", "tool_use_id", "content", "is_error")
                 return self._result(call_id, block, f"{where}.content")
-        return self._media(block, where) or OpaqueBlock(block)
+        return self._media(block, where) or OpaqueBlock(block, DIALECT)
 
     def _result(self, call_id: str, block: dict[str, Any], where: str) -> ToolResultBlock:
         """What a tool gave; a part that is neither text nor media is told as text, and left."""

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from mull.neutral.messages import Dialect
+from mull.neutral.traits import Traits
 
-__all__ = ["DIALECT"]
+__all__ = ["DIALECT", "TRAITS"]
 
 DIALECT: Dialect = "bedrock-converse"
+TRAITS = Traits(
+    "anthropic-budget",
+    "signed",
+    "thoughts",
+    needs_limit="budget",
+    thinks_at_one=True,
+    off_forbids_thoughts=True,
+    needs_follower=True,
+)

@@ -98,7 +98,9 @@ class Writer(AnswerWriter):
             out += _delta(block.at, {REASONING: {REDACTED: event.redacted}})
         elif event.redacted is not None:
             self.leave_out("a redacted thought that is no base64")
-        if event.encrypted is not None or event.wire:
+        if own := self.own(event.wire):
+            out += _delta(block.at, {REASONING: own})
+        elif event.encrypted is not None or event.wire:
             self.leave_out("a carrier that this API has no place for")
         return out
 
@@ -113,7 +115,7 @@ class Writer(AnswerWriter):
         return ended + self._counts()
 
     def fail(self, failed: Failed) -> bytes:
-        counts = self._counts() if self._begun and self.usage is not None else b""
+        counts = b"" if self.usage is None else self._begin() + self._counts()
         word = IN_STREAM.word(self.status_of(failed), failed.code)
         name = word[:1].lower() + word[1:]
         return counts + binary(stamp(name, "exception"), encode({"message": failed.text}))

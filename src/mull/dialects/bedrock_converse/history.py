@@ -102,7 +102,7 @@ class _Reader:
                 self._conversation.leave(block, where, "toolResult")
                 self._conversation.leave(held, place, "toolUseId", "content", "status")
                 return self._result(call_id, held, f"{place}.content")
-        return read_media(block) or OpaqueBlock(block)
+        return read_media(block) or OpaqueBlock(block, DIALECT)
 
     def _result(self, call_id: str, held: dict[str, Any], where: str) -> ToolResultBlock:
         """What a tool gave; a part that is neither text nor media is told as text, and left."""

@@ -196,4 +196,5 @@ def reasoning_block(block: ThinkingBlock) -> dict[str, Any]:
     if block.redacted is not None:
         return {REASONING: {REDACTED: block.redacted}}
     signed = {} if block.signature is None else {"signature": block.signature}
-    return {REASONING: {"reasoningText": {"text": block.thought, **signed}}}
+    kept = own_keys(block.wire, DIALECT)
+    return {REASONING: {"reasoningText": {**kept, "text": block.thought, **signed}}}

@@ -31,6 +31,7 @@ from mull.neutral.events import (
 
 __all__ = ["OpaquePart", "Part", "ReasoningPart", "TextPart", "ToolUsePart", "begun_by"]
 
+_THOUGHT_KEYS = ("text", "signature", REDACTED)
 _encode = msgspec.json.Encoder().encode
 _object = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -86,12 +87,13 @@ class ReasoningPart:
     The wire has one or the other in a block. Where a server puts both, they are two thoughts.
     """
 
-    __slots__ = ("_key", "_open", "_redacted", "_signature", "stopped")
+    __slots__ = ("_key", "_open", "_redacted", "_rest", "_signature", "stopped")
 
     def __init__(self, key: int) -> None:
         self._key = key
         self._signature: list[str] = []
         self._redacted: list[str] = []
+        self._rest: dict[str, Any] = {}
         self._open = self.stopped = False
 
     def take(self, delta: dict[str, Any]) -> list[Event]:
@@ -104,16 +106,22 @@ class ReasoningPart:
             return [ThinkingDelta(text, self._key, REASONING)]
         events: list[Event] = []
         signature = given.get("signature")
+        rest = {name: value for name, value in given.items() if name not in _THOUGHT_KEYS}
+        if rest and REDACTED in given:
+            return [
+                *self.take({REASONING: {k: given[k] for k in given if k not in rest}}),
+                *_strange(rest, "a thought"),
+            ]
+        self._rest |= rest
         if isinstance(redacted := given.get(REDACTED), str):
             self._redacted.append(redacted)
-        if isinstance(text, str) or (isinstance(signature, str) and not self._open):
+        if isinstance(text, str) or ((isinstance(signature, str) or rest) and not self._open):
             # Empty reasoning is a block too: it may carry nothing but its signature.
             self._open = True
             said = text if isinstance(text, str) else ""
             events.append(ThinkingDelta(said, self._key, REASONING))
         if isinstance(signature, str):
             self._signature.append(signature)
-        events += _strange(given, "a thought", "text", "signature", REDACTED)
         return events + (self._carriers() if self.stopped else [])
 
     def stop(self) -> list[Event]:
@@ -127,9 +135,10 @@ class ReasoningPart:
 
     def _carriers(self) -> list[Event]:
         events: list[Event] = []
-        if self._signature:
-            signature = "".join(self._signature)
-            events.append(ThinkingCarrier(self._key, REASONING, signature=signature))
+        if self._signature or self._rest:
+            signature = "".join(self._signature) if self._signature else None
+            kept = wire_of(DIALECT, self._rest)
+            events.append(ThinkingCarrier(self._key, REASONING, signature, wire=kept))
         if self._redacted:
             key: Key = f"{self._key}.redacted" if self._open else self._key
             events.append(ThinkingCarrier(key, REDACTED, redacted=_joined(self._redacted)))

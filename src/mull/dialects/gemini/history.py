@@ -91,7 +91,7 @@ class _Reader:
             case {"functionResponse": {"name": str(name)} as response}:
                 self.conversation.leave(part, where, "functionResponse")
                 return self._result(name, response, f"{where}.functionResponse")
-        return self._media(part, where) or OpaqueBlock(part)
+        return self._media(part, where) or OpaqueBlock(part, DIALECT)
 
     def _result(self, name: str, response: dict[str, Any], where: str) -> ToolResultBlock:
         given = response.get("id")

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from mull.neutral.messages import Dialect
+from mull.neutral.traits import Traits
 
-__all__ = ["DIALECT"]
+__all__ = ["DIALECT", "TRAITS"]
 
 DIALECT: Dialect = "openai-chat"
+TRAITS = Traits(
+    "openai-effort",
+    "fields",
+    "switch",
+    takes_fillers=True,
+    tools_api="openai-responses",
+)

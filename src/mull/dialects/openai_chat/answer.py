@@ -1,9 +1,10 @@
 """An answer in the shape of Chat Completions: as chunks, as one completion, or as an error.
 
-Thoughts go out in a field beside the content, the one they came in or `reasoning_content`; those
-that stood in the content, in tags or in a list, too, because few clients look for them there. A
-signature has the place that GitHub Copilot gives it, and whatever else only its origin can read
-the one that OpenRouter gives it.
+Thoughts go out in one field beside the content, the one that the first of them came in or
+`reasoning_content`: readers take what stands in a second field for a copy. Those that stood in the
+content, in tags or in a list, go there too, because few clients look for them there. A signature
+has the place that GitHub Copilot gives it, and whatever else only its origin can read the one that
+OpenRouter gives it.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ class Writer(AnswerWriter):
         self._before = b""
         self._refused = False
         self._last: Block | None = None
+        self._field = about.reasoning_field
 
     def start(self) -> bytes:
         self._head = _about("chat.completion.chunk", self.id, self.model, self.about.created)
@@ -84,8 +86,6 @@ class Writer(AnswerWriter):
                 assert isinstance(event, ToolCallDelta)
                 return self._open_call_chunk(block, event.arguments)
             case Thought():
-                field = self._field(block)
-                block.head = b'%b"%b":' % (self._before, field.encode())
                 text = getattr(event, "text", None)
                 if text is None:
                     return b""
@@ -95,6 +95,9 @@ class Writer(AnswerWriter):
         return b""
 
     def piece(self, block: Any, text: str) -> bytes:
+        if type(block) is Thought and not block.head:
+            self._field = self._field or _own_field(block.field, own=self.is_own)
+            block.head = b'%b"%b":' % (self._before, self._field.encode())
         tail = _CALL_TAIL if type(block) is Call else _TAIL
         return b"%b%b%b" % (block.head, encode(text), tail)
 
@@ -132,10 +135,12 @@ class Writer(AnswerWriter):
         return out + self._counts() + _DONE
 
     def fail(self, failed: Failed) -> bytes:
-        return self._counts() + frame(_error(failed, self.status_of(failed)))
+        counted = self.usage is not None and self.about.usage
+        begun = self._begin() if counted else b""
+        return begun + self._counts() + frame(_error(failed, self.status_of(failed)))
 
     def _counts(self) -> bytes:
-        if self.usage is None or not self.about.usage or not self._begun:
+        if self.usage is None or not self.about.usage:
             return b""
         return frame({**self._head, "choices": [], "usage": write_usage(self.usage)})
 
@@ -162,9 +167,6 @@ class Writer(AnswerWriter):
     def _leave_call_keys(self) -> None:
         self.leave_out("keys of a call that only its own dialect knows")
 
-    def _field(self, block: Thought) -> str:
-        return self.about.reasoning_field or _own_field(block.field, own=self.is_own)
-
     def _delta(self, delta: dict[str, Any]) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": None}
         return frame({**self._head, "choices": [choice]})
@@ -175,6 +177,7 @@ def write_document(message: Message, about: About) -> bytes:
     own = about.source in (None, DIALECT)
     said: dict[str, Any] = {"role": "assistant", "content": None}
     details: list[dict[str, Any]] = []
+    field = about.reasoning_field
     for block in message.blocks:
         match block:
             case TextBlock():
@@ -183,7 +186,7 @@ def write_document(message: Message, about: About) -> bytes:
                 _say(said, name, block.text)
                 said |= kept
             case ThinkingBlock():
-                field = about.reasoning_field or _own_field(block.source_field, own=own)
+                field = field or _own_field(block.source_field, own=own)
                 between = "\n\n" if said.get(field) and block.kind == "summary" else ""
                 said[field] = said.get(field, "") + between + block.thought
                 if block.signature:

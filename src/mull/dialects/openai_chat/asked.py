@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mull.dialects.fields import Fields, choice_of, template_thinking, tool_of
-from mull.dialects.foreign import as_object, as_text, objects
+from mull.dialects.fields import (
+    Fields,
+    answer_format,
+    template_thinking,
+    tool_choice,
+    tool_of,
+)
+from mull.dialects.foreign import as_object, objects
 from mull.dialects.openai_chat.history import read_history
-from mull.neutral.asked import AnswerFormat, Asked, ThinkingAsked
-from mull.neutral.request import NamedTool, Tool, ToolChoice
+from mull.neutral.asked import Asked, ThinkingAsked
+from mull.neutral.request import Tool
 
 __all__ = ["decode_request"]
 
@@ -41,7 +47,7 @@ def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
         model=fields.text("model"),
         system=history.system,
         tools=_tools(fields),
-        tool_choice=_choice(fields),
+        tool_choice=tool_choice(fields, _named),
         parallel_calls=fields.flag("parallel_tool_calls"),
         thinking=_thinking(fields),
         max_tokens=fields.whole(*_LIMITS),
@@ -52,7 +58,7 @@ def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
         frequency_penalty=fields.number("frequency_penalty"),
         seed=fields.whole("seed"),
         stop=fields.texts("stop"),
-        format=_format(fields),
+        format=answer_format(fields, "response_format", "json_schema."),
         stream=fields.flag("stream") or False,
         stream_usage=fields.flag("stream_options.include_usage") or False,
         metadata=as_object(fields.take("metadata") or {}, "metadata"),
@@ -73,15 +79,11 @@ def _tools(fields: Fields) -> tuple[Tool, ...]:
     return tuple(tools)
 
 
-def _choice(fields: Fields) -> ToolChoice | None:
-    given = fields.take("tool_choice")
+def _named(given: Any) -> str | None:
     match given:
         case {"type": "function", "function": {"name": str(name)}}:
-            return NamedTool(name)
-    choice = choice_of(given)
-    if choice is None and given is not None:
-        fields.leave("tool_choice", given)
-    return choice
+            return name
+    return None
 
 
 def _thinking(fields: Fields) -> ThinkingAsked:
@@ -102,22 +104,3 @@ def _thinking(fields: Fields) -> ThinkingAsked:
         return ThinkingAsked("off", effort, budget, shown, summary, off)
     is_said = bool(kind or switches or effort or budget is not None)
     return ThinkingAsked("on" if is_said else "unsaid", effort, budget, shown, summary)
-
-
-def _format(fields: Fields) -> AnswerFormat | None:
-    place = "response_format"
-    match fields.text(f"{place}.type"):
-        case "json_schema":
-            schema: Any = fields.take(f"{place}.json_schema.schema")
-            name = fields.text(f"{place}.json_schema.name")
-            strict = fields.flag(f"{place}.json_schema.strict")
-            return AnswerFormat(
-                as_object(schema or {}, f"{place}.json_schema.schema"), name, strict
-            )
-        case "json_object":
-            return AnswerFormat()
-        case None | "text":
-            return None
-        case other:
-            fields.leave(f"{place}.type", as_text(other, place))
-    return None

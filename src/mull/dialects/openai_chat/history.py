@@ -174,4 +174,4 @@ def _part(part: Any, where: str) -> Block:
         case {"type": "file", "file": {"file_data": str(data), **rest}} if is_data_uri(data):
             name = rest.get("filename")
             return data_uri(data, name if isinstance(name, str) else None)
-    return OpaqueBlock(part)
+    return OpaqueBlock(part, DIALECT)

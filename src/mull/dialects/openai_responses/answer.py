@@ -14,8 +14,11 @@ from mull.dialects.openai_responses import DIALECT
 from mull.dialects.openai_responses.closing import STATUSES, write_ending, write_usage
 from mull.dialects.openai_responses.messages import item_groups
 from mull.dialects.openai_responses.shapes import (
+    FREE_CALL,
     PART_TYPE,
     SEPARATOR,
+    free_text,
+    is_free_call,
     kept_parts,
     kept_rest,
     part_text,
@@ -49,7 +52,7 @@ from mull.neutral.messages import Dialect, Message
 
 __all__ = ["STATUSES", "Writer", "write_document", "write_error"]
 
-_TOLD = frozenset({"id", "part", "arguments"})
+_TOLD = frozenset({"id", "type", "part", "arguments", "input"})
 _UNNAMED = ("item ", "block ")
 """How keys begin that are no ids."""
 
@@ -78,6 +81,7 @@ _CHANNELS = {
     ),
     "refusal": _Channel("response.refusal", "content_index", "refusal", "response.content_part"),
     "arguments": _Channel("response.function_call_arguments", None, "arguments"),
+    "input": _Channel("response.custom_tool_call_input", None, "input"),
 }
 
 
@@ -96,6 +100,7 @@ class Writer(AnswerWriter):
     """Writes the events of a Responses stream, numbered from 0."""
 
     DIALECT: ClassVar[Dialect] = DIALECT
+    DOCUMENT_FAILS: ClassVar[bool] = True
 
     def __init__(self, about: About, statuses: Statuses = STATUSES) -> None:
         super().__init__(about, statuses)
@@ -107,6 +112,7 @@ class Writer(AnswerWriter):
         self._items_by_key: dict[tuple[type, Key], _Item] = {}
         self._parts: dict[int, list[str]] = {}
         self._open_parts: set[int] = set()
+        self._at_border: set[int] = set()
 
     def start(self) -> bytes:
         begun = self._respond("in_progress")
@@ -129,11 +135,18 @@ class Writer(AnswerWriter):
         return out + (self.piece(block, text) if text else b"")
 
     def piece(self, block: Any, text: str) -> bytes:
+        if type(block) is Call and self._is_free(block):
+            block.pieces.append(text)  # `stop` tells what the whole object stands for
+            return b""
+        return self._piece(block, text)
+
+    def _piece(self, block: Any, text: str) -> bytes:
         out = b""
         if not block.head:
             out = self._begin_part(block)
-        elif self.is_own and type(block) is Thought and text.startswith(SEPARATOR):
-            # Parts are told apart by the blank line that joins them.
+        elif block.number in self._at_border and text.startswith(SEPARATOR):
+            # The blank line joins parts in one text; here it is none of either.
+            self._at_border.discard(block.number)
             out, text = self._begin_part(block), text.removeprefix(SEPARATOR)
         block.pieces.append(text)
         self._number += 1
@@ -141,9 +154,13 @@ class Writer(AnswerWriter):
 
     def stop(self, block: Block) -> bytes:
         out = b""
+        if type(block) is Call and self._is_free(block):
+            said = free_text("".join(block.pieces))
+            block.pieces = []
+            out = self._piece(block, said) if said else b""
         wants_part = type(block) is Call or (type(block) is Text and not _is_bare(block))
         if wants_part and not block.head:
-            out = self._begin_part(block)
+            out += self._begin_part(block)
         out += self._end_part(block)
         item = self._item_of[block.number]
         if item.is_done or not all(one.is_stopped for one in item.blocks):
@@ -163,6 +180,8 @@ class Writer(AnswerWriter):
         return added + self._say("response.output_item.done", **place)
 
     def carry(self, block: Thought, event: ThinkingCarrier) -> bytes:
+        if self.is_own and event == ThinkingCarrier(event.key, event.source_field, kind=event.kind):
+            self._at_border.add(block.number)
         foreign = event.wire and not self.own(event.wire)
         if event.signature or event.redacted is not None or foreign:
             self.leave_out("a carrier that this API has no place for")
@@ -209,6 +228,7 @@ class Writer(AnswerWriter):
         elif self.is_own:
             given = block.kept.get("id")
         prefix = {Thought: "rs", Text: "msg", Call: "fc"}[type(block)]
+        prefix = "ctc" if type(block) is Call and self._is_free(block) else prefix
         made = f"{prefix}_{(self.id or '0').removeprefix('resp_')}_{len(self._items)}"
         return given if isinstance(given, str) and given else made
 
@@ -220,7 +240,13 @@ class Writer(AnswerWriter):
                 part = block.kept.get("part")
                 is_refusal = isinstance(part, dict) and part.get("type") == "refusal"
                 return "refusal" if is_refusal else "output_text"
+            case Call() if self._is_free(block):
+                return "input"
         return "arguments"
+
+    def _is_free(self, block: Call) -> bool:
+        """Whether the client takes the call with a text, and not with an object."""
+        return is_free_call(block.kept) or block.name in self.about.free_text
 
     def _place(self, block: Block, channel: _Channel) -> dict[str, Any]:
         item = self._item_of[block.number]
@@ -249,7 +275,7 @@ class Writer(AnswerWriter):
         self._open_parts.remove(block.number)
         channel = _CHANNELS[self._channel(block)]
         place, text = self._place(block, channel), "".join(block.pieces)
-        named = {"name": block.name} if type(block) is Call else {}
+        named = {"name": block.name} if channel.field == "arguments" else {}
         out = self._say(
             f"{channel.name}.done", **place, **channel.more, **named, **{channel.field: text}
         )
@@ -284,13 +310,14 @@ class Writer(AnswerWriter):
                 about = {"id": item.id, "type": "message", "role": "assistant", "status": status}
                 return {**about, "content": said, **kept}
             case Call() as call:
+                words, free = "".join(self._texts(call)), self._is_free(call)
                 return {
                     "id": item.id,
-                    "type": "function_call",
+                    "type": FREE_CALL if free else "function_call",
                     "status": "completed" if call.is_stopped else "in_progress",
                     "call_id": call.id,
                     "name": call.name,
-                    "arguments": "".join(self._texts(call)),
+                    **({"input": words} if free else {"arguments": words}),
                     **_beside(call),
                 }
         raise AssertionError(blocks)

@@ -5,13 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mull.dialects.fields import Fields, choice_of, template_thinking, tool_of
-from mull.dialects.foreign import as_list, as_object, objects
+from mull.dialects.fields import (
+    Fields,
+    answer_format,
+    template_thinking,
+    tool_choice,
+    tool_of,
+)
+from mull.dialects.foreign import as_list, as_object, as_text, objects
+from mull.dialects.openai_responses import DIALECT
+from mull.dialects.openai_responses.encode import FREE_TOOL
 from mull.dialects.openai_responses.history import read_history
-from mull.neutral.asked import AnswerFormat, Asked, ThinkingAsked
-from mull.neutral.request import NamedTool, Tool, ToolChoice
+from mull.neutral.asked import Asked, ThinkingAsked
+from mull.neutral.blocks import wire_of
+from mull.neutral.request import Tool
 
 __all__ = ["decode_request"]
+
+_ONE_TEXT = {
+    "type": "object",
+    "properties": {"input": {"type": "string"}},
+    "required": ["input"],
+}
 
 
 def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
@@ -31,13 +46,13 @@ def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
         model=fields.text("model"),
         system=history.system,
         tools=_tools(fields),
-        tool_choice=_choice(fields),
+        tool_choice=tool_choice(fields, _named),
         parallel_calls=fields.flag("parallel_tool_calls"),
         thinking=_thinking(fields),
         max_tokens=fields.whole("max_output_tokens"),
         temperature=fields.number("temperature"),
         top_p=fields.number("top_p"),
-        format=_format(fields),
+        format=answer_format(fields, "text.format"),
         stream=fields.flag("stream") or False,
         stream_usage=True,
         metadata=as_object(fields.take("metadata") or {}, "metadata"),
@@ -46,27 +61,39 @@ def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
 
 
 def _tools(fields: Fields) -> tuple[Tool, ...]:
-    """Functions; a tool that the provider runs, or one of another kind, is left as it is."""
+    """Functions; a tool that the provider runs is left as it is."""
     tools = []
     for where, tool in objects(fields.list("tools"), "tools"):
         if tool.get("type") == "function":
             # strict false is what is meant where nothing is said elsewhere
             known = ("type", "strict") if tool.get("strict") is False else ("type",)
             tools.append(tool_of(fields, where, tool, "parameters", *known))
+        elif tool.get("type") == FREE_TOOL:
+            tools.append(_free_tool(tool, where))
         else:
             fields.leave(where, tool)
     return tuple(tools)
 
 
-def _choice(fields: Fields) -> ToolChoice | None:
-    given = fields.take("tool_choice")
+def _free_tool(tool: dict[str, Any], where: str) -> Tool:
+    """A tool that takes a text; what form that must have only this dialect can say."""
+    known = ("type", "name", "description")
+    rest = {key: value for key, value in tool.items() if key not in known and value is not None}
+    described = tool.get("description")
+    return Tool(
+        as_text(tool.get("name"), f"{where}.name"),
+        "" if described is None else as_text(described, f"{where}.description"),
+        _ONE_TEXT,
+        free_text=True,
+        wire=wire_of(DIALECT, rest),
+    )
+
+
+def _named(given: Any) -> str | None:
     match given:
-        case {"type": "function", "name": str(name)}:
-            return NamedTool(name)
-    choice = choice_of(given)
-    if choice is None and given is not None:
-        fields.leave("tool_choice", given)
-    return choice
+        case {"type": "function" | "custom", "name": str(name)}:
+            return name
+    return None
 
 
 def _thinking(fields: Fields) -> ThinkingAsked:
@@ -81,20 +108,3 @@ def _thinking(fields: Fields) -> ThinkingAsked:
         return ThinkingAsked("default" if summary else "unsaid", shown=shown, summary=summary)
     off = effort == "none" or budget == 0 or switch is False
     return ThinkingAsked("off" if off else "on", effort, budget, shown, summary)
-
-
-def _format(fields: Fields) -> AnswerFormat | None:
-    place = "text.format"
-    match fields.text(f"{place}.type"):
-        case "json_schema":
-            schema: Any = fields.take(f"{place}.schema")
-            strict = fields.flag(f"{place}.strict")
-            name = fields.text(f"{place}.name")
-            return AnswerFormat(as_object(schema or {}, f"{place}.schema"), name, strict)
-        case "json_object":
-            return AnswerFormat()
-        case None | "text":
-            return None
-        case other:
-            fields.leave(f"{place}.type", other)
-    return None

@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 
 from mull.dialects.decoder import Stage
 from mull.dialects.openai_responses.closing import CUT, read_ending, read_failure, read_usage
-from mull.dialects.openai_responses.items import Call, Item, Other, Reasoning, Said
+from mull.dialects.openai_responses.items import Call, FreeCall, Item, Other, Reasoning, Said
+from mull.dialects.openai_responses.shapes import FREE_CALL
 from mull.dialects.sse import SseReader
 from mull.neutral.blocks import ThinkingKind
 from mull.neutral.events import Event, Failed, Finished, Started, UsageReported
@@ -25,7 +26,12 @@ FRAMING = SseReader
 
 _Act = Callable[[dict[str, Any]], list[Event]]
 _Kind = TypeVar("_Kind", bound=Item)
-_KINDS: dict[str, type[Item]] = {"reasoning": Reasoning, "message": Said, "function_call": Call}
+_KINDS: dict[str, type[Item]] = {
+    "reasoning": Reasoning,
+    "message": Said,
+    "function_call": Call,
+    FREE_CALL: FreeCall,
+}
 
 
 class ChunkInterpreter:
@@ -35,7 +41,7 @@ class ChunkInterpreter:
         self.stage: Stage = "open"
         self._items: list[Item] = []
         self._by_id: dict[type[Item], dict[str, Item]] = {
-            kind: {} for kind in (Reasoning, Said, Call, Other)
+            kind: {} for kind in (*_KINDS.values(), Other)
         }
         self._said = self._by_id[Said]
         self._by_index: dict[int, Item] = {}
@@ -62,6 +68,8 @@ class ChunkInterpreter:
             "response.output_text.annotation.added": self._annotation,
             "response.function_call_arguments.delta": self._arguments,
             "response.function_call_arguments.done": self._arguments_done,
+            "response.custom_tool_call_input.delta": self._input,
+            "response.custom_tool_call_input.done": self._input_done,
             "response.output_item.added": self._item_added,
             "response.output_item.done": self._item_done,
             "response.created": self._created,
@@ -109,7 +117,7 @@ class ChunkInterpreter:
 
     @property
     def _called(self) -> bool:
-        return any(type(item) is Call for item in self._items)
+        return any(isinstance(item, Call) for item in self._items)
 
     @property
     def _refused(self) -> bool:
@@ -230,6 +238,20 @@ class ChunkInterpreter:
         if not isinstance(text, str):
             return []
         item, events = self._find(Call, value)
+        return events + item.complete(text)
+
+    def _input(self, value: dict[str, Any]) -> list[Event]:
+        delta = value.get("delta")
+        if not isinstance(delta, str):
+            return []
+        item, events = self._find(FreeCall, value)
+        return events + item.add(delta)
+
+    def _input_done(self, value: dict[str, Any]) -> list[Event]:
+        text = value.get("input")
+        if not isinstance(text, str):
+            return []
+        item, events = self._find(FreeCall, value)
         return events + item.complete(text)
 
     def _item_added(self, value: dict[str, Any]) -> list[Event]:

@@ -6,10 +6,13 @@ so that it can be sent back. Settings that do not change give the same bytes eve
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mull.dialects.body import dump, merge
+from mull.dialects.openai_responses import DIALECT
 from mull.dialects.openai_responses.messages import InputItems
+from mull.neutral.blocks import own_keys
 from mull.neutral.request import NamedTool, Note, Request, Tool, ToolChoice, WireRequest
 from mull.neutral.target import Target
 from mull.neutral.thinking import write_thinking
@@ -17,6 +20,8 @@ from mull.neutral.thinking import write_thinking
 __all__ = ["encode_request"]
 
 PATH = "/responses"
+FREE_TOOL = "custom"
+"""The type of a tool that takes a text."""
 LEAST_OUTPUT = 16
 """The API refuses a smaller limit of the answer (earendil-works/pi#6265)."""
 
@@ -37,7 +42,7 @@ def encode_request(request: Request, target: Target) -> WireRequest:
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
     if request.tool_choice is not None:
-        body["tool_choice"] = _tool_choice(request.tool_choice)
+        body["tool_choice"] = _tool_choice(request.tool_choice, request.tools)
     if request.temperature is not None:
         body["temperature"] = request.temperature
     notes = [*written.notes, *_limit(body, request, target)]
@@ -75,6 +80,9 @@ def _limit(body: dict[str, Any], request: Request, target: Target) -> list[Note]
 
 def _tool(tool: Tool) -> dict[str, Any]:
     """Strict is said outright: left out, this API would rewrite the schema."""
+    if tool.free_text:
+        said = {"description": tool.description} if tool.description else {}
+        return {"type": FREE_TOOL, "name": tool.name, **said, **own_keys(tool.wire, DIALECT)}
     made: dict[str, Any] = {"type": "function", "name": tool.name}
     if tool.description:
         made["description"] = tool.description
@@ -83,7 +91,8 @@ def _tool(tool: Tool) -> dict[str, Any]:
     return made
 
 
-def _tool_choice(choice: ToolChoice) -> Any:
+def _tool_choice(choice: ToolChoice, tools: Sequence[Tool]) -> Any:
     if isinstance(choice, NamedTool):
-        return {"type": "function", "name": choice.name}
+        free = any(tool.free_text for tool in tools if tool.name == choice.name)
+        return {"type": FREE_TOOL if free else "function", "name": choice.name}
     return choice

@@ -21,6 +21,8 @@ from mull.dialects.foreign import (
 )
 from mull.dialects.openai_responses import DIALECT
 from mull.dialects.openai_responses.decode import ChunkInterpreter
+from mull.dialects.openai_responses.messages import RESULTS
+from mull.dialects.openai_responses.shapes import FREE_CALL
 from mull.dialects.past import AnswerReader
 from mull.neutral.blocks import Block, MediaBlock, OpaqueBlock, TextBlock, ToolResultBlock
 from mull.neutral.errors import ConfigError
@@ -34,7 +36,7 @@ BODY = ("input", "instructions")
 _ITEMS = ("reasoning", "function_call", "function_call_output")
 
 _PART_KEYS = ("type", "text", "image_url", "file_data", "filename", "file_url")
-_READ = ("message", "function_call", "reasoning")
+_READ = ("message", "function_call", "reasoning", FREE_CALL)
 """Items of an answer that are taken apart; others are kept whole."""
 
 
@@ -113,8 +115,8 @@ class _Reader:
                 self.conversation.leave(part, f"{where}[{at}]", *known)
 
     def _add_result(self, item: dict[str, Any], where: str) -> None:
-        result: Block = OpaqueBlock(item)
-        if item["type"] == "function_call_output":
+        result: Block = OpaqueBlock(item, DIALECT)
+        if item["type"] in RESULTS:
             self.conversation.leave(item, where, "type", "call_id", "output")
             self._leave_details(item.get("output"), f"{where}.output")
             call_id = as_text(item.get("call_id"), f"{where}.call_id")
@@ -157,4 +159,4 @@ def _part(part: dict[str, Any]) -> Block:
             return data_uri(data, name)
         case {"type": "input_file", "file_url": str(url)}:
             return MediaBlock("application/octet-stream", url=url)
-    return OpaqueBlock(part)
+    return OpaqueBlock(part, DIALECT)

@@ -7,6 +7,7 @@ not read, because it may be partial: it serves only where nothing better comes.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
@@ -35,7 +36,7 @@ from mull.neutral.events import (
     Warned,
 )
 
-__all__ = ["Call", "Item", "Other", "Reasoning", "Said"]
+__all__ = ["Call", "FreeCall", "Item", "Other", "Reasoning", "Said"]
 
 _SOURCE: dict[ThinkingKind, str] = {"summary": "summary", "raw": "reasoning_text"}
 _LISTS: tuple[tuple[ThinkingKind, str], ...] = (("summary", "summary"), ("raw", "content"))
@@ -133,6 +134,8 @@ class Reasoning(Item):
     def _open_part(self, kind: ThinkingKind, index: Any, text: str) -> list[Event]:
         parts = self.parts[kind]
         shown = [""] if parts else []
+        # A carrier of nothing tells a new part from a blank line inside one.
+        events: list[Event] = [self._border(kind)] if parts else []
         if type(index) is int and index - len(parts) < _EMPTY_PARTS:
             for empty in range(len(parts), index):
                 if empty not in parts:
@@ -141,7 +144,10 @@ class Reasoning(Item):
         part = parts[index] = _Part(self._key(kind))
         part.pieces.append(text)
         text = SEPARATOR.join((*shown, text))
-        return [ThinkingDelta(text, part.key, _SOURCE[kind], kind)]
+        return [*events, ThinkingDelta(text, part.key, _SOURCE[kind], kind)]
+
+    def _border(self, kind: ThinkingKind) -> Event:
+        return ThinkingCarrier(self._key(kind), _SOURCE[kind], kind=kind)
 
     def settle(self) -> list[Event]:
         if self.done or self.settled or any(self.parts.values()):
@@ -339,6 +345,52 @@ class Call(Item):
             self.name = name
         wire = wire_of(DIALECT, call_keys(item))
         return ToolCallDelta(self.key, called, self.name, arguments, None, wire)
+
+
+class FreeCall(Call):
+    """A call whose input is a text: told as the one member of an object, piece by piece."""
+
+    __slots__ = ("opened",)
+
+    def __init__(self, key: str, first: dict[str, Any]) -> None:
+        super().__init__(key, first)
+        self.opened = False
+
+    def add(self, delta: str) -> list[Event]:
+        self.arguments.pieces.append(delta)
+        return [self._tell(self._opening() + _escaped(delta))]
+
+    def complete(self, text: str) -> list[Event]:
+        missing = self.arguments.missing(text)
+        return [self._tell(self._opening() + _escaped(missing))] if missing else []
+
+    def finish(self, item: dict[str, Any]) -> list[Event]:
+        self.done = True
+        events: list[Event] = []
+        text = item.get("input")
+        missing = self.arguments.missing(text) if isinstance(text, str) and text else ""
+        if missing is None:
+            events.append(_differs(self.key))
+            events.append(ToolCallDelta(self.key, wire=Wire(DIALECT, {"input": text})))
+        events.append(self._describe(item))
+        events.append(self._tell(f'{self._opening()}{_escaped(missing or "")}"}}'))
+        return [*events, BlockEnded(self.key)]
+
+    def flush(self) -> list[Event]:
+        self.done = True  # and its object stays open: nobody may take the text for whole
+        return [self._describe(self.first), BlockEnded(self.key)]
+
+    def _opening(self) -> str:
+        begun, self.opened = self.opened, True
+        return "" if begun else '{"input":"'
+
+    def _tell(self, arguments: str) -> Event:
+        return ToolCallDelta(self.key, arguments=arguments, structured=True)
+
+
+def _escaped(text: str) -> str:
+    """Text inside a JSON string; half a character finds its other half in the next piece."""
+    return json.dumps(text)[1:-1]
 
 
 class Other(Item):

@@ -15,7 +15,15 @@ from typing import Any, TypeAlias
 import msgspec
 
 from mull.dialects.openai_responses import DIALECT
-from mull.dialects.openai_responses.shapes import is_same_item, kept_rest, unpack_part, unpack_parts
+from mull.dialects.openai_responses.shapes import (
+    FREE_CALL,
+    free_text,
+    is_free_call,
+    is_same_item,
+    kept_rest,
+    unpack_part,
+    unpack_parts,
+)
 from mull.neutral.assemble import read_object
 from mull.neutral.blocks import (
     Block,
@@ -36,6 +44,8 @@ __all__ = ["InputItems", "item_groups"]
 _Item: TypeAlias = dict[str, Any]
 
 CALL_ID_LIMIT = 64
+RESULTS = ("function_call_output", f"{FREE_CALL}_output")
+"""Results of calls with an object, and of those with a text."""
 _CALLS = ("custom_tool_call", "tool_search_call", "shell_call", "apply_patch_call")
 """Items beside `function_call` that the client answers, and that need no id of their own."""
 _to_json = msgspec.json.Encoder().encode
@@ -56,6 +66,7 @@ class InputItems:
         self._system_role = "developer" if target.compat.system_role == "developer" else "system"
         self._left = dict.fromkeys((name for name, _, _ in _NOTES), 0)
         self._calls_left: set[str] = set()
+        self._free_calls: set[str] = set()
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -108,7 +119,7 @@ class InputItems:
             said = [{"type": "input_text", "text": block.output}] if block.output else []
             output = [*said, *(part for one in block.media for part in self._media(one))]
         return {
-            "type": "function_call_output",
+            "type": RESULTS[block.call_id in self._free_calls],
             "call_id": _fitting(block.call_id),
             "output": output,
         }
@@ -139,12 +150,28 @@ class InputItems:
                 texts = [one for one in group if isinstance(one, TextBlock)]
                 items += _message(texts, with_id=paired)
             elif isinstance(block, ToolCallBlock):
-                items.append(_call(block, with_id=paired))
+                items.append(self._call(block, with_id=paired))
             elif isinstance(block, OpaqueBlock):
                 items += self._opaque(block, message, paired=paired)
             elif isinstance(block, MediaBlock):
                 self._left["unsendable"] += 1
         return items
+
+    def _call(self, block: ToolCallBlock, *, with_id: bool) -> _Item:
+        arguments = block.arguments
+        if arguments is None:
+            arguments = _to_json(block.input).decode()
+        own = _sent(own_keys(block.wire, DIALECT), with_id=with_id)
+        item: _Item = {"call_id": _fitting(block.id), "name": block.name}
+        if is_free_call(own):
+            self._free_calls.add(block.id)
+            return {**item, "input": free_text(arguments), **own}
+        self._free_calls.discard(block.id)
+        finished = own.get("arguments")  # where the finished item differs from its pieces
+        if isinstance(finished, str) and read_object(finished) is not None:
+            arguments = finished
+        item = {"type": "function_call", **item, "arguments": arguments}
+        return item | {key: value for key, value in own.items() if key not in item}
 
     def _opaque(self, block: OpaqueBlock, message: Message, *, paired: bool) -> list[_Item]:
         """A call that the client answers can be without its id. A hosted tool's item cannot, so it
@@ -222,23 +249,6 @@ def _message(blocks: Sequence[TextBlock], *, with_id: bool) -> list[_Item]:
     if "id" in own:
         item["status"] = kept[0].get("status", "completed")
     return [{**item, **own, "content": parts}]
-
-
-def _call(block: ToolCallBlock, *, with_id: bool) -> _Item:
-    arguments = block.arguments
-    if arguments is None:
-        arguments = _to_json(block.input).decode()
-    item = {
-        "type": "function_call",
-        "call_id": _fitting(block.id),
-        "name": block.name,
-        "arguments": arguments,
-    }
-    own = _sent(own_keys(block.wire, DIALECT), with_id=with_id)
-    finished = own.get("arguments")  # where the finished item said something else than its pieces
-    if isinstance(finished, str) and read_object(finished) is not None:
-        item["arguments"] = finished
-    return item | {key: value for key, value in own.items() if key not in item}
 
 
 def _sent(kept: _Item, *, with_id: bool) -> _Item:

@@ -16,12 +16,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from mull.dialects.openai_responses import DIALECT
+from mull.neutral.assemble import read_object
 from mull.neutral.blocks import ThinkingBlock, ThinkingKind, as_keys, own_keys
 
 __all__ = [
+    "FREE_CALL",
     "PART_TYPE",
     "SEPARATOR",
     "call_keys",
+    "free_text",
+    "is_free_call",
     "is_same_item",
     "kept_parts",
     "kept_rest",
@@ -41,6 +45,9 @@ PART_TYPE: Mapping[ThinkingKind, str] = {"summary": "summary_text", "raw": "reas
 _REASONING_KEYS = frozenset({"type", "id", "summary", "content", "encrypted_content", "status"})
 _MESSAGE_KEYS = frozenset({"type", "role", "content", "status"})
 _CALL_KEYS = frozenset({"type", "call_id", "name", "arguments", "status"})
+_FREE_CALL_KEYS = (_CALL_KEYS - {"type", "arguments"}) | {"input"}
+FREE_CALL = "custom_tool_call"
+"""A call of a tool that takes a text, and no object."""
 _TEXT_PART = {"type": "output_text"}
 
 
@@ -128,8 +135,23 @@ def message_keys(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def call_keys(item: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of a function call that its block keeps beside name, id and arguments."""
-    return _others(item, _CALL_KEYS)
+    """The keys of a call that its block keeps beside name, id and arguments; one of free text
+    keeps its type."""
+    return _others(item, _FREE_CALL_KEYS if item.get("type") == FREE_CALL else _CALL_KEYS)
+
+
+def is_free_call(kept: Mapping[str, Any]) -> bool:
+    """Whether a call came as one of free text."""
+    return kept.get("type") == FREE_CALL
+
+
+def free_text(arguments: str) -> str:
+    """The text that a tool of free text was called with; the arguments themselves where the model
+    wrote something else than the object that stands for it."""
+    match read_object(arguments):
+        case {"input": str(text), **rest} if not rest:
+            return text
+    return arguments
 
 
 def pack_part(part: Mapping[str, Any], *, keep_text: bool = False) -> dict[str, Any] | None:

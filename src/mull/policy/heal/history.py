@@ -13,9 +13,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TypeAlias
 
+from mull.dialects.traits import TRAITS
 from mull.neutral.blocks import Block, ThinkingBlock
 from mull.neutral.messages import Message
-from mull.neutral.traits import TRAITS
 from mull.policy.heal.amendment import Amendment, thought_name
 from mull.policy.heal.case import Case, Mend, Mends
 from mull.policy.heal.lessons import Lesson, fingerprints

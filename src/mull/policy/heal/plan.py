@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
+from mull.dialects.traits import TRAITS
 from mull.neutral.target import ModelFacts
 from mull.neutral.thinking import Level, WriterName, as_level, sayable, write_thinking
-from mull.neutral.traits import TRAITS
 from mull.policy.heal.amendment import UNAMENDED, Amendment, thought_name
 from mull.policy.heal.case import Case, Mend, Mends, once
 from mull.policy.heal.lessons import Lesson

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from mull.dialects.traits import TRAITS
 from mull.neutral.request import NamedTool
 from mull.neutral.thinking import write_thinking
-from mull.neutral.traits import TRAITS
 from mull.policy.heal.case import Case, Mend, Mends, keys_of, once, squashed
 from mull.policy.heal.lessons import Lesson
 from mull.policy.heal.plan import (

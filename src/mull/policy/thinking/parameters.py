@@ -6,11 +6,11 @@ gave is never dropped in silence: each change is a note.
 
 from __future__ import annotations
 
+from mull.dialects.traits import TRAITS
 from mull.neutral.blocks import Value
 from mull.neutral.request import NamedTool, Note, RequestOptions, ToolChoice
 from mull.neutral.target import Target
 from mull.neutral.thinking import WriterName
-from mull.neutral.traits import TRAITS
 from mull.policy.thinking.plan import Planned
 
 __all__ = ["Parameters", "forced_tools_stop_thinking", "settle_parameters"]

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from mull.dialects.traits import TRAITS
 from mull.neutral.blocks import Value
 from mull.neutral.errors import BudgetError
 from mull.neutral.request import Note
 from mull.neutral.target import Target
 from mull.neutral.thinking import LADDER, ThinkingPlan, WriterName, sayable, write_thinking
-from mull.neutral.traits import TRAITS
 from mull.policy.heal.amendment import UNAMENDED, Amendment
 from mull.policy.thinking.budget import (
     ANY_BUDGET,

@@ -12,10 +12,10 @@ from typing import Literal
 
 import msgspec
 
+from mull.dialects.traits import TRAITS
 from mull.neutral.blocks import Value
 from mull.neutral.target import ModelFacts, ReasoningOption, Target
 from mull.neutral.thinking import LADDER, Level, ThinkingPlan, WriterName, write_thinking
-from mull.neutral.traits import TRAITS
 from mull.policy.thinking.budget import (
     ANY_BUDGET,
     budget_for_level,

@@ -14,10 +14,10 @@ from hashlib import blake2b
 
 from msgspec.structs import replace
 
+from mull.dialects.traits import TRAITS
 from mull.neutral.assemble import read_object
 from mull.neutral.blocks import Block, ToolCallBlock
 from mull.neutral.messages import Dialect
-from mull.neutral.traits import TRAITS
 
 __all__ = ["MALFORMED", "has_object", "names_on_wire", "sendable_calls", "wire_name"]
 

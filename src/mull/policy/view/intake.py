@@ -10,9 +10,9 @@ from itertools import groupby
 
 from mull.dialects.registry import replay
 from mull.dialects.replay import Form, Left, Replay, Taken, Way, is_void
+from mull.dialects.traits import TRAITS
 from mull.neutral.blocks import Block, ThinkingBlock
 from mull.neutral.target import Target
-from mull.neutral.traits import TRAITS
 from mull.policy.heal.amendment import thought_name
 from mull.policy.heal.lessons import fingerprints
 

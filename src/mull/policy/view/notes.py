@@ -42,6 +42,7 @@ _SAID_OF = (
     ("refused", "reasoning", "{n} {thoughts} left out: the endpoint refused them", False),
     ("foreign", "reasoning.handoff", "{n} {thoughts} of another model left out", False),
     ("opaque", "history", "{n} {pieces} that only another model understands left out", False),
+    ("strange", "history", "{n} {pieces} of a kind that only another API knows left out", True),
     ("handed_over", "reasoning.handoff", "{n} {thoughts} of another model sent as text", False),
     ("condensed", "reasoning.condenseOver", "{n} long {thoughts} sent as a stored summary", False),
     (

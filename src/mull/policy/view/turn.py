@@ -117,6 +117,7 @@ class Tally(Value, frozen=True):
     refused: int = 0
     foreign: int = 0
     opaque: int = 0
+    strange: int = 0
     handed_over: int = 0
     condensed: int = 0
     forbidden: int = 0
@@ -199,13 +200,16 @@ def view_repaired(
         orphans=repaired.orphans,
         cut_calls=repaired.cut_calls,
     )
-    for message in repaired.messages:
+    for given in repaired.messages:
+        message, strange = _without_strange(given, rules.origin.dialect)
+        if strange:
+            tally += Tally(strange=strange)
         if message.role != "assistant":
             seen, untaken = without_untaken(message, rules.input)
             seen, lost = _with_their_calls(seen, out)
             if untaken or lost:
                 tally += Tally(**untaken, opaque=lost)
-            if seen.blocks or not lost:
+            if seen.blocks or not (lost or strange):
                 out.append(seen)
             continue
         seen, more = _view_message(message, keep, rules, shorter)
@@ -215,6 +219,19 @@ def view_repaired(
     if shorter.used:
         tally += Tally(condensed=shorter.used)
     return View(tuple(out), tally, tuple(shorter.missing))
+
+
+def _without_strange(message: Message, dialect: str) -> tuple[Message, int]:
+    """The message without blocks that a client wrote in another dialect, and how many those are."""
+    blocks = tuple(
+        b for b in message.blocks if not (isinstance(b, OpaqueBlock) and _is_strange(b, dialect))
+    )
+    lost = len(message.blocks) - len(blocks)
+    return (msgspec.structs.replace(message, blocks=blocks) if lost else message), lost
+
+
+def _is_strange(block: OpaqueBlock, dialect: str) -> bool:
+    return block.dialect not in (None, dialect)
 
 
 def _with_their_calls(message: Message, sent: Sequence[Message]) -> tuple[Message, int]:
