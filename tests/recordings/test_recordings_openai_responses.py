@@ -127,7 +127,7 @@ def test_every_carrier_of_a_stream_is_kept(name):
     ]
     seals = [item["encrypted_content"] for item in finished if item.get("encrypted_content")]
     assert [block.encrypted for block in message.thinking if block.encrypted] == seals
-    known = ("reasoning", "message", "function_call")
+    known = ("reasoning", "message", "function_call", "custom_tool_call")
     opaque = [block.data for block in message.blocks if isinstance(block, OpaqueBlock)]
     for item in finished:
         assert item["type"] in known or item in opaque

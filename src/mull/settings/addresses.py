@@ -6,8 +6,6 @@ address has to set that variable or give the address again, and is told so.
 
 from __future__ import annotations
 
-import re
-
 from mull.neutral.patterns import pattern
 from mull.settings.words import looks_secret
 
@@ -17,18 +15,27 @@ ADDRESS_KEY = "BASE_URL_KEY"
 _RANDOM = pattern(r"(?=[^/]*\d)(?=[^/]*[A-Za-z])[A-Za-z0-9_~.-]{20,}")
 _WORD = pattern(r"[a-z]+|[A-Z]?[a-z]+|[A-Z]+|v?\d{1,4}|[a-z0-9]{1,3}")
 _BETWEEN = pattern(r"[_~.-]")
+_HIDDEN = "${" + ADDRESS_KEY + "}"
+_SECRET_NAME = pattern(r"(?i)key|token|secret|sig|auth|passw|credential|code")
 
 
 def without_secrets(url: str) -> str:
-    """The address without login, query and fragment, and with a variable in place of each part of
-    its path that looks like a key."""
+    """The address without login and fragment, and with a variable in place of each part of its path
+    and query that looks like a key."""
     scheme, slashes, rest = url.partition("://")
     if not slashes:
         return url
-    bare = re.split(r"[?#]", rest)[0]
+    bare, asked, query = rest.partition("#")[0].partition("?")
     host, *parts = bare.split("/")
-    kept = ["${" + ADDRESS_KEY + "}" if is_secret_part(part) else part for part in parts]
-    return f"{scheme}://{'/'.join((host.rpartition('@')[2], *kept))}"
+    kept = [_HIDDEN if is_secret_part(part) else part for part in parts]
+    pairs = "&".join(map(_hidden_value, query.split("&"))) if asked else ""
+    return f"{scheme}://{'/'.join((host.rpartition('@')[2], *kept))}{asked}{pairs}"
+
+
+def _hidden_value(pair: str) -> str:
+    name, given, value = pair.partition("=")
+    is_secret = bool(_SECRET_NAME.search(name)) or is_secret_part(value) or is_secret_part(name)
+    return f"{name if given else 'key'}={_HIDDEN}" if is_secret else pair
 
 
 def is_secret_part(part: str) -> bool:
