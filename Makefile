@@ -6,8 +6,9 @@ READY := $(VENV)/.ready
 JUDGES := $(VENV)/.judges
 LOCAL := $(VENV)/.local
 BROWSER := $(VENV)/.browser
+FUZZER := $(VENV)/.fuzzer
 
-.PHONY: help setup test core check flaky judges bench docs pictures demo clean
+.PHONY: help setup test core check flaky judges fuzz attack audit bench docs pictures demo clean
 help:
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
 
@@ -29,6 +30,15 @@ $(JUDGES): $(READY)
 	  uv pip install --quiet --python $(BIN)/python -e '.[judges]'; \
 	else \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[judges]'; \
+	fi
+	@touch $@
+
+$(FUZZER): $(READY)
+	@echo "installing the fuzzer ..."
+	@if command -v uv >/dev/null 2>&1; then \
+	  uv pip install --quiet --python $(BIN)/python -e '.[fuzz]'; \
+	else \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[fuzz]'; \
 	fi
 	@touch $@
 
@@ -67,6 +77,15 @@ judges: $(JUDGES) $(LOCAL) $(BROWSER) ## the slow tests: the vendors' own SDKs j
 	@$(BIN)/python -c "import anthropic, google.genai, openai; from mull.local import weights; weights.require()" || \
 	  { echo "a judge is missing: its tests would only be skipped"; exit 1; }
 	$(BIN)/python -m pytest -q -m slow
+SECONDS ?= 180
+fuzz: $(FUZZER) ## every reader of foreign bytes, guided by coverage, for SECONDS=180 in all
+	$(BIN)/python -m tools.fuzz --seconds $(SECONDS)
+WRITE ?=
+attack: $(READY) ## hostile endpoints, models, servers and files, on loopback; WRITE=1 renews docs/reliability.md
+	$(BIN)/python -m tools.attack $(if $(WRITE),--write)
+audit: $(READY) ## known weaknesses of what is installed, and keys in what git tracks
+	$(BIN)/python -m tools.secret_scan
+	$(BIN)/python -m tools.audit
 docs: $(READY) ## write the generated parts of docs/ anew
 	$(BIN)/python -m tools.docs
 pictures: $(READY) ## draw the pictures in docs/images anew, from real runs

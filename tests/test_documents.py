@@ -25,6 +25,7 @@ PAPERS = [
     *sorted((ROOT / "docs/how-to").glob("*.md")),
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
+    ROOT / "SECURITY.md",
 ]
 STATUSES = {"here", "in part", "not yet", "no"}
 _ID = re.compile(r"\b(?:REQ-THINK-\d{3}(?:\.\d+)?|(?:BR|EC|ERR)-\d{3})\b")

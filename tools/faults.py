@@ -45,6 +45,7 @@ from mull.testing.providers.provider import Asked
 from mull.testing.script import Act
 from mull.testing.server import CUT, RESET, STALL, Step
 from mull.testing.verdict import Verdict
+from tools.attack.table import with_section_of
 
 __all__ = ["MODELS", "PAGE", "PHASES", "Case", "Field", "Outcome", "main", "page", "sampled"]
 
@@ -387,7 +388,9 @@ def main() -> int:
             for problem in outcome.problems:
                 print(f"  {outcome.case.fault} in {outcome.case.phase}: {problem}")
     if not options.provider:
-        PAGE.write_text(page(outcomes, options.every), encoding="utf-8")
+        before = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+        text = with_section_of(before, page(outcomes, options.every))
+        PAGE.write_text(text, encoding="utf-8")
     return 1 if any(outcome.problems for outcome in outcomes) else 0
 
 

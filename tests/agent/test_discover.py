@@ -91,8 +91,9 @@ def test_what_was_found_can_be_asked_by_its_name(engine_with):
         Reply(200, {}, (b'{"data": [{"id": "\xff"}]}',)),
         Reply(200, {"content-length": "99"}, (b'{"data"', CUT)),
         Reply.hang_up(),
+        Reply(200, {}, (b'{"data":' * 100_000,)),
     ],
-    ids=["404", "page", "other", "list", "words", "null", "bytes", "cut", "gone"],
+    ids=["404", "page", "other", "list", "words", "null", "bytes", "cut", "gone", "deep"],
 )
 def test_what_is_no_model_server_is_passed_over(engine_with, reply):
     with ScriptedServer([reply]) as odd, ScriptedServer([models("m")]) as good:

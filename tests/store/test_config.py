@@ -196,6 +196,8 @@ def test_the_catalogs_own_checks_name_the_file(path):
 def test_what_the_toml_reader_itself_cannot_take_is_told(path):
     deep = refusal(path, "a = " + "[" * 100_000)
     assert deep == "config.toml is nested too deeply to be read"
+    for dotted in ("a" + ".a" * 50_000 + " = 1", "[" + "'a' . " * 50_000 + "b]"):
+        assert refusal(path, dotted) == "config.toml is nested too deeply to be read"
     long = refusal(path, "[settings]\ncontext.limit = " + "9" * 5000)
     assert long.startswith("config.toml: Exceeds the limit")
 

@@ -145,7 +145,7 @@ class _Server:
                 self.status = answer.status
                 data = await answer.read(_MOST_BYTES) if answer.status == 200 else b""
             return msgspec.json.decode(data)
-        except (RemoteError, msgspec.DecodeError, UnicodeDecodeError):
+        except (RemoteError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
 
 

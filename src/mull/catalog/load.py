@@ -308,7 +308,7 @@ def _read_models(data: bytes) -> tuple[Header, dict[str, Provider]]:
     try:
         header = msgspec.json.decode(first, type=Header)
         lines = _line.decode_lines(rest)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CatalogError(f"the catalog file is damaged: {error}") from None
     if header.format != FORMAT:
         raise CatalogError(f"the catalog file has format {header.format}, not {FORMAT}")
@@ -355,5 +355,5 @@ def _laid(row: Provider, over: Mapping[str, Any], key: str) -> Provider:
 def _decoded(decoder: msgspec.json.Decoder[_T], raw: Raw, place: str) -> _T:
     try:
         return decoder.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CatalogError(f"{place}: damaged entry: {error}") from None

@@ -206,7 +206,7 @@ class _Gate:
 def _offered(key: str, raw: Raw) -> _Offered:
     try:
         offered = msgspec.json.decode(raw, type=_Offered)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _Unusable(f"not a provider: {error}") from None
     if offered.id != key:
         raise _Unusable(f"it calls itself {offered.id!r}")

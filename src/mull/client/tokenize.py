@@ -17,6 +17,8 @@ import msgspec
 __all__ = ["SHAPES", "server_tokens"]
 
 PATIENCE = 0.5
+_LARGEST = 64 << 20
+"""Bytes of an answer; the longest list of tokens that fits a window is shorter."""
 SHORT, LONG = 256, 1 << 16
 """Bytes under which a text is not worth asking, and characters of a long one that are asked for."""
 KEPT = 4096
@@ -92,7 +94,7 @@ class _Tokens:
             answer = connection.getresponse()
             if answer.status != 200:
                 raise ValueError(f"status {answer.status}")
-            said = msgspec.json.decode(answer.read())
+            said = msgspec.json.decode(answer.read(_LARGEST))
         finally:
             connection.close()
         return int(said["count"] if "count" in said else len(said["tokens"]))

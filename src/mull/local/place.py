@@ -79,7 +79,7 @@ class ServerFolder:
             return None
         try:
             return msgspec.json.decode(read_bytes(self.state) or b"", type=Running)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
 
     def write(self, running: Running) -> None:

@@ -28,6 +28,11 @@ __all__ = [
 VARIABLE = pattern(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 """The name of an environment variable."""
 _HEADER = pattern(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
+_LONG_KEY = pattern(
+    r"""(?:^|[\[{,])[ \t]*+(?:(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){100}""",
+    re.MULTILINE,
+)
+"""A dotted key that is no setting: tomllib takes memory by the square of its parts."""
 _URL = pattern(r"https?://[^\s/?#]+\S*", re.IGNORECASE)
 
 
@@ -40,7 +45,10 @@ def decode_toml(data: bytes, file: str) -> dict[str, Any]:
     import tomllib  # many have no such file
 
     try:
-        return tomllib.loads(data.decode("utf-8-sig"))
+        text = data.decode("utf-8-sig")
+        if _LONG_KEY.search(text):
+            raise RecursionError
+        return tomllib.loads(text)
     except UnicodeDecodeError:
         raise ConfigError(f"{file} is not UTF-8 text: save it as UTF-8") from None
     except RecursionError:
