@@ -23,7 +23,7 @@ from mull.store.sessions.sqlite import SqliteSessions
 settings.register_profile(
     "mull",
     deadline=None,
-    max_examples=int(os.environ.get("MULL_EXAMPLES", "40")),
+    max_examples=int(os.environ.get("MULL_EXAMPLES", "30")),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("mull")

