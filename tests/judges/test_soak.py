@@ -1,5 +1,5 @@
-"""A session of 5,000 turns on windows of 2,048 and 4,096 tokens, with tools, compression and
-switches of models. What it took is printed (`pytest -s`). MULL_SOAK asks for more turns, or fewer."""
+"""A long session on windows of 2,048 and 4,096 tokens, with tools, compression and switches of
+models. What it took is printed (`pytest -s`). MULL_SOAK asks for more turns, or fewer."""
 
 from __future__ import annotations
 
