@@ -218,7 +218,7 @@ class Field:
             yield f"called complete, but is {came[0].status}"
 
     def _read(self, body: bytes) -> Message:
-        reader = decoder(self._target)
+        reader = decoder(self._target, reads_on=False)
         return assemble([*reader.feed(body), *reader.close()], self._target.origin)
 
     def _badly_stored(self, session: Session) -> Iterator[str]:
