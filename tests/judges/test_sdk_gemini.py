@@ -33,6 +33,7 @@ from mull.neutral.blocks import (
     ThinkingBlock,
     ToolCallBlock,
     ToolResultBlock,
+    Wire,
 )
 from mull.neutral.messages import Message, assistant, user
 from mull.neutral.request import NamedTool, Tool
@@ -55,7 +56,7 @@ media = st.builds(
 ) | st.builds(lambda name: MediaBlock("video/mp4", url=f"https://files.example/{name}"), names)
 calls = st.builds(
     lambda given, name, args, signature, known: ToolCallBlock(
-        given, name, args, None, signature, {"id": given} if known else None
+        given, name, args, None, signature, Wire("gemini", {"id": given}) if known else None
     ),
     st.uuids().map(str),
     names,
@@ -173,7 +174,7 @@ def test_bodies_are_what_the_sdk_could_send(history, plan, tools, choice, limit,
     assert body.keys() <= known
 
 
-class Wire:
+class SdkClient:
     """A client of the SDK whose server says the given bytes and remembers what it was asked."""
 
     def __init__(self, body):
@@ -209,7 +210,7 @@ class Wire:
 
 @cache
 def wire():
-    return Wire(b"")
+    return SdkClient(b"")
 
 
 def escaped(body):
@@ -255,7 +256,7 @@ def agree(body):
 )
 def test_the_sdk_reads_the_fixtures_as_we_do(name):
     agree(fixture(f"{name}.sse"))
-    last = Wire(fixture(f"{name}.sse")).stream()[-1].usage_metadata
+    last = SdkClient(fixture(f"{name}.sse")).stream()[-1].usage_metadata
     usage = decode(fixture(f"{name}.sse")).message.usage
     assert usage.output == (last.candidates_token_count or 0) + (last.thoughts_token_count or 0)
     assert (usage.input, usage.total) == (last.prompt_token_count, last.total_token_count)
@@ -290,7 +291,7 @@ def test_the_chat_of_the_sdk_sends_back_what_we_send(name):
         body = stream_of(blocks, [1, 3])
     else:
         body = fixture(f"{name}.sse")
-    theirs = join(Wire(body).chat_history())
+    theirs = join(SdkClient(body).chat_history())
     answer = decode(body).message
     sent = json.loads(encode_request(request(user("one"), answer, user("two")), BUDGET).body)
     ours = [part for content in sent["contents"][1:2] for part in content["parts"]]
