@@ -142,7 +142,7 @@ def _disguises() -> Iterator[Trial]:
 def _protected() -> Iterator[Trial]:
     rules = [parse_rule("allow", "write(**)")]
     for path in (".git/hooks/post-checkout", ".git/config", ".mull/tools.toml", "sub/.git/config"):
-        asked = Asked("write", True, Subject("path", path, f"/work/{path}"))
+        asked = Asked("write", True, Subject("path", path, f"/home/me/{path}"))
         verdict = decide(asked, "ask", rules).verdict
         yield path, None if verdict == "ask" else f"it would {verdict}"
 

@@ -45,7 +45,7 @@ class JobStatus(Value, frozen=True):
 
     @property
     def is_running(self) -> bool:
-        """Whether it has not ended."""
+        """Whether it still runs."""
         return self.status is None
 
 
