@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tools.attack import table
-from tools.attack.ground import Attack, Ran, Server, crash_of, home, saying
+from tools.attack.ground import MOST_KEPT, Attack, Ran, Server, crash_of, home, saying
 
 from mull.neutral.events import TextDelta
 
@@ -62,3 +62,17 @@ def test_a_command_runs_in_a_home_of_its_own_and_its_end_is_judged():
     assert not place.top.exists()
     assert crash_of(Ran(None, "", "", 0, 60.0)) == "it hung for 60 s"
     assert "traceback" in crash_of(Ran(1, "", "Traceback (most recent call last)\nx", 0, 1.0))
+
+
+def test_the_memory_of_a_command_is_its_own_and_not_that_of_who_starts_it():
+    ballast = b"x" * (MOST_KEPT + 1)
+    with home() as place:
+        ran = place.mull("--version")
+    assert len(ballast) > MOST_KEPT > ran.memory > 0
+    assert crash_of(ran, 0) is None
+
+
+def test_a_command_that_hangs_is_killed_with_all_it_started():
+    with home() as place:
+        ran = place.mull("wire", "decode", "openai-chat", stdin=None, patience=0.001)
+    assert crash_of(ran).startswith("it hung")

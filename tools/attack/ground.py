@@ -7,8 +7,8 @@ that says nothing held, and one that says something broke.
 from __future__ import annotations
 
 import os
-import resource
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -28,6 +28,7 @@ from mull.neutral.messages import Dialect
 __all__ = [
     "ATTACKS",
     "KEY",
+    "MOST_KEPT",
     "Attack",
     "Home",
     "Play",
@@ -135,28 +136,40 @@ class Home:
         umask: int = 0o022,
     ) -> Ran:
         """Run a command and wait for its end, killing it when patience is over."""
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        with (
+            tempfile.TemporaryFile() as out,
+            tempfile.TemporaryFile() as err,
+            tempfile.TemporaryFile() as end,
+        ):
             process = subprocess.Popen(
-                [sys.executable, "-m", "mull", *words],
+                [
+                    *(sys.executable, "-I", "-S", "-c", _LAUNCHER),
+                    *(str(end.fileno()), str(_MOST_MEMORY)),
+                    *(sys.executable, "-m", "mull", *words),
+                ],
                 cwd=self.folder,
                 env={**self.environment, **(more or {})},
                 stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
                 stdout=out,
                 stderr=err,
                 umask=umask,
-                preexec_fn=_limit,
+                process_group=0,
+                pass_fds=(end.fileno(),),
             )
             began = time.monotonic()
             if process.stdin is not None:
                 with suppress(BrokenPipeError):
                     process.stdin.write(stdin or b"")
                     process.stdin.close()
-            status, memory = _wait(process, patience)
+            hung = _wait(process, patience)
+            end.seek(0)
+            status, memory = map(int, end.read().split() or (-signal.SIGKILL, 0))
             texts = []
             for file in (out, err):
                 file.seek(0)
                 texts.append(file.read(20 << 20).decode("utf-8", "replace"))
-            return Ran(status, texts[0], texts[1], memory, time.monotonic() - began)
+            took = time.monotonic() - began
+            return Ran(None if hung else status, texts[0], texts[1], memory * 1024, took)
 
     def ask(self, dialect: Dialect, url: str, *words: str, **more: str) -> Ran:
         """Ask a question of an endpoint that speaks a dialect."""
@@ -172,25 +185,30 @@ class Home:
         )
 
 
-def _limit() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
+# A process keeps the peak of the one it was forked from, through its exec: started straight from
+# a large one it would seem as large. So a small one starts it, and writes down how it ended.
+_LAUNCHER = """
+import os, resource, sys
+end, most, *command = sys.argv[1:]
+child = os.fork()
+if not child:
+    resource.setrlimit(resource.RLIMIT_AS, (int(most), int(most)))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.execv(command[0], command)
+_, status, usage = os.wait4(child, 0)
+os.write(int(end), b"%d %d" % (os.waitstatus_to_exitcode(status), usage.ru_maxrss))
+"""
 
 
-def _wait(process: subprocess.Popen[bytes], patience: float) -> tuple[int | None, int]:
-    """The exit status, and the most memory it held in bytes."""
-    hung = threading.Event()
-
-    def kill() -> None:
-        hung.set()
-        process.kill()
-
-    alarm = threading.Timer(patience, kill)
-    alarm.start()
-    _, status, usage = os.wait4(process.pid, 0)
-    alarm.cancel()
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return (None if hung.is_set() else process.returncode), usage.ru_maxrss * 1024
+def _wait(process: subprocess.Popen[bytes], patience: float) -> bool:
+    """Wait for the end of a launcher and of what it launched; whether both had to be killed."""
+    try:
+        process.wait(patience)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        return True
+    return False
 
 
 @contextmanager
