@@ -31,7 +31,8 @@ class Traits(Value, frozen=True):
     API where its provider has several, and `tools_api` the dialect of the one that takes tools with
     reasoning, where that is another; `buffer` is how many tokens of output are recommended.
     `tool_names` is the pattern of the names that its endpoints take, as the strictest of them
-    publish it.
+    publish it. For a server: `answer_ids` and `call_ids` are how the ids of answers and calls begin,
+    `envelope` is the carrier that clients return unread, and with `signs_calls` it stands on calls.
     """
 
     usual_writer: WriterName
@@ -49,3 +50,7 @@ class Traits(Value, frozen=True):
     tools_api: Dialect | None = None
     buffer: int | None = None
     tool_names: str = "[a-zA-Z0-9_-]{1,64}"
+    answer_ids: str = ""
+    call_ids: str = "call_"
+    envelope: Literal["signature", "encrypted"] = "signature"
+    signs_calls: bool = False

@@ -19,4 +19,6 @@ TRAITS = Traits(
     needs_follower=True,
     takes_fillers=True,
     tool_names="[a-zA-Z0-9_-]{1,128}",
+    answer_ids="msg_",
+    call_ids="toolu_",
 )

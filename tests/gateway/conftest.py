@@ -1,0 +1,71 @@
+"""A gateway on loopback, served as it is in life."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import pytest
+from granian.constants import Interfaces
+from granian.server.embed import Server
+
+from mull.agent.engine import Engine
+from mull.gateway.app import GatewayApp
+from mull.gateway.envelope import Envelopes
+from mull.gateway.memory import InProcess, Memory
+from mull.gateway.routes import Routes
+from mull.gateway.service import Gateway
+from mull.store.serve import ServeConfig, ServedModel
+
+SECRET = b"0123456789abcdef0123456789abcdef"
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+@contextmanager
+def serving(models: Mapping[str, ServedModel], memory: Memory | None = None) -> Iterator[str]:
+    """The address of a gateway that serves these models."""
+    port, ready, stop = free_port(), threading.Event(), threading.Event()
+
+    async def run() -> None:
+        async with Engine(isolated=True) as engine:
+            routes = Routes(engine, ServeConfig(models=models))
+            gateway = Gateway(engine, routes, memory or InProcess(), Envelopes(SECRET))
+            server = Server(
+                GatewayApp(gateway), port=port, interface=Interfaces.ASGI, log_enabled=False
+            )
+            task = asyncio.create_task(server.serve())
+            while not _is_open(port):
+                await asyncio.sleep(0.01)
+            ready.set()
+            while not stop.is_set():
+                await asyncio.sleep(0.01)
+            server.stop()
+            await task
+
+    thread = threading.Thread(target=asyncio.run, args=(run(),))
+    thread.start()
+    try:
+        assert ready.wait(30)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        stop.set()
+        thread.join(30)
+
+
+def _is_open(port: int) -> bool:
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.fixture
+def gateway():
+    return serving

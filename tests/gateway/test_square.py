@@ -1,0 +1,59 @@
+"""Every client on every upstream, whether it replays reasoning or drops it."""
+
+from __future__ import annotations
+
+import pytest
+from naive_clients import TWO_TURNS, Chat, Contents, Messages, Responses, less, same, without
+
+from mull.store.serve import ServedModel
+from mull.testing import StrictServer
+
+TOOL = {"type": "object", "properties": {"at": {"type": "string"}}}
+CHAT_TOOLS = [{"type": "function", "function": {"name": "look", "parameters": TOOL}}]
+MESSAGES_TOOLS = [{"name": "look", "input_schema": TOOL}]
+CONTENTS_TOOLS = [{"functionDeclarations": [{"name": "look", "parameters": TOOL}]}]
+RESPONSES_TOOLS = [{"type": "function", "name": "look", "parameters": TOOL}]
+
+UPSTREAMS = {
+    "kimi": "moonshotai/kimi-k2-thinking",
+    "deepseek": "deepseek/deepseek-reasoner",
+    "anthropic": "anthropic/claude-sonnet-4-5",
+    "anthropic-bound": "anthropic/claude-opus-5-5",
+    "gemini": "google/gemini-3-pro-preview",
+    "openai": "openai/gpt-5",
+    "openrouter": "openrouter/anthropic/claude-sonnet-4.5",
+}
+
+
+def bare_parts(parts):
+    """Without thoughts and signatures."""
+    kept = [{k: v for k, v in part.items() if k != "thoughtSignature"} for part in parts]
+    return [part for part in kept if not part.get("thought")]
+
+
+def client(name, url, keep):
+    match name:
+        case "chat":
+            drop = less("reasoning_content", "reasoning_details", "reasoning_opaque")
+            return Chat(url, drop if keep == "drops" else same, tools=CHAT_TOOLS)
+        case "messages":
+            drop = without("thinking", "redacted_thinking")
+            return Messages(url, drop if keep == "drops" else same, tools=MESSAGES_TOOLS)
+        case "contents":
+            return Contents(url, bare_parts if keep == "drops" else same, tools=CONTENTS_TOOLS)
+    drop = without("reasoning")
+    return Responses(url, drop if keep == "drops" else same, tools=RESPONSES_TOOLS)
+
+
+@pytest.mark.parametrize("keep", ["replays", "drops"])
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+@pytest.mark.parametrize("name", ["chat", "messages", "contents", "responses"])
+def test_no_thought_is_lost_between_any_two(gateway, name, upstream, keep):
+    with StrictServer(upstream, TWO_TURNS) as server:
+        models = {"m": ServedModel(UPSTREAMS[upstream], base_url=server.url)}
+        with gateway(models) as url:
+            talk = client(name, url, keep)
+            assert talk.ask("q") == "Done."
+            assert talk.ask("and again") == "Done."
+        assert not server.refusals
+        assert server.answered == len(TWO_TURNS)
