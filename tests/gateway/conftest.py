@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -43,11 +44,9 @@ def serving(models: Mapping[str, ServedModel], memory: Memory | None = None) -> 
                 GatewayApp(gateway), port=port, interface=Interfaces.ASGI, log_enabled=False
             )
             task = asyncio.create_task(server.serve())
-            while not _is_open(port):
-                await asyncio.sleep(0.01)
+            await asyncio.to_thread(_wait_open, port)
             ready.set()
-            while not stop.is_set():
-                await asyncio.sleep(0.01)
+            await asyncio.to_thread(stop.wait)
             server.stop()
             await task
 
@@ -61,9 +60,12 @@ def serving(models: Mapping[str, ServedModel], memory: Memory | None = None) -> 
         thread.join(30)
 
 
-def _is_open(port: int) -> bool:
-    with socket.socket() as one:
-        return one.connect_ex(("127.0.0.1", port)) == 0
+def _wait_open(port: int) -> None:
+    while True:
+        with socket.socket() as one:
+            if one.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.01)
 
 
 @pytest.fixture

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from naive_clients import TWO_TURNS, Chat, Contents, Messages, Responses, less, same, without
 
 from mull.store.serve import ServedModel
 from mull.testing import StrictServer
+from mull.testing.script import thoughts_in
+from naive_clients import TWO_TURNS, Chat, Contents, Messages, Responses, less, same, without
 
 TOOL = {"type": "object", "properties": {"at": {"type": "string"}}}
 CHAT_TOOLS = [{"type": "function", "function": {"name": "look", "parameters": TOOL}}]
@@ -15,7 +16,7 @@ CONTENTS_TOOLS = [{"functionDeclarations": [{"name": "look", "parameters": TOOL}
 RESPONSES_TOOLS = [{"type": "function", "name": "look", "parameters": TOOL}]
 
 UPSTREAMS = {
-    "kimi": "moonshotai/kimi-k2-thinking",
+    "kimi": "moonshotai/kimi-k2.5",
     "deepseek": "deepseek/deepseek-reasoner",
     "anthropic": "anthropic/claude-sonnet-4-5",
     "anthropic-bound": "anthropic/claude-opus-5-5",
@@ -57,3 +58,29 @@ def test_no_thought_is_lost_between_any_two(gateway, name, upstream, keep):
             assert talk.ask("and again") == "Done."
         assert not server.refusals
         assert server.answered == len(TWO_TURNS)
+
+
+class Broken:
+    """A store that cannot be reached."""
+
+    async def find(self, scope, keys):
+        raise OSError("no store")
+
+    async def keep(self, scope, keys, data):
+        raise OSError("no store")
+
+    async def close(self):
+        pass
+
+
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+@pytest.mark.parametrize("name", ["chat", "messages", "contents", "responses"])
+def test_without_a_store_a_client_that_replays_keeps_its_thoughts(gateway, name, upstream):
+    script = [answer for answer in TWO_TURNS if thoughts_in(answer)]
+    with StrictServer(upstream, script) as server:
+        models = {"m": ServedModel(UPSTREAMS[upstream], base_url=server.url)}
+        with gateway(models, Broken()) as url:
+            talk = client(name, url, "replays")
+            assert talk.ask("q") == "Done."
+            assert talk.ask("and again") == "Done."
+        assert not server.refusals

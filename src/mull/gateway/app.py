@@ -223,7 +223,9 @@ async def _body(receive: Receive, headers: Mapping[str, str]) -> bytes:
     if packing == "identity":
         return b"".join(pieces)
     if packing not in ("gzip", "deflate"):
-        raise ConfigError(f"the request is packed as {packing!r:.40}: use gzip, or leave it unpacked")
+        raise ConfigError(
+            f"the request is packed as {packing!r:.40}: use gzip, or leave it unpacked"
+        )
     return _unpacked(b"".join(pieces))
 
 

@@ -9,7 +9,7 @@ found goes without carriers: whose they are is not known, and no endpoint is sen
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
@@ -27,7 +27,12 @@ from mull.neutral.blocks import Block, TextBlock, ThinkingBlock, ToolCallBlock, 
 from mull.neutral.messages import Message
 from mull.neutral.request import Note
 
-__all__ = ["Attached", "attach", "keys_of", "past_of"]
+__all__ = ["Attached", "Unknown", "attach", "keys_of", "past_of"]
+
+
+Unknown: TypeAlias = Literal["bare", "readable", "trusted"]
+"""How an answer that nobody knows goes: without its thoughts, with those that can be read, or as it
+is, where nobody could be asked and its dialect is the target's."""
 
 
 class Attached(NamedTuple):
@@ -71,6 +76,7 @@ def attach(
     keys: Sequence[tuple[str, ...]],
     found: Mapping[str, Kept],
     unseal: Callable[[str], Sealed | None],
+    unknown: Unknown = "bare",
 ) -> Attached:
     """Put together what the client sent and what the store and the envelopes hold."""
     made: list[Message] = []
@@ -85,7 +91,8 @@ def attach(
             ids |= kept.ids
             answer, how = _from_record(message, kept)
         else:
-            answer, how = _from_envelopes(message, unseal)
+            answer, how = _from_envelopes(message, unseal, unknown)
+            ids |= _moved(message, answer)
         counts[how] += 1
         made.append(answer)
     return Attached(tuple(made), counts["found"], counts["unknown"], tuple(_notes(counts)))
@@ -98,7 +105,8 @@ def _from_record(message: Message, kept: Kept) -> tuple[Message, str]:
         if same_text(message, given):
             return given, "found"
         return replace(given, blocks=tuple(_retold(given.blocks, message.text))), "found"
-    blocks = tuple(_renamed(block, kept.ids) for block in _without_carriers(message.blocks))
+    bare = _without_carriers(message.blocks, thoughts=False)
+    blocks = tuple(_renamed(block, kept.ids) for block in bare)
     return replace(message, blocks=blocks, origin=None), "altered"
 
 
@@ -119,46 +127,63 @@ def _retold(blocks: Iterable[Block], text: str) -> Iterator[Block]:
 
 
 def _from_envelopes(
-    message: Message, unseal: Callable[[str], Sealed | None]
+    message: Message, unseal: Callable[[str], Sealed | None], unknown: Unknown
 ) -> tuple[Message, str]:
-    """The answer with what its envelopes hold; without any carrier that is not ours."""
-    blocks: list[Block] = []
-    origin = None
-    for block in message.blocks:
-        opened = [one for held in carriers_of(block) if (one := unseal(held)) is not None]
-        origin = opened[0].origin if opened else origin
-        thoughts = [inner for one in opened for inner in one.blocks]
-        if isinstance(block, ThinkingBlock):
-            blocks += thoughts or _without_carriers((block,))
-        else:
-            signed = [one for one in thoughts if isinstance(one, ToolCallBlock)]
-            blocks += _unsaid(thoughts, blocks)
-            bare = _without_carriers((block,))
-            blocks += [_signed(one, signed) for one in bare]
-    made = replace(message, blocks=tuple(blocks), origin=origin)
-    return made, "found" if origin is not None else "unknown"
+    """The answer with what its envelopes hold, each block in the place that it had."""
+    opened = [
+        sealed
+        for block in message.blocks
+        for carrier in carriers_of(block)
+        if (sealed := unseal(carrier)) is not None
+    ]
+    if not opened:
+        if unknown == "trusted":
+            return replace(message, origin=None), "unknown"
+        bare = _without_carriers(message.blocks, thoughts=unknown == "readable")
+        return replace(message, blocks=tuple(bare), origin=None), "unknown"
+    held = {at: block for sealed in opened for at, block in sealed.blocks.items()}
+    said = _without_carriers(message.blocks, thoughts=False)
+    blocks = tuple(_in_place(held, said))
+    return replace(message, blocks=blocks, origin=opened[0].origin), "found"
 
 
-def _unsaid(thoughts: Iterable[Block], blocks: Sequence[Block]) -> list[Block]:
-    return [one for one in thoughts if isinstance(one, ThinkingBlock) and one not in blocks]
+def _moved(before: Message, after: Message) -> dict[str, str]:
+    """The ids that changed."""
+    pairs = zip(before.tool_calls, after.tool_calls, strict=True)
+    return {call_key(one.id): other.id for one, other in pairs if one.id != other.id}
 
 
-def _signed(block: Block, sealed: Sequence[ToolCallBlock]) -> Block:
+def _in_place(held: Mapping[int, Block], said: Iterable[Block]) -> Iterator[Block]:
+    """Thoughts where they stood, and between them what the client says was said and called."""
+    thoughts = {at: block for at, block in held.items() if isinstance(block, ThinkingBlock)}
+    calls = [block for block in held.values() if isinstance(block, ToolCallBlock)]
+    at = 0
+    for block in said:
+        while at in thoughts:
+            yield thoughts.pop(at)
+            at += 1
+        at += 1
+        yield _signed(block, calls)
+    yield from (thoughts[at] for at in sorted(thoughts))
+
+
+def _signed(block: Block, sealed: list[ToolCallBlock]) -> Block:
     """A call with the signature and the keys that it came with."""
     if isinstance(block, ToolCallBlock):
-        for one in sealed:
+        for at, one in enumerate(sealed):
             if one.name == block.name:
-                return replace(block, signature=one.signature, wire=one.wire)
+                del sealed[at]
+                return replace(block, id=one.id, signature=one.signature, wire=one.wire)
     return block
 
 
-def _without_carriers(blocks: Iterable[Block]) -> list[Block]:
+def _without_carriers(blocks: Iterable[Block], *, thoughts: bool) -> list[Block]:
     """The readable part; a thought of which nothing can be read goes."""
     left: list[Block] = []
     for block in blocks:
         match block:
             case ThinkingBlock():
-                if block.thought:
+                if block.thought and thoughts:
                     left.append(ThinkingBlock(block.thought, source_field=block.source_field))
             case TextBlock():
                 left.append(TextBlock(block.text))

@@ -31,10 +31,11 @@ _MOST_OPENED = 1 << 20
 
 
 class Sealed(Value, frozen=True):
-    """What an envelope holds: blocks of one answer and where they came from."""
+    """What an envelope holds: blocks of one answer by their place in it, and where they came
+    from. Places matter because not every client keeps the order of what it is sent."""
 
     origin: Origin
-    blocks: tuple[Block, ...]
+    blocks: dict[int, Block]
 
 
 _read = Reader(Sealed)

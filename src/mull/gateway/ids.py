@@ -1,8 +1,9 @@
 """Ids of the gateway's own, for calls and answers.
 
-A provider's ids repeat (`functions.read:0` in every conversation), are missing, are long, or hold
-characters that clients rewrite. What a client sees is minted here: short, unique, and of letters
-and digits only, so that whatever it does to an id leaves it recognisable.
+Many providers' ids repeat (`functions.read:0` in every conversation), are missing, are long, or
+hold characters that clients rewrite. In their place a client sees one that is minted here: short,
+unique, and of letters and digits, so that whatever it does to it leaves it recognisable. An id
+that is all this already is kept, so that it is right even where nothing is remembered.
 """
 
 from __future__ import annotations
@@ -13,11 +14,21 @@ from secrets import choice
 from mull.dialects.traits import TRAITS
 from mull.neutral.messages import Dialect
 
-__all__ = ["mint", "mint_answer_id", "normalised"]
+__all__ = ["is_sound", "mint", "mint_answer_id", "normalised"]
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 _LENGTH = 24
+_SOUND = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+_RUN = re.compile(r"[A-Za-z0-9]{16,}", re.ASCII)
 _STRANGE = re.compile(r"[^A-Za-z0-9]+")
+
+
+def is_sound(call_id: str) -> bool:
+    """Whether an id can be shown to any client: short, safe, and random enough to be the only
+    one."""
+    return _SOUND.fullmatch(call_id) is not None and any(
+        any(map(str.isdigit, run)) for run in _RUN.findall(call_id)
+    )
 
 
 def _random() -> str:

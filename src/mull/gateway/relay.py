@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from mull.dialects.traits import TRAITS
 from mull.gateway.anchors import Past, call_key, carrier_key, carriers_of
 from mull.gateway.envelope import Envelopes, Sealed
-from mull.gateway.ids import mint
+from mull.gateway.ids import is_sound, mint
 from mull.gateway.record import Kept
 from mull.neutral.assemble import Assembler
 from mull.neutral.blocks import Block, ThinkingBlock, ToolCallBlock
@@ -83,8 +83,6 @@ class Relay:
     def _think(self, event: ThinkingDelta | ThinkingCarrier) -> Iterator[Event]:
         """A piece of a thought that goes to a client of another dialect, carriers aside."""
         at = self._upstream.at
-        if self._ids and isinstance(event, ThinkingCarrier) and self._thought != at:
-            return  # nothing to read, and no client expects a thought behind a call
         if self._thought != at:
             yield from self._close_thought()
             self._thought, self._thoughts = at, self._thoughts + 1
@@ -101,12 +99,12 @@ class Relay:
         """End the thought that is open with its envelope."""
         if self._thought is None:
             return
-        thought, self._thought = self._upstream.blocks()[self._thought], None
-        if envelope := self._seal((thought,)):
+        at, self._thought = self._thought, None
+        if envelope := self._seal({at: self._upstream.blocks()[at]}):
             yield ThinkingCarrier(self._thought_key, **{self._traits.envelope: envelope})
         yield BlockEnded(self._thought_key)
 
-    def _seal(self, blocks: tuple[Block, ...]) -> str | None:
+    def _seal(self, blocks: dict[int, Block]) -> str | None:
         return self._envelopes.seal(self._client.scope, Sealed(self._origin, blocks))
 
     def _call(self, event: ToolCallDelta) -> ToolCallDelta:
@@ -114,7 +112,10 @@ class Relay:
         at = self._upstream.at or 0
         begins = at not in self._ids
         if begins:
-            self._ids[at] = mint(self._client.dialect)
+            sound = (
+                event.id is not None and is_sound(event.id) and event.id not in self._ids.values()
+            )
+            self._ids[at] = event.id if sound and event.id else mint(self._client.dialect)
         event = replace(event, key=f"call {at}", id=self._ids[at] if begins else None)
         if self._own:
             return event
@@ -127,10 +128,13 @@ class Relay:
         if self._calls_signed:
             return None
         self._calls_signed = True
-        blocks = self._upstream.blocks()
-        thoughts = (block for block in blocks if isinstance(block, ThinkingBlock))
-        calls = (block for block in blocks if isinstance(block, ToolCallBlock))
-        return self._seal((*thoughts, *(replace(c, input={}, arguments=None) for c in calls)))
+        held: dict[int, Block] = {}
+        for at, block in enumerate(self._upstream.blocks()):
+            if isinstance(block, ThinkingBlock):
+                held[at] = block
+            elif isinstance(block, ToolCallBlock):
+                held[at] = replace(block, input={}, arguments=None)
+        return self._seal(held)
 
     @property
     def upstream(self) -> Message:
@@ -149,4 +153,3 @@ class Relay:
         if self._own:
             keys += [carrier_key(one) for block in message.blocks for one in carriers_of(block)]
         return keys, Kept(self._origin, message.blocks, ids)
-

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -12,9 +13,10 @@ from msgspec.structs import replace
 from mull.client.exchange import ExchangeOptions
 from mull.client.retry import RetryRules
 from mull.dialects.serving import answer_writer, write_answer
+from mull.dialects.traits import TRAITS
 from mull.dialects.writer import About
 from mull.gateway.anchors import Past
-from mull.gateway.attach import Attached, attach, keys_of, past_of
+from mull.gateway.attach import Attached, Unknown, attach, keys_of, past_of
 from mull.gateway.envelope import Envelopes
 from mull.gateway.ids import mint_answer_id
 from mull.gateway.record import kept_from, kept_to
@@ -27,7 +29,7 @@ from mull.neutral.asked import Asked
 from mull.neutral.assemble import Assembler
 from mull.neutral.errors import BudgetError
 from mull.neutral.events import Event, Failed, Finished
-from mull.neutral.messages import Message
+from mull.neutral.messages import Dialect, Message
 from mull.neutral.request import Note
 from mull.policy.prepare import Prepared, prepare
 
@@ -90,7 +92,9 @@ class Job:
         async with aclosing(send(self.prepared)) as batches:
             async for batch in batches:
                 told = self._relay.told(batch)
-                if told and isinstance(told[-1], Finished):
+                if not told:
+                    continue
+                if isinstance(told[-1], Finished):
                     await self._gateway.remember(self._client, self.asked, self._relay)
                 yield told
 
@@ -134,25 +138,32 @@ class Gateway:
             LocalError: it cannot be sent as it is.
         """
         route = self.routes.find(asked.model)
-        attached = await self._attached(client, asked.messages)
+        attached = await self._attached(client, asked.messages, route.target.dialect)
         wishes = wishes_of(asked)
         prepared = _prepared(route, attached, wishes)
         notes = (*attached.notes, *wishes.notes, *prepared.notes)
         return Job(self, client, asked, route, prepared, notes)
 
-    async def _attached(self, client: Client, messages: Sequence[Message]) -> Attached:
+    async def _attached(
+        self, client: Client, messages: Sequence[Message], upstream: Dialect
+    ) -> Attached:
         keys = keys_of(messages)
         wanted = dict.fromkeys(key for some in keys for key in some)
         stored = await self._find(client.scope, wanted) if wanted else {}
-        found = {key: kept for key, data in stored.items() if (kept := kept_from(data))}
-        return attach(messages, keys, found, lambda text: self.envelopes.open(client.scope, text))
+        unknown: Unknown = "readable" if TRAITS[upstream].takes == "fields" else "bare"
+        if stored is None and client.dialect == upstream:
+            unknown = "trusted"
+        found = {key: kept for key, data in (stored or {}).items() if (kept := kept_from(data))}
+        unseal = partial(self.envelopes.open, client.scope)
+        return attach(messages, keys, found, unseal, unknown)
 
-    async def _find(self, scope: str, keys: Iterable[str]) -> dict[str, bytes]:
+    async def _find(self, scope: str, keys: Iterable[str]) -> Mapping[str, bytes] | None:
+        """The records; None where the store cannot be asked."""
         try:
-            return dict(await self.memory.find(scope, keys))
+            return await self.memory.find(scope, keys)
         except Exception as error:  # envelopes may still hold it; a request never fails for this
             log_warning(f"the gateway's store cannot be read: {error!r:.200}")
-            return {}
+            return None
 
     async def remember(self, client: Client, asked: Asked, relay: Relay) -> None:
         """Store an answer, so that it is found when it comes back."""

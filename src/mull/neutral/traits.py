@@ -31,8 +31,9 @@ class Traits(Value, frozen=True):
     API where its provider has several, and `tools_api` the dialect of the one that takes tools with
     reasoning, where that is another; `buffer` is how many tokens of output are recommended.
     `tool_names` is the pattern of the names that its endpoints take, as the strictest of them
-    publish it. For a server: `answer_ids` and `call_ids` are how the ids of answers and calls begin,
-    `envelope` is the carrier that clients return unread, and with `signs_calls` it stands on calls.
+    publish it. For a server: `answer_ids` and `call_ids` are how the ids of answers and calls
+    begin, `envelope` is the carrier that clients return unread, and with `signs_calls` it stands on
+    calls.
     """
 
     usual_writer: WriterName

@@ -81,7 +81,9 @@ def read_listen(text: str) -> tuple[str, int]:
     """
     found = _LISTEN.fullmatch(text)
     if found is None or int(found[2]) > _HIGHEST_PORT:
-        raise ConfigError(f"listen cannot be {quote(text)}: use HOST:PORT, such as {DEFAULT_LISTEN}")
+        raise ConfigError(
+            f"listen cannot be {quote(text)}: use HOST:PORT, such as {DEFAULT_LISTEN}"
+        )
     return found[1].strip("[]"), int(found[2])
 
 
