@@ -52,7 +52,8 @@ limits_of_all_kinds = st.builds(Limits, st.integers(1, 4), few, few, few, few, f
 @given(limits_of_all_kinds, st.data())
 def test_whatever_happens_a_turn_comes_to_an_end_and_asks_no_more_than_its_limits_say(limits, data):
     progress, asked, shortened, healed = Progress(), 0, 0, 0
-    most = limits.requests * (2 + limits.heals * 2 + limits.shortenings * 2) + limits.rounds + 1
+    again = limits.heals * 2 + limits.shortenings * 2 + limits.overflows * 3
+    most = limits.requests * (2 + again) + limits.rounds + 1
     for _ in range(most + 1):
         if progress.state in FINAL:
             break

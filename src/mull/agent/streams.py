@@ -9,6 +9,7 @@ closed.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
 from itertools import chain
@@ -149,12 +150,18 @@ class Stream:
     """The same for code that blocks."""
 
     def __init__(self, turn: Turn, run: Run, loop: BlockingLoop) -> None:
+        closed = threading.Event()
+
         def begin(put: Subscriber) -> Coroutine[Any, Any, None]:
             turn.hub.add(put)
             turn.task = asyncio.current_task()
+            if closed.is_set() and turn.task is not None:
+                turn.task.cancel()
             return run()
 
         self._turn = turn
+        self._closed = closed
+        self._reading = threading.Lock()
         self._work = loop.stream(begin)
         self._events: Iterator[Event] = chain.from_iterable(self._work)
 
@@ -162,7 +169,8 @@ class Stream:
         return self
 
     def __next__(self) -> Event:
-        return next(self._events)
+        with self._reading:
+            return next(self._events)
 
     def __enter__(self) -> Self:
         return self
@@ -175,12 +183,17 @@ class Stream:
 
         Another thread that is waiting for the next event gets no more.
         """
-        try:
-            self._work.close()
-        except ValueError:  # a generator that runs cannot be closed
-            if self._turn.task is not None:
-                end_task_now(self._turn.task)
-        self._events = iter(())
+        self._closed.set()
+        # Another thread may be inside the generator. To close it then is an error, and in
+        # CPython 3.11 now and then a crash: it looks for a nested generator where there is none.
+        if self._reading.acquire(blocking=False):
+            try:
+                self._work.close()
+                self._events = iter(())
+            finally:
+                self._reading.release()
+        elif self._turn.task is not None:
+            end_task_now(self._turn.task)
 
     @property
     def result(self) -> Result:
