@@ -38,7 +38,7 @@ class Sealed(Value, frozen=True):
     blocks: dict[int, Block]
 
 
-_read = Reader(Sealed)
+_read: Reader[Sealed] = Reader(Sealed)
 _encode = msgspec.json.Encoder().encode
 
 

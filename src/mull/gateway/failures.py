@@ -6,6 +6,7 @@ import math
 from typing import NamedTuple
 
 from mull.dialects.serving import write_failure
+from mull.gateway.http import TooLarge
 from mull.neutral.errors import (
     CatalogError,
     LocalError,
@@ -20,6 +21,7 @@ from mull.neutral.messages import Dialect
 __all__ = ["Refusal", "refusal_of"]
 
 BAD_REQUEST, NOT_FOUND, SERVER_ERROR, BAD_GATEWAY, TIMED_OUT = 400, 404, 500, 502, 504
+TOO_LARGE = 413
 _KEPT = ("retry-after", "retry-after-ms", "x-should-retry")
 
 
@@ -43,6 +45,8 @@ def refusal_of(error: BaseException, dialect: Dialect, source: Dialect | None = 
             status, text = TIMED_OUT, str(error)
         case NetworkError():
             status, text = BAD_GATEWAY, str(error)
+        case TooLarge():
+            status, text = TOO_LARGE, str(error)
         case CatalogError():
             status, text = NOT_FOUND, str(error)
         case LocalError():

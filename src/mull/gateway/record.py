@@ -19,7 +19,7 @@ class Kept(Value, frozen=True):
     ids: dict[str, str] = {}
 
 
-_read = Reader(Kept)
+_read: Reader[Kept] = Reader(Kept)
 _encode = msgspec.json.Encoder().encode
 
 

@@ -101,7 +101,8 @@ class Relay:
             return
         at, self._thought = self._thought, None
         if envelope := self._seal({at: self._upstream.blocks()[at]}):
-            yield ThinkingCarrier(self._thought_key, **{self._traits.envelope: envelope})
+            carrier = ThinkingCarrier(self._thought_key)
+            yield replace(carrier, **{self._traits.envelope: envelope})
         yield BlockEnded(self._thought_key)
 
     def _seal(self, blocks: dict[int, Block]) -> str | None:

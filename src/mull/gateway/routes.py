@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from mull.neutral.errors import CatalogError, ConfigError, UnknownModel
@@ -38,10 +38,19 @@ class Routes:
         self._only = ServedModel(only) if only is not None else None
         self._known: dict[str, Route] = {}
 
-    @property
-    def models(self) -> Mapping[str, ServedModel]:
-        """The names that were configured."""
-        return self._config.models
+    def names(self) -> Sequence[str]:
+        """The names that a client may ask for: those configured, else every model that can be
+        used here and now."""
+        if self._config.models:
+            return [*self._config.models]
+        if self._only is not None:
+            return [self._only.model]
+        return self._usable()
+
+    def _usable(self) -> list[str]:
+        from mull.agent.usable import usable_models
+
+        return usable_models(self._engine)
 
     def find(self, name: str | None) -> Route:
         """The route of a name.
@@ -68,9 +77,9 @@ class Routes:
             if not key:
                 raise ConfigError(f"the variable {served.key_env} is not set: it holds the key")
         way = engine.way_to(target, key=key, base_url=served.base_url)
-        settings = {_INCLUDE: True, **served.settings}  # what is sent is the client's to say
-        if engine.setup.settings.snapshot().explicit(_INCLUDE):
-            settings = served.settings
+        settings = dict(served.settings)
+        if not engine.setup.settings.snapshot().explicit(_INCLUDE):
+            settings.setdefault(_INCLUDE, True)  # what is sent is the client's to say
         snapshot = engine.setup.snapshot_for(target, settings, model=served.model)
         return Route(target, way, snapshot)
 

@@ -165,6 +165,23 @@ class Gateway:
             log_warning(f"the gateway's store cannot be read: {error!r:.200}")
             return None
 
+    async def count(self, client: Client, asked: Asked) -> int:
+        """How many tokens the request would hold, by the model's own counter.
+
+        Raises:
+            LocalError: it cannot be sent as it is.
+        """
+        job = await self.job(client, asked)
+        counter = self.engine.counter_for(job.prepared.target)
+        made = job.prepared.made
+        log, target = made.log, job.prepared.target
+        return prepare(log, made.snapshot, target, made.options, counter=counter).estimate
+
+    async def close(self) -> None:
+        """End what is kept open."""
+        await self.memory.close()
+        await self.engine.close()
+
     async def remember(self, client: Client, asked: Asked, relay: Relay) -> None:
         """Store an answer, so that it is found when it comes back."""
         past: Past = past_of(asked.messages)
