@@ -27,7 +27,7 @@ _SEED = 15
 _LONGEST = 4096
 _KEPT = 8
 """New inputs that `--keep` takes into the corpus of one reader."""
-_START = 40
+_START = 600
 """Seconds that a process may take beside its fuzzing: instrumenting mull, reading the corpus."""
 _STAT = re.compile(r"^stat::(\w+):\s+(\d+)$", re.MULTILINE)
 _COVERED = re.compile(r"cov: (\d+) ft: (\d+)")
@@ -65,7 +65,7 @@ def _fuzz(name: str, seconds: float, keep: bool) -> Outcome:
             f"-seed={_SEED}",
             f"-max_total_time={max(1, round(seconds))}",
             f"-max_len={_LONGEST}",
-            "-timeout=20",
+            "-timeout=60",
             "-rss_limit_mb=2048",
             "-print_final_stats=1",
             f"-artifact_prefix={found}/broke-",
