@@ -79,6 +79,7 @@ def attach(
     unknown: Unknown = "bare",
 ) -> Attached:
     """Put together what the client sent and what the store and the envelopes hold."""
+    messages, keys = _joined(messages, keys, found)
     made: list[Message] = []
     ids: dict[str, str] = {}
     counts = {"found": 0, "unknown": 0, "altered": 0}
@@ -96,6 +97,33 @@ def attach(
         counts[how] += 1
         made.append(answer)
     return Attached(tuple(made), counts["found"], counts["unknown"], tuple(_notes(counts)))
+
+
+def _joined(
+    messages: Sequence[Message], keys: Sequence[tuple[str, ...]], found: Mapping[str, Kept]
+) -> tuple[Sequence[Message], Sequence[tuple[str, ...]]]:
+    """The conversation with each answer in one piece: some clients tell calls and results in turn,
+    as if each call had been an answer of its own."""
+    said: list[Message] = []
+    named: list[tuple[str, ...]] = []
+    last: tuple[int, dict[str, str]] | None = None
+    for message, wanted in zip(messages, keys, strict=True):
+        ids = next((found[key].ids for key in wanted if key in found), {})
+        if message.role == "assistant":
+            if last is not None and ids and last[1] == ids and said[-1].role == "tool":
+                at = last[0]
+                said[at] = replace(said[at], blocks=(*said[at].blocks, *message.blocks))
+                named[at] = (*named[at], *wanted)
+                continue
+            last = (len(said), ids)
+        elif message.role == "tool" and said and said[-1].role == "tool":
+            said[-1] = replace(said[-1], blocks=(*said[-1].blocks, *message.blocks))
+            continue
+        elif message.role != "tool":
+            last = None
+        said.append(message)
+        named.append(wanted)
+    return said, named
 
 
 def _from_record(message: Message, kept: Kept) -> tuple[Message, str]:
