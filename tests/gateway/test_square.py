@@ -26,6 +26,25 @@ UPSTREAMS = {
 }
 
 
+EACH_DIALECT = ("kimi", "anthropic", "gemini", "openai")
+CLIENTS = ("chat", "messages", "contents", "responses")
+
+
+def pairs(keep):
+    """Every client on every upstream; in the default run one upstream for each dialect."""
+    return [
+        pytest.param(
+            name,
+            upstream,
+            how,
+            marks=[] if upstream in EACH_DIALECT and how == "drops" else pytest.mark.slow,
+        )
+        for name in CLIENTS
+        for upstream in UPSTREAMS
+        for how in keep
+    ]
+
+
 def bare_parts(parts):
     """Without thoughts and signatures."""
     kept = [{k: v for k, v in part.items() if k != "thoughtSignature"} for part in parts]
@@ -46,9 +65,7 @@ def client(name, url, keep):
     return Responses(url, drop if keep == "drops" else same, tools=RESPONSES_TOOLS)
 
 
-@pytest.mark.parametrize("keep", ["replays", "drops"])
-@pytest.mark.parametrize("upstream", UPSTREAMS)
-@pytest.mark.parametrize("name", ["chat", "messages", "contents", "responses"])
+@pytest.mark.parametrize(("name", "upstream", "keep"), pairs(["replays", "drops"]))
 def test_no_thought_is_lost_between_any_two(gateway, name, upstream, keep):
     with StrictServer(upstream, TWO_TURNS) as server:
         models = {"m": ServedModel(UPSTREAMS[upstream], base_url=server.url)}
@@ -73,8 +90,9 @@ class Broken:
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("upstream", UPSTREAMS)
-@pytest.mark.parametrize("name", ["chat", "messages", "contents", "responses"])
+@pytest.mark.parametrize("name", CLIENTS)
 def test_without_a_store_a_client_that_replays_keeps_its_thoughts(gateway, name, upstream):
     script = [answer for answer in TWO_TURNS if thoughts_in(answer)]
     with StrictServer(upstream, script) as server:

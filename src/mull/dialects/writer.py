@@ -12,6 +12,7 @@ as one that broke off: it must not look finished.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import Callable
 from itertools import count
 from typing import Any, ClassVar, TypeAlias, cast
@@ -176,7 +177,7 @@ class AnswerWriter(BlockFinder, ABC):
         self.usage: Usage | None = None
         self._left_out: dict[str, int] = {}
         self._opened: dict[int, Block] = {}
-        self._calling: dict[int, Call] = {}
+        self._calling: OrderedDict[int, Call] = OrderedDict()  # its first one is found at once
         self._ids: set[str] = set()
         self._numbers = count()
         self._begun = self._ended = False
@@ -445,26 +446,28 @@ class AnswerWriter(BlockFinder, ABC):
         block.is_over = True
         if self._waits(block):
             return b""
-        out, ending = b"", block
+        out, ending = [], block
         while True:
-            out += b"" if ending.is_open else self._open_call(ending)
+            if not ending.is_open:
+                out.append(self._open_call(ending))
             del self._calling[ending.number]
             ending.is_stopped = True
-            out += self.stop(ending)
+            out.append(self.stop(ending))
             following = next(iter(self._calling.values()), None)
             if following is None or following.is_open or not self.CALLS_APART:
-                return out
+                return b"".join(out)
             if not following.is_over:
-                ready = following.id and following.name
-                return out + (self._open_call(following) if ready else b"")
+                if following.id and following.name:
+                    out.append(self._open_call(following))
+                return b"".join(out)
             ending = following
 
     def _stop_calls(self) -> bytes:
         """End all calls, in their order."""
-        out = b""
+        out = []
         while self._calling:
-            out += self._stop_call(next(iter(self._calling.values())))
-        return out
+            out.append(self._stop_call(next(iter(self._calling.values()))))
+        return b"".join(out)
 
     def _stop_all(self) -> bytes:
         opened = [*self._opened.values()]
