@@ -7,10 +7,12 @@ Whatever a key means to the conversation is passed on to it.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.layout import SearchBufferControl
 from prompt_toolkit.output import ColorDepth
@@ -19,6 +21,7 @@ from mull.tui.screen.asking import Asking
 from mull.tui.screen.bindings import bind
 from mull.tui.screen.bottom import InlineApplication, InlineScreen
 from mull.tui.screen.front import Item, Question
+from mull.tui.screen.keyboard import Keyboard
 from mull.tui.screen.layout import lay_out
 from mull.tui.screen.picker import Picker
 from mull.tui.screen.theme import Theme
@@ -44,6 +47,8 @@ _DEPTHS = {
     "mono": ColorDepth.DEPTH_1_BIT,
     "none": ColorDepth.DEPTH_1_BIT,
 }
+_ESC_WAITS = 0.025
+"""Seconds in which the rest of a sequence must follow an ESC byte; else it is the key Esc."""
 _TWICE = 2.0
 """Seconds in which a second Ctrl-C quits."""
 
@@ -69,7 +74,8 @@ class TerminalFront:
         self._around = around
         self._status = status
         self._screen = InlineScreen(around.depth, frame)
-        self.asking = Asking(self.refresh)
+        self.asking = Asking(self.refresh, self._lend_line)
+        self._line_before: Document | None = None
         self._talk: Talk | None = None
         self._leaving_until = 0.0
         self._failures: set[str] = set()
@@ -83,17 +89,18 @@ class TerminalFront:
         )
         self.buffer.on_text_changed += self._typed
         self.buffer.on_completions_changed += self._offered
+        output = _output()
         self.app = InlineApplication(
             self._resized,
             layout=lay_out(self, self._screen.region, self._search),
             key_bindings=bind(self),
             color_depth=_DEPTHS[around.depth],
-            output=_output(),
+            input=Keyboard(sys.stdin, output),
+            output=output,
             erase_when_done=True,
             min_redraw_interval=0.02,
         )
-        self.app.ttimeoutlen = 0.05
-        self.app.timeoutlen = 0.3
+        self.app.ttimeoutlen = _ESC_WAITS
         self._screen.app = self.app
 
     @property
@@ -152,23 +159,28 @@ class TerminalFront:
         """Wait for the key of a choice, and for the text that some choices want."""
         key = await self.asking.key(question)
         choice = next(one for one in question.choices if one.key == key)
-        if not choice.wants_text:
-            return key, ""
-        before, self.buffer.text = self.buffer.text, ""
-        try:
-            return key, await self.asking.words()
-        finally:
-            self.buffer.text = before
+        return key, await self.asking.words() if choice.wants_text else ""
 
     async def pick(self, title: str, items: Sequence[Item], found: str = "") -> str | None:
         """Let one of the items be searched and chosen."""
         picker = Picker(title, items)
-        before, self.buffer.text = self.buffer.text, found
         picker.search(found)
-        try:
-            return await self.asking.item(picker)
-        finally:
-            self.buffer.text = before
+        return await self.asking.item(picker, found)
+
+    async def secret(self, title: str) -> str | None:
+        """Let something be typed that is not shown, kept or completed."""
+        return await self.asking.secret(title)
+
+    def _lend_line(self, text: str | None) -> None:
+        """The line for something else, and then as it was; nothing of a secret stays behind."""
+        if text is not None:
+            self._line_before = self.buffer.document
+            self.buffer.text = text
+            self.buffer.cursor_position = len(text)
+            return
+        if self.asking.is_secret:
+            self.app.clipboard.set_text("")
+        self.buffer.reset(self._line_before or Document())
 
     def searches(self) -> bool:
         """Whether the history is being searched."""
@@ -202,7 +214,12 @@ class TerminalFront:
             self.buffer.complete_next()
 
     def _completes_by_itself(self) -> bool:
-        return self.buffer.text.startswith("/") and self.asking.picker is None
+        return self.buffer.text.startswith("/") and self._is_free
+
+    @property
+    def _is_free(self) -> bool:
+        """Whether the line is for the conversation."""
+        return self.asking.picker is None and not self.asking.wants_words
 
     def _resized(self) -> None:
         if self._talk is not None:
@@ -279,8 +296,14 @@ class TerminalFront:
             self._talk.answer_now()
 
     def on_edit(self) -> None:
-        """Write in the user's own editor."""
+        """Write in the user's own editor; a secret has no business in its files."""
+        if self.asking.is_secret:
+            return
         self.buffer.open_in_editor().add_done_callback(lambda _: self.refresh())
+
+    def on_suspend(self) -> None:
+        """Leave the terminal to the shell until it brings mull back."""
+        self.app.suspend_to_background()
 
     def on_redraw(self) -> None:
         """Draw everything anew."""
@@ -290,8 +313,6 @@ class TerminalFront:
 
 def _output() -> Output:
     """The terminal, without asking it where its cursor is: the region is always at the bottom."""
-    import sys
-
     from prompt_toolkit.output.vt100 import Vt100_Output
 
     output = Vt100_Output.from_pty(unguarded(sys.stdout))

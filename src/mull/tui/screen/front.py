@@ -61,6 +61,9 @@ class Front(Protocol):
     async def pick(self, title: str, items: Sequence[Item], found: str = "") -> str | None:
         """The name of the item that was picked; None if none was. `found` begins the search."""
 
+    async def secret(self, title: str) -> str | None:
+        """A line that was typed without being shown; None if there is none, or nobody to ask."""
+
     @property
     def has_keys(self) -> bool:
         """Whether single keys mean something."""

@@ -16,6 +16,7 @@ from prompt_toolkit.layout import (
     SearchBufferControl,
     Window,
 )
+from prompt_toolkit.layout.processors import ConditionalProcessor, PasswordProcessor
 
 from mull.tui.screen.bottom import fragments
 from mull.tui.screen.theme import Theme
@@ -38,7 +39,14 @@ def lay_out(front: TerminalFront, region: Window, found: SearchBufferControl) ->
     """The region of the conversation with all that belongs below it; the input has the focus."""
     asking, buffer = front.asking, front.buffer
     typing = Window(
-        BufferControl(buffer, search_buffer_control=found, preview_search=True),
+        BufferControl(
+            buffer,
+            input_processors=[
+                ConditionalProcessor(PasswordProcessor(), Condition(lambda: asking.is_secret))
+            ],
+            search_buffer_control=found,
+            preview_search=True,
+        ),
         height=Dimension(min=1, max=_TALLEST_INPUT),
         wrap_lines=True,
         dont_extend_height=True,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from mull.neutral.errors import LocalError
 from mull.tui.screen.front import Item, Question
 from mull.tui.screen.picker import matching
-from mull.tui.screen.plain_lines import LineReader
+from mull.tui.screen.plain_lines import LineReader, unechoed
 from mull.tui.screen.theme import Theme, theme_for
 from mull.tui.text.safe import draw_on, neutralise, one_line
 from mull.tui.text.sgr import encode
@@ -115,6 +115,16 @@ class PlainFront:
             if said.strip().isdigit() and 1 <= int(said) <= len(fitting[:_SHOWN]):
                 return fitting[int(said) - 1].name
             found = said
+
+    async def secret(self, title: str) -> str | None:
+        """Read a line without its echo; a pipe has none to give."""
+        self._write()
+        if not self.echoes:
+            return None
+        with unechoed(sys.stdin.fileno()):
+            said = await self._read(f"{one_line(title)}: ")
+        print()
+        return said
 
     async def run(
         self, talk: Talk, begin: Callable[[], Coroutine[Any, Any, None]], typed: bytes = b""
