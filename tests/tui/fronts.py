@@ -16,6 +16,7 @@ from mull.store.sessions.writing import go_on_writing
 from mull.testing.server import Reply, ScriptedServer
 from mull.tui.commands.table import run_command
 from mull.tui.screen.front import Item, Question
+from mull.tui.screen.keys import KEYS
 from mull.tui.screen.theme import Theme, theme_for
 from mull.tui.text.lines import Line, line_width, plain_text
 
@@ -27,6 +28,7 @@ class FakeFront:
 
     has_keys = True
     redraws = True
+    keys = KEYS
 
     def __init__(self, width: int = WIDTH, theme: Theme | None = None) -> None:
         self.theme = theme or theme_for("plain", None, "none")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from mull.policy.thinking.plan import feedback, plan_thinking
 from mull.tui.conversation.thought import SHOWN, Mode
 from mull.tui.desk import SessionDesk
 from mull.tui.first import choose_model
+from mull.tui.screen.keymap import keymap
 from mull.tui.screen.look import Surroundings, look_around
 from mull.tui.screen.painter import Painter
 from mull.tui.talk import Talk
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from mull.store.sessions.values import SessionStore
     from mull.tui.commands.host import Host
     from mull.tui.screen.app import TerminalFront
+    from mull.tui.screen.keys import Key
     from mull.tui.screen.plain import PlainFront
     from mull.tui.screen.theme import Theme
 
@@ -71,7 +73,8 @@ async def run_terminal(
     # the parts know each other: the picture asks the terminal to draw, the terminal asks for it
     parts = _Parts()
     painter = parts.painter = Painter(theme, 80, shape, refresh=lambda: parts.front.refresh())
-    front = parts.front = _plain_front(parts) if plain else _front(parts, around, theme)
+    keys = keymap(engine.setup.config.keys)
+    front = parts.front = _plain_front(parts) if plain else _front(parts, around, theme, keys)
     painter.restyle(width=front.width)
     toolbox = _toolbox(engine, wishes, parts)
     desk = SessionDesk(
@@ -161,7 +164,7 @@ def _toolbox(engine: Engine, wishes: Wishes, parts: _Parts) -> Toolbox | None:
     return toolbox
 
 
-def _front(parts: _Parts, around: Surroundings, theme: Theme) -> TerminalFront:
+def _front(parts: _Parts, around: Surroundings, theme: Theme, keys: Sequence[Key]) -> TerminalFront:
     from prompt_toolkit.completion import DynamicCompleter
 
     from mull.tui.screen.app import TerminalFront
@@ -169,6 +172,7 @@ def _front(parts: _Parts, around: Surroundings, theme: Theme) -> TerminalFront:
     return TerminalFront(
         around,
         theme,
+        keys=keys,
         frame=lambda: parts.painter.frame(),
         status=lambda: parts.talk.status(int(time.monotonic() * 8)) if parts.talk else (),
         completer=DynamicCompleter(parts.completer),

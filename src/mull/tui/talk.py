@@ -227,6 +227,13 @@ class Talk:
 
         self._change(lambda: cycle_level(self))
 
+    def next_mode(self) -> None:
+        """Go on to the next approval mode; what a key does."""
+        from mull.tui.commands.tools import cycle_mode
+
+        if self.is_open:
+            self._change(lambda: cycle_mode(self))
+
     def next_view(self) -> None:
         """Show thoughts in the next way; what a key does. Without a session there are none."""
         if self.is_open:

@@ -36,7 +36,6 @@ from mull.tui.commands.thinking import set_thinking, thinking_offers
 from mull.tui.commands.tools import mcp_offers, show_servers, tool_offers, use_tools
 from mull.tui.commands.why import explain_request, why_offers
 from mull.tui.screen.front import Item
-from mull.tui.screen.keys import KEYS
 
 __all__ = ["COMMANDS", "find_command", "run_command"]
 
@@ -57,9 +56,9 @@ async def _help(host: Host, text: str) -> None:
         shown.title("Commands")
         rows = [(f"/{command.name}", command.line) for command in (*COMMANDS, *prompts)]
         shown.table(rows, (theme.accent, theme.text))
-        shown.title("Keys")
-        keys = [(key.shown, key.line) for key in KEYS if key.shown]
-        shown.table(keys, (theme.accent, theme.text))
+        if keys := [(key.shown, key.line) for key in host.front.keys if key.shown]:
+            shown.title("Keys")
+            shown.table(keys, (theme.accent, theme.text))
         shown.blank()
         shown.text("/help COMMAND says more. @path in a message attaches a file.", theme.note)
     host.show(shown.lines)
@@ -99,7 +98,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("retry", "", "take the last answer back and ask for another", retry_turn,
             while_busy=False),
     Command("undo", "", "take the last turn back", undo_turn, while_busy=False),
-    Command("tools", "[all|read|none|NAMES|ask|yes|read-only]",
+    Command("tools", "[all|read|none|NAMES|ask|accept-edits|yes|read-only]",
             "what the model may use, and what is asked about first", use_tools, tool_offers),
     Command("mcp", "[restart NAME]", "the servers that tools come from", show_servers, mcp_offers),
     Command("image", "[PATH|clear]", "send a picture with the next message", attach_image,

@@ -22,6 +22,7 @@ from mull.tui.screen.bindings import bind
 from mull.tui.screen.bottom import InlineApplication, InlineScreen
 from mull.tui.screen.front import Item, Question
 from mull.tui.screen.keyboard import Keyboard
+from mull.tui.screen.keys import KEYS, Key
 from mull.tui.screen.layout import lay_out
 from mull.tui.screen.picker import Picker
 from mull.tui.screen.theme import Theme
@@ -65,12 +66,14 @@ class TerminalFront:
         around: Surroundings,
         theme: Theme,
         *,
+        keys: Sequence[Key] = KEYS,
         frame: Callable[[], Frame],
         status: Callable[[], Line],
         completer: Completer | None = None,
         history: History | None = None,
     ) -> None:
         self.theme = theme
+        self.keys = keys
         self._around = around
         self._status = status
         self._screen = InlineScreen(around.depth, frame)
@@ -284,6 +287,11 @@ class TerminalFront:
         """Show thoughts in the next way."""
         if self._talk is not None:
             self._talk.next_view()
+
+    def on_mode(self) -> None:
+        """Go on to the next approval mode."""
+        if self._talk is not None:
+            self._talk.next_mode()
 
     def on_level(self) -> None:
         """Think at the next level."""

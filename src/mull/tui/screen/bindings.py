@@ -10,7 +10,7 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.key_binding.bindings.search import accept_search
 
-from mull.tui.screen.keys import KEYS, LONE_ESC
+from mull.tui.screen.keys import LONE_ESC
 
 if TYPE_CHECKING:
     from mull.tui.screen.app import TerminalFront
@@ -28,7 +28,7 @@ def bind(front: TerminalFront) -> KeyBindings:
     picking = Condition(lambda: asking.picker is not None)
     searching = Condition(front.searches)
     free = ~choosing & ~picking & ~searching
-    for key in KEYS:
+    for key in front.keys:
         if key.action:
             keys.add(*key.pressed, filter=free, eager=True)(_caller(front, key.action))
     keys.add("<any>", filter=choosing)(partial(_choose, front))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from mull.neutral.blocks import Value
+from mull.tui.screen.keys import Key
 from mull.tui.screen.theme import Theme
 
 __all__ = ["Choice", "Front", "Item", "Question"]
@@ -37,6 +38,8 @@ class Front(Protocol):
     """A way to show things and to ask for them."""
 
     theme: Theme
+    keys: Sequence[Key]
+    """The keys that mean something here."""
 
     @property
     def width(self) -> int:

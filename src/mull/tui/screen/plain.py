@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from mull.neutral.errors import LocalError
 from mull.tui.screen.front import Item, Question
+from mull.tui.screen.keys import Key
 from mull.tui.screen.picker import matching
 from mull.tui.screen.plain_lines import LineReader, unechoed
 from mull.tui.screen.theme import Theme, theme_for
@@ -34,6 +35,7 @@ class PlainFront:
     """Standard input and output, line by line."""
 
     has_keys = False
+    keys: Sequence[Key] = ()
     redraws = False
 
     def __init__(self, frame: Callable[[], Frame]) -> None:
