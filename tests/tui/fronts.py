@@ -34,6 +34,8 @@ class FakeFront:
         self.theme = theme or theme_for("plain", None, "none")
         self.width = width
         self.picks: list[str | None] = []
+        self.secrets: list[str | None] = []
+        self.asked_for: list[str] = []
         self.offered: list[tuple[str, list[Item]]] = []
         self.typed: list[str] = []
         self.left = False
@@ -51,7 +53,14 @@ class FakeFront:
     async def ask(self, question: Question) -> tuple[str, str]:
         raise AssertionError(f"nobody answers {question.title}")
 
-    async def pick(self, title: str, items: Sequence[Item], found: str = "") -> str | None:
+    async def secret(self, title: str) -> str | None:
+        self.asked_for.append(title)
+        return self.secrets.pop(0) if self.secrets else None
+
+    async def pick(
+        self, title: str, items: Sequence[Item], found: str = "", mark: Any = None
+    ) -> str | None:
+        self.mark = mark
         self.offered.append((title, list(items)))
         return self.picks.pop(0)
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mull.agent.session import Session
     from mull.agent.toolbox import Toolbox
     from mull.store.sessions.values import SessionStore
+    from mull.tui.commands.complete import SlashCompleter
     from mull.tui.commands.host import Host
     from mull.tui.screen.app import TerminalFront
     from mull.tui.screen.keys import Key
@@ -112,7 +113,12 @@ class _Parts:
     painter: Painter
     front: TerminalFront | PlainFront
     talk: Talk | None = None
-    _completer: Completer | None = None
+    _completer: SlashCompleter | None = None
+
+    def taken(self, typed: str) -> str:
+        """What Enter means on what is typed."""
+        self.completer()
+        return typed if self._completer is None else self._completer.taken(typed)
 
     def completer(self) -> Completer | None:
         """What offers completions, once there is a session to ask."""
@@ -176,6 +182,7 @@ def _front(parts: _Parts, around: Surroundings, theme: Theme, keys: Sequence[Key
         frame=lambda: parts.painter.frame(),
         status=lambda: parts.talk.status(int(time.monotonic() * 8)) if parts.talk else (),
         completer=DynamicCompleter(parts.completer),
+        take=parts.taken,
         history=_history(),
     )
 

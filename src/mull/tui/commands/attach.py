@@ -124,6 +124,7 @@ def expand_mentions(
             block, note = None, f"{name} is not attached: {error}"
         blocks += [block] if block else []
         notes += [note] if note else []
+    notes += _passed_over(text, Path(os.path.realpath(folder)))
     if not blocks and not attached:
         return Expanded(text, tuple(notes))
     message = Message(role="user", blocks=(TextBlock(text), *blocks, *attached))
@@ -150,6 +151,25 @@ def _mentioned(text: str, folder: Path) -> Iterator[tuple[str, Path]]:
                     seen.add(path)
                     yield written, path
                 break
+
+
+def _passed_over(text: str, folder: Path) -> Iterator[str]:
+    """Why what is named and there is not attached: it is a folder, or it lies elsewhere."""
+    told: set[str] = set()
+    for found in MENTION.finditer(text):
+        name = found["quoted"] or found["plain"].rstrip(TRAILING)
+        try:
+            real = Path(os.path.realpath(folder / Path(name).expanduser()))
+            is_folder, is_there = real.is_dir(), real.exists()
+        except (OSError, ValueError, RuntimeError):
+            continue
+        if not name or name in told or not is_there:
+            continue
+        told.add(name)
+        if not real.is_relative_to(folder):
+            yield f"{name} is not attached: it lies outside {shown_name(folder)}"
+        elif is_folder:
+            yield f"{name} is not attached: it is a folder; name the files in it that you mean"
 
 
 def _inside(name: str, folder: Path) -> Path | None:

@@ -17,10 +17,11 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.layout import SearchBufferControl
 from prompt_toolkit.output import ColorDepth
 
+from mull.tui.commands.complete import is_mention
 from mull.tui.screen.asking import Asking
 from mull.tui.screen.bindings import bind
 from mull.tui.screen.bottom import InlineApplication, InlineScreen
-from mull.tui.screen.front import Item, Question
+from mull.tui.screen.front import Item, Mark, Question
 from mull.tui.screen.keyboard import Keyboard
 from mull.tui.screen.keys import KEYS, Key
 from mull.tui.screen.layout import lay_out
@@ -61,7 +62,7 @@ class TerminalFront:
     has_keys = True
     redraws = True
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keywords, most of them optional
         self,
         around: Surroundings,
         theme: Theme,
@@ -70,6 +71,7 @@ class TerminalFront:
         frame: Callable[[], Frame],
         status: Callable[[], Line],
         completer: Completer | None = None,
+        take: Callable[[str], str] = lambda typed: typed,
         history: History | None = None,
     ) -> None:
         self.theme = theme
@@ -83,6 +85,9 @@ class TerminalFront:
         self._leaving_until = 0.0
         self._failures: set[str] = set()
         self._takes_offer = False
+        self._declined = False
+        """What was offered last is not wanted."""
+        self._take = take
         self._search = SearchBufferControl()
         self.buffer = Buffer(
             multiline=True,
@@ -164,9 +169,11 @@ class TerminalFront:
         choice = next(one for one in question.choices if one.key == key)
         return key, await self.asking.words() if choice.wants_text else ""
 
-    async def pick(self, title: str, items: Sequence[Item], found: str = "") -> str | None:
+    async def pick(
+        self, title: str, items: Sequence[Item], found: str = "", mark: Mark | None = None
+    ) -> str | None:
         """Let one of the items be searched and chosen."""
-        picker = Picker(title, items)
+        picker = Picker(title, items, mark)
         picker.search(found)
         return await self.asking.item(picker, found)
 
@@ -203,7 +210,7 @@ class TerminalFront:
             self._talk.mistake(what)
 
     def _typed(self, _: Buffer) -> None:
-        self._takes_offer = False
+        self._takes_offer = self._declined = False
         if self.asking.picker is not None:
             self.asking.picker.search(self.buffer.text)
 
@@ -217,7 +224,8 @@ class TerminalFront:
             self.buffer.complete_next()
 
     def _completes_by_itself(self) -> bool:
-        return self.buffer.text.startswith("/") and self._is_free
+        typed = self.buffer.document.text_before_cursor
+        return self._is_free and (typed.startswith("/") or is_mention(typed))
 
     @property
     def _is_free(self) -> bool:
@@ -242,10 +250,28 @@ class TerminalFront:
             self.buffer.insert_text("\n")
         elif self.asking.wants_words:
             self.asking.give(text)
+        elif self._is_offered_file():
+            self._take_first()
         elif text.strip() and talk is not None:
+            if self.buffer.complete_state is not None or not self._declined:
+                text = self.buffer.text = self._take(text) if text.startswith("/") else text
             self.buffer.append_to_history()
             self.buffer.reset()
             talk.enter(text)
+
+    def _is_offered_file(self) -> bool:
+        """Whether files are offered for what is typed, and none of them is taken yet."""
+        state = self.buffer.complete_state
+        if not (state and state.completions and state.complete_index is None):
+            return False
+        typed = self.buffer.document.text_before_cursor
+        if typed.startswith("/") or not is_mention(typed):
+            return False
+        return not any(typed.endswith(one.text) for one in state.completions)
+
+    def _take_first(self) -> None:
+        self.buffer.complete_next()
+        self.buffer.complete_state = None
 
     def on_complete(self) -> None:
         """Offer what can be typed here, or take the next offer."""
@@ -259,6 +285,7 @@ class TerminalFront:
         """Close the offers; else stop the model."""
         if self.buffer.complete_state:
             self.buffer.cancel_completion()
+            self._declined = True
         elif self._talk is not None:
             self._talk.stop()
 

@@ -92,6 +92,12 @@ class Asking:
             self.give(key)
         return True
 
+    def mark(self) -> None:
+        """Mark what the choice of a picker stands on."""
+        if self.picker is not None:
+            self.picker.mark()
+            self._changed()
+
     def _listen_later(self) -> None:
         loop = asyncio.get_running_loop()
         self._quiet_since = loop.time()

@@ -37,6 +37,7 @@ def bind(front: TerminalFront) -> KeyBindings:
         keys.add(pressed, filter=choosing)(_caller(front, "stop"))
         keys.add(pressed, filter=picking)(lambda _: asking.give(None))
     keys.add("enter", filter=picking)(lambda _: _pick(front))
+    keys.add("c-f", filter=picking)(lambda _: asking.mark())
     for pressed, steps in _MOVES.items():
         keys.add(pressed, filter=picking)(_mover(front, steps))
     return keys

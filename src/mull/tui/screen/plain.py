@@ -14,7 +14,7 @@ from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 from mull.neutral.errors import LocalError
-from mull.tui.screen.front import Item, Question
+from mull.tui.screen.front import Item, Mark, Question
 from mull.tui.screen.keys import Key
 from mull.tui.screen.picker import matching
 from mull.tui.screen.plain_lines import LineReader, unechoed
@@ -101,7 +101,9 @@ class PlainFront:
                     text = await self._read("Your words: ") if choice.wants_text else ""
                     return choice.key, text or ""
 
-    async def pick(self, title: str, items: Sequence[Item], found: str = "") -> str | None:
+    async def pick(
+        self, title: str, items: Sequence[Item], found: str = "", mark: Mark | None = None
+    ) -> str | None:
         """Offer a numbered list; a number picks, words search, an empty line picks nothing."""
         self._write()
         while True:
