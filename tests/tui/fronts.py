@@ -67,6 +67,10 @@ class FakeFront:
     def put(self, text: str) -> None:
         self.typed.append(text)
 
+    def copy(self, text: str) -> bool:
+        self.copied = text
+        return True
+
     def leave(self) -> None:
         self.left = True
 
@@ -80,6 +84,7 @@ class FakeTalk:
         self.last: Any = None
         self.sent: Any = None
         self.attached: list[Any] = []
+        self.ran: list[Any] = []
         self.busy = False
         self.lines: list[Line] = []
         self.warnings: list[str] = []
@@ -106,6 +111,9 @@ class FakeTalk:
 
     def submit(self, message: Any) -> None:
         self.done.append(("submit", message))
+
+    def send(self, text: str) -> None:
+        self.done.append(("send", text))
 
     def retry(self) -> None:
         self.done.append("retry")

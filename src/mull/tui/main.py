@@ -120,6 +120,23 @@ class _Parts:
         self.completer()
         return typed if self._completer is None else self._completer.taken(typed)
 
+    def title(self) -> str:
+        """What the window is called: the folder, and whether something goes on or is asked."""
+        talk = self.talk
+        if talk is None or not talk.is_open or not talk.session.snapshot()["terminal.title"]:
+            return ""
+        sign = "? " if self.painter.asks else "… " if talk.busy else ""
+        return f"{sign}mull · {Path(talk.session.info.folder).name}"
+
+    def alerts(self) -> tuple[str, float]:
+        """How somebody who looks elsewhere is told, and after how many seconds."""
+        if self.talk is None or not self.talk.is_open:
+            return "none", 0.0
+        snapshot = self.talk.session.snapshot()
+        after = snapshot["terminal.notifyAfter"]
+        assert isinstance(after, float)
+        return str(snapshot["terminal.notify"]), after
+
     def completer(self) -> Completer | None:
         """What offers completions, once there is a session to ask."""
         if self._completer is None and self.talk is not None and self.talk.is_open:
@@ -183,6 +200,8 @@ def _front(parts: _Parts, around: Surroundings, theme: Theme, keys: Sequence[Key
         status=lambda: parts.talk.status(int(time.monotonic() * 8)) if parts.talk else (),
         completer=DynamicCompleter(parts.completer),
         take=parts.taken,
+        title=parts.title,
+        alerts=parts.alerts,
         history=_history(),
     )
 

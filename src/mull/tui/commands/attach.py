@@ -34,6 +34,7 @@ __all__ = [
     "Expanded",
     "attach_image",
     "expand_mentions",
+    "fenced",
     "image_offers",
 ]
 
@@ -190,7 +191,7 @@ def _block(name: str, path: Path, *, pictures: bool) -> tuple[Block | None, str]
         text = head[len(encoding.mark) :].decode(encoding.codec, "replace")
         cut = size > len(head)
         note = f"cut after {LARGEST_TEXT:,} of {size:,} bytes" if cut else ""
-        return TextBlock(_fenced(name, text, note)), f"{name}: {note}" if note else ""
+        return TextBlock(fenced(name, text, note)), f"{name}: {note}" if note else ""
     if image_type(head[:HEAD]) is None:
         return None, f"{name} is not attached: it is {describe(head, size)}"
     if not pictures:
@@ -201,11 +202,11 @@ def _block(name: str, path: Path, *, pictures: bool) -> tuple[Block | None, str]
     return _picture(path, name), ""
 
 
-def _fenced(name: str, text: str, note: str) -> str:
+def fenced(name: str, text: str, note: str, *, kind: str | None = None) -> str:
     """The text in a fence that nothing inside it can end."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
-    kind = Path(name).suffix.lstrip(".")
+    kind = Path(name).suffix.lstrip(".") if kind is None else kind
     end = "" if text.endswith("\n") or not text else "\n"
     more = f"\n[{note}]" if note else ""
     return f"\n\n{name}:\n{fence}{kind}\n{text}{end}{fence}{more}"

@@ -8,18 +8,22 @@ from typing import Any
 from mull.neutral.errors import LocalError
 from mull.settings.words import closest, quote
 from mull.tui.commands import export as command_export
+from mull.tui.commands import jobs as command_jobs
 from mull.tui.commands import keys as command_keys
 from mull.tui.commands import profile as command_profile
 from mull.tui.commands import thinking as command_thinking
 from mull.tui.commands import why as command_why
 from mull.tui.commands.attach import attach_image, image_offers
 from mull.tui.commands.context import compress_now, compress_offers, show_context
+from mull.tui.commands.copy import copy_answer, copy_offers
 from mull.tui.commands.export import export_offers, export_session
 from mull.tui.commands.host import Command, Host, page
+from mull.tui.commands.jobs import job_offers, use_jobs
 from mull.tui.commands.keys import key_offers, log_in, login_offers, use_keys
 from mull.tui.commands.known import Known
 from mull.tui.commands.look import choose_theme, choose_view, theme_offers, view_offers
 from mull.tui.commands.model import USAGE, choose_model, model_offers
+from mull.tui.commands.own import own_commands
 from mull.tui.commands.profile import profile_offers, use_profiles
 from mull.tui.commands.prompts import prompt_commands
 from mull.tui.commands.sessions import (
@@ -62,7 +66,10 @@ async def _help(host: Host, text: str) -> None:
             shown.title("Keys")
             shown.table(keys, (theme.accent, theme.text))
         shown.blank()
-        shown.text("/help COMMAND says more. @path in a message attaches a file.", theme.note)
+        shown.text(
+            "/help COMMAND says more. @path in a message attaches a file, !COMMAND runs a command.",
+            theme.note,
+        )
     host.show(shown.lines)
 
 
@@ -105,6 +112,10 @@ COMMANDS: tuple[Command, ...] = (
     Command("login", "[PROVIDER]", "log in at a provider that has a login", log_in, login_offers),
     Command("tools", "[all|read|none|NAMES|ask|accept-edits|yes|read-only]",
             "what the model may use, and what is asked about first", use_tools, tool_offers),
+    Command("jobs", "[N|end N|end all]", "commands that run in the background", use_jobs,
+            job_offers, forms=command_jobs.FORMS),
+    Command("copy", "[code]", "copy the last answer, or the last code in it", copy_answer,
+            copy_offers),
     Command("mcp", "[restart NAME]", "the servers that tools come from", show_servers, mcp_offers),
     Command("image", "[PATH|clear]", "send a picture with the next message", attach_image,
             image_offers),
@@ -124,8 +135,8 @@ _BY_NAME = {name: row for row in COMMANDS for name in (row.name, *row.aliases)}
 
 
 def brought_commands(host: Host | Known) -> list[Command]:
-    """The commands that the servers of the session bring."""
-    return prompt_commands(host)
+    """The commands that the session brings: of MCP servers, of the project, of the user's own."""
+    return [*prompt_commands(host), *own_commands(host)]
 
 
 def find_command(name: str, more: Sequence[Command] = ()) -> Command:

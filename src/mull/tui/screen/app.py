@@ -18,6 +18,7 @@ from prompt_toolkit.layout import SearchBufferControl
 from prompt_toolkit.output import ColorDepth
 
 from mull.tui.commands.complete import is_mention
+from mull.tui.screen import signs
 from mull.tui.screen.asking import Asking
 from mull.tui.screen.bindings import bind
 from mull.tui.screen.bottom import InlineApplication, InlineScreen
@@ -25,6 +26,7 @@ from mull.tui.screen.front import Item, Mark, Question
 from mull.tui.screen.keyboard import Keyboard
 from mull.tui.screen.keys import KEYS, Key
 from mull.tui.screen.layout import lay_out
+from mull.tui.screen.pastes import Pastes
 from mull.tui.screen.picker import Picker
 from mull.tui.screen.theme import Theme
 from mull.tui.text.lines import Line, Span
@@ -51,6 +53,10 @@ _DEPTHS = {
 }
 _ESC_WAITS = 0.025
 """Seconds in which the rest of a sequence must follow an ESC byte; else it is the key Esc."""
+_AWAY = 10.0
+"""Seconds after which nobody seems to see a question."""
+_TOUCHED = 3.0
+"""Seconds for which somebody who pressed a key is still there."""
 _TWICE = 2.0
 """Seconds in which a second Ctrl-C quits."""
 
@@ -72,6 +78,8 @@ class TerminalFront:
         status: Callable[[], Line],
         completer: Completer | None = None,
         take: Callable[[str], str] = lambda typed: typed,
+        title: Callable[[], str] = lambda: "",
+        alerts: Callable[[], tuple[str, float]] = lambda: ("none", 0.0),
         history: History | None = None,
     ) -> None:
         self.theme = theme
@@ -88,6 +96,10 @@ class TerminalFront:
         self._declined = False
         """What was offered last is not wanted."""
         self._take = take
+        self._title, self._alerts = title, alerts
+        self._titled = ""
+        self.pastes = Pastes()
+        self._last_key = 0.0
         self._search = SearchBufferControl()
         self.buffer = Buffer(
             multiline=True,
@@ -103,12 +115,14 @@ class TerminalFront:
             layout=lay_out(self, self._screen.region, self._search),
             key_bindings=bind(self),
             color_depth=_DEPTHS[around.depth],
-            input=Keyboard(sys.stdin, output),
+            input=Keyboard(sys.stdin, output, taken=self._taken, lent=self._lent),
             output=output,
             erase_when_done=True,
             min_redraw_interval=0.02,
         )
         self.app.ttimeoutlen = _ESC_WAITS
+        self.app.after_render += lambda _: self._entitle()
+        self.app.key_processor.before_key_press += lambda _: self._touched()
         self._screen.app = self.app
 
     @property
@@ -131,9 +145,52 @@ class TerminalFront:
 
     def put(self, text: str) -> None:
         """Put text into the input line, before what stands there."""
-        rest = self.buffer.text
+        rest, text = self.buffer.text, self.pastes.short(text)
         self.buffer.text = f"{text}\n{rest}" if rest else text
         self.buffer.cursor_position = len(text)
+
+    def paste(self, text: str) -> None:
+        """Take pasted text; a long one stands in the line as a label."""
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        self.buffer.insert_text(self.pastes.label(text) if self._is_free else text)
+
+    def copy(self, text: str) -> bool:
+        """Have the terminal put text into the clipboard."""
+        self.app.output.write_raw(signs.clipboard(text))
+        self.app.output.flush()
+        return True
+
+    def alert(self, text: str, seconds: float) -> None:
+        """A bell or a notification, if it took long and nobody seems to be looking."""
+        how, after = self._alerts()
+        if seconds >= after:
+            self._ring(how, text, seconds)
+
+    def _ring(self, how: str, text: str, seconds: float) -> None:
+        untouched = asyncio.get_running_loop().time() - self._last_key
+        if untouched >= min(seconds, _TOUCHED):
+            self.app.output.write_raw(signs.alert(how, f"mull: {text}"))
+            self.app.output.flush()
+
+    def _touched(self) -> None:
+        self._last_key = asyncio.get_running_loop().time()
+
+    def _taken(self) -> None:
+        self._titled = ""
+
+    def _lent(self) -> None:
+        if self._titled:
+            self.app.output.write_raw(signs.RESTORE_TITLE)
+
+    def _entitle(self) -> None:
+        """Keep the window's title true; what it was before is put back at the end."""
+        title = self._title()
+        if title == self._titled:
+            return
+        before = signs.SAVE_TITLE if not self._titled else ""
+        self._titled = title
+        self.app.output.write_raw(before + signs.title(title) if title else signs.RESTORE_TITLE)
+        self.app.output.flush()
 
     def leave(self) -> None:
         """End the program."""
@@ -165,7 +222,14 @@ class TerminalFront:
 
     async def ask(self, question: Question) -> tuple[str, str]:
         """Wait for the key of a choice, and for the text that some choices want."""
-        key = await self.asking.key(question)
+        loop = asyncio.get_running_loop()
+        how, after = self._alerts()
+        seconds = min(after, _AWAY)
+        away = loop.call_later(seconds, self._ring, how, question.title, seconds)
+        try:
+            key = await self.asking.key(question)
+        finally:
+            away.cancel()
         choice = next(one for one in question.choices if one.key == key)
         return key, await self.asking.words() if choice.wants_text else ""
 
@@ -244,7 +308,7 @@ class TerminalFront:
 
     def on_enter(self) -> None:
         """Send what is typed, unless its last line goes on."""
-        text, talk = self.buffer.text, self._talk
+        text, talk = self.pastes.whole(self.buffer.text), self._talk
         if self.buffer.document.char_before_cursor == "\\":  # as in a shell: the line goes on
             self.buffer.delete_before_cursor()
             self.buffer.insert_text("\n")
@@ -253,8 +317,9 @@ class TerminalFront:
         elif self._is_offered_file():
             self._take_first()
         elif text.strip() and talk is not None:
-            if self.buffer.complete_state is not None or not self._declined:
-                text = self.buffer.text = self._take(text) if text.startswith("/") else text
+            if text.startswith("/") and not self._declined:
+                text = self._take(text)
+            self.buffer.text = text  # what was pasted is found again in the history, whole
             self.buffer.append_to_history()
             self.buffer.reset()
             talk.enter(text)
@@ -334,6 +399,7 @@ class TerminalFront:
         """Write in the user's own editor; a secret has no business in its files."""
         if self.asking.is_secret:
             return
+        self.buffer.text = self.pastes.whole(self.buffer.text)
         self.buffer.open_in_editor().add_done_callback(lambda _: self.refresh())
 
     def on_suspend(self) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.key_binding.bindings.search import accept_search
+from prompt_toolkit.keys import Keys
 
 from mull.tui.screen.keys import LONE_ESC
 
@@ -31,6 +32,11 @@ def bind(front: TerminalFront) -> KeyBindings:
     for key in front.keys:
         if key.action:
             keys.add(*key.pressed, filter=free, eager=True)(_caller(front, key.action))
+    keys.add(Keys.BracketedPaste, filter=~choosing)(lambda event: front.paste(event.data))
+    labelled = Condition(lambda: bool(_label_before(front)))
+    keys.add("backspace", filter=free & labelled)(
+        lambda _: front.buffer.delete_before_cursor(len(_label_before(front)))
+    )
     keys.add("<any>", filter=choosing)(partial(_choose, front))
     keys.add(LONE_ESC, filter=searching)(accept_search)
     for pressed in (LONE_ESC, "c-c"):
@@ -41,6 +47,10 @@ def bind(front: TerminalFront) -> KeyBindings:
     for pressed, steps in _MOVES.items():
         keys.add(pressed, filter=picking)(_mover(front, steps))
     return keys
+
+
+def _label_before(front: TerminalFront) -> str:
+    return front.pastes.label_before(front.buffer.document.text_before_cursor)
 
 
 def _choose(front: TerminalFront, event: KeyPressEvent) -> None:

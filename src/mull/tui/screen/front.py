@@ -91,5 +91,11 @@ class Front(Protocol):
     def put(self, text: str) -> None:
         """Put text into the line that is being typed."""
 
+    def copy(self, text: str) -> bool:
+        """Have the terminal put text into the clipboard; False if it cannot be asked."""
+
+    def alert(self, text: str, seconds: float) -> None:
+        """Tell somebody who looks elsewhere that something took so long and is over."""
+
     def leave(self) -> None:
         """End the program."""

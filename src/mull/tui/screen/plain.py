@@ -72,6 +72,13 @@ class PlainFront:
         self._write()
         print(f"(taken back) {neutralise(text)}")
 
+    def copy(self, text: str) -> bool:
+        """Plain lines hold no sequences."""
+        return False
+
+    def alert(self, text: str, seconds: float) -> None:
+        """What is over is read out anyway."""
+
     def leave(self) -> None:
         """End, even in the middle of a line that is being typed."""
         self._leaving = True
