@@ -16,7 +16,14 @@ from mull.tui.commands.shell import run_shell
 from tui.fronts import answer, at_terminal, drive
 
 HOW = {"elsewhere": True}
-TIDY = "---\ndescription: Tidy up\nargument-hint: [FILE]\nmodel: x\n---\nTidy $1 up, all of: $ARGUMENTS.\n"
+TIDY = """\
+---
+description: Tidy up
+argument-hint: [FILE]
+model: x
+---
+Tidy $1 up, all of: $ARGUMENTS.
+"""
 
 
 def write(path, text):

@@ -118,11 +118,18 @@ class SlashCompleter(Completer):
             yield completion
 
     def taken(self, typed: str) -> str:
-        """What Enter means on the beginning of a command: the first that is offered for it."""
+        """What Enter means on the beginning of a command or of a file: what is offered first.
+
+        Letters that are spread over a path are too little for that.
+        """
         from mull.tui.commands.table import brought_commands, find_command
 
         host = self._host()
-        if host is None or not re.fullmatch(r"/\S+", typed):
+        if host is None:
+            return typed
+        if found := _MENTION.search(typed):
+            return self._file(self._ready(host), typed, found)
+        if not re.fullmatch(r"/\S+", typed):
             return typed
         known, name = self._ready(host), typed[1:]
         try:
@@ -130,6 +137,14 @@ class SlashCompleter(Completer):
         except LocalError:
             return next((offer.text for offer in offers(known, typed)), typed)
         return typed
+
+    def _file(self, known: Known, typed: str, found: re.Match[str]) -> str:
+        offered = offers(known, typed)
+        word = found[1] or found[2] or ""
+        if not word or not offered or any(typed.endswith(one.text.rstrip("/")) for one in offered):
+            return typed
+        best = offered[0]
+        return typed[: best.start] + best.text if word.lower() in best.text.lower() else typed
 
     def _ready(self, host: Host) -> Known:
         if self._known is None:

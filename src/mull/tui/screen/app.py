@@ -314,8 +314,8 @@ class TerminalFront:
             self.buffer.insert_text("\n")
         elif self.asking.wants_words:
             self.asking.give(text)
-        elif self._is_offered_file():
-            self._take_first()
+        elif self._takes_file():
+            self.buffer.cancel_completion()
         elif text.strip() and talk is not None:
             if text.startswith("/") and not self._declined:
                 text = self._take(text)
@@ -324,19 +324,17 @@ class TerminalFront:
             self.buffer.reset()
             talk.enter(text)
 
-    def _is_offered_file(self) -> bool:
-        """Whether files are offered for what is typed, and none of them is taken yet."""
-        state = self.buffer.complete_state
-        if not (state and state.completions and state.complete_index is None):
-            return False
+    def _takes_file(self) -> bool:
+        """Put the file that is offered into the line, if one is and none is there yet."""
         typed = self.buffer.document.text_before_cursor
-        if typed.startswith("/") or not is_mention(typed):
+        if self._declined or typed.startswith("/") or not is_mention(typed):
             return False
-        return not any(typed.endswith(one.text) for one in state.completions)
-
-    def _take_first(self) -> None:
-        self.buffer.complete_next()
-        self.buffer.complete_state = None
+        taken = self._take(typed)
+        if taken == typed:
+            return False
+        self.buffer.delete_before_cursor(len(typed))
+        self.buffer.insert_text(taken)
+        return True
 
     def on_complete(self) -> None:
         """Offer what can be typed here, or take the next offer."""
