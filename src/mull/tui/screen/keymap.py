@@ -38,6 +38,7 @@ def keymap(own: Mapping[str, Sequence[str]], file: str = "config.toml") -> tuple
         if action not in actions:
             near = closest(action, actions)
             hint = f"did you mean {near}?" if near else f"use {join_or(actions)}"
+            hint += " (`mull keys set` stores a provider's key)"
             raise ConfigError(f"{file}: keys.{action}: there is no such action: {hint}")
         if not written and action in _NEEDED:
             raise ConfigError(f"{file}: keys.{action} needs a key: mull cannot be used without it")
