@@ -41,7 +41,9 @@ def test_what_is_offered_is_taken_by_enter(converse):
         assert "src is not attached: it is a folder" in terminal.text
 
 
-def test_a_long_paste_is_a_label_and_is_sent_whole(converse, tmp_path):
+def test_a_long_paste_is_a_label_and_a_command_goes_along_with_what_is_said(converse):
+    (config_dir() / "commands").mkdir(parents=True)
+    (config_dir() / "commands/wonder.md").write_text("Why $ARGUMENTS?")
     with ScriptedServer([answer(say("One.")), answer(say("Two."))]) as server:
         terminal = converse(server)
         terminal.type("see ")
@@ -58,10 +60,10 @@ def test_a_long_paste_is_a_label_and_is_sent_whole(converse, tmp_path):
         terminal.wait_idle()
         terminal.say("!echo from; echo the shell; exit 3")
         terminal.wait_for("[exit status 3]")
-        terminal.say("why?")
+        terminal.say("/wonder the shell")
         terminal.wait_for("Two.")
         asked = text_of(said_by_user(server.requests[1])[-1])
-        assert asked.startswith("why?")
+        assert asked.startswith("Why the shell?")
         assert "from\nthe shell\n```\n[exit status 3]" in asked
         terminal.wait_idle()
         terminal.say("/copy")
@@ -70,13 +72,11 @@ def test_a_long_paste_is_a_label_and_is_sent_whole(converse, tmp_path):
 
 
 def test_modes_go_round_by_one_key_and_edits_are_accepted(converse):
-    write = calls(call("write", path="a.txt", content="x"))
     replies = [
-        write,
-        answer(say("Written.")),
-        calls(call("run", command="true")),
-        answer(say("No.")),
-    ]
+        calls(call("write", path="a.txt", content="x")), answer(say("Written.")),
+        calls(call("run", command="true")), answer(say("No.")),
+        calls(call("run", command="sleep 600", background=True)), answer(say("Serving.")),
+    ]  # fmt: skip
     with ScriptedServer(replies) as server:
         terminal = converse(server)
         terminal.wait_for(" · ask · ")
@@ -92,6 +92,15 @@ def test_modes_go_round_by_one_key_and_edits_are_accepted(converse):
         terminal.type("n")
         terminal.wait_for("No.")
         terminal.wait_idle()
+        terminal.say("serve")
+        terminal.wait_for("[y] yes")
+        terminal.type("y")
+        terminal.wait_for("Serving.")
+        terminal.wait_idle()
+        terminal.say("/jobs")
+        terminal.wait_for(re.compile(r"1 +running for \d+ s +sleep 600"))
+        terminal.say("/jobs end 1")
+        terminal.wait_for("ended, exit status")
         terminal.press("s-tab")
         terminal.wait_for(" · read-only · ")
         terminal.press("s-tab")
@@ -120,6 +129,16 @@ def test_a_key_is_typed_unseen_and_stored_and_the_keys_are_the_users_own(start):
         terminal.press("c-y")
         terminal.say("/login")
         terminal.wait_for("github-copilot")
+        terminal.say("/mo")
+        terminal.wait_for("❯ anthropic/claude-")  # the one that has a key
+        terminal.type("kimi")
+        terminal.wait_for("❯ moonshotai/kimi-k3")
+        terminal.press("c-f")
+        terminal.wait_for("★ no key")
+        terminal.press("enter")
+        terminal.wait_for("Key of moonshotai")
+        terminal.press("esc")
+        terminal.wait_for("No key was given")
         assert "sk-ant" not in terminal.raw.decode()
         assert "sk-ant" not in (data_dir() / "typed").read_text()
         assert Keys(data_dir(), {}).stored() == {"anthropic": "file"}

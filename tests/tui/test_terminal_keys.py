@@ -284,21 +284,11 @@ def test_the_kitty_protocol_is_asked_for_and_given_back(converse, tmp_path):
         before, _, after = terminal.raw.partition(b"EDITING")
         assert before.count(b"\x1b[<u") == 1
         assert b"\x1b[<u" not in after
-        terminal.type("\x1b[100;5u")
-        assert terminal.end() == 0
-        assert terminal.raw.count(b"\x1b[<u") == 2
-        assert "[?0u" not in terminal.everything
-
-
-def test_the_protocol_is_given_back_when_mull_is_told_to_end(converse):
-    with ScriptedServer([]) as server:
-        terminal = converse(server)
-        terminal.type("\x1b[?0u")
-        terminal.wait_for(lambda t: b"\x1b[>5u" in t.raw)
         terminal.process.terminate()
         terminal.end()
-        assert terminal.raw.count(b"\x1b[<u") == 1
+        assert terminal.raw.count(b"\x1b[<u") == 2
         assert terminal.is_restored()
+        assert "[?0u" not in terminal.everything
 
 
 def test_esc_leaves_a_picker_and_a_search_and_what_follows_is_typed(converse):

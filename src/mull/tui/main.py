@@ -114,6 +114,7 @@ class _Parts:
     front: TerminalFront | PlainFront
     talk: Talk | None = None
     _completer: SlashCompleter | None = None
+    _titled = ("", "")
 
     def taken(self, typed: str) -> str:
         """What Enter means on what is typed."""
@@ -123,10 +124,14 @@ class _Parts:
     def title(self) -> str:
         """What the window is called: the folder, and whether something goes on or is asked."""
         talk = self.talk
-        if talk is None or not talk.is_open or not talk.session.snapshot()["terminal.title"]:
+        if talk is None or not talk.is_open:
             return ""
         sign = "? " if self.painter.asks else "… " if talk.busy else ""
-        return f"{sign}mull · {Path(talk.session.info.folder).name}"
+        text = f"{sign}mull · {Path(talk.session.info.folder).name}"
+        if text != self._titled[0]:  # it is asked for whenever something is drawn
+            wanted = talk.session.snapshot()["terminal.title"]
+            self._titled = text, text if wanted else ""
+        return self._titled[1]
 
     def alerts(self) -> tuple[str, float]:
         """How somebody who looks elsewhere is told, and after how many seconds."""

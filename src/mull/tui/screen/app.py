@@ -345,8 +345,10 @@ class TerminalFront:
             self.buffer.start_completion(select_first=True)
 
     def on_stop(self) -> None:
-        """Close the offers; else stop the model."""
-        if self.buffer.complete_state:
+        """Close the offers, or what asks for a secret; else stop the model."""
+        if self.asking.is_secret:
+            self.asking.give(None)
+        elif self.buffer.complete_state:
             self.buffer.cancel_completion()
             self._declined = True
         elif self._talk is not None:
@@ -354,6 +356,9 @@ class TerminalFront:
 
     def on_interrupt(self) -> None:
         """Stop the model, or clear the line, or quit when it is pressed twice."""
+        if self.asking.is_secret:
+            self.asking.give(None)
+            return
         if self._talk is not None and self._talk.stop():
             return
         loop = asyncio.get_running_loop()
