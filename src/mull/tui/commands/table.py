@@ -166,7 +166,8 @@ def run_command(host: Host, text: str) -> Coroutine[Any, Any, None]:
 
 async def _run(host: Host, text: str, *, busy: bool) -> None:
     name, _, rest = text.strip().partition(" ")
-    command = find_command(name or "help", brought_commands(host))
+    is_own = (name.lower() or "help") in _BY_NAME
+    command = find_command(name or "help", () if is_own else brought_commands(host))
     if busy and not command.while_busy:
         raise LocalError(f"/{command.name} waits for the model: Esc stops it")
     await command.run(host, rest.strip())
