@@ -355,6 +355,7 @@ class Talk:
 
     def _start(self, work: Work, *, beside: bool = False, is_turn: bool = False) -> None:
         task = asyncio.get_running_loop().create_task(self._guard(work, is_turn))
+        task.add_done_callback(lambda _: work.close())  # it may have been stopped before it began
         if beside:
             self._beside.add(task)
             task.add_done_callback(self._beside.discard)

@@ -17,13 +17,13 @@ from prompt_toolkit.document import Document
 from mull.neutral.errors import LocalError, MullError
 from mull.tui.commands.host import Host
 from mull.tui.commands.known import Known
+from mull.tui.commands.mention import TYPED_MENTION, is_mention
 from mull.tui.screen.front import Item
 from mull.tui.screen.picker import score
 
-__all__ = ["Offer", "SlashCompleter", "is_mention", "offers"]
+__all__ = ["Offer", "SlashCompleter", "offers"]
 
 MOST = 200
-_MENTION = re.compile(r'(?<!\S)@(?:"([^"\n]*)|([^\s"]*))$')
 
 
 class Offer(NamedTuple):
@@ -45,16 +45,11 @@ def offers(known: Known, typed: str) -> list[Offer]:
 
 
 def _mention_offers(known: Known, typed: str) -> list[Offer]:
-    found = _MENTION.search(typed)
+    found = TYPED_MENTION.search(typed)
     if found is None:
         return []
     offered = known.project.find(found[1] or found[2] or "")
     return [_mention(item, found.start()) for item in offered]
-
-
-def is_mention(typed: str) -> bool:
-    """Whether the text before the cursor ends in the name of a file that is being typed."""
-    return _MENTION.search(typed) is not None
 
 
 def _mention(item: Item, start: int) -> Offer:
@@ -127,7 +122,7 @@ class SlashCompleter(Completer):
         host = self._host()
         if host is None:
             return typed
-        if found := _MENTION.search(typed):
+        if found := TYPED_MENTION.search(typed):
             return self._file(self._ready(host), typed, found)
         if not re.fullmatch(r"/\S+", typed):
             return typed

@@ -17,7 +17,7 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.layout import SearchBufferControl
 from prompt_toolkit.output import ColorDepth
 
-from mull.tui.commands.complete import is_mention
+from mull.tui.commands.mention import is_mention
 from mull.tui.screen import signs
 from mull.tui.screen.asking import Asking
 from mull.tui.screen.bindings import bind
@@ -363,6 +363,7 @@ class TerminalFront:
             return
         loop = asyncio.get_running_loop()
         if self.buffer.text:
+            self.buffer.text = self.pastes.whole(self.buffer.text)
             self.buffer.append_to_history()
             self.buffer.reset()
         elif loop.time() < self._leaving_until:

@@ -32,7 +32,7 @@ def bind(front: TerminalFront) -> KeyBindings:
     for key in front.keys:
         if key.action:
             keys.add(*key.pressed, filter=free, eager=True)(_caller(front, key.action))
-    keys.add(Keys.BracketedPaste, filter=~choosing)(lambda event: front.paste(event.data))
+    keys.add(Keys.BracketedPaste)(lambda event: front.paste(event.data))
     labelled = Condition(lambda: bool(_label_before(front)))
     keys.add("backspace", filter=free & labelled)(
         lambda _: front.buffer.delete_before_cursor(len(_label_before(front)))

@@ -46,7 +46,8 @@ class Keyboard(Vt100Input):
         self._screen = screen
         self._taken, self._lent = taken, lent
         self._is_ours = False
-        self._asked = self._speaks = False
+        # the Linux console takes the question for an order to move its cursor
+        self._asked, self._speaks = environ.get("TERM") == "linux", False
         self._in_xterm = any(environ.get(name) for name in ("TMUX", "XTERM_VERSION"))
 
     def raw_mode(self) -> AbstractContextManager[None]:
