@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -124,3 +126,18 @@ def test_nothing_that_comes_is_an_error_and_nothing_stays_behind(reads):
     before = len(keys)
     decoder.feed("x")
     assert [key.key for key in keys[before:]] == ["x"]
+
+
+SEQUENCES = st.sampled_from(
+    ["a", "ж", "\r", "\x03", "\x1b[A", "\x1bOP", "\x1b[27u", "\x1b[13;2u", "\x1b[27;5;13~",
+     "\x1b[1;129B", "\x1b[200~one\x1btwo\x1b[201~", "\x1b]11;rgb:1/2/3\x07", "\x1b[?62c"]
+)  # fmt: skip
+
+
+@tried(2)
+@given(st.lists(SEQUENCES, max_size=8), st.lists(st.integers(0, 120), max_size=8))
+def test_however_a_line_cuts_what_is_sent_the_keys_are_the_same(sequences, cuts):
+    sent = "".join(sequences)
+    places = sorted({0, *(cut for cut in cuts if cut < len(sent)), len(sent)})
+    reads = [sent[a:b] for a, b in itertools.pairwise(places)]
+    assert decode(*reads) == decode(sent)

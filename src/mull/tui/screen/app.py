@@ -18,7 +18,6 @@ from prompt_toolkit.layout import SearchBufferControl
 from prompt_toolkit.output import ColorDepth
 
 from mull.tui.commands.mention import is_mention
-from mull.tui.screen import signs
 from mull.tui.screen.asking import Asking
 from mull.tui.screen.bindings import bind
 from mull.tui.screen.bottom import InlineApplication, InlineScreen
@@ -28,6 +27,7 @@ from mull.tui.screen.keys import KEYS, Key
 from mull.tui.screen.layout import lay_out
 from mull.tui.screen.pastes import Pastes
 from mull.tui.screen.picker import Picker
+from mull.tui.screen.signs import Signs
 from mull.tui.screen.theme import Theme
 from mull.tui.text.lines import Line, Span
 from mull.tui.text.safe import neutralise, unguarded
@@ -53,10 +53,6 @@ _DEPTHS = {
 }
 _ESC_WAITS = 0.025
 """Seconds in which the rest of a sequence must follow an ESC byte; else it is the key Esc."""
-_AWAY = 10.0
-"""Seconds after which nobody seems to see a question."""
-_TOUCHED = 3.0
-"""Seconds for which somebody who pressed a key is still there."""
 _TWICE = 2.0
 """Seconds in which a second Ctrl-C quits."""
 
@@ -96,10 +92,7 @@ class TerminalFront:
         self._declined = False
         """What was offered last is not wanted."""
         self._take = take
-        self._title, self._alerts = title, alerts
-        self._titled = ""
         self.pastes = Pastes()
-        self._last_key = 0.0
         self._search = SearchBufferControl()
         self.buffer = Buffer(
             multiline=True,
@@ -110,19 +103,20 @@ class TerminalFront:
         self.buffer.on_text_changed += self._typed
         self.buffer.on_completions_changed += self._offered
         output = _output()
+        self._signs = signs = Signs(output, title, alerts)
         self.app = InlineApplication(
             self._resized,
             layout=lay_out(self, self._screen.region, self._search),
             key_bindings=bind(self),
             color_depth=_DEPTHS[around.depth],
-            input=Keyboard(sys.stdin, output, taken=self._taken, lent=self._lent),
+            input=Keyboard(sys.stdin, output, lent=signs.restore),
             output=output,
             erase_when_done=True,
             min_redraw_interval=0.02,
         )
         self.app.ttimeoutlen = _ESC_WAITS
-        self.app.after_render += lambda _: self._entitle()
-        self.app.key_processor.before_key_press += lambda _: self._touched()
+        self.app.after_render += lambda _: signs.entitle()
+        self.app.key_processor.before_key_press += lambda _: signs.touched()
         self._screen.app = self.app
 
     @property
@@ -156,41 +150,12 @@ class TerminalFront:
 
     def copy(self, text: str) -> bool:
         """Have the terminal put text into the clipboard."""
-        self.app.output.write_raw(signs.clipboard(text))
-        self.app.output.flush()
+        self._signs.copy(text)
         return True
 
     def alert(self, text: str, seconds: float) -> None:
-        """A bell or a notification, if it took long and nobody seems to be looking."""
-        how, after = self._alerts()
-        if seconds >= after:
-            self._ring(how, text, seconds)
-
-    def _ring(self, how: str, text: str, seconds: float) -> None:
-        untouched = asyncio.get_running_loop().time() - self._last_key
-        if untouched >= min(seconds, _TOUCHED):
-            self.app.output.write_raw(signs.alert(how, f"mull: {text}"))
-            self.app.output.flush()
-
-    def _touched(self) -> None:
-        self._last_key = asyncio.get_running_loop().time()
-
-    def _taken(self) -> None:
-        self._titled = ""
-
-    def _lent(self) -> None:
-        if self._titled:
-            self.app.output.write_raw(signs.RESTORE_TITLE)
-
-    def _entitle(self) -> None:
-        """Keep the window's title true; what it was before is put back at the end."""
-        title = self._title()
-        if title == self._titled:
-            return
-        before = signs.SAVE_TITLE if not self._titled else ""
-        self._titled = title
-        self.app.output.write_raw(before + signs.title(title) if title else signs.RESTORE_TITLE)
-        self.app.output.flush()
+        """Tell somebody who looks elsewhere that something took so long and is over."""
+        self._signs.alert(text, seconds)
 
     def leave(self) -> None:
         """End the program."""
@@ -222,14 +187,11 @@ class TerminalFront:
 
     async def ask(self, question: Question) -> tuple[str, str]:
         """Wait for the key of a choice, and for the text that some choices want."""
-        loop = asyncio.get_running_loop()
-        how, after = self._alerts()
-        seconds = min(after, _AWAY)
-        away = loop.call_later(seconds, self._ring, how, question.title, seconds)
+        sign = self._signs.await_answer(question.title)
         try:
             key = await self.asking.key(question)
         finally:
-            away.cancel()
+            sign.cancel()
         choice = next(one for one in question.choices if one.key == key)
         return key, await self.asking.words() if choice.wants_text else ""
 

@@ -29,7 +29,7 @@ _OTHER_KEYS, _USUAL_KEYS = "\x1b[>4;1m", "\x1b[>4m"
 
 
 class Keyboard(Vt100Input):
-    """Keys of a terminal. `taken` and `lent` are told when mull has the terminal and when not."""
+    """Keys of a terminal. `lent` is called before somebody else has it, and at the end."""
 
     def __init__(
         self,
@@ -37,14 +37,13 @@ class Keyboard(Vt100Input):
         screen: Output,
         *,
         environ: Mapping[str, str] = os.environ,
-        taken: Callable[[], None] = lambda: None,
         lent: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(stdin)
         decoder = KeyDecoder(self._buffer_key, self._spoken)
         self.vt100_parser: Vt100Parser | KeyDecoder = decoder  # type: ignore[assignment]
         self._screen = screen
-        self._taken, self._lent = taken, lent
+        self._lent = lent
         self._is_ours = False
         # the Linux console takes the question for an order to move its cursor
         self._asked, self._speaks = environ.get("TERM") == "linux", False
@@ -90,7 +89,6 @@ class Keyboard(Vt100Input):
         keys = _PUSH if self._speaks else "" if self._asked else _ASK
         self._asked = True
         self._write(keys + (_OTHER_KEYS if self._in_xterm else ""))
-        self._taken()
 
     def _lend(self) -> None:
         self._is_ours = False
