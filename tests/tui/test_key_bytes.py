@@ -71,6 +71,7 @@ def decode(*reads):
         (["\x1b[1;5A"], [Keys.ControlUp]),
         (["\x1b[3;129~"], [Keys.Delete]),
         (["\x1b[?0u"], []),
+        (["\x1b[12;", "1R"], [Keys.CPRResponse]),
         (["\x1b[?62;22cx"], ["x"]),
         (["\x1b]11;rgb:1e1e/1e1e/2e2e\x1b\\x"], ["x"]),
         (["\x1b]11;rgb:1e1e", "/1e1e/2e2e\x07x"], ["x"]),

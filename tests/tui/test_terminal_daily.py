@@ -109,12 +109,12 @@ def test_modes_go_round_by_one_key_and_edits_are_accepted(converse):
 
 def test_a_key_is_typed_unseen_and_stored_and_the_keys_are_the_users_own(start):
     config_dir().mkdir(parents=True)
-    (config_dir() / "config.toml").write_text('[keys]\nnewline = "ctrl-o"\n')
+    (config_dir() / "config.toml").write_text('[keys]\nnewline = "f6"\n')
     with ScriptedServer([]) as server:
         terminal = start("-m", "openai-compatible/x", "--base-url", server.url)
         terminal.wait_for("/help lists commands")
         terminal.type("half")
-        terminal.press("c-o")
+        terminal.type("\x1b[17~")
         terminal.type("line")
         terminal.wait_for("  line")
         terminal.press("c-c")

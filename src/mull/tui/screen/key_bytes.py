@@ -35,6 +35,7 @@ _LONGEST = 256
 _NUMBERED = re.compile(r"\x1b\[(\d+)((?::\d*)*)(?:;(\d*)(?::(\d*))?)?(?:;[\d:]*)?u")
 _OTHER = re.compile(r"\x1b\[27;(\d+);(\d+)~")
 _MODIFIED = re.compile(r"\x1b\[(\d+);(\d+)(?::\d+)?([A-Z~])")
+_CURSOR = re.compile(r"\x1b\[\d+;\d+R")
 _PROTOCOL = re.compile(r"\x1b\[\?\d+u")
 _SHIFT, _ALT, _CTRL, _SUPER, _HYPER, _META = 1, 2, 4, 8, 16, 32
 _LOCKS = 64 | 128
@@ -172,6 +173,8 @@ class KeyDecoder:
             self._pasted = []
         elif _PROTOCOL.fullmatch(sequence):
             self._speaks()
+        elif _CURSOR.fullmatch(sequence):  # who asked where the cursor is waits for it
+            self._press(Keys.CPRResponse, sequence)
         elif (keys := _decoded(sequence)) is not None:
             for key in keys:
                 self._press(key, key if len(key) == 1 and not isinstance(key, Keys) else "")
