@@ -27,8 +27,8 @@ def test_what_is_offered_is_taken_by_enter(converse):
     Path("src/alpha.py").write_text("print(1)\n")
     with ScriptedServer([answer(say("Seen."))]) as server:
         terminal = converse(server)
-        terminal.say("/vie")
-        terminal.wait_for("Thoughts are hidden")
+        terminal.say("/job")
+        terminal.wait_for("Nothing was started in the background")
         terminal.type("@")
         terminal.wait_for("src/alpha.py")
         terminal.type("alph")
