@@ -273,8 +273,8 @@ def test_the_kitty_protocol_is_asked_for_and_given_back(converse, tmp_path):
     editor.write_text("#!/bin/sh\necho EDITING\n")
     editor.chmod(0o755)
     with ScriptedServer([]) as server:
-        terminal = converse(server, env={"EDITOR": str(editor)})
-        assert b"\x1b[?u" in terminal.raw
+        terminal = converse(server, env={"EDITOR": str(editor), "TMUX": "/tmp/x,1,0"})
+        assert terminal.raw.count(b"\x1b[?u") == 1
         assert b"\x1b[>5u" not in terminal.raw
         terminal.type("\x1b[?0u")
         terminal.wait_for(lambda t: b"\x1b[>5u" in t.raw)
@@ -287,6 +287,9 @@ def test_the_kitty_protocol_is_asked_for_and_given_back(converse, tmp_path):
         terminal.process.terminate()
         terminal.end()
         assert terminal.raw.count(b"\x1b[<u") == 2
+        assert terminal.raw.count(b"\x1b[?u") == 1
+        # tmux has its own way to tell keys apart
+        assert terminal.raw.count(b"\x1b[>4;1m") == terminal.raw.count(b"\x1b[>4m") == 2
         assert terminal.is_restored()
         assert "[?0u" not in terminal.everything
 
