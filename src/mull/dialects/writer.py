@@ -485,7 +485,8 @@ class AnswerWriter(BlockFinder, ABC):
         else:
             places = [self._by_key.get((kind, key)) for kind in (Text, Thought, Call)]
         self._open = None
-        ended = [self._found[at] for at in places if at in self._opened or at in self._calling]
+        going = (at for at in places if at is not None)
+        ended = [self._found[at] for at in going if at in self._opened or at in self._calling]
         return b"".join([self._stop(one) for one in ended])
 
 
