@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
+from tools.docs_html import slug
 from tools.docs_source import (
     ERRORS,
     HOME,
@@ -123,7 +124,7 @@ def page() -> str:
     ]
     for subject, (_, modules) in SUBJECTS.items():
         names = ", ".join(f"[`{one.name}`](#{anchors[one.name]})" for one in public_names(modules))
-        lines.append(f"- **[{subject}](#{_slug(subject)})**: {names}")
+        lines.append(f"- **[{subject}](#{slug(subject)})**: {names}")
     for subject, (line, modules) in SUBJECTS.items():
         lines += ["", f"## {subject}", "", line]
         for one in public_names(modules):
@@ -205,24 +206,20 @@ def _entries(body: str) -> list[str]:
     return entries
 
 
-def _slug(heading: str) -> str:
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
-
-
 @cache
 def _anchors() -> dict[str, str]:
     """Where each name's heading is; headings that differ by case alone are numbered."""
     seen: dict[str, int] = {}
     anchors: dict[str, str] = {}
-    _count(_slug("API reference"), seen)
+    _count(slug("API reference"), seen)
     for subject, (_, modules) in SUBJECTS.items():
-        _count(_slug(subject), seen)
+        _count(slug(subject), seen)
         for one in public_names(modules):
-            anchors[one.name] = _count(_slug(one.name), seen)
+            anchors[one.name] = _count(slug(one.name), seen)
     return anchors
 
 
-def _count(slug: str, seen: dict[str, int]) -> str:
-    number = seen.get(slug, 0)
-    seen[slug] = number + 1
-    return f"{slug}-{number}" if number else slug
+def _count(name: str, seen: dict[str, int]) -> str:
+    number = seen.get(name, 0)
+    seen[name] = number + 1
+    return f"{name}-{number}" if number else name
