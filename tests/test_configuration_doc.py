@@ -90,7 +90,7 @@ def test_a_row_may_hold_everything_that_is_named(read):
     (row,) = read(text).compat
     assert set(row) == {"match", "dialect", "set", "source", "seen"}
     assert read_rows([row])
-    assert all(f"`{name}`" in section("Quirks of endpoints") for name in _patterns())
+    assert all(f"`{name}`" in section("Endpoint compatibility") for name in _patterns())
 
 
 def _patterns():
@@ -107,4 +107,4 @@ def test_the_files_are_called_so():
         approvals.TOOLS_FILE,
         AGENTS_FILE,
     ):
-        assert f"| `{name}` |" in section("Where files lie")
+        assert f"| `{name}` |" in section("File locations")
