@@ -280,7 +280,7 @@ def test_nobody_there_is_a_network_error():
 
 
 def test_a_missing_key_is_said_before_anything_is_sent():
-    with pytest.raises(ConfigError, match="there is no key for Anthropic: set ANTHROPIC_API_KEY"):
+    with pytest.raises(ConfigError, match="no API key for Anthropic: set ANTHROPIC_API_KEY"):
         ask("q", "claude-sonnet-4-5")
     with pytest.raises(ConfigError, match="no model is named"):
         ask("q")
