@@ -148,7 +148,10 @@ def test_bad_input_is_one_clear_line(words, said, capsys, monkeypatch):
 
 def test_a_key_that_was_not_sent_was_not_refused(ask, monkeypatch):
     wanted = [Reply.json({"error": {"message": "Invalid API Key"}}, status=401)]
-    assert "No key was sent; `mull keys set openai-compatible` stores one." in ask(wanted, "hi")[2]
+    assert (
+        "No API key was sent; store one with `mull keys set openai-compatible`."
+        in ask(wanted, "hi")[2]
+    )
     monkeypatch.setenv("OPENAI_COMPATIBLE_API_KEY", "plover-quill")
     err = ask(wanted, "hi")[2]
     assert "The key was not accepted; `mull keys set openai-compatible`" in err
