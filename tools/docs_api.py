@@ -30,7 +30,7 @@ __all__ = ["SUBJECTS", "documented", "page"]
 
 SUBJECTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "Asking": (
-        "One question, or a conversation; blocking, or on your own event loop.",
+        "One question or a conversation, blocking or on your own event loop.",
         (
             "mull.agent.asking",
             "mull.agent.library",
@@ -41,7 +41,7 @@ SUBJECTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "Limits and retries": (
-        "How long to wait, and how often to ask again.",
+        "How long to wait, and how often to retry.",
         ("mull.client.exchange", "mull.client.retry"),
     ),
     "Engines": (
@@ -49,7 +49,7 @@ SUBJECTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         ("mull.agent.engine", "mull.agent.setup"),
     ),
     "Sessions": (
-        "Conversations that are kept, and where they are kept.",
+        "Stored conversations, and where they are stored.",
         (
             "mull.agent.opening",
             "mull.agent.session",
@@ -59,7 +59,7 @@ SUBJECTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "Tools and approval": (
-        "Tools that work on a folder, servers of tools, and who allows what.",
+        "Tools that work on a folder, MCP servers, and approval.",
         (
             "mull.agent.toolbox",
             "mull.agent.tools.approve",
@@ -74,24 +74,24 @@ SUBJECTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "Messages and blocks": (
-        "What is said, in one form for all providers.",
+        "Messages, in one form for all providers.",
         ("mull.neutral.messages", "mull.neutral.blocks", "mull.neutral.usage"),
     ),
     "Events": (
-        "What a stream yields. Pass over those that you have no use for.",
+        "What a stream yields. Ignore the events you do not need.",
         ("mull.neutral.events", "mull.neutral.assemble"),
     ),
-    "History": ("Everything that was said, and what became of it.", ("mull.history.log",)),
+    "History": ("Every message, and what happened to it.", ("mull.history.log",)),
     "Settings": (
-        "The layers that decide; [every setting](settings.md) has one key.",
+        "The layers of settings; each [setting](settings.md) has one key.",
         ("mull.settings.layers", "mull.settings.presets"),
     ),
     "Models": (
-        "From a name to a model at an endpoint, and what is known of both.",
+        "From a name to a model at an endpoint, and what is known about both.",
         ("mull.catalog.resolve", "mull.neutral.target", "mull.neutral.thinking"),
     ),
     "Requests and counts": (
-        "What would be sent, what it holds, and why.",
+        "What would be sent, what it contains, and why.",
         (
             "mull.policy.prepare",
             "mull.neutral.request",
@@ -118,8 +118,8 @@ def page() -> str:
     lines = [
         "# API reference",
         "",
-        "Every public name of `mull`, by subject. [The library](../library.md) explains them by"
-        " examples, [testing](../testing.md) has the names of `mull.testing`.",
+        "Every public name of `mull`, by subject. [The library](../library.md) explains them with"
+        " examples; [testing](../testing.md) covers `mull.testing`.",
         "",
     ]
     for subject, (_, modules) in SUBJECTS.items():
@@ -156,7 +156,7 @@ def _section(one: Named, anchors: Mapping[str, str]) -> Iterator[str]:
     bases = [base for base in bases_of(one.node, one.module) if base in HOME]
     if bases and members and one.module != ERRORS:
         named = ", ".join(f"[`{base}`](#{anchors[base]})" for base in bases)
-        yield f"\nHas all that {named} has."
+        yield f"\nIncludes everything in {named}."
     if attributes := attributes_of(one):
         yield "\nAttributes: " + ", ".join(f"`{name}`" for name in attributes) + "."
     for member in filter(ast.get_docstring, members):
