@@ -118,7 +118,7 @@ def _terminal_page() -> str:
     lines = [
         "# Slash commands and keys",
         "",
-        "Input that starts with a slash is a command. `/help` lists the commands, Tab completes them.",
+        "Input that starts with a slash is a command. `/help` lists them, Tab completes them.",
         "`@path` in a message attaches a file from the working folder.",
         "",
         *_table(["Command", "What it does"], rows),
