@@ -311,7 +311,7 @@ def test_an_address_and_a_key_that_were_given_go_to_no_other_provider(serve, mon
     talk.switch("deepseek/deepseek-chat")
     assert talk.target.endpoint != server.url
     monkeypatch.delenv("DEEPSEEK_API_KEY", raising=False)
-    with pytest.raises(ConfigError, match="no key for DeepSeek"):
+    with pytest.raises(ConfigError, match="no API key for DeepSeek"):
         talk.ask("q")
     talk.switch("zai/glm-4.6")
     assert talk.ask("q").text == "three"

@@ -254,7 +254,7 @@ def test_nothing_is_claimed_of_models_that_are_not_listed(encode, model, off):
     for level in ("none", "low", "high", "5000"):
         text = json.dumps(encode(f"{model}/{level}")["notes"])
         assert "always on" not in text
-        assert "cannot be steered" not in text
+        assert "cannot be controlled" not in text
         assert "does not support disabling" not in text
 
 
@@ -358,7 +358,7 @@ def test_document_002_copilots_other_models_are_sent_a_wish_and_nothing_by_defau
     for level in ("none", "high"):
         text = json.dumps(encode(f"{model}/{level}")["notes"])
         assert "always on" not in text
-        assert "cannot be steered" not in text
+        assert "cannot be controlled" not in text
 
 
 CLAUDES = [

@@ -158,7 +158,7 @@ class TestMiddleOut:
             ([], "nothing to compress"),
             ([user("q")], "before the last turn"),
             (turn(CLAUDE, "0", size=2000), "before the last turn"),
-            (flat(turn(CLAUDE, str(n), size=40) for n in range(2)), "too short"),
+            (flat(turn(CLAUDE, str(n), size=40) for n in range(2)), "too little"),
         ):
             log = Log(said)
             found = plan(log, prepared_for(log, CLAUDE), CHARACTERS, "middle-out")

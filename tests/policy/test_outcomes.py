@@ -234,7 +234,7 @@ def test_a_model_that_is_not_listed_is_sent_what_was_asked_and_nothing_else(prov
         body, prepared = sent(where, **wish)
         check(where, plan_thinking(where, _settings(wish)))
         outcome = outcome_of(prepared)
-        assert "cannot be steered" not in json.dumps([note.text for note in prepared.notes])
+        assert "cannot be controlled" not in json.dumps([note.text for note in prepared.notes])
         if where.compat.thinking_writer == "none":
             assert not body
             continue

@@ -155,7 +155,7 @@ def test_the_sample_reads_as_a_conversation():
 
 def test_thinking_can_be_left_out():
     markdown = to_markdown(SAMPLE, thinking=False)
-    for thought in ("I should look at the file first", "signature", "redacted", "shorter form"):
+    for thought in ("I should look at the file first", "signature", "redacted", "shorter version"):
         assert thought not in markdown
     assert "nothing increases it" in markdown
 

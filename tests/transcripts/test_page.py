@@ -281,7 +281,12 @@ def test_what_was_typed_is_shown_as_it_was_typed():
 
 def test_thinking_can_be_left_out():
     html = to_html(SAMPLE, thinking=False)
-    for thought in ("I should look at the file first", 'class="thought', "shorter form", "<button"):
+    for thought in (
+        "I should look at the file first",
+        'class="thought',
+        "shorter version",
+        "<button",
+    ):
         assert thought not in html
     assert "nothing increases it" in html
 
