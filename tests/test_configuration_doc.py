@@ -15,6 +15,7 @@ from mull.settings.registry import REGISTRY
 from mull.store import approvals, catalog, keys, lessons
 from mull.store.config import Config, ProviderConfig, load_config
 from mull.store.sessions.sqlite import sessions_path
+from mull.tui.screen.keys import KEYS
 from mull.tui.screen.look import Surroundings
 from mull.tui.screen.theme_text import ROLES
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
 
 from mull.neutral.blocks import Value
+from mull.tui.screen.keys import Key
 from mull.tui.screen.theme import Theme
 
-__all__ = ["Choice", "Front", "Item", "Question"]
+__all__ = ["Choice", "Front", "Item", "Mark", "Question"]
 
 
 class Choice(Value, frozen=True):
@@ -31,12 +32,20 @@ class Item(Value, frozen=True):
 
     name: str
     about: str = ""
+    marked: bool = False
+    """It is a favourite."""
+
+
+Mark: TypeAlias = Callable[[str], bool]
+"""Marks an item by its name, or takes the mark away; whether it is marked now."""
 
 
 class Front(Protocol):
     """A way to show things and to ask for them."""
 
     theme: Theme
+    keys: Sequence[Key]
+    """The keys that mean something here."""
 
     @property
     def width(self) -> int:
@@ -58,8 +67,14 @@ class Front(Protocol):
     async def ask(self, question: Question) -> tuple[str, str]:
         """The key of the choice that was made, and the text given with it."""
 
-    async def pick(self, title: str, items: Sequence[Item], found: str = "") -> str | None:
-        """The name of the item that was picked; None if none was. `found` begins the search."""
+    async def pick(
+        self, title: str, items: Sequence[Item], found: str = "", mark: Mark | None = None
+    ) -> str | None:
+        """The name of the item that was picked; None if none was. `found` begins the search, and
+        `mark` is what a key does that marks favourites."""
+
+    async def secret(self, title: str) -> str | None:
+        """A line that was typed without being shown; None if there is none, or nobody to ask."""
 
     @property
     def has_keys(self) -> bool:
@@ -75,6 +90,12 @@ class Front(Protocol):
 
     def put(self, text: str) -> None:
         """Put text into the line that is being typed."""
+
+    def copy(self, text: str) -> bool:
+        """Have the terminal put text into the clipboard; False if it cannot be asked."""
+
+    def alert(self, text: str, seconds: float) -> None:
+        """Tell somebody who looks elsewhere that something took so long and is over."""
 
     def leave(self) -> None:
         """End the program."""
