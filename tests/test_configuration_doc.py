@@ -109,3 +109,8 @@ def test_the_files_are_called_so():
         AGENTS_FILE,
     ):
         assert f"| `{name}` |" in section("File locations")
+
+
+def test_every_action_that_a_key_can_have_is_named():
+    text = section("Terminal keys")
+    assert {key.action for key in KEYS if key.action and f"`{key.action}`" not in text} == set()

@@ -121,7 +121,9 @@ def decide(asked: Asked, mode: Mode, rules: Iterable[Rule]) -> Decision:
         return Decision("run")
     if mode == "read-only" and asked.changes:
         return Decision("refuse", f"mull is in read-only mode and {asked.tool} changes something")
-    if mode == "yes" or (not asked.altered and _is_allowed(asked, rules)):
+    if mode == "yes" or (mode == "accept-edits" and _is_plain_edit(asked)):
+        return Decision("run")
+    if not asked.altered and _is_allowed(asked, rules):
         return Decision("run")
     return Decision("ask")
 
