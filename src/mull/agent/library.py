@@ -8,6 +8,7 @@ config file, profile, environment, then what is given here.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import (
     Callable,
     Iterable,
@@ -129,6 +130,7 @@ class Conversation:
         self._approve: Approve | None = None
         self._shorten: Shortener | None = None
         self._running: Turn | None = None
+        self._steering: deque[Message] = deque()
         self._subscribers: list[Subscriber] = []
         self._reaches = Reaches(self._engine, keys)
         given = Reach(key, base_url, headers, dialect, compat)
@@ -211,6 +213,26 @@ class Conversation:
         message, turn = as_message(text), self._turn()
         return AsyncStream(turn, partial(self._run, turn, message))
 
+    def steer(self, said: Said) -> bool:
+        """Say something while the model works: it goes along with the next results of its tools
+        (`Steered` says so). False if no turn is under way; then nothing was said.
+
+        Where the model calls no more tools it waits for those of the next turn: `take_back` gives
+        it back before that.
+        """
+        message = as_message(said)
+        if self._running is None:
+            return False
+        self._steering.append(message)
+        return True
+
+    def take_back(self) -> tuple[Message, ...]:
+        """What was said by `steer` and has not gone along with anything yet; now it never will."""
+        taken: list[Message] = []
+        while self._steering:
+            taken.append(self._steering.popleft())
+        return tuple(taken)
+
     def subscribe(self, hear: Callable[[Event], None]) -> Callable[[], None]:
         """Have `hear` called with every event of the turns that begin from now on; what comes back
         ends that at once.
@@ -277,7 +299,7 @@ class Conversation:
         made._options, made._tools = self._options, dict(self.tools)
         made._reaches = self._reaches.fork()
         made._recorder = made._shorten = made._running = None
-        made._subscribers = []
+        made._steering, made._subscribers = deque(), []
         return made
 
     def __enter__(self) -> Self:
@@ -386,6 +408,7 @@ class Conversation:
             approve=self._approve,
             shorten=self._shortener,
             recorder=self._recorder,
+            steering=self._steering,
             hub=Hub(*self._subscribers),
             debug=self._engine.setup.environment.debug,
         )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Protocol
@@ -36,6 +37,7 @@ from mull.neutral.events import (
     Event,
     Nudged,
     StateChanged,
+    Steered,
     ToolRan,
 )
 from mull.neutral.messages import Message, Origin, user
@@ -159,7 +161,8 @@ class Turn(Struct):
     `inspect` asks the model's server what it says of it; whether that is news.
     `overflow` is what was learnt from a request that was refused for its length, until one is
     answered; a turn that ends `too_long` has said nothing that could be sent. `task` is where it
-    runs, if that is a stream's.
+    runs, if that is a stream's. `steering` is what the user says meanwhile: it goes along with the
+    next results of tools, and stays here where there are none.
     """
 
     log: Log
@@ -173,6 +176,7 @@ class Turn(Struct):
     debug: bool = False
     hub: Hub = field(default_factory=Hub)
     messages: list[Message] = field(default_factory=list)
+    steering: deque[Message] = field(default_factory=deque)
     notes: list[Note] = field(default_factory=list)
     prepared: Prepared | None = None
     progress: Progress = _BEGINNING
@@ -371,6 +375,7 @@ async def _run_tools(turn: Turn) -> None:
         if held:
             turn.hub.publish([shown for event in held for shown in calls.in_order(event)])
     if turn.allows("results"):
+        _steer(turn)
         turn.signal("results")
         return
     turn.signal("exhausted")
@@ -378,6 +383,14 @@ async def _run_tools(turn: Turn) -> None:
         f"the model called tools {turn.limits.rounds} times without an answer: stopped."
         " What was done stands; say something to go on"
     )
+
+
+def _steer(turn: Turn) -> None:
+    """Say beside the results what the user has said since."""
+    while turn.steering:
+        said = turn.steering.popleft()
+        turn.add(Entry(said, time.time(), steers=True))
+        turn.say(Steered(said.text))
 
 
 def _allowance(turn: Turn, calls: int) -> int | None:

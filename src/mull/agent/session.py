@@ -79,7 +79,7 @@ class Session(Conversation):
         if messages and self.log:
             raise LocalError("messages are for a session that begins: this one has its own")
         for message in messages:
-            self._keep(Entry(message, time.time()))
+            self._keep(Entry(message))
 
     def submit(self, said: Said) -> AsyncStream:
         """Say something; the events of the answer come as they happen."""

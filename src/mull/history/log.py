@@ -24,8 +24,9 @@ class Entry(Value, frozen=True, tag_field="type", tag="message"):
     """One message: when it was added, and how long it and its thinking took.
 
     `prefix` is a hash of what the answer was given to, where its thoughts hold only after that.
-    `own` are words that mull wrote in the user's name to make the model go on. `counted` is what
-    the answered request was counted to hold, by characters.
+    `own` are words that mull wrote in the user's name to make the model go on; `steers` are words
+    of the user's in the middle of a turn. `counted` is what the answered request was counted to
+    hold, by characters.
     """
 
     message: Message
@@ -35,11 +36,12 @@ class Entry(Value, frozen=True, tag_field="type", tag="message"):
     prefix: str | None = None
     own: bool = False
     counted: int | None = None
+    steers: bool = False
 
     @property
     def starts_turn(self) -> bool:
         """Whether the user speaks here: a turn runs from here to where the user speaks again."""
-        return not self.own and self.message.is_spoken
+        return not self.own and not self.steers and self.message.is_spoken
 
 
 class Summary(Value, frozen=True, tag_field="type", tag="summary"):
@@ -175,6 +177,12 @@ class Log:
         """Whether the user speaks in the message at this place of `active`."""
         record = self._records[self._positions[at]]
         return record.starts_turn if isinstance(record, Entry) else self._active[at].is_spoken
+
+    def was_asked(self, at: int) -> bool:
+        """Whether the message at this place of `active` was said here, not given from elsewhere:
+        what is said here has its time."""
+        record = self._records[self._positions[at]]
+        return isinstance(record, Entry) and record.at is not None
 
     def summaries(self) -> list[tuple[int, Summary]]:
         """The summaries in use, with their positions."""

@@ -29,6 +29,7 @@ __all__ = [
     "Retrying",
     "Started",
     "StateChanged",
+    "Steered",
     "TextDelta",
     "ThinkingCarrier",
     "ThinkingDelta",
@@ -171,6 +172,12 @@ class Nudged(Value, frozen=True, tag_field="type", tag="nudged"):
     most: int
 
 
+class Steered(Value, frozen=True, tag_field="type", tag="steered"):
+    """What the user said while the model worked goes along with the results of its tools."""
+
+    text: str
+
+
 class Hurried(Value, frozen=True, tag_field="type", tag="hurried"):
     """A thought was to end before the model ended it; `text` says what was done.
 
@@ -248,6 +255,7 @@ Event: TypeAlias = (
     | ToolRan
     | StateChanged
     | Nudged
+    | Steered
     | Hurried
     | Progressed
     | Compressed
