@@ -68,6 +68,7 @@ class Answer:
 
     def sending(self, prepared: Prepared, wire: WireRequest) -> None:
         """A request goes out: this one, or after a refusal another, maybe in another dialect."""
+        self._turn.heard = time.monotonic()
         self._turn.note(*wire.notes)
         if prepared is not self.asked:
             gone = [note for note in self.asked.notes if note not in prepared.notes]

@@ -357,7 +357,7 @@ class Conversation:
             snapshot=self.snapshot(),
             options=self._with_tools(tools),
             counter=self._engine.counter_for(target),
-            send=self._engine.sender(way, self._limits),
+            send=self._engine.sender(way, self._limits, patient=self.interactive),
             tools=tools,
             interactive=self.interactive,
             end_thought=self._engine.thought_ender(target, way),

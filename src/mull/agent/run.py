@@ -162,7 +162,8 @@ class Turn(Struct):
     `overflow` is what was learnt from a request that was refused for its length, until one is
     answered; a turn that ends `too_long` has said nothing that could be sent. `task` is where it
     runs, if that is a stream's. `steering` is what the user says meanwhile: it goes along with the
-    next results of tools, and stays here where there are none.
+    next results of tools, and stays here where there are none. `heard` is when the last byte of
+    the endpoint came, by the monotonic clock, or when it was asked; None while nobody waits for it.
     """
 
     log: Log
@@ -186,6 +187,7 @@ class Turn(Struct):
     too_long: bool = False
     error: BaseException | None = None
     task: asyncio.Task[Any] | None = None
+    heard: float | None = None
 
     def add(self, record: Record) -> None:
         """Put a record into the log, and onto the disk."""
@@ -278,7 +280,9 @@ async def _send(turn: Turn) -> None:
             aclosing(situation.send(prepared, sending=answer.sending)) as batches,
         ):
             async for events in batches:
-                answer.take(events)
+                turn.heard = time.monotonic()
+                if events:
+                    answer.take(events)
     except ThoughtStopped as stopped:
         from mull.agent.hurry_plan import Cut, ask_now
 
@@ -296,6 +300,7 @@ async def _send(turn: Turn) -> None:
         await turn.look()
         return
     finally:
+        turn.heard = None
         message = answer.keep()
     answer.end()
     turn.overflow = UNAMENDED

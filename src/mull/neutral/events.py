@@ -209,11 +209,15 @@ class Compressed(Value, frozen=True, tag_field="type", tag="compressed"):
 
 
 class Retrying(Value, frozen=True, tag_field="type", tag="retrying"):
-    """The request goes out again, unchanged, after a wait; nothing had been received."""
+    """The request goes out again, unchanged, after a wait; nothing had been received.
+
+    `attempt` is the number of the try to come, of `attempts` in all; 0 is unknown.
+    """
 
     attempt: int
     seconds: float
     reason: str
+    attempts: int = 0
 
 
 class Healed(Value, frozen=True, tag_field="type", tag="healed"):

@@ -35,8 +35,11 @@ def bind(front: TerminalFront) -> KeyBindings:
     replies = _Replies()
     replies.bind(keys)
     free = ~choosing & ~picking & ~Condition(front.searches) & ~replies.coming
+    waiting = Condition(front.has_waiting)
     for key in KEYS:
-        if key.action:
+        if key.action == "take_back":  # otherwise the key is the editor's own
+            keys.add(*key.pressed, filter=free & waiting)(_caller(front, key.action))
+        elif key.action:
             eager = key.action != "stop"  # Esc may also begin another key
             keys.add(*key.pressed, filter=free, eager=eager)(_caller(front, key.action))
     keys.add("<any>", filter=choosing)(partial(_choose, front))
