@@ -36,7 +36,7 @@ from mull.agent.reach import Key, Reach, Reaches
 from mull.agent.results import Result, result_of
 from mull.agent.run import Recorder, Situation, Turn, run_turn
 from mull.agent.streams import AsyncStream, Stream, end_task
-from mull.history.log import Entry, Log, Record, Undone
+from mull.history.log import Entry, Log, Record, Undone, last_undone
 from mull.neutral.errors import ConfigError, LocalError
 from mull.neutral.events import Event
 from mull.neutral.messages import Dialect, Message
@@ -262,17 +262,33 @@ class Conversation:
         self._subscribers.append(take)
         return end
 
-    def undo(self) -> Message:
-        """Take the last turn back; what the user had said in it.
+    def undo(self, turns: int = 1) -> Message:
+        """Take the last turns back; what the user had said in the first of them.
 
         Raises:
-            LocalError: nothing was said yet, or a turn is under way.
+            LocalError: not so many turns were said yet, or one is under way.
         """
         self._check_idle()
-        start = self._last_turn()
+        start = self._last_turn(turns)
         entry = self.log[start]
         assert isinstance(entry, Entry)
         self._keep(Undone(start, len(self.log), time.time()))
+        return entry.message
+
+    def redo(self) -> Message:
+        """Bring back what the last `undo` took; what the user had said in the first turn of it.
+
+        Raises:
+            LocalError: nothing was undone, or something was said since, or a turn is under way.
+        """
+        self._check_idle()
+        before = set(self._turn_starts())
+        at = last_undone(self.log)
+        if at is None:
+            raise LocalError("there is nothing to redo: nothing was undone since the last message")
+        self._keep(Undone(at, at + 1, time.time()))
+        entry = self.log[min(set(self._turn_starts()) - before)]
+        assert isinstance(entry, Entry)
         return entry.message
 
     def clear(self) -> None:
@@ -455,12 +471,18 @@ class Conversation:
         await self._run(turn, said)
         return result_of(turn)
 
-    def _last_turn(self) -> int:
-        """Where the last turn begins that was not taken back."""
-        starts = [at for at, entry in self.log.entries() if entry.starts_turn]
+    def _turn_starts(self) -> list[int]:
+        """Where the turns begin that were not taken back."""
+        return [at for at, entry in self.log.entries() if entry.starts_turn]
+
+    def _last_turn(self, turns: int = 1) -> int:
+        """Where the last so many turns begin."""
+        starts = self._turn_starts()
         if not starts:
             raise LocalError("nothing was said yet")
-        return starts[-1]
+        if not 1 <= turns <= len(starts):
+            raise LocalError(f"there are {len(starts)} turns: {turns} cannot be taken back")
+        return starts[-turns]
 
 
 def _tools_from(

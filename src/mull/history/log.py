@@ -17,7 +17,7 @@ from mull.neutral.blocks import TextBlock, ThinkingBlock, Value
 from mull.neutral.messages import Message, Origin
 from mull.neutral.usage import Usage
 
-__all__ = ["Condensed", "Entry", "Log", "Record", "Summary", "Undone"]
+__all__ = ["Condensed", "Entry", "Log", "Record", "Summary", "Undone", "last_undone"]
 
 
 class Entry(Value, frozen=True, tag_field="type", tag="message"):
@@ -239,6 +239,23 @@ class Log:
             block = entry.message.blocks[record.block]
             if isinstance(block, ThinkingBlock):
                 self._short[id(block)] = msgspec.structs.replace(block, thought=record.text)
+
+
+def last_undone(log: Log) -> int | None:
+    """Where the record stands that took back the last turns, if nothing was said since."""
+    records = tuple(log)
+    alive = _alive(records)
+    for at in range(len(records) - 1, -1, -1):
+        record = records[at]
+        if not alive[at]:
+            continue
+        if isinstance(record, Entry):
+            return None
+        if isinstance(record, Undone):
+            taken = records[record.start : record.end]
+            if any(isinstance(one, Entry) and one.starts_turn for one in taken):
+                return at
+    return None
 
 
 def _alive(records: Sequence[Record]) -> list[bool]:

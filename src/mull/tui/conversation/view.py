@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from mull.agent.calls import STOPPED
 from mull.agent.tools.trained import own_name
 from mull.history.log import Entry
 from mull.neutral.assemble import Assembler
@@ -163,6 +164,8 @@ class ConversationView:
     def end(self, status: Status, *, broke: bool = False) -> None:
         """How an answer ended, if that needs to be said: stopped by the user, or it `broke` off."""
         self._flush(None)
+        for call, tool in self._running.items():  # what it printed stays
+            self._result(call, tool.printed or STOPPED, failed=True)
         self._running.clear()
         if broke and status == "interrupted":
             status = "error"
