@@ -17,6 +17,7 @@ from mull.agent.tools.snapshot import take_snapshot
 from mull.agent.tools.states import look_at, put_at
 from mull.store import checkpoints as stored
 from mull.store.checkpoints import Checkpoints, checkpoints_of, forget_checkpoints
+from mull.store.sessions.sqlite import SqliteSessions
 
 
 class Turns:
@@ -278,3 +279,13 @@ def test_put_at_makes_missing_folders(tmp_path):
     found = look_at(__file__)
     put_at(tmp_path / "a" / "b", found.state, found.content)
     assert look_at(tmp_path / "a" / "b") == found
+
+
+def test_deleting_a_session_deletes_its_checkpoints(folder, tmp_path):
+    store = SqliteSessions(tmp_path / "sessions.db")
+    info = store.create(folder=str(folder))
+    keeper = Keeper(checkpoints_of(info.id), lambda: 0, lambda _: None)
+    (folder / "a").write_bytes(b"x")
+    keeper.keep([(str(folder / "a"), None, look_at(folder / "a"))])
+    store.delete(info.id)
+    assert not stored._folder(info.id).exists()

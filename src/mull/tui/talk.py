@@ -8,11 +8,12 @@ what waits; an error is told, and a question that nothing came of stands in the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from mull.neutral.errors import LocalError, MullError
-from mull.neutral.events import Steered
+from mull.neutral.events import StateChanged, Steered
 from mull.neutral.messages import user
 from mull.tui.conversation.standing import Standing
 from mull.tui.conversation.thought import MODES, SHOWN, Mode
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from mull.agent.results import Result
     from mull.agent.session import Session
     from mull.agent.streams import AsyncStream
+    from mull.agent.turn import State
     from mull.neutral.blocks import MediaBlock
     from mull.neutral.messages import Message, Status
     from mull.policy.approval import Rule
@@ -234,8 +236,13 @@ class Talk:
         except LocalError:  # nothing was sent, nothing is kept: it can be said again
             self.front.put(text)
             raise
-        self.attached.clear()
-        await self._answer(stream, text)
+        attached, self.attached = self.attached, []
+        try:
+            await self._answer(stream, text)
+        except (MullError, asyncio.CancelledError):
+            if not _came(stream):
+                self.attached[:0] = attached
+            raise
 
     def submit(self, message: Message) -> None:
         """Say a message that a command has made, as it is."""
@@ -301,6 +308,18 @@ class Talk:
         """Show thoughts in the next way; what a key does. Without a session there are none."""
         if self.is_open:
             self._change(self.cycle_view)
+
+    @asynccontextmanager
+    async def working(self, state: State) -> AsyncIterator[None]:
+        """Show that something goes on, as it is shown of a turn."""
+        self._painter.begin()
+        self._painter.event(StateChanged(state, 1, 0))
+        clock = asyncio.get_running_loop().create_task(self._tick())
+        try:
+            yield
+        finally:
+            clock.cancel()
+            self._painter.idle()
 
     # What is seen
 
@@ -456,9 +475,9 @@ class Talk:
         try:
             await self._draw(stream)
         except (MullError, asyncio.CancelledError):
-            came = any(message.blocks for message in stream.result.messages)
             if not self._leaving:
-                for text in reversed([*([] if came else [asked]), *self._give_back()]):
+                back = [] if _came(stream) else [asked]
+                for text in reversed([*back, *self._give_back()]):
                     if text:
                         self.front.put(text)
             raise
@@ -479,10 +498,15 @@ class Talk:
             self.last, self.sent = stream.result, stream.prepared
         self._painter.end(stream.result)
 
-    async def _tick(self, stream: AsyncStream) -> None:
+    async def _tick(self, stream: AsyncStream | None = None) -> None:
         while True:
             await asyncio.sleep(TICK)
-            self._painter.tick(stream.silence)
+            self._painter.tick(stream.silence if stream else 0.0)
+
+
+def _came(stream: AsyncStream) -> bool:
+    """Whether anything came of what was said."""
+    return any(message.blocks for message in stream.result.messages)
 
 
 def _opened(session: Session, *, is_first: bool) -> str:

@@ -29,12 +29,16 @@ class Wait:
         elif not isinstance(event, StateChanged) or event.state not in ("sending", "healing"):
             self._retry = None
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether the endpoint has said nothing for so long that a person should know."""
+        return self.silence >= SILENT_FROM
+
     def text(self, work: str, now: float) -> str:
         """`Waiting for the model 12 s · no data for 11 s · Esc stops`."""
         if self._retry is not None:
             return self._retrying(self._retry, now)
-        silent = int(self.silence)
-        quiet = f" · no data for {silent} s" if silent >= SILENT_FROM else ""
+        quiet = f" · no data for {int(self.silence)} s" if self.is_silent else ""
         return f"{work}{quiet} · Esc stops"
 
     def _retrying(self, retry: Retrying, now: float) -> str:

@@ -229,7 +229,7 @@ class Painter:
         now = self._clock()
         lines = list(self._view.open_lines(now))
         seen = self.mode != "hidden" and self._view.thinking(now)
-        if self._state is not None and not seen:
+        if self._state is not None and (not seen or self._wait.is_silent):
             lines += [*([BLANK] if lines else []), self._working(now)]
         if self._waiting:
             lines += [*([BLANK] if lines else []), *self._remarks()]
