@@ -86,7 +86,9 @@ class Conversation:
 
     Every thought is kept in `log`; which of them are sent is decided anew for each request. The
     model can be switched at any time: what only the old one understands is left out, and is
-    there again when you switch back.
+    there again when you switch back. Where it is `interactive` somebody may end a thought
+    (`answer_now`); where it is `patient`, and `limits` say nothing else, a server that fails is
+    asked up to ten times.
     """
 
     def __init__(  # noqa: PLR0913 - keywords, each of them optional
@@ -125,7 +127,7 @@ class Conversation:
             max_tokens=usual.max_tokens if max_tokens is None else max_tokens,
             temperature=usual.temperature if temperature is None else temperature,
         )
-        self.interactive = False
+        self.interactive = self.patient = False
         self._recorder: Recorder | None = None
         self._approve: Approve | None = None
         self._shorten: Shortener | None = None
@@ -310,7 +312,7 @@ class Conversation:
         made.log = Log(records=self.log)
         made.settings = self.settings.fork()
         made.target = self.target
-        made.interactive = False
+        made.interactive = made.patient = False
         made._engine, made._limits, made._approve = self._engine, self._limits, self._approve
         made._options, made._tools = self._options, dict(self.tools)
         made._reaches = self._reaches.fork()
@@ -373,7 +375,7 @@ class Conversation:
             snapshot=self.snapshot(),
             options=self._with_tools(tools),
             counter=self._engine.counter_for(target),
-            send=self._engine.sender(way, self._limits, patient=self.interactive),
+            send=self._engine.sender(way, self._limits, patient=self.patient),
             tools=tools,
             interactive=self.interactive,
             end_thought=self._engine.thought_ender(target, way),

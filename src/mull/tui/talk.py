@@ -104,7 +104,7 @@ class Talk:
 
     @session.setter
     def session(self, session: Session) -> None:
-        session.interactive = True
+        session.interactive = session.patient = True
         self._session, self.last, self.sent = session, None, None
 
     @property
