@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from mull.agent.engine import Engine
@@ -117,6 +117,11 @@ class FakeTalk:
 
     def retry(self) -> None:
         self.done.append("retry")
+
+    @asynccontextmanager
+    async def working(self, state: str) -> AsyncIterator[None]:
+        self.done.append(("working", state))
+        yield
 
     def redraw(self) -> None:
         self.done.append("redraw")

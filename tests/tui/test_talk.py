@@ -63,7 +63,7 @@ def test_a_stop_draws_what_waits(painter):
 
 
 def test_what_is_queued_cannot_command_the_terminal(painter):
-    painter.queued(["a\x1b[2Jb\nc"])
+    painter.queued(["next: a\x1b[2Jb\nc"])
     assert text_of(painter.frame().live) == ["  next: a␛[2Jb c"]
 
 

@@ -318,7 +318,7 @@ def test_remarks_stand_between_sections():
         "One.",
         "",
         "Something odd.",
-        "busy: asking again in 3 s",
+        "busy; retrying",
         "The endpoint refused (bad field): sent without it",
         "No answer yet: asked once more (1/2)",
         "Nothing was left out.",

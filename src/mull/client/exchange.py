@@ -112,7 +112,7 @@ async def exchange(
     sending: Sending = _ignore,
 ) -> AsyncGenerator[Sequence[Event], None]:
     """Send a prepared request and give the events of its answer, those together that come
-    together.
+    together; bytes that complete no event give an empty batch.
 
     `sending` is told each request that goes out. Closing the iterator, or cancelling the task,
     closes the socket at once.
@@ -134,8 +134,8 @@ async def exchange(
                     yield run.told()
                 if await attempt.open(answer):
                     async for chunk in answer:
-                        if events := attempt.feed(chunk):
-                            yield events
+                        events = attempt.feed(chunk)
+                        yield events  # none at all also says that the endpoint is there
                         if attempt.ends(answer, bool(events)):
                             break
         except NetworkError as error:
@@ -174,6 +174,7 @@ class _Run:
         self.repaired: Repaired | None = None
         self._began = clock.now()
         self._attempt = 0
+        self._attempts = options.retry.attempts
         self._sent: set[tuple[str, bytes]] = set()
         self.untold: list[Retrying] = []
         self.request: HttpRequest
@@ -191,7 +192,7 @@ class _Run:
     def sent_again(self, reason: str) -> None:
         """The transport sent the request a second time, which is an attempt like any other."""
         self._attempt += 1
-        self.untold.append(Retrying(self._attempt, 0.0, reason))
+        self.untold.append(Retrying(self._attempt, 0.0, reason, self._attempts))
 
     def told(self) -> list[Event]:
         """What was not told yet, which is told now."""
@@ -218,7 +219,7 @@ class _Run:
             return healed
         decision = self._decide(failure, attempt)
         if isinstance(decision, Retry):
-            return Retrying(self._attempt + 1, decision.seconds, decision.reason)
+            return Retrying(self._attempt + 1, decision.seconds, decision.reason, self._attempts)
         if attempt.ending is not None and refused:
             text = f"{attempt.ending.text}\n{decision.reason}".strip()
             return msgspec.structs.replace(attempt.ending, text=text)

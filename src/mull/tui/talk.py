@@ -1,18 +1,20 @@
 """One session at the terminal: takes what is typed, runs turns, shows what happens.
 
-Nothing here knows how the terminal is drawn. What is typed while the model works waits in a queue;
-a stop keeps what came; an error is told and the conversation goes on.
+Nothing here knows how the terminal is drawn. What is typed while the model works goes along with
+the next results of tools, or waits until the turn is over; a stop keeps what came and gives back
+what waits; an error is told, and a question that nothing came of stands in the line again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from mull.neutral.errors import LocalError, MullError
+from mull.neutral.events import StateChanged, Steered
 from mull.neutral.messages import user
 from mull.tui.conversation.standing import Standing
 from mull.tui.conversation.thought import MODES, SHOWN, Mode
@@ -22,8 +24,9 @@ if TYPE_CHECKING:
     from mull.agent.results import Result
     from mull.agent.session import Session
     from mull.agent.streams import AsyncStream
+    from mull.agent.turn import State
     from mull.neutral.blocks import MediaBlock, TextBlock
-    from mull.neutral.messages import Message
+    from mull.neutral.messages import Message, Status
     from mull.policy.approval import Rule
     from mull.policy.prepare import Prepared
     from mull.tui.commands.host import Host
@@ -37,6 +40,22 @@ Command: TypeAlias = "Callable[[Host, str], Work]"
 
 TICK = 0.25
 """Seconds between two looks at the clock while the model works."""
+
+
+BROKEN: tuple[Status, ...] = ("interrupted", "error")
+
+
+class _Waiting:
+    """What was typed while the model works, and the message that goes along with results."""
+
+    def __init__(self, text: str, *, steers: bool = False) -> None:
+        self.text = text
+        self.steers = steers
+        self.message: Message | None = None
+
+    @property
+    def shown(self) -> str:
+        return f"{'next' if self.steers else 'queued'}: {self.text}"
 
 
 class Desk(Protocol):
@@ -70,9 +89,10 @@ class Talk:
         self._painter = painter
         self._shape = painter.mode
         self._command = command
-        self._queue: deque[str] = deque()
+        self._waiting: list[_Waiting] = []
         self._session: Session | None = None
         self._work: asyncio.Task[None] | None = None
+        self._is_turn = self._leaving = False
         self._beside: set[asyncio.Task[None]] = set()
 
     # The session
@@ -86,7 +106,7 @@ class Talk:
 
     @session.setter
     def session(self, session: Session) -> None:
-        session.interactive = True
+        session.interactive = session.patient = True
         self._session, self.last, self.sent = session, None, None
 
     @property
@@ -109,7 +129,7 @@ class Talk:
                 self.failure = error
             finally:
                 if not self.is_open:
-                    self._queue.clear()
+                    self._waiting.clear()
                     self.front.leave()
 
         self._start(opening())
@@ -154,12 +174,67 @@ class Talk:
             self.say(text)
 
     def say(self, text: str) -> None:
-        """Say something to the model, now or when it has finished."""
-        if self.busy:
-            self._queue.append(text)
-            self._painter.queued(list(self._queue))
-        else:
+        """Say something to the model: now, or with the next results of its tools."""
+        if not self.busy:
             self._start(self._say(text), is_turn=True)
+            return
+        waiting = _Waiting(text, steers=self._is_turn)
+        self._wait_with(waiting)
+        if waiting.steers:
+            self._start(self._steer(waiting), beside=True)
+
+    def queue(self, text: str) -> None:
+        """Say something when the turn is over; a command is carried out as ever."""
+        if self.busy and not text.startswith(("/", "!")):
+            self._wait_with(_Waiting(text))
+        else:
+            self.enter(text)
+
+    def _wait_with(self, *more: _Waiting) -> None:
+        self._waiting += more
+        self._painter.queued([waiting.shown for waiting in self._waiting])
+
+    async def _steer(self, waiting: _Waiting) -> None:
+        message = await self._message(waiting.text)
+        if waiting in self._waiting and self.session.steer(message):
+            waiting.message = message
+            self.attached.clear()
+            self.ran.clear()
+
+    def _steered(self) -> None:
+        """What waited longest went along with results."""
+        for waiting in self._waiting:
+            if waiting.message is not None:
+                self._waiting.remove(waiting)
+                self._painter.said(waiting.message)
+                break
+        self._wait_with()
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether something waits to be sent."""
+        return bool(self._waiting)
+
+    def take_back(self) -> None:
+        """Put the last of what waits back into the line."""
+        if self._waiting:
+            taken = self._waiting.pop()
+            if taken.message is not None:
+                self.session.take_back()
+                for waiting in self._waiting:
+                    if waiting.message is not None:
+                        self.session.steer(waiting.message)
+            self._wait_with()
+            self.front.put(taken.text)
+
+    def _give_back(self) -> list[str]:
+        """What waits, which waits no more."""
+        texts = [waiting.text for waiting in self._waiting]
+        self._waiting.clear()
+        if self.is_open:
+            self.session.take_back()
+        self._wait_with()
+        return texts
 
     async def _say(self, text: str) -> None:
         message = await self._message(text)
@@ -170,9 +245,14 @@ class Talk:
         except LocalError:  # nothing was sent, nothing is kept: it can be said again
             self.front.put(text)
             raise
-        self.attached.clear()
-        self.ran.clear()
-        await self._answer(stream)
+        attached, self.attached = self.attached, []
+        ran, self.ran = self.ran, []
+        try:
+            await self._answer(stream, text)
+        except (MullError, asyncio.CancelledError):
+            if not _came(stream):
+                self.attached[:0], self.ran[:0] = attached, ran
+            raise
 
     def send(self, text: str) -> None:
         """Say a text that a command has made, as if it had been typed."""
@@ -221,10 +301,8 @@ class Talk:
         if self._work is None:
             return False
         self._work.cancel()
-        for text in reversed(self._queue):
+        for text in reversed(self._give_back()):
             self.front.put(text)
-        self._queue.clear()
-        self._painter.queued(())
         return True
 
     def answer_now(self) -> bool:
@@ -251,6 +329,18 @@ class Talk:
         """Show thoughts in the next way; what a key does. Without a session there are none."""
         if self.is_open:
             self._change(self.cycle_view)
+
+    @asynccontextmanager
+    async def working(self, state: State) -> AsyncIterator[None]:
+        """Show that something goes on, as it is shown of a turn."""
+        self._painter.begin()
+        self._painter.event(StateChanged(state, 1, 0))
+        clock = asyncio.get_running_loop().create_task(self._tick())
+        try:
+            yield
+        finally:
+            clock.cancel()
+            self._painter.idle()
 
     # What is seen
 
@@ -335,7 +425,8 @@ class Talk:
 
     async def close(self) -> None:
         """Stop what is going on and close the session."""
-        self._queue.clear()
+        self._leaving = True
+        self._give_back()
         self.stop()
         for task in self._beside:
             task.cancel()
@@ -360,7 +451,7 @@ class Talk:
             self._beside.add(task)
             task.add_done_callback(self._beside.discard)
         else:
-            self._work = task
+            self._work, self._is_turn = task, is_turn
             task.add_done_callback(self._ended)
 
     async def _guard(self, work: Work, is_turn: bool) -> None:
@@ -388,19 +479,42 @@ class Talk:
             return
         self._work = None
         self._painter.idle()
-        if self._queue:
-            text = self._queue.popleft()
-            self._painter.queued(list(self._queue))
-            self.say(text)
+        if self._waiting:
+            self._say_next()
 
-    async def _answer(self, stream: AsyncStream) -> None:
-        """One turn, drawn as it comes."""
+    def _say_next(self) -> None:
+        """Say what the turn ended without: all that was meant for it, or the next of the queue."""
+        self.session.take_back()
+        steering = [waiting for waiting in self._waiting if waiting.steers]
+        said = steering or self._waiting[:1]
+        self._waiting = [waiting for waiting in self._waiting if waiting not in said]
+        self._wait_with()
+        self.say("\n\n".join(waiting.text for waiting in said))
+
+    async def _answer(self, stream: AsyncStream, asked: str = "") -> None:
+        """One turn, drawn as it comes. What waits for one that fails is put back into the line,
+        and so is a question that nothing came of."""
+        try:
+            await self._draw(stream)
+        except (MullError, asyncio.CancelledError):
+            if not self._leaving:
+                back = [] if _came(stream) else [asked]
+                for text in reversed([*back, *self._give_back()]):
+                    if text:
+                        self.front.put(text)
+            raise
+        if stream.result.status in BROKEN:
+            self.tell("/retry asks again.")
+
+    async def _draw(self, stream: AsyncStream) -> None:
         self._painter.begin()
         began = time.monotonic()
-        clock = asyncio.get_running_loop().create_task(self._tick())
+        clock = asyncio.get_running_loop().create_task(self._tick(stream))
         try:
             async for event in stream:
                 self._painter.event(event)
+                if isinstance(event, Steered):
+                    self._steered()
         finally:
             clock.cancel()
             await stream.aclose()
@@ -408,10 +522,15 @@ class Talk:
             self.last, self.sent = stream.result, stream.prepared
         self._painter.end(stream.result)
 
-    async def _tick(self) -> None:
+    async def _tick(self, stream: AsyncStream | None = None) -> None:
         while True:
             await asyncio.sleep(TICK)
-            self._painter.tick()
+            self._painter.tick(stream.silence if stream else 0.0)
+
+
+def _came(stream: AsyncStream) -> bool:
+    """Whether anything came of what was said."""
+    return any(message.blocks for message in stream.result.messages)
 
 
 def _opened(session: Session, *, is_first: bool) -> str:

@@ -22,6 +22,7 @@ from mull.logs import log_warning
 from mull.neutral.errors import ConfigError, SessionBusy, SessionError
 from mull.neutral.events import Event
 from mull.neutral.messages import Origin
+from mull.store.checkpoints import forget_checkpoints
 from mull.store.paths import data_dir
 from mull.store.sessions import search as searching
 from mull.store.sessions.database import Database
@@ -224,6 +225,7 @@ class SqliteSessions:
 
         with self.hold(session):
             self._database.erase(forget)
+            forget_checkpoints(session)
 
     def repair(self) -> str:
         """Make what can be read usable again, and say what was found and done.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mull.history.log import Entry, Record
 from mull.neutral.errors import LocalError, SessionError
 from mull.transcripts.transcript import split_turns
-from mull.tui.commands.host import Host, page
+from mull.tui.commands.host import Host, page, path_words
 from mull.tui.commands.known import Known
 from mull.tui.commands.words import single, split_words
 from mull.tui.conversation.attached import typed
@@ -26,6 +27,7 @@ __all__ = [
     "begin_session",
     "fork_session",
     "list_sessions",
+    "redo_turn",
     "rename_session",
     "resume_session",
     "retry_turn",
@@ -128,7 +130,9 @@ async def fork_session(host: Host, text: str) -> None:
     records = tuple(session.log)
     if not records:
         raise LocalError("nothing was said yet: there is nothing to copy")
+    label = session.info.label
     await host.open(session.info.id, fork_at=_end_of(records, word))
+    host.tell(f"This is a copy of {label or session.info.id}; the original stays as it was.")
 
 
 def _end_of(records: Sequence[Record], word: str | None) -> int:
@@ -161,17 +165,44 @@ async def retry_turn(host: Host, text: str) -> None:
 
 
 async def undo_turn(host: Host, text: str) -> None:
-    """Take the last turn back and put its words into the line again.
+    """Take the last turns back, files too, and put the first one's words into the line again.
 
     Raises:
-        LocalError: there is none.
+        LocalError: there are not so many.
     """
-    if text.strip():
-        raise LocalError("/undo takes no words")
-    message = host.session.undo()
+    word = single(split_words(text), "/undo [TURNS]") or "1"
+    if not word.isascii() or not word.isdigit():
+        raise LocalError("/undo takes the number of turns to take back")
+    message = host.session.undo(int(word))
     host.redraw()
     host.front.put(typed(message))
-    host.tell("The last turn is taken back; the model does not see it any more.")
+    what = "The last turn is" if word == "1" else f"The last {word} turns are"
+    host.tell(f"{what} taken back; the model does not see it any more. /redo brings it back.")
+    _tell_files(host)
+
+
+async def redo_turn(host: Host, text: str) -> None:
+    """Bring back what the last /undo took, files too.
+
+    Raises:
+        LocalError: nothing was undone, or something was said since.
+    """
+    if text.strip():
+        raise LocalError("/redo takes no words")
+    host.session.redo()
+    host.redraw()
+    host.tell("What /undo took is back.")
+    _tell_files(host)
+
+
+def _tell_files(host: Host) -> None:
+    """Say what became of files: `retry.py +1 −1`."""
+    for file in host.session.restored:
+        name = path_words(host, Path(file.path))
+        if file.problem:
+            host.tell(f"{name} stays as it is: {file.problem}", warning=True)
+        else:
+            host.tell(f"{name} +{file.added:,} −{file.removed:,}")
 
 
 def session_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:

@@ -95,6 +95,11 @@ class RunningTool:
         """More output."""
         self._tail = (self._tail + text)[-4000:]
 
+    @property
+    def printed(self) -> str:
+        """The end of what it printed."""
+        return self._tail.strip("\n")
+
     def lines(self, theme: Theme, width: int) -> list[Line]:
         """The last lines of its output, below its call."""
         rows = [line for line in neutralise(self._tail).split("\n") if line.strip()][-_TAIL_ROWS:]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from mull.agent.calls import STOPPED
 from mull.agent.tools.trained import own_name
 from mull.history.log import Entry
 from mull.neutral.assemble import Assembler
@@ -41,7 +42,7 @@ from mull.neutral.events import (
     ToolStarted,
     UsageReported,
 )
-from mull.neutral.messages import Message, Status
+from mull.neutral.messages import FAILED, Message, Status
 from mull.tui.conversation.attached import folded
 from mull.tui.conversation.fixed import called, media, opaque, remarked, resulted, user_said
 from mull.tui.conversation.sections import Answer, Fixed, Look, Thought
@@ -158,12 +159,16 @@ class ConversationView:
                     thought.tokens = message.usage.reasoning if message.usage else None
                 self._canvas.add(thought)
         if message.status is not None:
-            self.end(message.status)
+            self.end(message.status, broke=message.stop_reason == FAILED)
 
-    def end(self, status: Status) -> None:
-        """How an answer ended, if that needs to be said."""
+    def end(self, status: Status, *, broke: bool = False) -> None:
+        """How an answer ended, if that needs to be said: stopped by the user, or it `broke` off."""
         self._flush(None)
+        for call, tool in self._running.items():  # what it printed stays
+            self._result(call, tool.printed or STOPPED, failed=True)
         self._running.clear()
+        if broke and status == "interrupted":
+            status = "error"
         if status in ENDINGS:
             self._canvas.add(remarked("warning", ENDINGS[status]))
 

@@ -298,6 +298,24 @@ class TerminalFront:
         self.buffer.insert_text(taken)
         return True
 
+    def on_queue(self) -> None:
+        """Send what is typed when the turn is over; at once where none is going on."""
+        text, talk = self.pastes.whole(self.buffer.text), self._talk
+        if text.strip() and talk is not None and not self.asking.wants_words:
+            self.buffer.text = text
+            self.buffer.append_to_history()
+            self.buffer.reset()
+            talk.queue(text)
+
+    def has_waiting(self) -> bool:
+        """Whether the line is empty and something waits to be sent."""
+        return not self.buffer.text and self._talk is not None and self._talk.has_waiting
+
+    def on_take_back(self) -> None:
+        """Take the last of what waits back into the line."""
+        if self._talk is not None:
+            self._talk.take_back()
+
     def on_complete(self) -> None:
         """Offer what can be typed here, or take the next offer."""
         if self.buffer.complete_state:

@@ -21,7 +21,9 @@ class Key(Value, frozen=True):
 
 
 KEYS = (
-    Key(("enter",), "Enter", "enter", "send; while the model works: send it next"),
+    Key(("enter",), "Enter", "enter", "send; while the model works: with the next tool result"),
+    Key(("c-q",), "Ctrl-Q", "queue", "send when the turn is over"),
+    Key(("up",), "Up", "take_back", "on an empty line: edit what waits to be sent"),
     Key(("escape", "enter"), "Alt-Enter", "newline",
         "begin a new line (also Ctrl-J, a backslash before Enter, and Shift-Enter where the"
         " terminal tells it from Enter)"),

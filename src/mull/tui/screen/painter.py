@@ -27,6 +27,7 @@ from mull.tui.conversation.attached import folded
 from mull.tui.conversation.status import SPINNER
 from mull.tui.conversation.thought import Mode
 from mull.tui.conversation.view import ConversationView
+from mull.tui.conversation.waiting import Wait
 from mull.tui.screen.theme import Theme
 from mull.tui.text.lines import BLANK, Line, Span
 from mull.tui.text.safe import neutralise
@@ -82,6 +83,7 @@ class Painter:
         self._final: list[Line] = []
         self._arriving = False
         self._waiting: list[Remark] = []
+        self._wait = Wait()
 
     def frame(self) -> Frame:
         """What has changed since the last time. Called when there is time to draw."""
@@ -111,6 +113,7 @@ class Painter:
             return
         if isinstance(event, StateChanged):
             self._state = event
+        self._wait.event(event, self._clock())
         self._view.event(event, self._clock())
         if isinstance(event, UsageReported):  # some count at every piece
             return
@@ -119,13 +122,14 @@ class Painter:
             self._add_waiting()
         self._refresh()
 
-    def tick(self) -> None:
-        """Time has passed."""
+    def tick(self, silence: float = 0.0) -> None:
+        """Time has passed; the endpoint has been silent for so long."""
+        self._wait.silence = silence
         self._refresh()
 
     def end(self, result: Result) -> None:
         """The turn is over."""
-        self._over(result.status)
+        self._over(result.status, broke=True)
         for note in result.notes:
             if note.warning:
                 self._view.say(note.text, "warning")
@@ -147,7 +151,7 @@ class Painter:
         self._say(lambda view: view.show(lines))
 
     def queued(self, texts: Sequence[str]) -> None:
-        """What waits to be said."""
+        """What waits to be said, and for what."""
         self._queue = texts
         self._refresh()
 
@@ -215,9 +219,9 @@ class Painter:
         for remark in waiting:
             remark(self._view)
 
-    def _over(self, status: Status) -> None:
+    def _over(self, status: Status, *, broke: bool = False) -> None:
         self._state, self._arriving = None, False
-        self._view.end(status)
+        self._view.end(status, broke=broke)
         self._add_waiting()
         self._refresh()
 
@@ -225,12 +229,12 @@ class Painter:
         now = self._clock()
         lines = list(self._view.open_lines(now))
         seen = self.mode != "hidden" and self._view.thinking(now)
-        if self._state is not None and not seen:
+        if self._state is not None and (not seen or self._wait.is_silent):
             lines += [*([BLANK] if lines else []), self._working(now)]
         if self._waiting:
             lines += [*([BLANK] if lines else []), *self._remarks()]
         for text in self._queue:
-            shown = fitted(f"  next: {' '.join(neutralise(text).split())}", self._width)
+            shown = fitted(f"  {' '.join(neutralise(text).split())}", self._width)
             lines.append((Span(shown, self._theme.faint),))
         return lines
 
@@ -247,5 +251,5 @@ class Painter:
         spinner = SPINNER[int(now * 8) % len(SPINNER)]
         word = "Waiting for you" if self.asks else _WORDS.get(self._state.state, self._state.state)
         round_ = f" · round {self._state.round}" if self._state.round > 1 else ""
-        text = f"{word} {seconds} s{round_} · Esc stops"
+        text = self._wait.text(f"{word} {seconds} s{round_}", now)
         return (Span(f"{spinner} ", self._theme.accent), Span(text, self._theme.faint))
