@@ -18,7 +18,17 @@ from tools.attack.ground import ATTACKS, Attack
 
 __all__ = ["PAGE", "Row", "main", "section", "with_section_of", "written_into"]
 
-KINDS = ("endpoint", "output", "tools", "mcp", "storage", "secrets", "inputs", "resources")
+KINDS = (
+    "endpoint",
+    "output",
+    "tools",
+    "approval",
+    "mcp",
+    "storage",
+    "secrets",
+    "inputs",
+    "resources",
+)
 PAGE = Path(__file__).resolve().parents[2] / "docs/reliability.md"
 _BEGIN = "<!-- attacks: written by `make attack WRITE=1` -->"
 _END = "<!-- attacks: end -->"
