@@ -82,9 +82,7 @@ def section(rows: Sequence[Row]) -> str:
         "`make attack` plays hostile endpoints, models, repositories, MCP servers, catalogs and"
         " files against mull as a user runs it, on loopback and in homes of their own. A row has"
         f" broken if one of its trials has. **{len(rows)} attacks, {sum(r.tried for r in rows):,}"
-        f" trials: {len(held)} held, {len(rows) - len(held)} broke.**"
-        " Options that make a starred rule dangerous, changes between a question and its answer,"
-        " long differences and instructions of untrusted folders have tests but no row here.",
+        f" trials: {len(held)} held, {len(rows) - len(held)} broke.**",
         "",
         "| Kind | Attack | Tried | Result |",
         "|---|---|---|---|",
