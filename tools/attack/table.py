@@ -94,9 +94,9 @@ def section(rows: Sequence[Row]) -> str:
 
 
 def with_section_of(before: str, page: str) -> str:
-    """The page with the section that stood in it before, for whoever writes the rest anew."""
-    old = _SECTION.search(before)
-    return page if old is None else written_into(page, old[0])
+    """The page with the sections that stood at its end, for whoever writes the rest anew."""
+    at = before.find(_BEGIN)
+    return page if at < 0 else f"{page.rstrip()}\n\n{before[at:]}"
 
 
 def written_into(page: str, text: str) -> str:
