@@ -9,10 +9,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from msgspec.structs import replace
+
 from mull.neutral.errors import LocalError, MullError
+from mull.neutral.events import Event, TextDelta, ThinkingDelta
 from mull.neutral.messages import user
 from mull.tui.conversation.standing import Standing
 from mull.tui.conversation.thought import MODES, SHOWN, Mode
@@ -30,13 +33,15 @@ if TYPE_CHECKING:
     from mull.tui.screen.front import Front
     from mull.tui.screen.painter import Painter
 
-__all__ = ["Desk", "Talk"]
+__all__ = ["Desk", "Talk", "in_pieces"]
 
 Work: TypeAlias = Coroutine[Any, Any, None]
 Command: TypeAlias = "Callable[[Host, str], Work]"
 
 TICK = 0.25
 """Seconds between two looks at the clock while the model works."""
+_PIECE = 16_384
+"""Characters of an answer that are drawn before keys are heard again."""
 
 
 class Desk(Protocol):
@@ -400,7 +405,10 @@ class Talk:
         clock = asyncio.get_running_loop().create_task(self._tick())
         try:
             async for event in stream:
-                self._painter.event(event)
+                for piece in in_pieces(event):
+                    self._painter.event(piece)
+                    if piece is not event:
+                        await asyncio.sleep(0)  # keys are heard between the pieces
         finally:
             clock.cancel()
             await stream.aclose()
@@ -412,6 +420,15 @@ class Talk:
         while True:
             await asyncio.sleep(TICK)
             self._painter.tick()
+
+
+def in_pieces(event: Event) -> Iterator[Event]:
+    """The event, or, if its text is so long that drawing it takes a while, parts of it."""
+    if not isinstance(event, TextDelta | ThinkingDelta) or len(event.text) <= _PIECE:
+        yield event
+        return
+    for at in range(0, len(event.text), _PIECE):
+        yield replace(event, text=event.text[at : at + _PIECE])
 
 
 def _opened(session: Session, *, is_first: bool) -> str:
