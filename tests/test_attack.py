@@ -86,9 +86,10 @@ ROOT = Path(__file__).parent.parent
 @pytest.mark.parametrize("test", sorted({test for one in breaks.BREAKS for test in one.tests}))
 def test_what_broke_once_has_a_test_in_the_default_run(test):
     path, _, name = test.partition("::")
-    text = (ROOT / path).read_text()
-    assert f"\ndef {name}(" in text
-    assert not re.search(r"mark\.(slow|live)", text)
+    before, found, _ = (ROOT / path).read_text().partition(f"\ndef {name}(")
+    assert found
+    assert not re.search(r"mark\.(slow|live)", before.rpartition("\n\n\n")[2])
+    assert not re.search(r"^pytestmark.*\b(slow|live)\b", before, re.MULTILINE)
 
 
 def test_what_broke_once_names_attacks_that_there_are_and_is_on_the_page():
