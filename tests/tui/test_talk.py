@@ -261,7 +261,9 @@ def test_a_stop_is_heard_while_a_text_in_one_piece_is_drawn(painter, monkeypatch
         await asyncio.wait([work])
         assert work.cancelled()
 
-    talk = Talk(None, FakeFront(), painter, None)
+    front = FakeFront()
+    front.alert = lambda *words: None
+    talk = Talk(None, front, painter, None)
     monkeypatch.setattr(painter, "event", draw)
     asyncio.run(stop_soon())
     assert 1 <= len(drawn) <= 3
