@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from msgspec.structs import replace
+
 from mull.neutral.errors import LocalError, MullError
-from mull.neutral.events import StateChanged, Steered
+from mull.neutral.events import Event, StateChanged, Steered, TextDelta, ThinkingDelta
 from mull.neutral.messages import user
 from mull.tui.conversation.standing import Standing
 from mull.tui.conversation.thought import MODES, SHOWN, Mode
@@ -33,13 +35,15 @@ if TYPE_CHECKING:
     from mull.tui.screen.front import Front
     from mull.tui.screen.painter import Painter
 
-__all__ = ["Desk", "Talk"]
+__all__ = ["Desk", "Talk", "in_pieces"]
 
 Work: TypeAlias = Coroutine[Any, Any, None]
 Command: TypeAlias = "Callable[[Host, str], Work]"
 
 TICK = 0.25
 """Seconds between two looks at the clock while the model works."""
+_PIECE = 16_384
+"""Characters of an answer that are drawn before keys are heard again."""
 
 
 BROKEN: tuple[Status, ...] = ("interrupted", "error")
@@ -512,7 +516,10 @@ class Talk:
         clock = asyncio.get_running_loop().create_task(self._tick(stream))
         try:
             async for event in stream:
-                self._painter.event(event)
+                for piece in in_pieces(event):
+                    self._painter.event(piece)
+                    if piece is not event:
+                        await asyncio.sleep(0)  # keys are heard between the pieces
                 if isinstance(event, Steered):
                     self._steered()
         finally:
@@ -531,6 +538,15 @@ class Talk:
 def _came(stream: AsyncStream) -> bool:
     """Whether anything came of what was said."""
     return any(message.blocks for message in stream.result.messages)
+
+
+def in_pieces(event: Event) -> Iterator[Event]:
+    """The event, or, if its text is so long that drawing it takes a while, parts of it."""
+    if not isinstance(event, TextDelta | ThinkingDelta) or len(event.text) <= _PIECE:
+        yield event
+        return
+    for at in range(0, len(event.text), _PIECE):
+        yield replace(event, text=event.text[at : at + _PIECE])
 
 
 def _opened(session: Session, *, is_first: bool) -> str:

@@ -88,6 +88,14 @@ def open_sessions(tell: Callable[[str], None] | None = None) -> SessionStore:
     return SqliteSessions(sessions_path(), tell=tell)
 
 
+# records are numbered as they are written; clocks are set back
+_LAST = (
+    "SELECT session FROM (SELECT id AS session, (SELECT records.id FROM records"
+    " WHERE records.session = sessions.id ORDER BY position DESC LIMIT 1) AS written"
+    " FROM sessions WHERE folder = ?) WHERE written IS NOT NULL ORDER BY written DESC LIMIT 1"
+)
+
+
 class SqliteSessions:
     """Sessions in the file `path`, which need not exist yet. See `SessionStore` for the methods."""
 
@@ -152,9 +160,8 @@ class SqliteSessions:
             return read_info(connection, session)
 
     def last(self, folder: str) -> SessionInfo | None:
-        spoken = "folder = ? AND EXISTS (SELECT 1 FROM records WHERE session = sessions.id)"
         with self._database.reading() as connection:
-            return next(iter(read_infos(connection, spoken, (folder,), 1)), None)
+            return next(iter(read_infos(connection, f"id = ({_LAST})", (folder,), 1)), None)
 
     def list(
         self, folder: str | None = None, limit: int | None = None
