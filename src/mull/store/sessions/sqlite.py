@@ -52,6 +52,7 @@ from mull.store.sessions.values import (
     JournalBatch,
     SearchKind,
     SessionInfo,
+    SessionKind,
     SessionStore,
 )
 
@@ -62,6 +63,7 @@ __all__ = ["SqliteSessions", "open_sessions", "sessions_path", "this_folder"]
 
 _LOCKS = "session-locks"
 """The directory of lock files, beside the store."""
+_WHERE = "(? IS NULL OR folder = ?) AND (? IS NULL OR kind = ?)"
 
 
 def sessions_path() -> Path:
@@ -150,16 +152,21 @@ class SqliteSessions:
         with self._database.reading() as connection:
             return read_info(connection, session)
 
-    def last(self, folder: str) -> SessionInfo | None:
-        spoken = "folder = ? AND EXISTS (SELECT 1 FROM records WHERE session = sessions.id)"
+    def last(self, folder: str, kind: SessionKind | None = None) -> SessionInfo | None:
+        spoken = "EXISTS (SELECT 1 FROM records WHERE session = sessions.id)"
         with self._database.reading() as connection:
-            return next(iter(read_infos(connection, spoken, (folder,), 1)), None)
+            where = f"{_WHERE} AND {spoken}"
+            values = (folder, folder, kind, kind)
+            return next(iter(read_infos(connection, where, values, 1)), None)
 
     def list(
-        self, folder: str | None = None, limit: int | None = None
+        self,
+        folder: str | None = None,
+        limit: int | None = None,
+        kind: SessionKind | None = None,
     ) -> builtins.list[SessionInfo]:
         with self._database.reading() as connection:
-            return read_infos(connection, "? IS NULL OR folder = ?", (folder, folder), limit)
+            return read_infos(connection, _WHERE, (folder, folder, kind, kind), limit)
 
     def load(self, session: str) -> tuple[SessionInfo, builtins.list[Record]]:
         with self._database.reading() as connection:
@@ -200,6 +207,7 @@ class SqliteSessions:
             with hold:
                 times = {"created": now, "updated": now}
                 origin = {"parent": session, "parent_at": end}
+                wanted["kind"] = "conversation"  # a copy is made to go on with
                 copy = msgspec.structs.replace(parent, id=ident, **times, **wanted, **origin)
                 self._copy(connection, copy)
             return read_info(connection, ident)
