@@ -17,7 +17,7 @@ from effort import tried
 from mull.dialects.registry import encode_request
 from mull.dialects.serving import decode_request
 from mull.history.log import Log
-from mull.neutral.asked import AnswerFormat, Asked, ThinkingAsked
+from mull.neutral.asked import Asked, ThinkingAsked
 from mull.neutral.assemble import tell
 from mull.neutral.blocks import (
     MediaBlock,
@@ -29,7 +29,7 @@ from mull.neutral.blocks import (
 )
 from mull.neutral.errors import ConfigError
 from mull.neutral.messages import Message
-from mull.neutral.request import NamedTool, Request, RequestOptions, Tool
+from mull.neutral.request import AnswerFormat, NamedTool, Request, RequestOptions, Tool
 from mull.neutral.thinking import WRITERS, ThinkingPlan, write_thinking
 from mull.policy.prepare import prepare
 from recordings import exchanges, need_recordings

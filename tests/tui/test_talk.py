@@ -7,13 +7,13 @@ import os
 
 import pytest
 
+from mull.agent.attachments import expand_mentions
 from mull.history.log import Entry, Log
 from mull.neutral.blocks import MediaBlock, TextBlock
 from mull.neutral.errors import LocalError
 from mull.neutral.events import BlockEnded, TextDelta, ThinkingDelta, UsageReported
 from mull.neutral.messages import Message, user
 from mull.neutral.usage import Usage
-from mull.tui.commands.attach import expand_mentions
 from mull.tui.conversation.attached import folded
 from mull.tui.screen.asking import Asking
 from mull.tui.screen.front import Choice, Question

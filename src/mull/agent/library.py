@@ -40,7 +40,7 @@ from mull.history.log import Entry, Log, Record, Undone, last_undone
 from mull.neutral.errors import ConfigError, LocalError
 from mull.neutral.events import Event
 from mull.neutral.messages import Dialect, Message
-from mull.neutral.request import RequestOptions
+from mull.neutral.request import AnswerFormat, RequestOptions
 from mull.neutral.target import Target
 from mull.settings.layers import Snapshot
 from mull.settings.presets import preset_values
@@ -183,6 +183,10 @@ class Conversation:
             SettingError: there is no such setting.
         """
         self.settings.unset(key)
+
+    def expect(self, wanted: AnswerFormat | None) -> None:
+        """Have answers in this form from the next request on; None for any."""
+        self._options = replace(self._options, format=wanted)
 
     def snapshot(self) -> Snapshot:
         """The settings that the next request would be made with."""

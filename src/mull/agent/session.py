@@ -92,6 +92,11 @@ class Session(Conversation):
         turn, message = self._turn(), as_message(said)
         return AsyncStream(turn, partial(self._run, turn, message, takes_back=False))
 
+    def take(self, message: Message | None) -> None:
+        """Put something into the session that no answer is asked for, such as a result."""
+        if message is not None:
+            self._keep(Entry(message, time.time()))
+
     def retry(self) -> AsyncStream:
         """Take the last answer back and ask for another. It stands again where none comes.
 

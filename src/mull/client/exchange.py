@@ -36,7 +36,13 @@ from mull.client.refusal import (
 from mull.client.retry import Retry, RetryRules, Stop, decide
 from mull.dialects.decoder import Decoder
 from mull.dialects.registry import decoder, encode_request
-from mull.neutral.errors import NetworkError, RemoteError, SilenceError, UnusableError
+from mull.neutral.errors import (
+    NetworkError,
+    RemoteError,
+    SilenceError,
+    UnusableError,
+    request_id_of,
+)
 from mull.neutral.events import (
     BlockEnded,
     Event,
@@ -288,6 +294,7 @@ class _Attempt:
         self._secrets = secrets
         self._decoder: Decoder | None = None
         self._begun = self._visible = self._closing = False
+        self._request_id: str | None = None
         self.broke: NetworkError | None = None
         self.ending: Failed | None = None
         self.failure: Failure | None = None
@@ -299,6 +306,7 @@ class _Attempt:
         if refusal is None:
             field = self._prepared.request.reasoning_field
             self._decoder = decoder(target, field, reads_on=False)
+            self._request_id = request_id_of(answer.headers)
             return True
         self.failure = self._scrubbed(refusal)
         return False
@@ -307,9 +315,20 @@ class _Attempt:
         """The events that these bytes complete."""
         assert self._decoder is not None
         events = self._decoder.feed(chunk)
+        if self._request_id is not None and events:
+            events = self._named(events)
         if not self._visible and events:
             self._note(events)
         return self._without_secrets(events)
+
+    def _named(self, events: list[Event]) -> list[Event]:
+        """The endpoint's name for the request is told where its answer begins."""
+        name, self._request_id = self._request_id, None
+        replace = msgspec.structs.replace
+        return [
+            replace(event, request_id=name) if isinstance(event, Started) else event
+            for event in events
+        ]
 
     def ends(self, answer: Answer, told: bool) -> bool:
         """Whether nothing more is to be read; one that is about to end is not waited for long,

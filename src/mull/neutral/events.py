@@ -45,10 +45,12 @@ Key: TypeAlias = int | str | None
 
 
 class Started(Value, frozen=True, tag_field="type", tag="started"):
-    """The answer began; `id` and `model` are the provider's own words."""
+    """The answer began; `id` and `model` are the provider's own words. `request_id` is its name for
+    the request, where its answer's headers say it."""
 
     id: str | None = None
     model: str | None = None
+    request_id: str | None = None
 
 
 class TextDelta(Value, frozen=True, tag_field="type", tag="text"):

@@ -55,6 +55,7 @@ class Wishes(Value, frozen=True):
     mode: Approval = "ask"
     max_tokens: int | None = None
     temperature: float | None = None
+    question: str = ""
 
 
 async def run_terminal(
@@ -91,7 +92,7 @@ async def run_terminal(
     for text in told:
         talk.tell(text, warning=True)
     try:
-        await front.run(talk, lambda: _begin(desk, talk), around.typed)
+        await front.run(talk, lambda: _begin(desk, talk, wishes.question), around.typed)
     finally:
         await talk.close()
         with suppress(OSError):  # a terminal that was closed takes no last words
@@ -151,10 +152,12 @@ class _Parts:
         return self._completer
 
 
-async def _begin(desk: SessionDesk, talk: Talk) -> None:
+async def _begin(desk: SessionDesk, talk: Talk, question: str) -> None:
     await choose_model(desk, talk)
     await talk.open()
     greet(talk)
+    if question:
+        talk.say(question)  # when this is over: it waits like anything that was typed meanwhile
 
 
 def greet(talk: Talk) -> None:

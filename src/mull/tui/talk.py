@@ -272,17 +272,15 @@ class Talk:
         attached."""
         if "@" not in text and not self.attached and not self.ran:
             return user(text)
-        from mull.policy.view.media import takes
-        from mull.tui.commands.attach import ANY_IMAGE, expand_mentions
+        from mull.agent.attachments import expand_mentions
         from mull.tui.commands.prompts import attach_resources
 
-        pictures = takes(self.session.target.facts.input, ANY_IMAGE)
         resources, missing = await attach_resources(text, self.session) if "@" in text else ((), ())
         said, notes = expand_mentions(
             text,
             self.session.info.folder,
             (*self.ran, *resources, *self.attached),
-            pictures=pictures,
+            inputs=self.session.target.facts.input,
             rules=self._reading_rules() if "@" in text else (),
         )
         for note in (*missing, *notes):

@@ -99,4 +99,8 @@ def _generation(request: Request) -> dict[str, Any]:
         config["maxOutputTokens"] = request.max_tokens
     if request.temperature is not None:
         config["temperature"] = request.temperature
+    if request.format is not None:
+        config["responseMimeType"] = "application/json"
+        if request.format.schema is not None:
+            config["responseJsonSchema"] = request.format.schema
     return {"generationConfig": config} if config else {}

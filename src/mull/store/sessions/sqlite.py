@@ -53,6 +53,7 @@ from mull.store.sessions.values import (
     JournalBatch,
     SearchKind,
     SessionInfo,
+    SessionKind,
     SessionStore,
 )
 
@@ -63,6 +64,7 @@ __all__ = ["SqliteSessions", "open_sessions", "sessions_path", "this_folder"]
 
 _LOCKS = "session-locks"
 """The directory of lock files, beside the store."""
+_WHERE = "(? IS NULL OR folder = ?) AND (? IS NULL OR kind = ?)"
 
 
 def sessions_path() -> Path:
@@ -92,7 +94,8 @@ def open_sessions(tell: Callable[[str], None] | None = None) -> SessionStore:
 _LAST = (
     "SELECT session FROM (SELECT id AS session, (SELECT records.id FROM records"
     " WHERE records.session = sessions.id ORDER BY position DESC LIMIT 1) AS written"
-    " FROM sessions WHERE folder = ?) WHERE written IS NOT NULL ORDER BY written DESC LIMIT 1"
+    " FROM sessions WHERE folder = ? AND (? IS NULL OR kind = ?))"
+    " WHERE written IS NOT NULL ORDER BY written DESC LIMIT 1"
 )
 
 
@@ -159,15 +162,19 @@ class SqliteSessions:
         with self._database.reading() as connection:
             return read_info(connection, session)
 
-    def last(self, folder: str) -> SessionInfo | None:
+    def last(self, folder: str, kind: SessionKind | None = None) -> SessionInfo | None:
         with self._database.reading() as connection:
-            return next(iter(read_infos(connection, f"id = ({_LAST})", (folder,), 1)), None)
+            values = (folder, kind, kind)
+            return next(iter(read_infos(connection, f"id = ({_LAST})", values, 1)), None)
 
     def list(
-        self, folder: str | None = None, limit: int | None = None
+        self,
+        folder: str | None = None,
+        limit: int | None = None,
+        kind: SessionKind | None = None,
     ) -> builtins.list[SessionInfo]:
         with self._database.reading() as connection:
-            return read_infos(connection, "? IS NULL OR folder = ?", (folder, folder), limit)
+            return read_infos(connection, _WHERE, (folder, folder, kind, kind), limit)
 
     def load(self, session: str) -> tuple[SessionInfo, builtins.list[Record]]:
         with self._database.reading() as connection:
@@ -208,6 +215,7 @@ class SqliteSessions:
             with hold:
                 times = {"created": now, "updated": now}
                 origin = {"parent": session, "parent_at": end}
+                wanted["kind"] = "conversation"  # a copy is made to go on with
                 copy = msgspec.structs.replace(parent, id=ident, **times, **wanted, **origin)
                 self._copy(connection, copy)
             return read_info(connection, ident)

@@ -52,8 +52,9 @@ async def list_sessions(host: Host, text: str) -> None:
         for info in infos
     ]
     shown.table(rows, (shown.theme.accent, shown.theme.text, shown.theme.note), give=1)
-    more = "/resume goes on with one, /sessions WORDS searches them."
-    shown.text(more if rows else "There is no other session in this folder.", shown.theme.note)
+    if not rows:
+        shown.text("There is no other conversation in this folder.", shown.theme.note)
+    shown.text("/resume goes on with one, /sessions WORDS searches them.", shown.theme.note)
     host.show(shown.lines)
 
 
@@ -94,22 +95,39 @@ def _running(host: Host, info: SessionInfo) -> str:
 
 
 async def resume_session(host: Host, text: str) -> None:
-    """Go on with another session: by id, its beginning or a name; picked if none is named.
+    """Go on with another session: by id, its beginning or a name, or picked: of all, or of those
+    that hold the words.
 
     Raises:
         LocalError: there is no such session, or another process has it open.
     """
     reference = text.strip()
-    if reference:
+    infos = _found(host, reference) if reference else Known(host).sessions()
+    if reference and not infos:
         return await host.open(reference)
-    infos = Known(host).sessions()
     if not infos:
-        raise SessionError("there is no other session in this folder")
+        raise SessionError(
+            "there is no other conversation in this folder; /resume WORDS looks in single questions"
+            " of `mull ask` too"
+        )
     by_name = {f"{info.label} · {info.id}": info for info in infos}
     items = [Item(name, f"{_turns(info)}, {_age(info)}") for name, info in by_name.items()]
     picked = await host.front.pick("Which session?", items)
     if picked is not None:
         await host.open(by_name[picked].id)
+
+
+def _found(host: Host, text: str) -> list[SessionInfo]:
+    """The sessions of this folder that hold all the words, single questions too; none where the
+    text is what one of them is called."""
+    store, here = host.session.store, host.session.info
+    try:
+        store.find(text, here.folder)
+    except SessionError:
+        hits = store.search(split_words(text), None, here.folder, MOST_HITS)
+        found = {hit.session.id: hit.session for hit in hits if hit.session.id != here.id}
+        return [*found.values()]
+    return []
 
 
 async def begin_session(host: Host, text: str) -> None:
