@@ -7,6 +7,7 @@ Whatever a key means to the conversation is passed on to it.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +18,14 @@ from prompt_toolkit.output import ColorDepth
 
 from mull.tui.screen.asking import Asking
 from mull.tui.screen.bindings import bind
-from mull.tui.screen.bottom import InlineApplication, InlineScreen
-from mull.tui.screen.front import Item, Question
+from mull.tui.screen.bottom import InlineApplication, InlineOutput, InlineScreen
+from mull.tui.screen.echo import Echo
+from mull.tui.screen.front import WHOLE, Item, Question, Unfolded
 from mull.tui.screen.layout import lay_out
 from mull.tui.screen.picker import Picker
+from mull.tui.screen.terminal import reflows
 from mull.tui.screen.theme import Theme
+from mull.tui.screen.viewer import Viewer
 from mull.tui.text.lines import Line, Span
 from mull.tui.text.safe import neutralise, unguarded
 
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from mull.tui.screen.depth import Depth
     from mull.tui.screen.look import Surroundings
     from mull.tui.screen.painter import Frame
+    from mull.tui.screen.viewer import Document
     from mull.tui.talk import Talk
 
 __all__ = ["TerminalFront"]
@@ -53,7 +58,6 @@ class TerminalFront:
 
     echoes = False
     has_keys = True
-    redraws = True
 
     def __init__(
         self,
@@ -68,7 +72,7 @@ class TerminalFront:
         self.theme = theme
         self._around = around
         self._status = status
-        self._screen = InlineScreen(around.depth, frame)
+        self._screen = InlineScreen(around.depth, frame, reflows=reflows(os.environ))
         self.asking = Asking(self.refresh)
         self._talk: Talk | None = None
         self._leaving_until = 0.0
@@ -84,13 +88,14 @@ class TerminalFront:
         self.buffer.on_text_changed += self._typed
         self.buffer.on_completions_changed += self._offered
         self.app = InlineApplication(
+            Echo(self.buffer, self._takes_letters),
             self._resized,
             layout=lay_out(self, self._screen.region, self._search),
             key_bindings=bind(self),
             color_depth=_DEPTHS[around.depth],
             output=_output(),
             erase_when_done=True,
-            min_redraw_interval=0.02,
+            max_render_postpone_time=None,  # what a model says is drawn at a rate of its own
         )
         self.app.ttimeoutlen = 0.05
         self.app.timeoutlen = 0.3
@@ -110,9 +115,31 @@ class TerminalFront:
         """Draw what has changed, soon."""
         self._screen.refresh()
 
-    def clear(self) -> None:
-        """Begin anew at the top of the screen."""
-        self._screen.clear()
+    def repaint(self, change: Callable[[int], int]) -> None:
+        """Draw what is on the screen anew, as far as it is whole there."""
+        self._screen.repaint(change)
+
+    async def view(
+        self, title: str, documents: Callable[[], Sequence[Document]], *, unfolded: Unfolded
+    ) -> None:
+        """Show documents over the screen until they are closed."""
+        from mull.tui.screen.viewing import view_documents
+
+        count = len(documents())
+        first = {"all": 0, "last": count - 1, "none": count}[unfolded]
+        viewer = Viewer(title, documents(), range(max(first, 0), count))
+        self._screen.flush()
+        await view_documents(
+            viewer,
+            documents,
+            self.theme,
+            self.depth,
+            output=self.app.output,
+            colours=self.app.color_depth,
+            waiting=lambda: self.asking.question is not None and title != WHOLE,
+        )
+        self.app.check_size()
+        self.refresh()
 
     def put(self, text: str) -> None:
         """Put text into the input line, before what stands there."""
@@ -204,9 +231,15 @@ class TerminalFront:
     def _completes_by_itself(self) -> bool:
         return self.buffer.text.startswith("/") and self.asking.picker is None
 
+    def _takes_letters(self) -> bool:
+        """Whether a letter at the end of the line changes nothing but the line."""
+        asking, text = self.asking, self.buffer.text
+        free = asking.question is None and asking.picker is None and not asking.wants_words
+        return free and not self.searches() and not text.startswith(("/", "!")) and "@" not in text
+
     def _resized(self) -> None:
         if self._talk is not None:
-            self._talk.resized(self._screen.height)
+            self._screen.resized(self._talk.resized)
 
     # What keys do: `mull.tui.screen.keys` names these.
 
@@ -264,9 +297,14 @@ class TerminalFront:
             self.leave()
 
     def on_view(self) -> None:
-        """Show thoughts in the next way."""
+        """Read the thoughts of the conversation."""
         if self._talk is not None:
-            self._talk.next_view()
+            self._talk.read_thoughts()
+
+    def on_output(self) -> None:
+        """Read what tools were called for and gave back."""
+        if self._talk is not None:
+            self._talk.read_output()
 
     def on_level(self) -> None:
         """Think at the next level."""
@@ -283,7 +321,7 @@ class TerminalFront:
         self.buffer.open_in_editor().add_done_callback(lambda _: self.refresh())
 
     def on_redraw(self) -> None:
-        """Draw everything anew."""
+        """Draw what is on the screen anew."""
         if self._talk is not None:
             self._talk.repaint()
 
@@ -292,8 +330,6 @@ def _output() -> Output:
     """The terminal, without asking it where its cursor is: the region is always at the bottom."""
     import sys
 
-    from prompt_toolkit.output.vt100 import Vt100_Output
-
-    output = Vt100_Output.from_pty(unguarded(sys.stdout))
+    output = InlineOutput.from_pty(unguarded(sys.stdout))
     output.enable_cpr = False
     return output

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from mull.neutral.blocks import Value
 from mull.tui.screen.theme import Theme
 
-__all__ = ["Choice", "Front", "Item", "Question"]
+if TYPE_CHECKING:
+    from mull.tui.screen.viewer import Document
+
+__all__ = ["WHOLE", "Choice", "Front", "Item", "Question", "Unfolded"]
+
+Unfolded: TypeAlias = Literal["all", "last", "none"]
+"""Which documents are open when one begins to read."""
+WHOLE = "All of it"
+"""What the viewer is called that shows what a question is about."""
 
 
 class Choice(Value, frozen=True):
@@ -45,8 +53,14 @@ class Front(Protocol):
     def refresh(self) -> None:
         """Draw what has changed, soon."""
 
-    def clear(self) -> None:
-        """Begin anew at the top."""
+    def repaint(self, change: Callable[[int], int]) -> None:
+        """Draw what is on the screen anew. `change` is told how many of the last lines can be
+        replaced, and says how many will be; what takes their place is drawn next."""
+
+    async def view(
+        self, title: str, documents: Callable[[], Sequence[Document]], *, unfolded: Unfolded
+    ) -> None:
+        """Let a person read documents that may still grow, until they have seen enough."""
 
     def set_theme(self, name: str) -> None:
         """Use another theme.
@@ -64,10 +78,6 @@ class Front(Protocol):
     @property
     def has_keys(self) -> bool:
         """Whether single keys mean something."""
-
-    @property
-    def redraws(self) -> bool:
-        """Whether what was written can be drawn anew."""
 
     @property
     def echoes(self) -> bool:
