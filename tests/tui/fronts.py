@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -26,7 +26,6 @@ class FakeFront:
     """Gives scripted answers and remembers what it was asked."""
 
     has_keys = True
-    redraws = True
 
     def __init__(self, width: int = WIDTH, theme: Theme | None = None) -> None:
         self.theme = theme or theme_for("plain", None, "none")
@@ -36,12 +35,19 @@ class FakeFront:
         self.typed: list[str] = []
         self.left = False
         self.cleared = 0
+        self.viewed: list[Any] = []
 
     def refresh(self) -> None:
         pass
 
     def clear(self) -> None:
         self.cleared += 1
+
+    def repaint(self, change: Callable[[int], int]) -> None:
+        change(0)
+
+    async def view(self, title: str, documents: Any, *, unfolded: str) -> None:
+        self.viewed.append((title, [document.title for document in documents()], unfolded))
 
     def set_theme(self, name: str) -> None:
         self.theme = theme_for(name, None, "none")

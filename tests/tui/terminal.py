@@ -261,7 +261,9 @@ class _Screen(pyte.HistoryScreen):
     def set_mode(self, *modes: int, **how: bool) -> None:
         if how.get("private") and 1049 in modes and self._main is None:
             self._main = (self.buffer, self.cursor.x, self.cursor.y)
-            self.buffer = type(self.buffer)(lambda: pyte.screens.StaticDefaultDict(self.default_char))
+            self.buffer = type(self.buffer)(
+                lambda: pyte.screens.StaticDefaultDict(self.default_char)
+            )
         super().set_mode(*modes, **how)
 
     def reset_mode(self, *modes: int, **how: bool) -> None:

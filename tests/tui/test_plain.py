@@ -43,10 +43,10 @@ def test_a_conversation_through_a_pipe_has_no_escape_at_all():
     assert "\x1b" not in done.stdout
     assert "\r" not in done.stdout
     lines = done.stdout.splitlines()
-    assert lines.index("❯ first") < lines.index("❯ second")
-    assert re.search(r"Thought for \d+ s .* Hm, let me see\.", done.stdout)
+    assert lines.index("You: first") < lines.index("You: second")
+    assert re.search(r"Thought for [\d.]+ s, about 4 tokens: Hm, let me see\.", done.stdout)
     assert "answer." in done.stdout
-    assert lines.index("❯ second") < lines.index("␛[31mBye.")
+    assert lines.index("You: second") < lines.index("␛[31mBye.")
 
 
 def test_the_end_of_the_input_is_the_end_of_the_talk():
@@ -65,7 +65,7 @@ def test_a_pipe_approves_nothing():
         done = piped(server, "write a\ny\na\n")
         said = [m["content"] for m in server.requests[3].json["messages"] if m["role"] == "user"]
     assert said == ["write a", "y", "a"]
-    assert "Run write? Nobody can be asked: no." in done.stdout
+    assert "Make this change? Nobody can be asked: no." in done.stdout
     assert not Path("a.txt").exists()
 
 
@@ -78,7 +78,7 @@ def test_an_approval_is_a_line_at_a_terminal(start):
         terminal.say("write a")
         terminal.wait_for("(y = yes")
         terminal.say("perhaps")
-        terminal.wait_for(lambda t: t.everything.count("Run write?") == 2)
+        terminal.wait_for(lambda t: t.everything.count("Make this change?") == 2)
         terminal.say("y")
         terminal.wait_for("Written.")
     assert (Path("project") / "a.txt").exists() or Path("a.txt").read_text() == "a"

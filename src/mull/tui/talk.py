@@ -125,6 +125,7 @@ class Talk:
         self.session = await self._desk.open(reference, new=new, fork_at=fork_at)
         if before is not None:
             await before.aclose()
+            self.front.clear()
         title = _opened(self.session, is_first=before is None)
         self._painter.open(self.session.log, title, mode=self.view)
 

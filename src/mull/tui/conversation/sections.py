@@ -21,6 +21,7 @@ from mull.tui.conversation.thought import (
     render_thought,
     room_in,
     thinking_theme,
+    thought_title,
 )
 from mull.tui.screen.theme import Theme
 from mull.tui.text.lines import Line
@@ -144,7 +145,9 @@ class Thought:
 
     def read(self, look: Look) -> list[Line]:
         """All its text, for the viewer; as far as it has come."""
-        lines = markdown_lines(self.text, thinking_theme(look.theme), room_in(look.theme, look.width))
+        lines = markdown_lines(
+            self.text, thinking_theme(look.theme), room_in(look.theme, look.width)
+        )
         return [boxed(line, look.theme.thinking, look.theme, look.width) for line in lines]
 
     def go_on(self, look: Look) -> None:
@@ -156,6 +159,11 @@ class Thought:
     def text(self) -> str:
         """All that came."""
         return self.block.thought + "".join(self._pieces)
+
+    @property
+    def title(self) -> str:
+        """What it is called in the viewer: its time, its size, and what it was about."""
+        return thought_title(self.block.kind, self.text, self.seconds, self.tokens)
 
     def _elapsed(self, now: float | None) -> float | None:
         return None if now is None or self._began is None else now - self._began

@@ -35,6 +35,7 @@ __all__ = [
     "spoken",
     "thinking_theme",
     "thought_label",
+    "thought_title",
     "unreadable",
 ]
 
@@ -137,8 +138,7 @@ class ThoughtView:
             self._text.feed(text)
 
     def _estimate(self) -> int | None:
-        """A quarter of the text's bytes; the length of a summary says nothing of the thought's."""
-        return None if self._kind == "summary" else -(-self._bytes // 4)
+        return _estimate(self._kind, self._bytes)
 
     @property
     def _room(self) -> int:
@@ -208,6 +208,17 @@ def unreadable(block: ThinkingBlock) -> str:
         if getattr(block, carrier):
             return f"A thought without readable text: {why}."
     return ""
+
+
+def thought_title(kind: ThinkingKind, text: str, seconds: float | None, tokens: int | None) -> str:
+    """A thought in one line: its time, its size, and what it was about."""
+    count = tokens or _estimate(kind, len(text.encode()))
+    return f"{thought_label(seconds, count, exact=bool(tokens))} · {_gist(text)}"
+
+
+def _estimate(kind: ThinkingKind, size: int) -> int | None:
+    """A quarter of the text's bytes; the length of a summary says nothing of the thought's."""
+    return None if kind == "summary" else -(-size // 4)
 
 
 def _gist(text: str) -> str:

@@ -58,8 +58,8 @@ class ToolUse:
 
     @property
     def label(self) -> str:
-        """`run  make test`."""
-        return f"{_one_line(self.name, 60)}  {_one_line(self.title, 200)}".rstrip()
+        """`run make test`."""
+        return f"{_one_line(self.name, 60)} {_one_line(self.title, 200)}".rstrip()
 
     @property
     def is_command(self) -> bool:
@@ -180,7 +180,8 @@ def _command_lines(tool: ToolUse, look: Look, label: str) -> list[Line]:
     most = _FAILED_ROWS if tool.failed else _END_ROWS
     tail = rows[-most:]
     hidden = len(rows) - len(tail)
-    told = " · ".join(filter(None, ("; ".join(ends), f"{_plural(hidden)} above" if hidden else "")))
+    above = f"{_plural(hidden)} above{_key(theme)}" if hidden else ""
+    told = " · ".join(filter(None, ("; ".join(ends), above)))
     if not told and len(tail) == 1:
         return [_told(look, label, tail[0], "", tool.failed)]
     style = theme.error if tool.failed else theme.tool_output
@@ -191,6 +192,11 @@ def _command_lines(tool: ToolUse, look: Look, label: str) -> list[Line]:
     ]
     said = told or (_plural(len(rows)) if rows else "no output")
     return [_told(look, label, said, "", tool.failed), *lines]
+
+
+def _key(theme: Theme) -> str:
+    """Which key shows what is folded away."""
+    return "" if theme.words else " (Ctrl-O)"
 
 
 def _row(text: str) -> str:

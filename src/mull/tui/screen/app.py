@@ -115,6 +115,10 @@ class TerminalFront:
         """Draw what has changed, soon."""
         self._screen.refresh()
 
+    def clear(self) -> None:
+        """Begin anew at the top of an empty screen; what is on it goes into the scrollback."""
+        self._screen.clear()
+
     def repaint(self, change: Callable[[int], int]) -> None:
         """Draw what is on the screen anew, as far as it is whole there."""
         self._screen.repaint(change)

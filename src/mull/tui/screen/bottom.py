@@ -183,6 +183,17 @@ class InlineScreen:
         self._above.clear()
         self._gone = 0
 
+    def clear(self) -> None:
+        """Begin at the top of an empty screen: what is on it goes up into the scrollback."""
+        self.flush()
+        app = self.app
+        if app is not None and app.is_running and not app.is_lent:
+            app.begin_step()
+            app.renderer.erase()
+            app.output.write_raw("\r\n" * (self.height - 1) + "\x1b[H")
+            self.forget()
+            app.draw()
+
     def resized(self, change: Callable[[int], int]) -> None:
         """The window has another width: erase the region where the terminal has put it, and draw
         what is on the screen for that width."""

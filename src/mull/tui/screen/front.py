@@ -53,6 +53,9 @@ class Front(Protocol):
     def refresh(self) -> None:
         """Draw what has changed, soon."""
 
+    def clear(self) -> None:
+        """Begin anew at the top of an empty screen."""
+
     def repaint(self, change: Callable[[int], int]) -> None:
         """Draw what is on the screen anew. `change` is told how many of the last lines can be
         replaced, and says how many will be; what takes their place is drawn next."""

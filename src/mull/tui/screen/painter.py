@@ -26,7 +26,7 @@ from mull.neutral.messages import Message, Status
 from mull.tui.conversation.attached import folded
 from mull.tui.conversation.sections import Thought
 from mull.tui.conversation.status import SPINNER
-from mull.tui.conversation.thought import Mode, spoken, thought_label
+from mull.tui.conversation.thought import Mode, spoken
 from mull.tui.conversation.tool_lines import ToolUse
 from mull.tui.conversation.view import ConversationView
 from mull.tui.screen.theme import Theme
@@ -317,8 +317,7 @@ def _round(state: StateChanged) -> str:
 
 
 def _thought_document(thought: Thought) -> Document:
-    label = thought_label(thought.seconds, thought.tokens)
-    return Document(label, thought.read, len(thought.text), thought.text)
+    return Document(thought.title, thought.read, len(thought.text), thought.text)
 
 
 def _tool_document(tool: ToolUse) -> Document:

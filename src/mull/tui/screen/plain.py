@@ -68,6 +68,9 @@ class PlainFront:
         if self._soon is None:
             self._soon = asyncio.get_running_loop().call_soon(self._write)
 
+    def clear(self) -> None:
+        """There is no screen: what comes next stands below."""
+
     def repaint(self, change: Callable[[int], int]) -> None:
         """What was written stays: only what comes next is new."""
         change(0)

@@ -25,6 +25,7 @@ __all__ = ["diff_lines", "diff_rows"]
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
+_NO_BREAK = "\\ No newline at end of file"
 _INDENT = "  "
 _ALIKE = 0.5
 """How much two lines must share before the words that differ are marked."""
@@ -83,6 +84,8 @@ def _parsed(text: str) -> Iterator[_Row]:
             if in_hunk:
                 yield _Row("", 0, "⋯")
             old, new, in_hunk = int(head[1]), int(head[2]), True
+        elif in_hunk and row[1:] == _NO_BREAK:
+            yield _Row("", 0, row[1:])
         elif in_hunk and row[:1] in (" ", "+", "-"):
             sign = row[0]
             yield _Row(sign, old if sign == "-" else new, row[1:], language)
@@ -193,9 +196,7 @@ def _on(style: Style, line: Style) -> Style:
     return style._replace(fg=fg, bg=line.bg)
 
 
-def _with_marks(
-    spans: Sequence[Span], marks: Sequence[tuple[int, int]], word: Style
-) -> list[Span]:
+def _with_marks(spans: Sequence[Span], marks: Sequence[tuple[int, int]], word: Style) -> list[Span]:
     """The spans with what was changed in the style of a changed word."""
     if not marks:
         return list(spans)
@@ -210,9 +211,7 @@ def _with_marks(
     return out
 
 
-def _cut(
-    start: int, end: int, marks: Sequence[tuple[int, int]]
-) -> Iterator[tuple[int, int, bool]]:
+def _cut(start: int, end: int, marks: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, bool]]:
     """A stretch in parts that are marked or not."""
     for first, last in marks:
         first, last = max(first, start), min(last, end)
