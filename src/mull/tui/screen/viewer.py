@@ -7,6 +7,7 @@ jump from one to the next, scroll, and search. Nothing here knows the keyboard o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from mull.tui.conversation.sections import Look
@@ -188,7 +189,7 @@ def _reversed(line: Line, start: int, end: int) -> Line:
     at = 0
     for text, style in line:
         cuts = sorted({0, len(text), *(max(0, min(len(text), one - at)) for one in (start, end))})
-        for first, last in zip(cuts, cuts[1:], strict=False):
+        for first, last in pairwise(cuts):
             inside = start <= at + first and at + last <= end
             out.append(Span(text[first:last], _reverse(style) if inside else style))
         at += len(text)

@@ -70,7 +70,7 @@ def diff_lines(text: str, theme: Theme, width: int, most: int | None = None) -> 
 
 
 def _parsed(text: str) -> Iterator[_Row]:
-    """The rows with their numbers; a hunk's head becomes a gap before it, if it is not the first."""
+    """The rows with their numbers; the head of a hunk that is not the first becomes a gap."""
     old = new = 0
     language, in_hunk, several = "", False, text.count("\n--- a/") > 0
     for row in text.split("\n"):
