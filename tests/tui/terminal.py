@@ -57,7 +57,7 @@ _KEYS = {
     "backspace": "\x7f",
     "alt-enter": "\x1b\r",
 }
-_QUESTION = re.compile(rb"\x1b\[c|\x1b\]11;\?(?:\x1b\\|\x07)")
+_QUESTION = re.compile(rb"\x1b\[6n|\x1b\[c|\x1b\]11;\?(?:\x1b\\|\x07)")
 _WORKING = re.compile(r"· Esc stops$|Thinking…", re.MULTILINE)
 _UNSET = ("NO_COLOR", "FORCE_COLOR", "TMUX", "STY", "COLORFGBG", "EDITOR", "VISUAL", "DEBUG")
 
@@ -243,6 +243,8 @@ class Terminal:
             self._unanswered = asked.end()
             if asked.group() == b"\x1b[c":
                 self.type("\x1b[?62;22c")
+            elif asked.group() == b"\x1b[6n":
+                self.type("\x1b[1;1R")
             elif self._background is not None:
                 self.type(f"\x1b]11;rgb:{self._background}\x1b\\")
 

@@ -100,6 +100,7 @@ class TerminalFront:
         self.app.ttimeoutlen = 0.05
         self.app.timeoutlen = 0.3
         self._screen.app = self.app
+        self.app.output.enable_cpr = True
 
     @property
     def width(self) -> int:
@@ -142,6 +143,7 @@ class TerminalFront:
             colours=self.app.color_depth,
             waiting=lambda: self.asking.question is not None and title != WHOLE,
         )
+        self.app.pace.forget()
         self.app.check_size()
         self.refresh()
 

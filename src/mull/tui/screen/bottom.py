@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 from prompt_toolkit.application import Application
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent, merge_key_bindings
+from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import FormattedTextControl, Window
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.renderer import Renderer
@@ -23,6 +25,7 @@ from prompt_toolkit.renderer import Renderer
 from mull.tui.screen.colour import PALETTE, Rgb, nearest_256
 from mull.tui.screen.depth import Depth
 from mull.tui.screen.echo import Echo
+from mull.tui.screen.pace import QUERY, Pace
 from mull.tui.text.lines import BLANK, Line, Style, line_width
 from mull.tui.text.safe import neutralise
 from mull.tui.text.sgr import encode
@@ -51,6 +54,29 @@ class InlineOutput(Vt100_Output):
     """A terminal that is never cleared as a whole: some push what they clear into the scrollback,
     where it would stand twice."""
 
+    _size = 0
+
+    def write(self, data: str) -> None:
+        """Text, whose size is counted."""
+        self._size += len(data)
+        super().write(data)
+
+    def write_raw(self, data: str) -> None:
+        """Sequences, whose size is counted."""
+        self._size += len(data)
+        super().write_raw(data)
+
+    def take_size(self) -> int:
+        """About how many bytes were written since the last time."""
+        size, self._size = self._size, 0
+        return size
+
+    @property
+    def responds_to_cpr(self) -> bool:
+        """True once the renderer is made: it never asks by itself, but waits at the end for what
+        was asked."""
+        return self.enable_cpr
+
     def erase_down(self) -> None:
         """Erase the row of the cursor, and then those below it."""
         self.write_raw("\x1b7\x1b[K\x1b[1B\x1b[J\x1b8")
@@ -60,14 +86,32 @@ class InlineApplication(Application[None]):
     """An application that draws at the bottom, and leaves it to the conversation to draw itself at
     another width. While a window is being resized nothing is drawn."""
 
+    output: InlineOutput
+
     def __init__(self, echo: Echo, resized: Callable[[], None], **more: Any) -> None:
         super().__init__(**more)
+        self.pace = Pace()
+        self.on_answer: Callable[[], None] = lambda: None
         self._echo = echo
         self._resized = resized
         self._size = self.output.get_size()
         self._settling: asyncio.TimerHandle | None = None
         self.before_render += lambda _: self.begin_step()
         self.after_render += lambda _: self._end_step()
+        answers = KeyBindings()
+        answers.add(Keys.CPRResponse, eager=True, save_before=lambda _: False)(self._answered)
+        self.key_bindings = merge_key_bindings([more["key_bindings"], answers])
+        # an answer that comes when the program has ended would be typed into the shell
+        setattr(self.renderer, "wait_for_cpr_responses", self._wait_for_answer)
+
+    async def _wait_for_answer(self, timeout: float = 1) -> None:
+        until = asyncio.get_running_loop().time() + timeout
+        while self.pace.is_asked and asyncio.get_running_loop().time() < until:
+            await asyncio.sleep(0.01)
+
+    def _answered(self, _: KeyPressEvent) -> None:
+        self.pace.answered()
+        self.on_answer()
 
     @property
     def is_lent(self) -> bool:
@@ -108,6 +152,9 @@ class InlineApplication(Application[None]):
     def _end_step(self) -> None:
         self.output.write_raw(_END)
         self.output.flush()
+        if not self.is_done and self.pace.sent(self.output.take_size()):
+            self.output.write_raw(QUERY)
+            self.output.flush()
         self._echo.drawn()
 
     def _on_resize(self) -> None:
@@ -142,9 +189,11 @@ class InlineScreen:
         self._reflows = reflows
         self._live: Sequence[Line] = ()
         self._above: deque[Line] = deque()
+        self._pending: deque[Line] = deque()
         self._gone = 0
         self._timer: asyncio.TimerHandle | None = None
         self._drawn = 0.0
+        self._late = False
         self.region = Window(
             FormattedTextControl(self._fragments),
             dont_extend_height=True,
@@ -160,6 +209,7 @@ class InlineScreen:
     @app.setter
     def app(self, app: InlineApplication) -> None:
         self._app = app
+        app.on_answer = self._go_on
         app.after_render += lambda _: self._forget_scrolled()
 
     @property
@@ -175,7 +225,11 @@ class InlineScreen:
     def repaint(self, change: Callable[[int], int]) -> None:
         """Draw what is on the screen anew: `change` is told how many of its last lines can be
         replaced, and says how many will be."""
-        self._gone += change(len(self._above) - self._gone)
+        gone = change(len(self._above) + len(self._pending) - self._gone)
+        for _ in range(min(gone, len(self._pending))):
+            self._pending.pop()
+            gone -= 1
+        self._gone += gone
         self.refresh()
 
     def forget(self) -> None:
@@ -185,7 +239,7 @@ class InlineScreen:
 
     def clear(self) -> None:
         """Begin at the top of an empty screen: what is on it goes up into the scrollback."""
-        self.flush()
+        self.flush(force=True)
         app = self.app
         if app is not None and app.is_running and not app.is_lent:
             app.begin_step()
@@ -205,7 +259,7 @@ class InlineScreen:
         x, y = app.renderer._cursor_pos
         within = x // size.columns if self._reflows else 0
         self._trim(sum(rows), min(size.rows, before.rows))
-        gone = change(len(self._above))
+        gone = change(len(self._above))  # what is pending stays as it is
         up = sum(rows[:y]) + within + self._take_off(gone)
         app.begin_step()
         app.output.write_raw("\r")
@@ -236,7 +290,12 @@ class InlineScreen:
         if app.is_settling:
             self.refresh()
             return
-        final, self._live = self._frame()
+        if app.pace.is_waiting and not force:  # the answer goes on, or the next look at the clock
+            self._late = True
+            return
+        new, self._live = self._frame()
+        self._pending += new
+        final = self._next_lines(None if force else app.pace.most)
         if not final and not self._gone and not force:
             app.invalidate()
             return
@@ -253,8 +312,24 @@ class InlineScreen:
     def finish(self) -> None:
         """Write what became final after the application has ended."""
         if self.app is not None:
-            self.app.output.write_raw(self._encoded(self._frame().final))
+            self._pending += self._frame().final
+            self.app.output.write_raw(self._encoded(self._next_lines(None)))
             self.app.output.flush()
+
+    def _go_on(self) -> None:
+        """What was sent has arrived: send what has waited for that."""
+        if self._late or self._pending:
+            self._late = False
+            self.refresh()
+
+    def _next_lines(self, most: int | None) -> list[Line]:
+        """Finished lines to write now: all, or about `most` bytes of them."""
+        out: list[Line] = []
+        while self._pending and (most is None or most > 0):
+            out.append(self._pending.popleft())
+            if most is not None:
+                most -= 2 + sum(len(text) + 8 for text, _ in out[-1])
+        return out
 
     def _take_off(self, lines: int) -> int:
         """Forget the last lines; how many rows of the screen they take."""
