@@ -76,6 +76,7 @@ class Terminal:
         program: tuple[str, ...] | None = None,
     ) -> None:
         self.raw = b""
+        self.answers_cursor = True
         self._background = background
         self._drawn = -1
         self._rows: list[str] = []
@@ -244,7 +245,8 @@ class Terminal:
             if asked.group() == b"\x1b[c":
                 self.type("\x1b[?62;22c")
             elif asked.group() == b"\x1b[6n":
-                self.type("\x1b[1;1R")
+                if self.answers_cursor:
+                    self.type("\x1b[1;1R")
             elif self._background is not None:
                 self.type(f"\x1b]11;rgb:{self._background}\x1b\\")
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from mull.testing.server import STALL, ScriptedServer
+from mull.testing.server import STALL, Gate, ScriptedServer
 from tui.scripts import answer, call, calls, say, think
 from tui.terminal import MULL, PATIENCE
 
@@ -103,6 +104,25 @@ def test_a_terminal_gets_plain_lines_and_ctrl_c_stops_then_leaves(start):
         assert b"\x1b" not in terminal.raw
         assert "❯" not in terminal.text
         assert "Come back with: mull --session" in terminal.text
+
+
+def test_a_line_now_and_then_says_that_the_model_thinks(start):
+    program = (
+        "import sys; from mull.tui.screen import plain; plain.SILENCE = 0.3;"
+        " from mull.cli.main import main; sys.exit(main())"
+    )
+    gate = Gate()
+    reply = answer(think("A long thought."), gate, say("* one\n* two\n\n---\n\n> quoted"))
+    with ScriptedServer([reply]) as server:
+        terminal = start("--plain", "-m", "openai-compatible/thinker", "--base-url", server.url,
+                         program=(sys.executable, "-c", program))  # fmt: skip
+        terminal.wait_for(lambda t: ">" in t.screen)
+        terminal.say("go")
+        terminal.wait_for(re.compile(r"^Thinking, \d+ s, about 4 tokens$", re.MULTILINE))
+        gate.open()
+        terminal.wait_for("quoted")
+        assert "- one\n- two" in terminal.text
+        assert not set("│●└─☐❯·•▎…") & set(terminal.text.partition("go\n")[2])
 
 
 def test_a_list_to_pick_from_is_numbered():

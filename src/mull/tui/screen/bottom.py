@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,8 @@ PAUSE = 0.05
 """Seconds between two drawings."""
 _SETTLED = 0.12
 """Seconds that a window's size must stay before everything is drawn for it."""
+_LAST_ANSWER = 1.0
+"""Seconds to wait, at the end, for what the terminal was asked."""
 _BELOW = 6
 """Rows kept for what stands below the live lines."""
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
@@ -101,15 +104,19 @@ class InlineApplication(Application[None]):
         answers = KeyBindings()
         answers.add(Keys.CPRResponse, eager=True, save_before=lambda _: False)(self._answered)
         self.key_bindings = merge_key_bindings([more["key_bindings"], answers])
+        self._answer = asyncio.Event()
         # an answer that comes when the program has ended would be typed into the shell
-        setattr(self.renderer, "wait_for_cpr_responses", self._wait_for_answer)
+        self.renderer.wait_for_cpr_responses = self._wait_for_answer  # type: ignore[method-assign, assignment]
 
-    async def _wait_for_answer(self, timeout: float = 1) -> None:
-        until = asyncio.get_running_loop().time() + timeout
-        while self.pace.is_asked and asyncio.get_running_loop().time() < until:
-            await asyncio.sleep(0.01)
+    async def _wait_for_answer(self, _: float = 0) -> None:
+        self._answer.clear()
+        if self.pace.is_asked:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_ANSWER):
+                    await self._answer.wait()
 
     def _answered(self, _: KeyPressEvent) -> None:
+        self._answer.set()
         self.pace.answered()
         self.on_answer()
 

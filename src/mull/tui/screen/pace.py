@@ -2,8 +2,8 @@
 
 After a drawing the terminal is asked where its cursor is: the answer says that all before it has
 arrived. Until then no other drawing is sent, so that on a slow line little waits in front of what
-matters next, and a key is answered soon. On a fast line only now and then a drawing asks. A terminal
-that never answers is drawn for as if the line were fast.
+matters next, and a key is answered soon. On a fast line only now and then a drawing asks. A
+terminal that never answers is drawn for as if the line were fast.
 """
 
 from __future__ import annotations

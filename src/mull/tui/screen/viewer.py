@@ -43,6 +43,7 @@ class Viewer:
         self._documents = documents
         self._open = set(opened)
         self._top: int | None = None  # None: where the chosen document begins
+        self._hit: int | None = None  # the row that was found last
         self._drawn: dict[int, tuple[object, list[Line]]] = {}
         self._room = 24
         self._look: Look | None = None
@@ -73,6 +74,7 @@ class Viewer:
 
     def scroll(self, rows: int) -> None:
         """Move by so many rows, and choose a document that is in sight."""
+        self._hit = None
         self._top = max(0, (self._top or 0) + rows)
         _, heads = self._whole()
         end = self._top + self._room
@@ -93,18 +95,18 @@ class Viewer:
     def jump(self, steps: int) -> None:
         """To the next document, or one before."""
         self.at = max(0, min(len(self._documents) - 1, self.at + steps))
-        self._top = None
+        self._top = self._hit = None
 
     def toggle(self) -> None:
         """Open or close the chosen document."""
         self._open ^= {self.at}
-        self._top = None
+        self._top = self._hit = None
 
     def toggle_all(self) -> None:
         """Close all of them; or open all, if one is closed."""
         every = set(range(len(self._documents)))
         self._open = set() if self._open >= every else every
-        self._top = None
+        self._top = self._hit = None
 
     def search(self, text: str, *, backwards: bool = False) -> bool:
         """Go to the next row that has this text, opening what hides it; whether there is one."""
@@ -112,17 +114,20 @@ class Viewer:
         if not text:
             return False
         wanted = text.lower()
+        known = len(self._open)
         for at, document in enumerate(self._documents):
             if wanted in document.text.lower():
                 self._open.add(at)
+        if len(self._open) > known:  # rows have moved
+            self._hit = None
         whole, heads = self._whole()
         hits = [row for row, line in enumerate(whole) if wanted in _text(line).lower()]
         if not hits:
             return False
-        here = self._top or 0
+        here = self._hit if self._hit is not None else (self._top or 0) - 1
         after = [row for row in hits if (row < here if backwards else row > here)]
         row = (after[-1] if backwards else after[0]) if after else hits[-1 if backwards else 0]
-        self._top = row
+        self._top = self._hit = row
         self.at = max((at for at, head in enumerate(heads) if head <= row), default=0)
         return True
 
