@@ -1,6 +1,7 @@
 """tmux as the judge of the scrollback: it breaks lines anew when a window changes. Needs `tmux`."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ pytestmark = [
     pytest.mark.skipif(not shutil.which("tmux"), reason="tmux is not installed"),
 ]
 PATIENCE = 30
+MOVING = re.compile(r".*(?:· Esc stops|thinker ·).*")
 
 
 class Tmux:
@@ -52,7 +54,7 @@ class Tmux:
     def wait_still(self):
         """Return when nothing has changed for a while: a window is drawn for once it rests."""
         before = ""
-        while before != (now := self.everything):
+        while before != (now := MOVING.sub("", self.everything)):
             before = now
             time.sleep(0.5)
 
