@@ -134,15 +134,19 @@ class TerminalFront:
         first = {"all": 0, "last": count - 1, "none": count}[unfolded]
         viewer = Viewer(title, documents(), range(max(first, 0), count))
         self._screen.flush()
-        await view_documents(
-            viewer,
-            documents,
-            self.theme,
-            self.depth,
-            output=self.app.output,
-            colours=self.app.color_depth,
-            waiting=lambda: self.asking.question is not None and title != WHOLE,
-        )
+        self._screen.is_covered = True
+        try:
+            await view_documents(
+                viewer,
+                documents,
+                self.theme,
+                self.depth,
+                output=self.app.output,
+                colours=self.app.color_depth,
+                waiting=lambda: self.asking.question is not None and title != WHOLE,
+            )
+        finally:
+            self._screen.is_covered = False
         self.app.pace.forget()
         self.app.check_size()
         self.refresh()

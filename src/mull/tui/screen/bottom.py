@@ -90,8 +90,10 @@ class InlineApplication(Application[None]):
     another width. While a window is being resized nothing is drawn."""
 
     output: InlineOutput
+    _lent = False
 
     def __init__(self, echo: Echo, resized: Callable[[], None], **more: Any) -> None:
+        self.on_lent: Callable[[], None] = lambda: None
         super().__init__(**more)
         self.pace = Pace()
         self.on_answer: Callable[[], None] = lambda: None
@@ -122,8 +124,19 @@ class InlineApplication(Application[None]):
 
     @property
     def is_lent(self) -> bool:
-        """Whether an editor has the terminal."""
-        return self._running_in_terminal
+        """Whether an editor, the shell or the viewer has the terminal."""
+        return self._lent
+
+    @property
+    def _running_in_terminal(self) -> bool:
+        return self._lent
+
+    @_running_in_terminal.setter
+    def _running_in_terminal(self, lent: bool) -> None:
+        """prompt_toolkit lends the terminal, and has no event for it."""
+        self._lent = lent
+        if lent:
+            self.on_lent()
 
     @property
     def is_settling(self) -> bool:
@@ -201,6 +214,8 @@ class InlineScreen:
         self._timer: asyncio.TimerHandle | None = None
         self._drawn = 0.0
         self._late = False
+        self.is_covered = False
+        """Whether the terminal is lent to something that leaves the screen as it was."""
         self.region = Window(
             FormattedTextControl(self._fragments),
             dont_extend_height=True,
@@ -217,6 +232,7 @@ class InlineScreen:
     def app(self, app: InlineApplication) -> None:
         self._app = app
         app.on_answer = self._go_on
+        app.on_lent = self._lend
         app.after_render += lambda _: self._forget_scrolled()
 
     @property
@@ -238,6 +254,10 @@ class InlineScreen:
             gone -= 1
         self._gone += gone
         self.refresh()
+
+    def _lend(self) -> None:
+        if not self.is_covered:  # whoever has the terminal may write anything
+            self.forget()
 
     def forget(self) -> None:
         """What stands above the region is somebody else's by now."""
