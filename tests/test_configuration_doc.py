@@ -15,6 +15,7 @@ from mull.settings.registry import REGISTRY
 from mull.store import approvals, catalog, keys, lessons
 from mull.store.config import Config, ProviderConfig, load_config
 from mull.store.sessions.sqlite import sessions_path
+from mull.tui.screen.keys import KEYS
 from mull.tui.screen.look import Surroundings
 from mull.tui.screen.theme_text import ROLES
 
@@ -108,3 +109,8 @@ def test_the_files_are_called_so():
         AGENTS_FILE,
     ):
         assert f"| `{name}` |" in section("Where files lie")
+
+
+def test_every_action_that_a_key_can_have_is_named():
+    text = section("Keys of the terminal")
+    assert {key.action for key in KEYS if key.action and f"`{key.action}`" not in text} == set()

@@ -323,3 +323,13 @@ def test_a_provider_without_a_login(run):
         "mull: openai has no login: `mull keys set openai` stores its key; "
         "a login is for github-copilot\n"
     )
+
+
+@pytest.mark.parametrize(("word", "shown"), [("keys", "list"), ("sessions", "list")])
+def test_a_command_alone_shows_what_there_is(word, shown, monkeypatch, capsys):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", CANARY)
+    assert main([word]) == 0
+    alone = capsys.readouterr().out
+    assert main([word, shown]) == 0
+    assert capsys.readouterr().out == alone
+    assert ("ANTHROPIC_API_KEY" in alone) == (word == "keys")

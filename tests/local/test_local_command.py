@@ -145,3 +145,7 @@ def test_options_that_make_no_sense(run, words, text):
 def test_install_does_nothing_twice(run):
     code, out, _ = run("install", "--json", fake=Fake())
     assert (code, json.loads(out)) == (0, {"installed": True, "fetched": False})
+
+
+def test_alone_it_says_how_things_stand(run):
+    assert run(fake=Fake(STATUS)) == run("status", fake=Fake(STATUS))

@@ -261,3 +261,16 @@ def test_what_is_taken_apart_holds_nothing_that_a_shell_would_act_on(command):
 def test_a_rule_never_allows_a_command_with_another_one_in_it(before, after):
     command = f"git status {before}; rm -rf / {after}"
     assert verdict(a_command(command), allow=["run(git status *)"]) == "ask"
+
+
+def test_accepted_edits_run_and_everything_else_is_asked_about():
+    mode = "accept-edits"
+    assert verdict(a_path("edit", "src/a.py"), mode) == "run"
+    assert verdict(a_path("write", "new.txt"), mode) == "run"
+    assert verdict(a_command("make"), mode) == "ask"
+    assert verdict(Asked("mcp__x__y", True, Subject("text", "{}")), mode) == "ask"
+    assert verdict(Asked("edit", True, Subject("path", "/etc/hosts", "/etc/hosts")), mode) == "ask"
+    assert verdict(a_path("edit", ".git/hooks/pre-commit"), mode) == "ask"
+    assert verdict(Asked("edit", True, Subject("path", "a", "/p/a", guarded=True)), mode) == "ask"
+    assert verdict(a_path("edit", "a.py"), mode, deny=["edit(*.py)"]) == "refuse"
+    assert verdict(a_command("git status"), mode, allow=["run(git status)"]) == "run"

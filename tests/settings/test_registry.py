@@ -78,6 +78,9 @@ def test_the_other_defaults():
         "compression.model": None,
         "tools.onDemandOver": 40,
         "tools.onDemandTokens": 12_000,
+        "terminal.notify": "bell",
+        "terminal.notifyAfter": 20.0,
+        "terminal.title": True,
         "model.presets": True,
     }
 

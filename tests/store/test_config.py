@@ -116,8 +116,8 @@ def test_providers_and_models_go_over_the_catalog_in_its_own_shape(path):
         ('modle = "a/b"', 'config.toml: "modle" is unknown: did you mean model?'),
         (
             "zzz = 1",
-            'config.toml: "zzz" is unknown: use model, settings, providers, models, compat, mcp'
-            " or themes",
+            'config.toml: "zzz" is unknown: use model, settings, providers, models, compat, mcp,'
+            " themes or keys",
         ),
         (
             '[reasoning]\neffort = "high"',

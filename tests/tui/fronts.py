@@ -16,6 +16,7 @@ from mull.store.sessions.writing import go_on_writing
 from mull.testing.server import Reply, ScriptedServer
 from mull.tui.commands.table import run_command
 from mull.tui.screen.front import Item, Question
+from mull.tui.screen.keys import KEYS
 from mull.tui.screen.theme import Theme, theme_for
 from mull.tui.text.lines import Line, line_width, plain_text
 
@@ -26,11 +27,14 @@ class FakeFront:
     """Gives scripted answers and remembers what it was asked."""
 
     has_keys = True
+    keys = KEYS
 
     def __init__(self, width: int = WIDTH, theme: Theme | None = None) -> None:
         self.theme = theme or theme_for("plain", None, "none")
         self.width = width
         self.picks: list[str | None] = []
+        self.secrets: list[str | None] = []
+        self.asked_for: list[str] = []
         self.offered: list[tuple[str, list[Item]]] = []
         self.typed: list[str] = []
         self.left = False
@@ -55,12 +59,23 @@ class FakeFront:
     async def ask(self, question: Question) -> tuple[str, str]:
         raise AssertionError(f"nobody answers {question.title}")
 
-    async def pick(self, title: str, items: Sequence[Item], found: str = "") -> str | None:
+    async def secret(self, title: str) -> str | None:
+        self.asked_for.append(title)
+        return self.secrets.pop(0) if self.secrets else None
+
+    async def pick(
+        self, title: str, items: Sequence[Item], found: str = "", mark: Any = None
+    ) -> str | None:
+        self.mark = mark
         self.offered.append((title, list(items)))
         return self.picks.pop(0)
 
     def put(self, text: str) -> None:
         self.typed.append(text)
+
+    def copy(self, text: str) -> bool:
+        self.copied = text
+        return True
 
     def leave(self) -> None:
         self.left = True
@@ -75,6 +90,7 @@ class FakeTalk:
         self.last: Any = None
         self.sent: Any = None
         self.attached: list[Any] = []
+        self.ran: list[Any] = []
         self.busy = False
         self.lines: list[Line] = []
         self.warnings: list[str] = []
@@ -101,6 +117,9 @@ class FakeTalk:
 
     def submit(self, message: Any) -> None:
         self.done.append(("submit", message))
+
+    def send(self, text: str) -> None:
+        self.done.append(("send", text))
 
     def retry(self) -> None:
         self.done.append("retry")

@@ -14,7 +14,7 @@ from tui.fronts import FakeFront, at_terminal, drive
 
 SPECIFIED = (
     "model thinking set unset profile context compress sessions resume retry undo tools mcp export"
-    " stats theme help quit new fork rename why view image"
+    " stats theme help quit new fork rename why view image keys login jobs copy"
 ).split()
 
 

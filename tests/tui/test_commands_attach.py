@@ -25,7 +25,7 @@ def test_a_text_file_follows_the_message_in_a_fence(tmp_path):
     assert notes == ()
 
 
-@pytest.mark.parametrize("text", ["hello", "mail me@a.py", "@nowhere.py", "@", "@ a.py", "a @src"])
+@pytest.mark.parametrize("text", ["hello", "mail me@a.py", "@nowhere.py", "@", "@ a.py"])
 def test_what_names_no_file_stays_as_it_is(tmp_path, text):
     (tmp_path / "a.py").write_text("x")
     (tmp_path / "src").mkdir()
@@ -56,8 +56,19 @@ def test_files_outside_the_folder_are_not_read(tmp_path):
     folder = tmp_path / "work"
     folder.mkdir()
     (folder / "link.txt").symlink_to(secret)
-    for name in ("../secret.txt", str(secret), "link.txt", "~/x"):
-        assert expand_mentions(f"see @{name}", folder) == (f"see @{name}", ())
+    for name in ("../secret.txt", str(secret), "link.txt"):
+        said, (note,) = expand_mentions(f"see @{name}", folder)
+        assert said == f"see @{name}"
+        assert note == f"{name} is not attached: it lies outside {folder}"
+    assert expand_mentions("see @../nowhere.txt", folder) == ("see @../nowhere.txt", ())
+
+
+def test_a_folder_is_not_attached_and_said_to_be_one(tmp_path):
+    (tmp_path / "src").mkdir()
+    said, notes = expand_mentions("@src, and @src/ too", tmp_path)
+    assert said == "@src, and @src/ too"
+    assert [note.partition(" is ")[0] for note in notes] == ["src", "src/"]
+    assert "it is a folder" in notes[0]
 
 
 def test_a_long_file_is_cut_and_said_to_be(tmp_path):

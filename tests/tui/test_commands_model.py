@@ -10,8 +10,10 @@ import pytest
 from mull.neutral.errors import BudgetError, CatalogError, LocalError, SettingError
 from mull.policy.thinking.levels import next_level
 from mull.settings.layers import Settings
+from mull.store.keys import Keys
 from mull.testing.server import Reply
 from mull.tui.commands.thinking import cycle_level
+from mull.tui.screen.picker import matching
 from tui.fronts import answer, at_terminal, drive
 
 HOW = {"elsewhere": True}
@@ -97,13 +99,60 @@ def test_a_bare_model_offers_those_with_a_key_first(tmp_path, monkeypatch):
         text = drive(talk, "/model")
         title, items = talk.front.offered[0]
     assert title == "Which model?"
-    names = [item.name for item in items]
+    names = [item.name for item in items if "used lately" not in item.about]
     with_key = [name for name in names if name.startswith("deepseek/")]
     assert names[: len(with_key)] == with_key
     assert "anthropic/claude-sonnet-4-5" in names
     assert len(names) == len(set(names)) > 5000
-    assert items[0].about.endswith("tokens")
+    assert "key found" in items[1].about
+    assert items[1].about.endswith("tokens")
     assert text.startswith("✓ Switched to DeepSeek deepseek-v4-pro")
+
+
+def test_the_makers_model_is_found_by_what_people_type_and_favourites_are_on_top(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("MOONSHOT_API_KEY", "sk-" + "a" * 24)
+    with at_terminal(tmp_path) as talk:
+        talk.front.picks = [None, None]
+        drive(talk, "/model")
+        _, items = talk.front.offered[0]
+        assert talk.front.mark("groq/qwen/qwen3-32b")
+        assert talk.front.mark("anthropic/claude-opus-4-0")
+        drive(talk, "/model")
+        _, again = talk.front.offered[1]
+    assert matching(items, "kimi")[0].name == "moonshotai/kimi-k3"
+    assert matching(items, "sonnet 4.5")[0].name == "anthropic/claude-sonnet-4-5"
+    assert matching(items, "opus")[0].name == "anthropic/claude-opus-5-5"
+    assert items[0].name == "zai/glm-4.7"  # used lately
+    top = [(item.name, item.marked) for item in again[:3]]
+    assert top == [
+        ("groq/qwen/qwen3-32b", True),
+        ("anthropic/claude-opus-4-0", True),
+        ("zai/glm-4.7", False),
+    ]
+
+
+def test_a_model_without_a_key_asks_for_one_and_keeps_it(tmp_path):
+    key = "sk-ant-" + "b" * 24
+    with at_terminal(tmp_path, elsewhere=True) as talk:
+        talk.session.engine.keys = Keys(tmp_path, {})
+        talk.front.secrets = [key]
+        text = drive(talk, "/model anthropic/claude-sonnet-4-5")
+        assert talk.front.asked_for[0].startswith("Key of anthropic (not shown")
+        assert "Stored the key of anthropic in" in text
+        assert key not in text
+        assert talk.session.engine.keys.stored() == {"anthropic": "file"}
+        talk.front.secrets = [""]
+        assert "No key was given" in drive(talk, "/model moonshotai/kimi-k3")
+        assert "anthropic" in drive(talk, "/keys")
+        assert key not in talk.text
+        with pytest.raises(LocalError, match="/keys set PROVIDER asks"):
+            drive(talk, f"/keys set openai {key}")
+        assert "Deleted the key of anthropic" in drive(talk, "/keys delete anthropic")
+        with pytest.raises(LocalError, match="has no login: /keys set openai"):
+            drive(talk, "/login openai")
+        assert "github-copilot" in drive(talk, "/login")
 
 
 def test_picking_none_changes_nothing(talk):

@@ -8,6 +8,7 @@ from prompt_toolkit.document import Document
 
 from mull.settings.registry import REGISTRY
 from mull.tui.commands.complete import SlashCompleter, offers
+from mull.tui.commands.complete_files import ProjectFiles
 from mull.tui.commands.known import Known, ModelIndex
 from mull.tui.commands.table import COMMANDS
 from mull.tui.screen.theme import THEMES
@@ -138,12 +139,16 @@ def files(tmp_path):
 
 
 def test_files_in_a_message_behind_an_at(files, known):
-    assert texts(known, "look at @sr") == ["@src/"]
+    assert texts(known, "look at @sr")[:3] == ["@src/", "@src/app.py", "@src/Apple.txt"]
+    assert texts(known, "look at @apl") == ["@src/Apple.txt"]
+    assert texts(known, "look at @APP") == ["@src/app.py", "@src/Apple.txt"]
+    assert texts(known, "@./sr") == ["@./src/"]
+    assert texts(known, "@")[:2] == ['@"my notes/', '@"read me.md"']
     assert completed(known, "look at @src/a") == ["look at @src/app.py", "look at @src/Apple.txt"]
     assert completed(known, "see @read") == ['see @"read me.md"', "see @README.md"]
     assert completed(known, 'see @"read m') == ['see @"read me.md"']
-    assert completed(known, "see @my") == ['see @"my notes/']
-    assert completed(known, 'see @"my notes/') == ['see @"my notes/a.md"']
+    assert completed(known, "see @my") == ['see @"my notes/', 'see @"my notes/a.md"']
+    assert completed(known, 'see @"my notes/a') == ['see @"my notes/a.md"']
     assert texts(known, "mail me@exam") == []
     assert texts(known, "@nowhere/") == []
     assert texts(known, "no mention") == []
@@ -151,7 +156,7 @@ def test_files_in_a_message_behind_an_at(files, known):
 
 def test_hidden_files_only_behind_a_dot(files, known):
     assert "@.hidden/" not in texts(known, "@")
-    assert texts(known, "@.h") == ["@.hidden/"]
+    assert texts(known, "@.h")[0] == "@.hidden/"
 
 
 def test_paths_of_commands(files, known):
@@ -195,3 +200,43 @@ def test_an_index_finds_a_name_however_it_is_written():
     assert "A/BIG-MODEL" in index
     assert "small" in index
     assert "smal" not in index
+
+
+def test_the_project_is_listed_without_what_is_ignored_and_again_when_it_is_old(tmp_path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".gitignore").write_text("build/\n*.log\n")
+    (tmp_path / ".github").mkdir()
+    for name in (
+        "build/out.py",
+        "deep/er/out.py",
+        "a.log",
+        ".github/out.yml",
+        "node_modules/out.py",
+    ):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    now = [0.0]
+    files = ProjectFiles(str(tmp_path), lambda: now[0])
+    assert [item.name for item in files.find("out")] == ["deep/er/out.py", ".github/out.yml"]
+    (tmp_path / "out.txt").touch()
+    assert len(list(files.find("out"))) == 2
+    now[0] = 60.0
+    assert next(item.name for item in files.find("out")) == "out.txt"
+
+
+def test_enter_takes_the_command_that_is_offered(talk):
+    completer = SlashCompleter(lambda: talk)
+    assert completer.taken("/mo") == "/model"
+    assert completer.taken("/th") == "/thinking"
+    assert completer.taken("/model") == "/model"
+    assert completer.taken("/exit") == "/exit"
+    assert completer.taken("/qqqq") == "/qqqq"
+    assert completer.taken("/model son") == "/model son"
+    assert completer.taken("/") == "/"
+    assert completer.taken("see @sessions.d") == "see @sessions.db"
+    assert completer.taken("see @sessions.db") == "see @sessions.db"
+    assert completer.taken("see @") == "see @"
+    assert completer.taken("see @snsb") == "see @snsb"
+    assert completer.taken("see @nowhere") == "see @nowhere"
+    assert SlashCompleter(lambda: None).taken("/mo") == "/mo"

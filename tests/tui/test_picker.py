@@ -25,7 +25,9 @@ def text_of(lines):
 
 def test_letters_are_found_in_order_and_whole_words_first():
     assert names(matching(MODELS, "gpt5mini")) == ["openai/gpt-5-mini"]
-    assert names(matching(MODELS, "mini")) == ["x/mini", "openai/gpt-5-mini"]
+    assert names(matching(MODELS, "mini")) == ["x/mini", "openai/gpt-5-mini"]  # just that one
+    assert names(matching(MODELS, "min")) == ["openai/gpt-5-mini", "x/mini"]  # in their own order
+    assert names(matching(MODELS, "gpt_5")) == ["openai/gpt-5", "openai/gpt-5-mini"]
     assert names(matching(MODELS, "claude anth")) == ["anthropic/claude-opus"]
     assert names(matching(MODELS, "zzz")) == []
     assert names(matching(MODELS, "  ")) == names(MODELS)
@@ -61,3 +63,25 @@ def test_the_choice_is_always_shown_and_no_row_is_too_wide(pairs, width, steps):
     assert all(cell_width(row) <= width for row in rows)
     assert len(rows) <= ROWS + 2
     assert sum(row.startswith("❯ ") for row in rows) == (1 if pairs else 0)
+
+
+def test_a_key_marks_the_item_that_the_choice_stands_on():
+    marked = set()
+
+    def mark(name):
+        marked.symmetric_difference_update({name})
+        return name in marked
+
+    picker = Picker("Which?", MODELS, mark)
+    picker.search("claude")
+    picker.mark()
+    assert marked == {"anthropic/claude-opus"}
+    assert "favourite" in text_of(picker.lines(PLAIN, 60))[1]
+    picker.search("")
+    assert [("favourite" in row) for row in text_of(picker.lines(PLAIN, 60))[1:]] == [
+        False, False, True, False,
+    ]  # fmt: skip
+    picker.search("claude")
+    picker.mark()
+    assert marked == set()
+    Picker("Which?", MODELS).mark()

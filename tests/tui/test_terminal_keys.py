@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 from mull.agent.hurry_plan import STOPPED
 from mull.testing.server import STALL, Gate, Reply, ScriptedServer
 from tui.scripts import answer, say, think
+from tui.terminal import MULL
 
 
 def said_by_user(request):
@@ -187,14 +189,14 @@ def test_lines_are_edited_pasted_searched_and_written_in_an_editor(converse, tmp
         assert said_by_user(server.requests[3])[-1] == "words from the editor"
 
 
-def test_shift_tab_goes_through_the_levels_that_the_model_has(converse):
+def test_alt_t_goes_through_the_levels_that_the_model_has(converse):
     with ScriptedServer([answer(say("Yes."))]) as server:
         env = {"OPENAI_API_KEY": "sk-not-real"}
         terminal = converse(server, model="openai/gpt-5", env=env)
         seen = []
         for _ in range(4):
             before = terminal.text.count("Thinking: ")
-            terminal.press("s-tab")
+            terminal.type("\x1bt")
             terminal.wait_for(lambda t, n=before: t.text.count("Thinking: ") > n)
             seen.append(re.findall(r"Thinking: (\w+)", terminal.text)[-1])
         assert sorted(seen) == ["high", "low", "medium", "minimal"]
@@ -241,3 +243,98 @@ def test_nothing_is_drawn_into_an_editor_and_nothing_is_lost_by_it(converse, tmp
         terminal.wait_for("After.")
         raw = terminal.raw
         assert raw.index(b"LEFT") < raw.index(b"Meanwhile.")
+
+
+def test_esc_stops_at_once_and_what_is_typed_after_it_stays_whole(converse):
+    replies = [
+        answer(say("Half an ans"), STALL),
+        answer(think("weighing"), STALL),
+        answer(say("Yes.")),
+    ]
+    with ScriptedServer(replies) as server:
+        terminal = converse(server)
+        terminal.say("first")
+        terminal.wait_for("Half an ans")
+        terminal.press("esc")
+        terminal.wait_for("Stopped")
+        terminal.type("but wait")
+        terminal.wait_for("❯ but wait")
+        terminal.press("enter")
+        terminal.wait_for("weighing")
+        terminal.type("\x1b[27u3 of\x1b[13;2uthem\x1b[27;2;13~")  # Esc, and Shift-Enter twice
+        terminal.wait_for(lambda t: t.text.count("Stopped") == 2)
+        terminal.say("fit")
+        terminal.wait_for("Yes.")
+        assert said_by_user(server.requests[2])[-1] == "3 of\nthem\nfit"
+
+
+def test_the_kitty_protocol_is_asked_for_and_given_back(converse, tmp_path):
+    editor = tmp_path / "editor"
+    editor.write_text("#!/bin/sh\necho EDITING\n")
+    editor.chmod(0o755)
+    with ScriptedServer([]) as server:
+        terminal = converse(server, env={"EDITOR": str(editor), "TMUX": "/tmp/x,1,0"})
+        assert terminal.raw.count(b"\x1b[?u") == 1
+        assert b"\x1b[>5u" not in terminal.raw
+        terminal.type("\x1b[?0u")
+        terminal.wait_for(lambda t: b"\x1b[>5u" in t.raw)
+        terminal.type("\x1b[120;5u\x1b[101;5u")  # Ctrl-X Ctrl-E
+        terminal.wait_for("EDITING")
+        terminal.wait_for(lambda t: t.raw.count(b"\x1b[>5u") == 2)
+        before, _, after = terminal.raw.partition(b"EDITING")
+        assert before.count(b"\x1b[<u") == 1
+        assert b"\x1b[<u" not in after
+        terminal.process.terminate()
+        terminal.end()
+        assert terminal.raw.count(b"\x1b[<u") == 2
+        assert terminal.raw.count(b"\x1b[?u") == 1
+        # tmux has its own way to tell keys apart
+        assert terminal.raw.count(b"\x1b[>4;1m") == terminal.raw.count(b"\x1b[>4m") == 2
+        assert terminal.is_restored()
+        assert "[?0u" not in terminal.everything
+
+
+def test_esc_leaves_a_picker_and_a_search_and_what_follows_is_typed(converse):
+    with ScriptedServer([]) as server:
+        terminal = converse(server)
+        terminal.say("/theme")
+        terminal.wait_for("❯ auto")
+        terminal.press("esc")
+        terminal.wait_gone("❯ auto")
+        terminal.say("/theme")
+        terminal.wait_for("❯ auto")
+        terminal.type("\x1b[27u/set")  # in one step, as a slow line would bring it
+        terminal.wait_for("❯ /set")
+        terminal.press("c-c")
+        terminal.wait_gone("❯ /set")
+        terminal.press("c-r")
+        terminal.wait_for("search:")
+        terminal.type("theme")
+        terminal.wait_for("search: theme")
+        terminal.press("esc")
+        terminal.wait_gone("search: ")
+        terminal.type("3b")
+        terminal.wait_for("❯ /3btheme")
+
+
+def test_ctrl_z_goes_back_to_the_shell_and_comes_back(start):
+    with ScriptedServer([answer(say("Yes."))]) as server:
+        mull = shlex.join((*MULL, "-m", "openai-compatible/thinker", "--base-url", server.url))
+        terminal = start(program=("/bin/bash", "--norc", "-i"), env={"PS1": "shell> "})
+        terminal.wait_for("shell>")
+        terminal.type(f"{mull}\r")
+        terminal.wait_for("/help lists commands")
+        terminal.type("half a li")
+        terminal.wait_for("❯ half a li")
+        terminal.press("c-z")
+        terminal.wait_for("Stopped")
+        terminal.say("echo $((40+2))")
+        terminal.wait_for("42")
+        terminal.say("fg")
+        terminal.wait_for("❯ half a li")
+        terminal.say("ne")
+        terminal.wait_for("Yes.")
+        assert said_by_user(server.requests[0]) == ["half a line"]
+        terminal.wait_idle()
+        terminal.press("c-d")
+        terminal.wait_for(re.compile(r"Come back with.*\s+shell>"))

@@ -190,7 +190,7 @@ def test_a_thought_that_a_kill_cut_short_is_there_when_the_session_goes_on(conve
 def test_what_the_model_sends_cannot_command_the_terminal(converse):
     nasty = "\x1b]2;owned\x07\x1b[2Jred\x1b[31m \x9b5A bell\x07 \u202eevil 日本語 🎉 שלום |end"
     with ScriptedServer([answer(think(f"t {nasty}"), say(nasty))]) as server:
-        terminal = converse(server, "--view", "full")
+        terminal = converse(server, "--view", "full", "--set", "terminal.title=false")
         before = len(terminal.raw)
         terminal.say("try me")
         terminal.wait_for(lambda t: t.text.count("|end") == 2)

@@ -32,6 +32,7 @@ __all__ = [
     "Source",
     "check_overlay",
     "load",
+    "makers",
     "shipped",
     "shipped_date",
 ]
@@ -100,12 +101,13 @@ class _Reached(Struct, frozen=True):
 
 
 class _Shipped(Struct, frozen=True, forbid_unknown_fields=True):
-    """providers.json: npm package to dialect, shape to dialect (`""` where nothing is told), and
-    what the providers' own lines lack."""
+    """providers.json: npm package to dialect, shape to dialect (`""` where nothing is told), what
+    the providers' own lines lack, and how the models begin that a provider made itself."""
 
     dialects: dict[str, Dialect]
     shapes: dict[str, Dialect]
     providers: dict[str, dict[str, Any]] = {}
+    makers: dict[str, tuple[str, ...]] = {}
 
 
 _line = msgspec.json.Decoder(Provider)
@@ -260,6 +262,16 @@ class Catalog:
 
 
 @cache
+def _shipped_providers() -> _Shipped:
+    return msgspec.json.decode(_read("providers.json"), type=_Shipped)
+
+
+def makers() -> Mapping[str, tuple[str, ...]]:
+    """The providers that make models, each with how the names of its own models begin."""
+    return _shipped_providers().makers
+
+
+@cache
 def shipped() -> Catalog:
     """The catalog as it came with the package, read once."""
     return load()
@@ -272,7 +284,7 @@ def load(overlays: Sequence[Mapping[str, Any]] = (), base: bytes | None = None) 
         CatalogError: `base` or an overlay is damaged; names the place.
     """
     header, providers = _read_models(_read("models.jsonl") if base is None else base)
-    extra = msgspec.json.decode(_read("providers.json"), type=_Shipped)
+    extra = _shipped_providers()
     for layer in (extra.providers, *overlays):
         _lay(providers, layer)
     return Catalog(

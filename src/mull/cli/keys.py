@@ -10,15 +10,18 @@ import os
 import sys
 from argparse import SUPPRESS, ArgumentParser, Namespace, _SubParsersAction
 
+from mull.agent.key_entry import (
+    KeyRow,
+    delete_key,
+    keep_key,
+    key_rows,
+    provider_named,
+    stored_in,
+)
 from mull.auth.flow import Show
 from mull.auth.logins import LOGINS
-from mull.auth.secret import Secret, parse_secret
-from mull.auth.variables import KeyPlace
-from mull.catalog.resolve import GENERIC
 from mull.cli.setup import Setup, load
 from mull.neutral.errors import ConfigError, NetworkError, RefusedError, RemoteError
-from mull.settings.words import closest, quote
-from mull.store.config import ProviderConfig
 from mull.store.keys import Keys
 from mull.store.paths import data_dir
 from mull.store.profiles import NO_PROFILE
@@ -31,7 +34,8 @@ _EXIT_NETWORK = 5
 
 def arguments(parser: ArgumentParser) -> None:
     """Add the subcommands."""
-    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    actions = parser.add_subparsers(metavar="ACTION")
+    parser.set_defaults(action=_list, json=False)
     store = _named(actions, "set", _set, "store a key, typed hidden or piped in")
     store.add_argument("key", nargs="*", help=SUPPRESS)  # to refuse it without echoing it
     store.add_argument("--stdin", action="store_true", help="read the key from standard input")
@@ -88,17 +92,14 @@ def _set(options: Namespace) -> int:
             "`mull keys set PROVIDER` and type it, or pipe it in with --stdin"
         )
     setup, keys = _setup()
-    provider = _provider(setup, options.provider)
-    key = _read_key(provider, piped=options.stdin or not sys.stdin.isatty())
-    where = keys.keep(provider, key, in_file=options.file)
-    print(f"Stored the key of {provider} in {_stored(keys, where)}.")
-    _tell_unused(setup, keys, provider)
+    provider = provider_named(setup, options.provider)
+    text = _read_key(provider, piped=options.stdin or not sys.stdin.isatty())
+    print("\n".join(keep_key(setup, keys, provider, text, in_file=options.file)))
     return 0
 
 
-def _read_key(provider: str, *, piped: bool) -> Secret:
-    text = sys.stdin.read() if piped else _hidden(f"Key of {provider} (not shown): ")
-    return parse_secret(text, "what was given")
+def _read_key(provider: str, *, piped: bool) -> str:
+    return sys.stdin.read() if piped else _hidden(f"Key of {provider} (not shown): ")
 
 
 def _hidden(prompt: str) -> str:
@@ -119,12 +120,7 @@ def _hidden(prompt: str) -> str:
 
 def _list(options: Namespace) -> int:
     setup, keys = _setup()
-    rows = [
-        (provider, place, place is places[0])
-        for provider in sorted({*setup.catalog().providers, *keys.stored(), GENERIC})
-        for places in [_places(setup, keys, provider)]
-        for place in places
-    ]
+    rows = key_rows(setup, keys)
     if options.json:
         print(_json(rows))
         return 0
@@ -139,7 +135,7 @@ def _list(options: Namespace) -> int:
     return 0
 
 
-def _json(rows: list[tuple[str, KeyPlace, bool]]) -> str:
+def _json(rows: list[KeyRow]) -> str:
     import json
 
     shown = [
@@ -157,22 +153,13 @@ def _json(rows: list[tuple[str, KeyPlace, bool]]) -> str:
 
 def _delete(options: Namespace) -> int:
     setup, keys = _setup()
-    known = keys.stored()
-    name = options.provider.lower()
-    provider = name if name in known else _provider(setup, options.provider)
-    where = keys.delete(provider)
-    print(f"Deleted the key of {provider} from {_stored(keys, where)}.")
-    for place in _places(setup, keys, provider)[:1]:
-        if place.variable is not None:
-            print(f"{place.variable} is still set and is used.")
-        elif place.login is not None:
-            print(f"A login is still there and is used: {place.login}.")
+    print("\n".join(delete_key(setup, keys, options.provider)))
     return 0
 
 
 def _login(options: Namespace) -> int:
     setup, keys = _setup()
-    provider = _provider(setup, options.provider)
+    provider = provider_named(setup, options.provider)
     if provider not in LOGINS:
         raise ConfigError(
             f"{provider} has no login: `mull keys set {provider}` stores its key; "
@@ -182,7 +169,7 @@ def _login(options: Namespace) -> int:
 
     outcome = drive(LOGINS[provider]().log_in(), show=_show_code)
     where = keys.keep(provider, outcome.key)
-    print(f"Logged in at {provider}; the login is in {_stored(keys, where)}.")
+    print(f"Logged in at {provider}; the login is in {stored_in(keys, where)}.")
     return 0
 
 
@@ -194,34 +181,3 @@ def _show_code(step: Show) -> None:
 def _path(options: Namespace) -> int:
     print(Keys(data_dir(), os.environ).path)
     return 0
-
-
-def _provider(setup: Setup, typed: str) -> str:
-    """The id of a provider that the catalog or the config file has.
-
-    Raises:
-        ConfigError: there is none of this name; says which is close.
-    """
-    known = [*setup.catalog().providers, GENERIC]
-    name = next((name for name in known if name.lower() == typed.lower()), None)
-    if name is not None:
-        return name
-    near = closest(typed, known)
-    hint = f"did you mean {near}?" if near else "`mull models` lists providers and models"
-    raise ConfigError(f"no provider is called {quote(typed)}: {hint}")
-
-
-def _places(setup: Setup, keys: Keys, provider: str) -> list[KeyPlace]:
-    entry = setup.catalog().provider(provider)
-    own = setup.config.providers.get(provider.lower(), ProviderConfig())
-    return keys.places(provider, entry.env if entry else (), own=own.key_env)
-
-
-def _stored(keys: Keys, where: str) -> str:
-    return "the system's keyring" if where == "keyring" else str(keys.path)
-
-
-def _tell_unused(setup: Setup, keys: Keys, provider: str) -> None:
-    first = _places(setup, keys, provider)[0]
-    if first.variable is not None:
-        print(f"It is not used while {first.variable} is set.")

@@ -33,7 +33,14 @@ Asking local/smollm2 starts it too; it then ends with the last process that uses
 def arguments(parser: ArgumentParser) -> None:
     """Add the command's options."""
     parser.epilog = _FORMS
-    parser.add_argument("act", choices=list(_ACTS), metavar="ACT", help="one of the words below")
+    parser.add_argument(
+        "act",
+        nargs="?",
+        default="status",
+        choices=list(_ACTS),
+        metavar="ACT",
+        help="one of the words below; status if there is none",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
         "--threads", type=int, metavar="N", help="start: processor threads (default 1)"

@@ -48,11 +48,18 @@ def add_tool_arguments(parser: ArgumentParser) -> None:
     )
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--yes", action="store_true", help="run tools without asking; denied stays so")
+    how.add_argument(
+        "--accept-edits",
+        action="store_true",
+        help="change files in the working folder without asking; commands are asked about",
+    )
     how.add_argument("--read-only", action="store_true", help="offer no tool that changes anything")
 
 
 def approval_mode(options: Namespace) -> Mode:
     """What is done with calls that change things."""
+    if options.accept_edits:
+        return "accept-edits"
     return "yes" if options.yes else "read-only" if options.read_only else "ask"
 
 

@@ -30,7 +30,8 @@ _NOTHING_FOUND = 1
 
 def arguments(parser: ArgumentParser) -> None:
     """Add the subcommands."""
-    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    actions = parser.add_subparsers(metavar="ACTION")
+    parser.set_defaults(action=_list, all=False, json=False)
     listing = _action(actions, "list", _list, "list the sessions of this folder; * is running")
     _add_all(listing, "list the sessions of all folders")
     _add_json(listing)

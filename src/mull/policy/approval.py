@@ -2,7 +2,8 @@
 
 Rules are `TOOL` or `TOOL(PATTERN)`. In this order: a deny rule refuses, whatever else is said;
 what changes nothing and needs no question runs; read-only refuses what changes things; `yes` runs
-the rest; an allow rule runs it, unless the tool is not what it was; what is left is asked about.
+the rest; `accept-edits` runs what changes an ordinary file in the working folder; an allow rule
+runs it, unless the tool is not what it was; what is left is asked about.
 
 What a pattern is compared with depends on the tool: a path inside the working folder, a command,
 or the arguments as JSON. Allow rules are read narrowly and deny rules widely, so that what a
@@ -35,7 +36,7 @@ __all__ = [
     "suggest",
 ]
 
-Mode: TypeAlias = Literal["ask", "yes", "read-only"]
+Mode: TypeAlias = Literal["ask", "accept-edits", "yes", "read-only"]
 Effect: TypeAlias = Literal["allow", "deny"]
 
 _RULE = re.compile(r"([^()\s]+)(?:\((.+)\))?", re.DOTALL)
@@ -120,7 +121,9 @@ def decide(asked: Asked, mode: Mode, rules: Iterable[Rule]) -> Decision:
         return Decision("run")
     if mode == "read-only" and asked.changes:
         return Decision("refuse", f"mull is read-only here and {asked.tool} changes things")
-    if mode == "yes" or (not asked.altered and _is_allowed(asked, rules)):
+    if mode == "yes" or (mode == "accept-edits" and _is_plain_edit(asked)):
+        return Decision("run")
+    if not asked.altered and _is_allowed(asked, rules):
         return Decision("run")
     return Decision("ask")
 
@@ -167,6 +170,15 @@ def _is_allowed(asked: Asked, rules: Iterable[Rule]) -> bool:
     return parts is not None and all(
         any(_allows_command(rule.argument or "", part) for rule in rules) for part in parts
     )
+
+
+def _is_plain_edit(asked: Asked) -> bool:
+    """Whether it changes a file in the working folder that is neither protected nor read-only."""
+    subject = asked.subject
+    if not asked.changes or subject.kind != "path" or asked.altered or subject.guarded:
+        return False
+    outside = subject.text.startswith("/") or ".." in subject.text.split("/")
+    return not outside and not is_protected(subject.text)
 
 
 def _is_of(rule: Rule, asked: Asked) -> bool:

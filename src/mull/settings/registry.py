@@ -168,6 +168,15 @@ REGISTRY: Mapping[str, Setting] = _table(
         12_000,
         "tokens of their definitions in a request; beyond, the model looks for them",
     ),
+    Setting(
+        "terminal.notify",
+        "choice",
+        "bell",
+        "how you are told that a long turn is over or a question waits",
+        choices=("bell", "notification", "none"),
+    ),
+    Setting("terminal.notifyAfter", "seconds", 20.0, "a turn is long from this many seconds on"),
+    Setting("terminal.title", "boolean", True, "say in the window's title what goes on"),
     Setting("model.presets", "boolean", True, "apply what the catalog knows a model needs"),
 )
 

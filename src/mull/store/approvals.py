@@ -23,7 +23,15 @@ from mull.store.files import read_bytes, write_atomic
 from mull.store.paths import config_dir
 from mull.store.tables import VARIABLE, check_keys, decode_toml, refused, table_of
 
-__all__ = ["PROJECT_FILE", "TOOLS_FILE", "ToolPolicy", "allow_always", "load_policy", "own_rules"]
+__all__ = [
+    "PROJECT_FILE",
+    "TOOLS_FILE",
+    "ToolPolicy",
+    "allow_always",
+    "load_policy",
+    "own_rules",
+    "rules_file",
+]
 
 TOOLS_FILE = "tools.toml"
 PROJECT_FILE = f".mull/{TOOLS_FILE}"
@@ -76,6 +84,12 @@ def load_policy(config: Path, folder: Path) -> ToolPolicy:
         f" only deny. If you trust it, add it to trusted in {config / TOOLS_FILE}"
     )
     return ToolPolicy(rules, own.environment, trusted, (warning,))
+
+
+def rules_file() -> str:
+    """Where the user's own rules are kept, as people write it."""
+    path, home = config_dir() / TOOLS_FILE, Path.home()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 
 
 def own_rules(folder: str | Path) -> tuple[Rule, ...]:

@@ -1,8 +1,9 @@
-"""The user's config.toml: model, settings, providers, quirks of servers, tool servers, themes.
+"""The user's config.toml: model, settings, providers, quirks of servers, tool servers, themes,
+keys.
 
 Every table and key is checked, because a misspelt one would do nothing in silence. Values of
-settings are checked by the registry, compat rows by the catalog and the styles of a theme by who
-draws with it; what only this file knows is where each of them stands in the TOML. No file is the
+settings are checked by the registry, compat rows by the catalog, the styles of a theme and the keys
+by who uses them; what only this file knows is where each of them stands in the TOML. No file is the
 same as an empty one.
 """
 
@@ -60,6 +61,7 @@ class Config(Struct, frozen=True):
     compat: tuple[Mapping[str, Any], ...] = ()
     mcp: Mapping[str, McpConfig] = {}
     themes: Mapping[str, Mapping[str, Any]] = {}
+    keys: Mapping[str, tuple[str, ...]] = {}
 
     @property
     def overlay(self) -> dict[str, Any]:
@@ -132,9 +134,21 @@ def _read(tables: Mapping[str, Any], file: str) -> Config:
         compat=_compat(tables.get("compat", []), file),
         mcp=_servers(tables, file),
         themes={name: table_of(themes, name, file) for name in themes},
+        keys=_keys(table_of(tables, "keys", file), file),
     )
     _check_overlay(config, file)
     return config
+
+
+def _keys(table: Mapping[str, Any], file: str) -> dict[str, tuple[str, ...]]:
+    """Which key does what; that there are such keys and actions is checked by who binds them."""
+    keys: dict[str, tuple[str, ...]] = {}
+    for action, value in table.items():
+        texts = [value] if isinstance(value, str) else value
+        if not (isinstance(texts, list) and all(isinstance(text, str) for text in texts)):
+            raise refused(f"{file}: keys", action, value, 'a key such as "ctrl-t", or a list')
+        keys[action] = tuple(texts)
+    return keys
 
 
 def _flat(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:

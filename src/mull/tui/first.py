@@ -5,21 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mull.neutral.errors import ConfigError
-from mull.tui.commands.known import keyed_providers
+from mull.store.favourites import Favourites
+from mull.store.paths import data_dir
+from mull.tui.commands.model_list import SMALL, usable_models, with_chosen
 from mull.tui.screen.front import Item
 
 if TYPE_CHECKING:
-    from mull.agent.discover import Found
     from mull.agent.engine import Engine
-    from mull.catalog.entry import Entry
     from mull.store.sessions.values import SessionStore
     from mull.tui.desk import SessionDesk
     from mull.tui.talk import Talk
 
 __all__ = ["NO_MODEL", "best_offer", "choose_model", "last_model", "offers"]
 
-SMALL = "local/smollm2"
-_MOST_PER_PROVIDER = 40
 NO_MODEL = """\
 There is no model to talk to yet. Any of these will do:
   a key: `mull keys set PROVIDER`, or its variable (ANTHROPIC_API_KEY, OPENAI_API_KEY, …)
@@ -41,7 +39,7 @@ async def choose_model(desk: SessionDesk, talk: Talk) -> None:
         return
     if last is None:
         talk.tell("Welcome to mull. No model is named yet; looking for what there is …")
-    items = await offers(desk.engine)
+    items = await offers(desk.engine, desk.store)
     if not items:
         raise ConfigError(NO_MODEL)
     if last is not None and [item.name for item in items] == [SMALL]:
@@ -49,7 +47,9 @@ async def choose_model(desk: SessionDesk, talk: Talk) -> None:
         return
     found: str | None = items[0].name
     if len(items) > 1:
-        found = await talk.front.pick("Which model do you want to talk to?", items)
+        found = await talk.front.pick(
+            "Which model do you want to talk to?", items, mark=Favourites(data_dir()).toggle
+        )
     if found is None:
         raise ConfigError("no model was chosen: start mull again, or name one with -m")
     desk.use(found)
@@ -60,12 +60,10 @@ async def choose_model(desk: SessionDesk, talk: Talk) -> None:
     )
 
 
-async def offers(engine: Engine) -> list[Item]:
-    """What could be talked to here and now, the small model last: it is for want of another."""
-    from mull.agent.discover import discover
-
-    local = [item for found in await discover(engine) for item in _served(found)]
-    return [*local, *_with_key(engine), *_embedded()]
+async def offers(engine: Engine, store: SessionStore | None = None) -> list[Item]:
+    """What could be talked to here and now, as `/model` offers it."""
+    found = await usable_models(engine)
+    return found if store is None else with_chosen(found, store)
 
 
 async def best_offer(engine: Engine, store: SessionStore) -> Item | None:
@@ -80,33 +78,3 @@ def last_model(store: SessionStore) -> str | None:
     """The model of the newest session anywhere."""
     newest = store.list(limit=1)
     return newest[0].model if newest else None
-
-
-def _served(found: Found) -> list[Item]:
-    return [Item(name, f"on this machine, {found.base_url}") for name in found.names]
-
-
-def _with_key(engine: Engine) -> list[Item]:
-    """Models of providers whose key is there: those that call tools, the newest first, then those
-    that do not, which mostly draw or judge."""
-    catalog, keyed = engine.setup.catalog(), keyed_providers(engine)
-    items: list[Item] = []
-    for provider in catalog.providers.values():
-        if provider.id not in keyed:
-            continue
-        models = [model for _, model in catalog.search(provider=provider.id, reasoning=True)]
-        models.sort(key=lambda model: _rank(catalog.entry(provider.id, model)))
-        about = f"{provider.name}, key found"
-        newest = reversed(models[-_MOST_PER_PROVIDER:])
-        items += [Item(f"{provider.id}/{model}", about) for model in newest]
-    return items
-
-
-def _rank(entry: Entry) -> tuple[bool, str]:
-    return entry.get("tool_call") is not False, str(entry.get("release_date") or "")
-
-
-def _embedded() -> list[Item]:
-    from mull.local.weights import is_installed
-
-    return [Item(SMALL, "the small model that comes with mull")] if is_installed() else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from mull.policy.thinking.plan import feedback, plan_thinking
 from mull.tui.conversation.thought import SHOWN, Mode
 from mull.tui.desk import SessionDesk
 from mull.tui.first import choose_model
+from mull.tui.screen.keymap import keymap
 from mull.tui.screen.look import Surroundings, look_around
 from mull.tui.screen.painter import Painter
 from mull.tui.talk import Talk
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
     from mull.agent.session import Session
     from mull.agent.toolbox import Toolbox
     from mull.store.sessions.values import SessionStore
+    from mull.tui.commands.complete import SlashCompleter
     from mull.tui.commands.host import Host
     from mull.tui.screen.app import TerminalFront
+    from mull.tui.screen.keys import Key
     from mull.tui.screen.plain import PlainFront
     from mull.tui.screen.theme import Theme
 
@@ -71,7 +74,8 @@ async def run_terminal(
     # the parts know each other: the picture asks the terminal to draw, the terminal asks for it
     parts = _Parts()
     painter = parts.painter = Painter(theme, 80, shape, refresh=lambda: parts.front.refresh())
-    front = parts.front = _plain_front(parts) if plain else _front(parts, around, theme)
+    keys = keymap(engine.setup.config.keys)
+    front = parts.front = _plain_front(parts) if plain else _front(parts, around, theme, keys)
     painter.restyle(width=front.width)
     toolbox = _toolbox(engine, wishes, parts)
     desk = SessionDesk(
@@ -109,7 +113,34 @@ class _Parts:
     painter: Painter
     front: TerminalFront | PlainFront
     talk: Talk | None = None
-    _completer: Completer | None = None
+    _completer: SlashCompleter | None = None
+    _titled = ("", "")
+
+    def taken(self, typed: str) -> str:
+        """What Enter means on what is typed."""
+        self.completer()
+        return typed if self._completer is None else self._completer.taken(typed)
+
+    def title(self) -> str:
+        """What the window is called: the folder, and whether something goes on or is asked."""
+        talk = self.talk
+        if talk is None or not talk.is_open:
+            return ""
+        sign = "? " if self.painter.asks else "… " if talk.busy else ""
+        text = f"{sign}mull · {Path(talk.session.info.folder).name}"
+        if text != self._titled[0]:  # it is asked for whenever something is drawn
+            wanted = talk.session.snapshot()["terminal.title"]
+            self._titled = text, text if wanted else ""
+        return self._titled[1]
+
+    def alerts(self) -> tuple[str, float]:
+        """How somebody who looks elsewhere is told, and after how many seconds."""
+        if self.talk is None or not self.talk.is_open:
+            return "none", 0.0
+        snapshot = self.talk.session.snapshot()
+        after = snapshot["terminal.notifyAfter"]
+        assert isinstance(after, float)
+        return str(snapshot["terminal.notify"]), after
 
     def completer(self) -> Completer | None:
         """What offers completions, once there is a session to ask."""
@@ -161,7 +192,7 @@ def _toolbox(engine: Engine, wishes: Wishes, parts: _Parts) -> Toolbox | None:
     return toolbox
 
 
-def _front(parts: _Parts, around: Surroundings, theme: Theme) -> TerminalFront:
+def _front(parts: _Parts, around: Surroundings, theme: Theme, keys: Sequence[Key]) -> TerminalFront:
     from prompt_toolkit.completion import DynamicCompleter
 
     from mull.tui.screen.app import TerminalFront
@@ -169,9 +200,13 @@ def _front(parts: _Parts, around: Surroundings, theme: Theme) -> TerminalFront:
     return TerminalFront(
         around,
         theme,
+        keys=keys,
         frame=lambda: parts.painter.frame(),
         status=lambda: parts.talk.status(int(time.monotonic() * 8)) if parts.talk else (),
         completer=DynamicCompleter(parts.completer),
+        take=parts.taken,
+        title=parts.title,
+        alerts=parts.alerts,
         history=_history(),
     )
 

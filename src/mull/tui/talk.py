@@ -7,6 +7,7 @@ a stop keeps what came; an error is told and the conversation goes on.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from mull.agent.results import Result
     from mull.agent.session import Session
     from mull.agent.streams import AsyncStream
-    from mull.neutral.blocks import MediaBlock
+    from mull.neutral.blocks import MediaBlock, TextBlock
     from mull.neutral.messages import Message
     from mull.policy.approval import Rule
     from mull.policy.prepare import Prepared
@@ -62,6 +63,7 @@ class Talk:
         self.last: Result | None = None
         self.sent: Prepared | None = None
         self.attached: list[MediaBlock] = []
+        self.ran: list[TextBlock] = []
         self.standing = Standing()
         self.failure: MullError | None = None
         """Why there is no session; the program ends with it."""
@@ -142,6 +144,12 @@ class Talk:
             if not self.front.echoes:
                 self._painter.commanded(text)
             self._start(self._command(self, text[1:]), beside=self.busy)
+        elif text.startswith("!"):
+            from mull.tui.commands.shell import run_shell
+
+            if not self.front.echoes:
+                self._painter.commanded(text)
+            self._start(run_shell(self, text[1:]), beside=self.busy)
         else:
             self.say(text)
 
@@ -163,7 +171,12 @@ class Talk:
             self.front.put(text)
             raise
         self.attached.clear()
+        self.ran.clear()
         await self._answer(stream)
+
+    def send(self, text: str) -> None:
+        """Say a text that a command has made, as if it had been typed."""
+        self._start(self._say(text), is_turn=True)
 
     def submit(self, message: Message) -> None:
         """Say a message that a command has made, as it is."""
@@ -173,7 +186,7 @@ class Talk:
     async def _message(self, text: str) -> Message:
         """What is sent for what was typed: with the files and resources it mentions, and what is
         attached."""
-        if "@" not in text and not self.attached:
+        if "@" not in text and not self.attached and not self.ran:
             return user(text)
         from mull.policy.view.media import takes
         from mull.tui.commands.attach import ANY_IMAGE, expand_mentions
@@ -184,7 +197,7 @@ class Talk:
         said, notes = expand_mentions(
             text,
             self.session.info.folder,
-            (*resources, *self.attached),
+            (*self.ran, *resources, *self.attached),
             pictures=pictures,
             rules=self._reading_rules() if "@" in text else (),
         )
@@ -246,6 +259,13 @@ class Talk:
         self, title: str, documents: Callable[[], Sequence[Document]], unfolded: Unfolded
     ) -> None:
         self._start(self.front.view(title, documents, unfolded=unfolded), beside=True)
+
+    def next_mode(self) -> None:
+        """Go on to the next approval mode; what a key does."""
+        from mull.tui.commands.tools import cycle_mode
+
+        if self.is_open:
+            self._change(lambda: cycle_mode(self))
 
     # What is seen
 
@@ -347,6 +367,7 @@ class Talk:
 
     def _start(self, work: Work, *, beside: bool = False, is_turn: bool = False) -> None:
         task = asyncio.get_running_loop().create_task(self._guard(work, is_turn))
+        task.add_done_callback(lambda _: work.close())  # it may have been stopped before it began
         if beside:
             self._beside.add(task)
             task.add_done_callback(self._beside.discard)
@@ -387,6 +408,7 @@ class Talk:
     async def _answer(self, stream: AsyncStream) -> None:
         """One turn, drawn as it comes."""
         self._painter.begin()
+        began = time.monotonic()
         clock = asyncio.get_running_loop().create_task(self._tick())
         try:
             async for event in stream:
@@ -394,6 +416,7 @@ class Talk:
         finally:
             clock.cancel()
             await stream.aclose()
+            self.front.alert("the turn is over", time.monotonic() - began)
             self.last, self.sent = stream.result, stream.prepared
         self._painter.end(stream.result)
 

@@ -34,6 +34,7 @@ __all__ = [
     "Expanded",
     "attach_image",
     "expand_mentions",
+    "fenced",
     "image_offers",
 ]
 
@@ -124,6 +125,7 @@ def expand_mentions(
             block, note = None, f"{name} is not attached: {error}"
         blocks += [block] if block else []
         notes += [note] if note else []
+    notes += _passed_over(text, Path(os.path.realpath(folder)))
     if not blocks and not attached:
         return Expanded(text, tuple(notes))
     message = Message(role="user", blocks=(TextBlock(text), *blocks, *attached))
@@ -152,6 +154,25 @@ def _mentioned(text: str, folder: Path) -> Iterator[tuple[str, Path]]:
                 break
 
 
+def _passed_over(text: str, folder: Path) -> Iterator[str]:
+    """Why what is named and there is not attached: it is a folder, or it lies elsewhere."""
+    told: set[str] = set()
+    for found in MENTION.finditer(text):
+        name = found["quoted"] or found["plain"].rstrip(TRAILING)
+        try:
+            real = Path(os.path.realpath(folder / Path(name).expanduser()))
+            is_folder, is_there = real.is_dir(), real.exists()
+        except (OSError, ValueError, RuntimeError):
+            continue
+        if not name or name in told or not is_there:
+            continue
+        told.add(name)
+        if not real.is_relative_to(folder):
+            yield f"{name} is not attached: it lies outside {shown_name(folder)}"
+        elif is_folder:
+            yield f"{name} is not attached: it is a folder; name the files in it that you mean"
+
+
 def _inside(name: str, folder: Path) -> Path | None:
     """The file of this name if it lies in the folder, wherever links lead."""
     try:
@@ -170,7 +191,7 @@ def _block(name: str, path: Path, *, pictures: bool) -> tuple[Block | None, str]
         text = head[len(encoding.mark) :].decode(encoding.codec, "replace")
         cut = size > len(head)
         note = f"cut after {LARGEST_TEXT:,} of {size:,} bytes" if cut else ""
-        return TextBlock(_fenced(name, text, note)), f"{name}: {note}" if note else ""
+        return TextBlock(fenced(name, text, note)), f"{name}: {note}" if note else ""
     if image_type(head[:HEAD]) is None:
         return None, f"{name} is not attached: it is {describe(head, size)}"
     if not pictures:
@@ -181,11 +202,11 @@ def _block(name: str, path: Path, *, pictures: bool) -> tuple[Block | None, str]
     return _picture(path, name), ""
 
 
-def _fenced(name: str, text: str, note: str) -> str:
+def fenced(name: str, text: str, note: str, *, kind: str | None = None) -> str:
     """The text in a fence that nothing inside it can end."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
-    kind = Path(name).suffix.lstrip(".")
+    kind = Path(name).suffix.lstrip(".") if kind is None else kind
     end = "" if text.endswith("\n") or not text else "\n"
     more = f"\n[{note}]" if note else ""
     return f"\n\n{name}:\n{fence}{kind}\n{text}{end}{fence}{more}"

@@ -6,23 +6,24 @@ comes first, then what holds it, then what has its letters in order.
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from typing import NamedTuple
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from mull.neutral.errors import MullError
+from mull.neutral.errors import LocalError, MullError
 from mull.tui.commands.host import Host
 from mull.tui.commands.known import Known
+from mull.tui.commands.mention import TYPED_MENTION, is_mention
 from mull.tui.screen.front import Item
 from mull.tui.screen.picker import score
 
 __all__ = ["Offer", "SlashCompleter", "offers"]
 
 MOST = 200
-_MENTION = re.compile(r'(?<!\S)@(?:"([^"\n]*)|([^\s"]*))$')
 
 
 class Offer(NamedTuple):
@@ -44,10 +45,11 @@ def offers(known: Known, typed: str) -> list[Offer]:
 
 
 def _mention_offers(known: Known, typed: str) -> list[Offer]:
-    found = _MENTION.search(typed)
+    found = TYPED_MENTION.search(typed)
     if found is None:
         return []
-    return [_mention(item, found.start()) for item in known.files(found[1] or found[2] or "")]
+    offered = known.project.find(found[1] or found[2] or "")
+    return [_mention(item, found.start()) for item in offered]
 
 
 def _mention(item: Item, start: int) -> Offer:
@@ -60,18 +62,16 @@ def _mention(item: Item, start: int) -> Offer:
 
 def _command_offers(known: Known, typed: str) -> list[Offer]:
     # not before the first prompt
-    from mull.tui.commands.prompts import prompt_commands
-    from mull.tui.commands.table import COMMANDS, find_command
+    from mull.tui.commands.table import COMMANDS, brought_commands, find_command
 
     name, space, rest = typed[1:].partition(" ")
     if not space:
-        rows = (*COMMANDS, *prompt_commands(known))
+        rows = (*COMMANDS, *brought_commands(known))
         items = [Item(f"/{row.name}", row.line) for row in rows]
         return _fitting(items, typed, 0)
     *before, last = rest.split(" ")
     words = [*filter(None, before), last]
-    prompts = prompt_commands(known) if ":" in name else ()
-    found = find_command(name, prompts).offers(known, words)
+    found = find_command(name, brought_commands(known)).offers(known, words)
     return _fitting(found, last, len(typed) - len(last))
 
 
@@ -102,13 +102,55 @@ class SlashCompleter(Completer):
         self._host = host
         self._known: Known | None = None
 
+    async def get_completions_async(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> AsyncGenerator[Completion, None]:
+        """The same; a project is listed beside the conversation, however large it is."""
+        host = self._host()
+        if host is not None and is_mention(document.text_before_cursor):
+            await asyncio.to_thread(self._ready(host).project.look)
+        for completion in self.get_completions(document, complete_event):
+            yield completion
+
+    def taken(self, typed: str) -> str:
+        """What Enter means on the beginning of a command or of a file: what is offered first.
+
+        Letters that are spread over a path are too little for that.
+        """
+        from mull.tui.commands.table import brought_commands, find_command
+
+        host = self._host()
+        if host is None:
+            return typed
+        if found := TYPED_MENTION.search(typed):
+            return self._file(self._ready(host), typed, found)
+        if not re.fullmatch(r"/\S+", typed):
+            return typed
+        known, name = self._ready(host), typed[1:]
+        try:
+            find_command(name, brought_commands(known))
+        except LocalError:
+            return next((offer.text for offer in offers(known, typed)), typed)
+        return typed
+
+    def _file(self, known: Known, typed: str, found: re.Match[str]) -> str:
+        offered = offers(known, typed)
+        word = found[1] or found[2] or ""
+        if not word or not offered or any(typed.endswith(one.text.rstrip("/")) for one in offered):
+            return typed
+        best = offered[0]
+        return typed[: best.start] + best.text if word.lower() in best.text.lower() else typed
+
+    def _ready(self, host: Host) -> Known:
+        if self._known is None:
+            self._known = Known(host)
+        return self._known
+
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterable[Completion]:
         """What can follow the text before the cursor."""
         host, typed = self._host(), document.text_before_cursor
-        if self._known is None and host is not None:
-            self._known = Known(host)
-        for offer in offers(self._known, typed) if self._known else ():
+        for offer in offers(self._ready(host), typed) if host else ():
             start = offer.start - len(typed)
             yield Completion(offer.text, start_position=start, display_meta=offer.about)

@@ -1,21 +1,104 @@
-"""Paths as they are typed: what lies in a folder, from the folder that the session works in."""
+"""Files as they are typed behind an @: any of the project by some letters of its path, and what
+lies elsewhere folder by folder.
+
+What ignore files name is not offered. The list is made again when it is a few seconds old, and is
+bounded: somebody waits for it.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
 
+from mull.agent.tools.walk import walk
 from mull.tui.screen.front import Item
 
-__all__ = ["file_offers"]
+__all__ = ["ProjectFiles", "file_offers"]
 
 MOST_FILES = 200
 _MOST_SEEN = 5000
-"""Entries of a folder that are looked at: somebody waits for this."""
+"""Entries of a folder that are looked at."""
+_MOST_LISTED = 50_000
+_LONGEST = 2.0
+"""Seconds after which a project is listed as far as it was."""
+_FRESH = 5.0
+"""Seconds for which a list is good."""
+_HIDDEN = 5
+"""How much worse what is hidden fits, unless a dot asks for it."""
+_ELSEWHERE = ("/", "~", "./", "../")
+
+
+class ProjectFiles:
+    """The files and folders below a folder."""
+
+    def __init__(self, folder: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self.folder = folder
+        self._clock = clock
+        self._listed: float | None = None
+        self._names: list[tuple[str, str]] = []
+
+    def look(self) -> None:
+        """List the project, if that was not done just now. This may take a moment."""
+        now = self._clock()
+        if self._listed is None or now - self._listed > _FRESH:
+            self._names = [(name, name.lower()) for name in _listed(self.folder, self._clock)]
+            self._listed = self._clock()
+
+    def find(self, typed: str) -> Iterator[Item]:
+        """What fits, the best first; a path that leads elsewhere is followed level by level."""
+        if typed.startswith(_ELSEWHERE) or typed in ("~", "..", "."):
+            yield from file_offers(self.folder, typed)
+            return
+        self.look()
+        for name in _best(self._names, typed.lower()):
+            yield Item(name, "folder" if name.endswith("/") else "")
+
+
+def _listed(folder: str, clock: Callable[[], float]) -> Iterator[str]:
+    """The names below a folder, folders with a slash, those near the top first."""
+    until = clock() + _LONGEST
+    found = []
+    for entry in walk(folder, gone=lambda: clock() > until):
+        if entry.path.isprintable():
+            found.append(entry.path + ("/" if entry.is_folder else ""))
+        if len(found) >= _MOST_LISTED:
+            break
+    return iter(sorted(found, key=lambda name: (name.rstrip("/").count("/"), name.lower())))
+
+
+def _best(names: Iterable[tuple[str, str]], typed: str) -> list[str]:
+    """The names that fit; among equals they keep their order."""
+    spread = re.compile("[^\n]*?".join(map(re.escape, typed))).search
+    ranked = []
+    for at, (name, lower) in enumerate(names):
+        rank = _rank(lower, typed)
+        if rank is None and spread(lower):
+            rank = 4
+        if rank is not None and "/." in f"/{lower}" and not typed.startswith("."):
+            rank = rank + _HIDDEN if typed else None
+        if rank is not None:
+            ranked.append((rank, at, name))
+    return [name for _, _, name in sorted(ranked)[:MOST_FILES]]
+
+
+def _rank(name: str, typed: str) -> int | None:
+    at = name.find(typed)
+    if at < 0:
+        return None
+    start = name.rstrip("/").rfind("/") + 1
+    last = name[start:]
+    if last.startswith(typed):
+        return 0
+    if name.startswith(typed):
+        return 1
+    return 2 if typed in last else 3
 
 
 def file_offers(folder: str, typed: str) -> Iterator[Item]:
-    """Entries that begin as typed, folders with a slash; hidden ones only behind a dot."""
+    """Entries of one folder that begin as typed, folders with a slash; hidden ones only behind a
+    dot."""
     parent, _, start = typed.rpartition("/")
     parent = typed[: len(typed) - len(start)]
     place = os.path.join(folder, os.path.expanduser(parent))

@@ -17,7 +17,7 @@ from mull.tui.text.lines import Line
 if TYPE_CHECKING:
     from mull.agent.results import Result
     from mull.agent.session import Session
-    from mull.neutral.blocks import MediaBlock
+    from mull.neutral.blocks import MediaBlock, TextBlock
     from mull.neutral.messages import Message
     from mull.policy.prepare import Prepared
     from mull.tui.commands.known import Known
@@ -36,6 +36,8 @@ class Host(Protocol):
     """The last request that went out from here."""
     attached: list[MediaBlock]
     """What goes with the next message."""
+    ran: list[TextBlock]
+    """What commands of the user's own have printed: it goes with the next message too."""
 
     @property
     def session(self) -> Session:
@@ -53,6 +55,9 @@ class Host(Protocol):
 
     def submit(self, message: Message) -> None:
         """Say a message that a command has made, as it is."""
+
+    def send(self, text: str) -> None:
+        """Say a text to the model as if it had been typed."""
 
     def retry(self) -> None:
         """Ask for another answer."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from mull.catalog.order import ranked
 from mull.neutral.errors import MullError
 from mull.tui.screen.front import Item
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from mull.agent.tools.tool import RunnableTool
     from mull.settings.layers import Snapshot
     from mull.store.sessions.values import SessionInfo
+    from mull.tui.commands.complete_files import ProjectFiles
     from mull.tui.commands.host import Host
 
 __all__ = ["Known", "ModelIndex", "keyed_providers"]
@@ -79,6 +81,7 @@ class Known:
 
     def __init__(self, host: Host) -> None:
         self._host = host
+        self._project: ProjectFiles | None = None
 
     @property
     def session(self) -> Session:
@@ -97,14 +100,16 @@ class Known:
 
     @cached_property
     def models(self) -> ModelIndex:
-        """Every model of the catalog, those of providers with a key first."""
+        """Every model of the catalog, those of providers with a key first, then the newest."""
         engine = self.session.engine
         try:
             keyed = keyed_providers(engine)
         except MullError:  # a damaged list of keys is told where a key is needed
             keyed = set()
-        pairs = sorted(engine.setup.catalog().pairs(), key=lambda pair: pair[0] not in keyed)
-        return ModelIndex(f"{provider}/{model}" for provider, model in pairs)
+        catalog = engine.setup.catalog()
+        others = [name for name in catalog.providers if name not in keyed]
+        found = [*ranked(catalog, sorted(keyed)), *ranked(catalog, others)]
+        return ModelIndex(one.name for one in found)
 
     def levels(self, model: str | None = None) -> list[Item]:
         """The levels that a model really has, by default the one in use."""
@@ -150,3 +155,12 @@ class Known:
         from mull.tui.commands.complete_files import file_offers
 
         return file_offers(self.folder, typed)
+
+    @property
+    def project(self) -> ProjectFiles:
+        """The files of the folder that the session works in."""
+        from mull.tui.commands.complete_files import ProjectFiles
+
+        if self._project is None or self._project.folder != self.folder:
+            self._project = ProjectFiles(self.folder)
+        return self._project

@@ -8,20 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from mull.auth.logins import LOGINS
 from mull.neutral.errors import AmbiguousModel, ConfigError, LocalError
 from mull.neutral.target import split_level
 from mull.policy.thinking.plan import feedback, plan_thinking
 from mull.settings.registry import parse
 from mull.settings.words import quote
-from mull.transcripts.words import short_count
+from mull.store.favourites import Favourites
+from mull.store.paths import data_dir
 from mull.tui.commands.change import plan_now, telling_cost
 from mull.tui.commands.host import Host, page
-from mull.tui.commands.known import Known, keyed_providers
+from mull.tui.commands.keys import enter_key
+from mull.tui.commands.known import Known
+from mull.tui.commands.model_list import all_models
 from mull.tui.commands.words import single, split_words, take_option
 from mull.tui.screen.front import Item
 
 if TYPE_CHECKING:
-    from mull.agent.discover import Found
     from mull.agent.session import Session
 
 __all__ = ["choose_model", "model_offers", "show_model"]
@@ -40,7 +43,11 @@ async def choose_model(host: Host, text: str) -> None:
     budget = take_option(words, _BUDGET)
     name = single(words, f"/model {USAGE}")
     if name is None:
-        name = await host.front.pick("Which model?", await _items(host.session))
+        name = await host.front.pick(
+            "Which model?",
+            await all_models(host.session.engine, host.session.store),
+            mark=Favourites(data_dir()).toggle,
+        )
     elif name.startswith("-"):
         raise LocalError(f"/model knows no option {quote(name)}: use --{_BUDGET}=N")
     if name is None:
@@ -66,6 +73,7 @@ async def _switch(host: Host, name: str, budget: str | None) -> None:
             session.set("reasoning.maxTokens", tokens)
     await session.inspect_server()
     show_model(host)
+    await _offer_key(host)
 
 
 def _check(session: Session, name: str, tokens: object) -> None:
@@ -106,31 +114,16 @@ def _missing_key(session: Session) -> str | None:
     return None
 
 
-async def _items(session: Session) -> list[Item]:
-    """Models to pick from: those that can be asked at once, those on this machine, all others."""
-    from mull.agent.discover import discover
-
-    engine = session.engine
-    catalog, keyed = engine.setup.catalog(), keyed_providers(engine)
-    here = await discover(engine)
-    ready = [
-        Item(f"{provider}/{model}", _window(catalog.entry(provider, model)))
-        for provider, model in catalog.pairs()
-        if provider in keyed
-    ]
-    local = [Item(name, server.base_url) for server in here for name in server.names]
-    rest = (f"{p}/{model}" for p, model in catalog.pairs() if p not in keyed and not _runs(p, here))
-    return [*ready, *local, *(Item(name) for name in rest)]
-
-
-def _runs(provider: str, here: Sequence[Found]) -> bool:
-    return any(server.provider == provider for server in here)
-
-
-def _window(entry: dict[str, object]) -> str:
-    limit = entry.get("limit")
-    window = limit.get("context") if isinstance(limit, dict) else None
-    return f"{short_count(window)} tokens" if window else ""
+async def _offer_key(host: Host) -> None:
+    """Let the key be typed that a model lacks, where somebody can type it."""
+    session = host.session
+    if _missing_key(session) is None or not (host.front.has_keys or host.front.echoes):
+        return
+    provider = session.target.provider
+    if provider in LOGINS:
+        host.tell(f"/login {provider} logs in there.")
+    elif not session.address:
+        await enter_key(host, provider)
 
 
 def model_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:

@@ -8,16 +8,22 @@ from typing import Any
 from mull.neutral.errors import LocalError
 from mull.settings.words import closest, quote
 from mull.tui.commands import export as command_export
+from mull.tui.commands import jobs as command_jobs
+from mull.tui.commands import keys as command_keys
 from mull.tui.commands import profile as command_profile
 from mull.tui.commands import thinking as command_thinking
 from mull.tui.commands import why as command_why
 from mull.tui.commands.attach import attach_image, image_offers
 from mull.tui.commands.context import compress_now, compress_offers, show_context
+from mull.tui.commands.copy import copy_answer, copy_offers
 from mull.tui.commands.export import export_offers, export_session
 from mull.tui.commands.host import Command, Host, page
+from mull.tui.commands.jobs import job_offers, use_jobs
+from mull.tui.commands.keys import key_offers, log_in, login_offers, use_keys
 from mull.tui.commands.known import Known
 from mull.tui.commands.look import choose_theme, choose_view, theme_offers, view_offers
 from mull.tui.commands.model import USAGE, choose_model, model_offers
+from mull.tui.commands.own import own_commands
 from mull.tui.commands.profile import profile_offers, use_profiles
 from mull.tui.commands.prompts import prompt_commands
 from mull.tui.commands.sessions import (
@@ -36,15 +42,14 @@ from mull.tui.commands.thinking import set_thinking, thinking_offers
 from mull.tui.commands.tools import mcp_offers, show_servers, tool_offers, use_tools
 from mull.tui.commands.why import explain_request, why_offers
 from mull.tui.screen.front import Item
-from mull.tui.screen.keys import KEYS
 
-__all__ = ["COMMANDS", "find_command", "run_command"]
+__all__ = ["COMMANDS", "brought_commands", "find_command", "run_command"]
 
 
 async def _help(host: Host, text: str) -> None:
     """All commands and keys, or one command with its forms."""
     shown, name = page(host), text.strip().lstrip("/")
-    theme, prompts = shown.theme, prompt_commands(host)
+    theme, prompts = shown.theme, brought_commands(host)
     if name:
         command = find_command(name, prompts)
         shown.title(command.shown)
@@ -57,11 +62,14 @@ async def _help(host: Host, text: str) -> None:
         shown.title("Commands")
         rows = [(f"/{command.name}", command.line) for command in (*COMMANDS, *prompts)]
         shown.table(rows, (theme.accent, theme.text))
-        shown.title("Keys")
-        keys = [(key.shown, key.line) for key in KEYS if key.shown]
-        shown.table(keys, (theme.accent, theme.text))
+        if keys := [(key.shown, key.line) for key in host.front.keys if key.shown]:
+            shown.title("Keys")
+            shown.table(keys, (theme.accent, theme.text))
         shown.blank()
-        shown.text("/help COMMAND says more. @path in a message attaches a file.", theme.note)
+        shown.text(
+            "/help COMMAND says more. @path in a message attaches a file, !COMMAND runs a command.",
+            theme.note,
+        )
     host.show(shown.lines)
 
 
@@ -70,7 +78,7 @@ async def _quit(host: Host, text: str) -> None:
 
 
 def _help_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
-    rows = (*COMMANDS, *prompt_commands(known)) if len(words) == 1 else ()
+    rows = (*COMMANDS, *brought_commands(known)) if len(words) == 1 else ()
     return [Item(command.name, command.line) for command in rows]
 
 
@@ -99,8 +107,15 @@ COMMANDS: tuple[Command, ...] = (
     Command("retry", "", "take the last answer back and ask for another", retry_turn,
             while_busy=False),
     Command("undo", "", "take the last turn back", undo_turn, while_busy=False),
-    Command("tools", "[all|read|none|NAMES|ask|yes|read-only]",
+    Command("keys", "[set|delete PROVIDER]", "where keys are found; store or delete one",
+            use_keys, key_offers, forms=command_keys.FORMS),
+    Command("login", "[PROVIDER]", "log in at a provider that has a login", log_in, login_offers),
+    Command("tools", "[all|read|none|NAMES|ask|accept-edits|yes|read-only]",
             "what the model may use, and what is asked about first", use_tools, tool_offers),
+    Command("jobs", "[N|end N|end all]", "commands that run in the background", use_jobs,
+            job_offers, forms=command_jobs.FORMS),
+    Command("copy", "[code]", "copy the last answer, or the last code in it", copy_answer,
+            copy_offers),
     Command("mcp", "[restart NAME]", "the servers that tools come from", show_servers, mcp_offers),
     Command("image", "[PATH|clear]", "send a picture with the next message", attach_image,
             image_offers),
@@ -117,6 +132,11 @@ COMMANDS: tuple[Command, ...] = (
 )  # fmt: skip
 
 _BY_NAME = {name: row for row in COMMANDS for name in (row.name, *row.aliases)}
+
+
+def brought_commands(host: Host | Known) -> list[Command]:
+    """The commands that the session brings: of MCP servers, of the project, of the user's own."""
+    return [*prompt_commands(host), *own_commands(host)]
 
 
 def find_command(name: str, more: Sequence[Command] = ()) -> Command:
@@ -146,8 +166,8 @@ def run_command(host: Host, text: str) -> Coroutine[Any, Any, None]:
 
 async def _run(host: Host, text: str, *, busy: bool) -> None:
     name, _, rest = text.strip().partition(" ")
-    prompts = prompt_commands(host) if ":" in name else ()
-    command = find_command(name or "help", prompts)
+    is_own = (name.lower() or "help") in _BY_NAME
+    command = find_command(name or "help", () if is_own else brought_commands(host))
     if busy and not command.while_busy:
         raise LocalError(f"/{command.name} waits for the model: Esc stops it")
     await command.run(host, rest.strip())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, get_args
 
 from mull.neutral.errors import LocalError
 from mull.policy.approval import Mode
+from mull.store.approvals import rules_file
 from mull.tui.commands.change import telling_cost
 from mull.tui.commands.host import Host, page
 from mull.tui.commands.known import Known
@@ -18,13 +19,16 @@ if TYPE_CHECKING:
     from mull.agent.mcp.servers import ServerStatus
     from mull.agent.toolbox import Toolbox
 
-__all__ = ["mcp_offers", "show_servers", "tool_offers", "use_tools"]
+__all__ = ["cycle_mode", "mcp_offers", "show_servers", "tool_offers", "use_tools"]
 
 MODES: dict[Mode, str] = {
     "ask": "what changes something is asked about first",
+    "accept-edits": "files in this folder are changed without a question, commands are asked about",
     "yes": "every call runs without a question",
     "read-only": "nothing that changes anything is offered",
 }
+_CYCLE: tuple[Mode, ...] = ("ask", "accept-edits", "read-only")
+"""What a key goes through; `yes` is never one key away."""
 _NO_TOOLS = "this session has no tools: mull was started without them"
 _NO_SERVERS = "No server is configured; `mull mcp add NAME -- COMMAND` adds one."
 
@@ -51,6 +55,22 @@ async def use_tools(host: Host, text: str) -> None:
     _show_tools(host, toolbox)
 
 
+def cycle_mode(host: Host) -> None:
+    """Go on to the next approval mode; what a key does.
+
+    Raises:
+        LocalError: there are no tools to approve.
+    """
+    toolbox = host.session.toolbox
+    if toolbox is None:
+        raise LocalError(_NO_TOOLS)
+    before = toolbox.gate.mode
+    after = _CYCLE[(_CYCLE.index(before) + 1) % len(_CYCLE)] if before in _CYCLE else _CYCLE[0]
+    with telling_cost(host, "tools"):
+        toolbox.gate.mode = after
+    host.tell(f"Approval: {after}, {MODES[after]}.")
+
+
 def _show_tools(host: Host, toolbox: Toolbox) -> None:
     shown, gate = page(host), toolbox.gate
     theme, offered = shown.theme, toolbox.offered()
@@ -68,6 +88,7 @@ def _show_tools(host: Host, toolbox: Toolbox) -> None:
     shown.table(rows, (theme.accent, theme.text, theme.note, theme.note))
     for rule in gate.rules:
         shown.note(f"{rule.effect} {rule.text}" + (f" ({rule.where})" if rule.where else ""))
+    shown.note(f"Rules that are to stay are kept in {rules_file()}.")
     host.show(shown.lines)
 
 

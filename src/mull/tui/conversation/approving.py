@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from mull.agent.tools.approve import LETTERS, ApprovalAnswer, ApprovalRequest, UserQuestion
 from mull.agent.trust import TRUST_LETTERS, TrustAnswer, TrustRequest
+from mull.store.approvals import rules_file
 from mull.tui.conversation.sections import Look
 from mull.tui.screen.front import WHOLE, Choice, Question
 from mull.tui.screen.viewer import Document
@@ -81,7 +82,7 @@ class FrontApprover:
                 *whole,
                 Choice("y", "yes, once"),
                 Choice("s", f"for this session: {rule}"),
-                Choice("a", "always"),
+                Choice("a", f"always in this folder, kept in {rules_file()}"),
                 Choice("x", "never in this session"),
                 Choice("t", "no, and tell it why", wants_text=True),
                 Choice("n", "no"),

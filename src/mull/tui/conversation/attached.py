@@ -13,13 +13,26 @@ __all__ = ["folded", "typed"]
 
 _FENCED = re.compile(r"\n\n(?P<name>[^\n]+):\n(?P<fence>`{3,})[^\n]*\n.*\n(?P=fence)", re.DOTALL)
 
+_MOST_LINES = 20
+"""Lines that are drawn of what somebody said."""
+
 
 def folded(message: Message) -> Message:
-    """The message with the text of each attached file folded to its name."""
-    if message.role != "user" or len(message.blocks) < 2:
+    """The message with the text of each attached file folded to its name, and not too long."""
+    if message.role != "user" or not message.blocks:
         return message
     first, *rest = message.blocks
-    return replace(message, blocks=(first, *map(_folded, rest)))
+    return replace(message, blocks=(_short(first), *map(_folded, rest)))
+
+
+def _short(block: Block) -> Block:
+    """The beginning and the end of a text of many lines, such as one that was pasted."""
+    lines = block.text.split("\n") if isinstance(block, TextBlock) else []
+    hidden = len(lines) - _MOST_LINES
+    if hidden <= 1:
+        return block
+    head, tail = lines[: _MOST_LINES // 2], lines[-_MOST_LINES // 2 :]
+    return TextBlock("\n".join([*head, f"[… {hidden:,} more lines …]", *tail]))
 
 
 def typed(message: Message) -> str:

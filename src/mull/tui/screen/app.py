@@ -8,21 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.layout import SearchBufferControl
 from prompt_toolkit.output import ColorDepth
 
+from mull.tui.commands.mention import is_mention
 from mull.tui.screen.asking import Asking
 from mull.tui.screen.bindings import bind
 from mull.tui.screen.bottom import InlineApplication, InlineOutput, InlineScreen
 from mull.tui.screen.echo import Echo
-from mull.tui.screen.front import WHOLE, Item, Question, Unfolded
+from mull.tui.screen.front import WHOLE, Item, Mark, Question, Unfolded
+from mull.tui.screen.keyboard import Keyboard
+from mull.tui.screen.keys import KEYS, Key
 from mull.tui.screen.layout import lay_out
+from mull.tui.screen.pastes import Pastes
 from mull.tui.screen.picker import Picker
+from mull.tui.screen.signs import Signs
 from mull.tui.screen.terminal import reflows
 from mull.tui.screen.theme import Theme
 from mull.tui.screen.viewer import Viewer
@@ -37,7 +44,7 @@ if TYPE_CHECKING:
     from mull.tui.screen.depth import Depth
     from mull.tui.screen.look import Surroundings
     from mull.tui.screen.painter import Frame
-    from mull.tui.screen.viewer import Document
+    from mull.tui.screen.viewer import Document as Readable
     from mull.tui.talk import Talk
 
 __all__ = ["TerminalFront"]
@@ -49,6 +56,8 @@ _DEPTHS = {
     "mono": ColorDepth.DEPTH_1_BIT,
     "none": ColorDepth.DEPTH_1_BIT,
 }
+_ESC_WAITS = 0.025
+"""Seconds in which the rest of a sequence must follow an ESC byte; else it is the key Esc."""
 _TWICE = 2.0
 """Seconds in which a second Ctrl-C quits."""
 
@@ -59,25 +68,35 @@ class TerminalFront:
     echoes = False
     has_keys = True
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keywords, most of them optional
         self,
         around: Surroundings,
         theme: Theme,
         *,
+        keys: Sequence[Key] = KEYS,
         frame: Callable[[], Frame],
         status: Callable[[], Line],
         completer: Completer | None = None,
+        take: Callable[[str], str] = lambda typed: typed,
+        title: Callable[[], str] = lambda: "",
+        alerts: Callable[[], tuple[str, float]] = lambda: ("none", 0.0),
         history: History | None = None,
     ) -> None:
         self.theme = theme
+        self.keys = keys
         self._around = around
         self._status = status
         self._screen = InlineScreen(around.depth, frame, reflows=reflows(os.environ))
-        self.asking = Asking(self.refresh)
+        self.asking = Asking(self.refresh, self._lend_line)
+        self._line_before: Document | None = None
         self._talk: Talk | None = None
         self._leaving_until = 0.0
         self._failures: set[str] = set()
         self._takes_offer = False
+        self._declined = False
+        """What was offered last is not wanted."""
+        self._take = take
+        self.pastes = Pastes()
         self._search = SearchBufferControl()
         self.buffer = Buffer(
             multiline=True,
@@ -87,18 +106,22 @@ class TerminalFront:
         )
         self.buffer.on_text_changed += self._typed
         self.buffer.on_completions_changed += self._offered
+        output = _output()
+        self._signs = signs = Signs(output, title, alerts)
         self.app = InlineApplication(
             Echo(self.buffer, self._takes_letters),
             self._resized,
             layout=lay_out(self, self._screen.region, self._search),
             key_bindings=bind(self),
             color_depth=_DEPTHS[around.depth],
-            output=_output(),
+            input=Keyboard(sys.stdin, output, lent=signs.restore),
+            output=output,
             erase_when_done=True,
             max_render_postpone_time=None,  # what a model says is drawn at a rate of its own
         )
-        self.app.ttimeoutlen = 0.05
-        self.app.timeoutlen = 0.3
+        self.app.ttimeoutlen = _ESC_WAITS
+        self.app.after_render += lambda _: signs.entitle()
+        self.app.key_processor.before_key_press += lambda _: signs.touched()
         self._screen.app = self.app
         self.app.output.enable_cpr = True
 
@@ -125,7 +148,7 @@ class TerminalFront:
         self._screen.repaint(change)
 
     async def view(
-        self, title: str, documents: Callable[[], Sequence[Document]], *, unfolded: Unfolded
+        self, title: str, documents: Callable[[], Sequence[Readable]], *, unfolded: Unfolded
     ) -> None:
         """Show documents over the screen until they are closed."""
         from mull.tui.screen.viewing import view_documents
@@ -153,9 +176,23 @@ class TerminalFront:
 
     def put(self, text: str) -> None:
         """Put text into the input line, before what stands there."""
-        rest = self.buffer.text
+        rest, text = self.buffer.text, self.pastes.short(text)
         self.buffer.text = f"{text}\n{rest}" if rest else text
         self.buffer.cursor_position = len(text)
+
+    def paste(self, text: str) -> None:
+        """Take pasted text; a long one stands in the line as a label."""
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        self.buffer.insert_text(self.pastes.label(text) if self._is_free else text)
+
+    def copy(self, text: str) -> bool:
+        """Have the terminal put text into the clipboard."""
+        self._signs.copy(text)
+        return True
+
+    def alert(self, text: str, seconds: float) -> None:
+        """Tell somebody who looks elsewhere that something took so long and is over."""
+        self._signs.alert(text, seconds)
 
     def leave(self) -> None:
         """End the program."""
@@ -187,25 +224,36 @@ class TerminalFront:
 
     async def ask(self, question: Question) -> tuple[str, str]:
         """Wait for the key of a choice, and for the text that some choices want."""
-        key = await self.asking.key(question)
+        sign = self._signs.await_answer(question.title)
+        try:
+            key = await self.asking.key(question)
+        finally:
+            sign.cancel()
         choice = next(one for one in question.choices if one.key == key)
-        if not choice.wants_text:
-            return key, ""
-        before, self.buffer.text = self.buffer.text, ""
-        try:
-            return key, await self.asking.words()
-        finally:
-            self.buffer.text = before
+        return key, await self.asking.words() if choice.wants_text else ""
 
-    async def pick(self, title: str, items: Sequence[Item], found: str = "") -> str | None:
+    async def pick(
+        self, title: str, items: Sequence[Item], found: str = "", mark: Mark | None = None
+    ) -> str | None:
         """Let one of the items be searched and chosen."""
-        picker = Picker(title, items)
-        before, self.buffer.text = self.buffer.text, found
+        picker = Picker(title, items, mark)
         picker.search(found)
-        try:
-            return await self.asking.item(picker)
-        finally:
-            self.buffer.text = before
+        return await self.asking.item(picker, found)
+
+    async def secret(self, title: str) -> str | None:
+        """Let something be typed that is not shown, kept or completed."""
+        return await self.asking.secret(title)
+
+    def _lend_line(self, text: str | None) -> None:
+        """The line for something else, and then as it was; nothing of a secret stays behind."""
+        if text is not None:
+            self._line_before = self.buffer.document
+            self.buffer.text = text
+            self.buffer.cursor_position = len(text)
+            return
+        if self.asking.is_secret:
+            self.app.clipboard.set_text("")
+        self.buffer.reset(self._line_before or Document())
 
     def searches(self) -> bool:
         """Whether the history is being searched."""
@@ -225,7 +273,7 @@ class TerminalFront:
             self._talk.mistake(what)
 
     def _typed(self, _: Buffer) -> None:
-        self._takes_offer = False
+        self._takes_offer = self._declined = False
         if self.asking.picker is not None:
             self.asking.picker.search(self.buffer.text)
 
@@ -239,7 +287,13 @@ class TerminalFront:
             self.buffer.complete_next()
 
     def _completes_by_itself(self) -> bool:
-        return self.buffer.text.startswith("/") and self.asking.picker is None
+        typed = self.buffer.document.text_before_cursor
+        return self._is_free and (typed.startswith("/") or is_mention(typed))
+
+    @property
+    def _is_free(self) -> bool:
+        """Whether the line is for the conversation."""
+        return self.asking.picker is None and not self.asking.wants_words
 
     def _takes_letters(self) -> bool:
         """Whether a letter at the end of the line changes nothing but the line."""
@@ -259,16 +313,33 @@ class TerminalFront:
 
     def on_enter(self) -> None:
         """Send what is typed, unless its last line goes on."""
-        text, talk = self.buffer.text, self._talk
+        text, talk = self.pastes.whole(self.buffer.text), self._talk
         if self.buffer.document.char_before_cursor == "\\":  # as in a shell: the line goes on
             self.buffer.delete_before_cursor()
             self.buffer.insert_text("\n")
         elif self.asking.wants_words:
             self.asking.give(text)
+        elif self._takes_file():
+            self.buffer.cancel_completion()
         elif text.strip() and talk is not None:
+            if text.startswith("/") and not self._declined:
+                text = self._take(text)
+            self.buffer.text = text  # what was pasted is found again in the history, whole
             self.buffer.append_to_history()
             self.buffer.reset()
             talk.enter(text)
+
+    def _takes_file(self) -> bool:
+        """Put the file that is offered into the line, if one is and none is there yet."""
+        typed = self.buffer.document.text_before_cursor
+        if self._declined or typed.startswith("/") or not is_mention(typed):
+            return False
+        taken = self._take(typed)
+        if taken == typed:
+            return False
+        self.buffer.delete_before_cursor(len(typed))
+        self.buffer.insert_text(taken)
+        return True
 
     def on_complete(self) -> None:
         """Offer what can be typed here, or take the next offer."""
@@ -279,18 +350,25 @@ class TerminalFront:
             self.buffer.start_completion(select_first=True)
 
     def on_stop(self) -> None:
-        """Close the offers; else stop the model."""
-        if self.buffer.complete_state:
+        """Close the offers, or what asks for a secret; else stop the model."""
+        if self.asking.is_secret:
+            self.asking.give(None)
+        elif self.buffer.complete_state:
             self.buffer.cancel_completion()
+            self._declined = True
         elif self._talk is not None:
             self._talk.stop()
 
     def on_interrupt(self) -> None:
         """Stop the model, or clear the line, or quit when it is pressed twice."""
+        if self.asking.is_secret:
+            self.asking.give(None)
+            return
         if self._talk is not None and self._talk.stop():
             return
         loop = asyncio.get_running_loop()
         if self.buffer.text:
+            self.buffer.text = self.pastes.whole(self.buffer.text)
             self.buffer.append_to_history()
             self.buffer.reset()
         elif loop.time() < self._leaving_until:
@@ -316,6 +394,11 @@ class TerminalFront:
         if self._talk is not None:
             self._talk.read_output()
 
+    def on_mode(self) -> None:
+        """Go on to the next approval mode."""
+        if self._talk is not None:
+            self._talk.next_mode()
+
     def on_level(self) -> None:
         """Think at the next level."""
         if self._talk is not None:
@@ -327,8 +410,15 @@ class TerminalFront:
             self._talk.answer_now()
 
     def on_edit(self) -> None:
-        """Write in the user's own editor."""
+        """Write in the user's own editor; a secret has no business in its files."""
+        if self.asking.is_secret:
+            return
+        self.buffer.text = self.pastes.whole(self.buffer.text)
         self.buffer.open_in_editor().add_done_callback(lambda _: self.refresh())
+
+    def on_suspend(self) -> None:
+        """Leave the terminal to the shell until it brings mull back."""
+        self.app.suspend_to_background()
 
     def on_redraw(self) -> None:
         """Draw what is on the screen anew."""
@@ -338,8 +428,6 @@ class TerminalFront:
 
 def _output() -> Output:
     """The terminal, without asking it where its cursor is: the region is always at the bottom."""
-    import sys
-
     output = InlineOutput.from_pty(unguarded(sys.stdout))
     output.enable_cpr = False
     return output

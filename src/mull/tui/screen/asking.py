@@ -1,4 +1,8 @@
-"""What a person is asked: a choice by key, some words, or one of many things. One at a time."""
+"""What a person is asked: a choice by key, some words, or one of many things. One at a time.
+
+An answer closes the question before the next key is looked at: keys come in batches, and what
+follows an answer is meant for the line that was typed before.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from mull.tui.screen.front import Question
 from mull.tui.screen.picker import Picker
 from mull.tui.screen.theme import Theme
 from mull.tui.text.lines import Line, Span
-from mull.tui.text.width import cell_width
+from mull.tui.text.width import cell_width, fitted
 
 __all__ = ["Asking"]
 
@@ -20,13 +24,23 @@ QUIET = 0.7
 
 
 class Asking:
-    """The question that has the keyboard, if there is one. `changed` is called when it does."""
+    """The question that has the keyboard, if there is one. `changed` is called when it does.
 
-    def __init__(self, changed: Callable[[], None]) -> None:
+    `line` lends the input line, with a text to begin with, and is given None to have it back.
+    """
+
+    def __init__(
+        self, changed: Callable[[], None], line: Callable[[str | None], None] = lambda _: None
+    ) -> None:
         self.question: Question | None = None
         self.picker: Picker | None = None
         self.wants_words = False
+        self.is_secret = False
+        """What is typed is not to be seen."""
+        self._title = _WORDS
         self._changed = changed
+        self._line = line
+        self._has_line = False
         self._turn = asyncio.Lock()
         self._answer: asyncio.Future[Any] | None = None
         self._quiet_since = 0.0
@@ -36,34 +50,32 @@ class Asking:
         async with self._turn:
             self.question = question
             self._listen_later()
-            try:
-                key: str = await self._wait()
-                return key
-            finally:
-                self.question = None
-                self._changed()
+            key: str = await self._wait()
+            return key
 
     async def words(self) -> str:
         """Wait for a line of text."""
         async with self._turn:
-            self.wants_words = True
-            try:
-                text: str = await self._wait()
-                return text
-            finally:
-                self.wants_words = False
-                self._changed()
+            self._title, self.wants_words = _WORDS, True
+            self._borrow("")
+            text: str = await self._wait()
+            return text
 
-    async def item(self, picker: Picker) -> str | None:
+    async def secret(self, title: str) -> str | None:
+        """Wait for a line that nobody is to read; None if there is none."""
+        async with self._turn:
+            self._title, self.wants_words, self.is_secret = title, True, True
+            self._borrow("")
+            text: str | None = await self._wait()
+            return text
+
+    async def item(self, picker: Picker, found: str) -> str | None:
         """Wait until something is picked, or nothing is."""
         async with self._turn:
             self.picker = picker
-            try:
-                picked: str | None = await self._wait()
-                return picked
-            finally:
-                self.picker = None
-                self._changed()
+            self._borrow(found)
+            picked: str | None = await self._wait()
+            return picked
 
     @property
     def listens(self) -> bool:
@@ -80,6 +92,12 @@ class Asking:
             self.give(key)
         return True
 
+    def mark(self) -> None:
+        """Mark what the choice of a picker stands on."""
+        if self.picker is not None:
+            self.picker.mark()
+            self._changed()
+
     def _listen_later(self) -> None:
         loop = asyncio.get_running_loop()
         self._quiet_since = loop.time()
@@ -89,13 +107,14 @@ class Asking:
         """Answer what is asked."""
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(answer)
+            self._close()
 
     def lines(self, theme: Theme, width: int) -> Sequence[Line]:
         """What stands above the input."""
         if self.picker is not None:
             return self.picker.lines(theme, width)
         if self.wants_words:
-            return [(Span(_WORDS, theme.warning),)]
+            return [(Span(fitted(self._title, width), theme.warning),)]
         if self.question is None:
             return []
         if not self.listens:
@@ -108,7 +127,22 @@ class Asking:
         try:
             return await self._answer
         finally:
+            if not self._answer.done() or self._answer.cancelled():
+                self._close()
             self._answer = None
+
+    def _borrow(self, text: str) -> None:
+        self._has_line = True
+        self._line(text)
+
+    def _close(self) -> None:
+        """Nothing is asked any more, and the line is what it was."""
+        self.question = self.picker = None
+        if self._has_line:
+            self._has_line = False
+            self._line(None)
+        self.wants_words = self.is_secret = False
+        self._changed()
 
 
 def _question_lines(question: Question, theme: Theme, width: int) -> list[Line]:

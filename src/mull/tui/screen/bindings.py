@@ -1,8 +1,4 @@
-"""Binds the keys of the table to what they do, and the few that a question or a search needs.
-
-A terminal that answers late, over a slow line, answers into the keyboard: what it says of its
-colours and of itself is swallowed, not typed.
-"""
+"""Binds the keys of the table to what they do, and the few that a question or a search needs."""
 
 from __future__ import annotations
 
@@ -12,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.key_binding.bindings.search import accept_search
+from prompt_toolkit.keys import Keys
 
-from mull.tui.screen.keys import KEYS
+from mull.tui.screen.keys import LONE_ESC
 
 if TYPE_CHECKING:
     from mull.tui.screen.app import TerminalFront
@@ -21,9 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["bind"]
 
 _MOVES = {"up": -1, "down": 1, "pageup": -8, "pagedown": 8}
-_REPLIES = {("escape", "]"): "\x07\\", ("escape", "[", "?"): "c"}
-"""How an answer of the terminal begins, and which keys end it."""
-_LONGEST_REPLY = 40
 
 
 def bind(front: TerminalFront) -> KeyBindings:
@@ -32,21 +27,30 @@ def bind(front: TerminalFront) -> KeyBindings:
     asking = front.asking
     choosing = Condition(lambda: asking.question is not None)
     picking = Condition(lambda: asking.picker is not None)
-    replies = _Replies()
-    replies.bind(keys)
-    free = ~choosing & ~picking & ~Condition(front.searches) & ~replies.coming
-    for key in KEYS:
+    searching = Condition(front.searches)
+    free = ~choosing & ~picking & ~searching
+    for key in front.keys:
         if key.action:
-            eager = key.action != "stop"  # Esc may also begin another key
-            keys.add(*key.pressed, filter=free, eager=eager)(_caller(front, key.action))
+            keys.add(*key.pressed, filter=free, eager=True)(_caller(front, key.action))
+    keys.add(Keys.BracketedPaste)(lambda event: front.paste(event.data))
+    labelled = Condition(lambda: bool(_label_before(front)))
+    keys.add("backspace", filter=free & labelled)(
+        lambda _: front.buffer.delete_before_cursor(len(_label_before(front)))
+    )
     keys.add("<any>", filter=choosing)(partial(_choose, front))
-    for pressed in ("escape", "c-c"):
+    keys.add(LONE_ESC, filter=searching)(accept_search)
+    for pressed in (LONE_ESC, "c-c"):
         keys.add(pressed, filter=choosing)(_caller(front, "stop"))
         keys.add(pressed, filter=picking)(lambda _: asking.give(None))
     keys.add("enter", filter=picking)(lambda _: _pick(front))
+    keys.add("c-f", filter=picking)(lambda _: asking.mark())
     for pressed, steps in _MOVES.items():
         keys.add(pressed, filter=picking)(_mover(front, steps))
     return keys
+
+
+def _label_before(front: TerminalFront) -> str:
+    return front.pastes.label_before(front.buffer.document.text_before_cursor)
 
 
 def _choose(front: TerminalFront, event: KeyPressEvent) -> None:
@@ -71,28 +75,3 @@ def _mover(front: TerminalFront, steps: int) -> Callable[[KeyPressEvent], None]:
             front.asking.picker.move(steps)
 
     return move
-
-
-class _Replies:
-    """Swallows answers that the terminal gives after it was given up on."""
-
-    def __init__(self) -> None:
-        self._until = ""
-        self._left = 0
-        self.coming = Condition(lambda: bool(self._until))
-
-    def bind(self, keys: KeyBindings) -> None:
-        for begins, until in _REPLIES.items():
-            keys.add(*begins, eager=True)(self._beginner(until))
-        keys.add("<any>", filter=self.coming, eager=True)(self._swallow)
-
-    def _beginner(self, until: str) -> Callable[[KeyPressEvent], None]:
-        def begin(_: KeyPressEvent) -> None:
-            self._until, self._left = until, _LONGEST_REPLY
-
-        return begin
-
-    def _swallow(self, event: KeyPressEvent) -> None:
-        self._left -= 1
-        if event.data in self._until or not self._left:
-            self._until = ""

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from mull.neutral.blocks import Value
+from mull.tui.screen.keys import Key
 from mull.tui.screen.theme import Theme
 
 if TYPE_CHECKING:
     from mull.tui.screen.viewer import Document
 
-__all__ = ["WHOLE", "Choice", "Front", "Item", "Question", "Unfolded"]
+__all__ = ["WHOLE", "Choice", "Front", "Item", "Mark", "Question", "Unfolded"]
 
 Unfolded: TypeAlias = Literal["all", "last", "none"]
 """Which documents are open when one begins to read."""
@@ -39,12 +40,20 @@ class Item(Value, frozen=True):
 
     name: str
     about: str = ""
+    marked: bool = False
+    """It is a favourite."""
+
+
+Mark: TypeAlias = Callable[[str], bool]
+"""Marks an item by its name, or takes the mark away; whether it is marked now."""
 
 
 class Front(Protocol):
     """A way to show things and to ask for them."""
 
     theme: Theme
+    keys: Sequence[Key]
+    """The keys that mean something here."""
 
     @property
     def width(self) -> int:
@@ -75,8 +84,14 @@ class Front(Protocol):
     async def ask(self, question: Question) -> tuple[str, str]:
         """The key of the choice that was made, and the text given with it."""
 
-    async def pick(self, title: str, items: Sequence[Item], found: str = "") -> str | None:
-        """The name of the item that was picked; None if none was. `found` begins the search."""
+    async def pick(
+        self, title: str, items: Sequence[Item], found: str = "", mark: Mark | None = None
+    ) -> str | None:
+        """The name of the item that was picked; None if none was. `found` begins the search, and
+        `mark` is what a key does that marks favourites."""
+
+    async def secret(self, title: str) -> str | None:
+        """A line that was typed without being shown; None if there is none, or nobody to ask."""
 
     @property
     def has_keys(self) -> bool:
@@ -88,6 +103,12 @@ class Front(Protocol):
 
     def put(self, text: str) -> None:
         """Put text into the line that is being typed."""
+
+    def copy(self, text: str) -> bool:
+        """Have the terminal put text into the clipboard; False if it cannot be asked."""
+
+    def alert(self, text: str, seconds: float) -> None:
+        """Tell somebody who looks elsewhere that something took so long and is over."""
 
     def leave(self) -> None:
         """End the program."""

@@ -16,6 +16,7 @@ from prompt_toolkit.layout import (
     SearchBufferControl,
     Window,
 )
+from prompt_toolkit.layout.processors import ConditionalProcessor, PasswordProcessor
 
 from mull.tui.screen.bottom import fragments
 from mull.tui.screen.theme import Theme
@@ -38,7 +39,14 @@ def lay_out(front: TerminalFront, region: Window, found: SearchBufferControl) ->
     """The region of the conversation with all that belongs below it; the input has the focus."""
     asking, buffer = front.asking, front.buffer
     typing = Window(
-        BufferControl(buffer, search_buffer_control=found, preview_search=True),
+        BufferControl(
+            buffer,
+            input_processors=[
+                ConditionalProcessor(PasswordProcessor(), Condition(lambda: asking.is_secret))
+            ],
+            search_buffer_control=found,
+            preview_search=True,
+        ),
         height=Dimension(min=1, max=_TALLEST_INPUT),
         wrap_lines=True,
         dont_extend_height=True,
@@ -87,7 +95,7 @@ def _menu(buffer: Buffer, theme: Theme) -> list[Line]:
     wide = max((cell_width(one.display_text) for one in rows), default=0) + 2
     lines: list[Line] = []
     for at, one in enumerate(rows, first):
-        style = theme.accent if at == state.complete_index else theme.text
+        style = theme.accent if at == here else theme.text  # what Enter takes
         gap = " " * (wide - cell_width(one.display_text))
         name = Span(f"  {one.display_text}{gap}", style)
         lines.append((name, Span(one.display_meta_text, theme.faint)))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mull.tui.screen.front import Item
+from msgspec.structs import replace
+
+from mull.tui.screen.front import Item, Mark
 from mull.tui.screen.theme import Theme
 from mull.tui.text.lines import Line, Span
 from mull.tui.text.width import cell_width, fitted
@@ -14,21 +16,39 @@ __all__ = ["Picker", "matching", "score"]
 ROWS = 10
 
 
+_FOLDED = str.maketrans("._", "--")
+"""People write 4.5 for what is called 4-5."""
+_INSIDE, _SPREAD = 1, 100
+
+
 def score(name: str, wanted: str) -> int | None:
-    """How well a name fits what is typed, lower is better; None if its letters are not there."""
-    name, wanted = name.lower(), wanted.lower()
+    """How well a name fits what is typed, lower is better; None if its letters are not there.
+
+    What fits equally well has one score, so that the items keep their own order.
+    """
+    name, wanted = name.lower().translate(_FOLDED), wanted.lower().translate(_FOLDED)
+    if wanted in (name, name.partition("/")[2], name.rpartition("/")[2]):
+        return -1
     total = 0
     for word in wanted.split():
         at = name.find(word)
         if at >= 0:
-            begins = at == 0 or not name[at - 1].isalnum()
-            total += at + (0 if begins else 20)
+            total += 0 if _begins(name, word, at) else _INSIDE
             continue
         spread = _spread(name, word)
         if spread is None:
             return None
-        total += 100 + spread
+        total += _SPREAD + spread
     return total
+
+
+def _begins(name: str, word: str, at: int) -> bool:
+    """Whether the word begins a part of the name, there or further on."""
+    while at >= 0:
+        if at == 0 or not name[at - 1].isalnum():
+            return True
+        at = name.find(word, at + 1)
+    return False
 
 
 def _spread(name: str, word: str) -> int | None:
@@ -59,8 +79,9 @@ def matching(items: Sequence[Item], wanted: str) -> list[Item]:
 class Picker:
     """What is offered, what is typed, and where the choice stands."""
 
-    def __init__(self, title: str, items: Sequence[Item]) -> None:
-        self.title = title
+    def __init__(self, title: str, items: Sequence[Item], mark: Mark | None = None) -> None:
+        self.title = title if mark is None else f"{title}  Ctrl-F marks a favourite."
+        self._mark = mark
         self._items = items
         self._shown: list[Item] = list(items)
         self._at = 0
@@ -72,6 +93,15 @@ class Picker:
     def move(self, steps: int) -> None:
         """Move the choice up or down."""
         self._at = max(0, min(len(self._shown) - 1, self._at + steps))
+
+    def mark(self) -> None:
+        """Mark the item that the choice stands on, or take its mark away."""
+        if self._mark is None or not self._shown:
+            return
+        before = self._shown[self._at]
+        after = replace(before, marked=self._mark(before.name))
+        self._shown[self._at] = after
+        self._items = [after if item is before else item for item in self._items]
 
     @property
     def chosen(self) -> str | None:
@@ -88,7 +118,8 @@ class Picker:
             here = at == self._at
             name = fitted(item.name, wide)
             gap = " " * (wide - cell_width(name) + 2)
-            about = fitted(item.about, max(0, width - wide - 4))
+            star = "" if not item.marked else "favourite · " if theme.marks else "★ "
+            about = fitted(star + item.about, max(0, width - wide - 4))
             style = theme.accent if here else theme.text
             out.append(
                 (

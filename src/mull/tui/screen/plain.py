@@ -18,9 +18,10 @@ from msgspec.structs import replace
 
 from mull.neutral.errors import LocalError
 from mull.tui.conversation.sections import Look
-from mull.tui.screen.front import Item, Question, Unfolded
+from mull.tui.screen.front import Item, Mark, Question, Unfolded
+from mull.tui.screen.keys import Key
 from mull.tui.screen.picker import matching
-from mull.tui.screen.plain_lines import LineReader
+from mull.tui.screen.plain_lines import LineReader, unechoed
 from mull.tui.screen.theme import Theme, theme_for
 from mull.tui.text.lines import Span
 from mull.tui.text.safe import draw_on, neutralise, one_line
@@ -47,6 +48,7 @@ class PlainFront:
     """Standard input and output, line by line."""
 
     has_keys = False
+    keys: Sequence[Key] = ()
 
     def __init__(self, frame: Callable[[], Frame], progress: Callable[[], str]) -> None:
         self.theme: Theme = spoken_theme()
@@ -98,6 +100,13 @@ class PlainFront:
         self._write()
         print(f"(taken back) {neutralise(text)}")
 
+    def copy(self, text: str) -> bool:
+        """Plain lines hold no sequences."""
+        return False
+
+    def alert(self, text: str, seconds: float) -> None:
+        """What is over is read out anyway."""
+
     def leave(self) -> None:
         """End, even in the middle of a line that is being typed."""
         self._leaving = True
@@ -127,7 +136,9 @@ class PlainFront:
                     text = await self._read("Your words: ") if choice.wants_text else ""
                     return choice.key, text or ""
 
-    async def pick(self, title: str, items: Sequence[Item], found: str = "") -> str | None:
+    async def pick(
+        self, title: str, items: Sequence[Item], found: str = "", mark: Mark | None = None
+    ) -> str | None:
         """Offer a numbered list; a number picks, words search, an empty line picks nothing."""
         self._write()
         while True:
@@ -143,6 +154,16 @@ class PlainFront:
             if said.strip().isdigit() and 1 <= int(said) <= len(fitting[:_SHOWN]):
                 return fitting[int(said) - 1].name
             found = said
+
+    async def secret(self, title: str) -> str | None:
+        """Read a line without its echo; a pipe has none to give."""
+        self._write()
+        if not self.echoes:
+            return None
+        with unechoed(sys.stdin.fileno()):
+            said = await self._read(f"{one_line(title)}: ")
+        print()
+        return said
 
     async def run(
         self, talk: Talk, begin: Callable[[], Coroutine[Any, Any, None]], typed: bytes = b""

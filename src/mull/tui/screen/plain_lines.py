@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from threading import Thread
 from typing import Any
 
-__all__ = ["LineReader"]
+__all__ = ["LineReader", "unechoed"]
 
 _PIECE = 65536
 
@@ -66,3 +67,17 @@ class LineReader:
             piece = b""
         with suppress(RuntimeError):  # the loop has ended meanwhile
             coming.get_loop().call_soon_threadsafe(coming.set_result, piece)
+
+
+@contextmanager
+def unechoed(terminal: int) -> Iterator[None]:
+    """A terminal that does not show what is typed."""
+    import termios
+
+    before = termios.tcgetattr(terminal)
+    hidden = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
+    termios.tcsetattr(terminal, termios.TCSADRAIN, hidden)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)

@@ -1,0 +1,101 @@
+"""The keyboard of a terminal that mull has for itself, and gives back as it was.
+
+Whenever mull takes the terminal it asks for keys that can be told apart, and whenever it lends it
+(to an editor, to the shell after Ctrl-Z) or ends, however it ends, it takes that back.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import TextIO
+
+from prompt_toolkit.input.vt100 import Vt100Input
+from prompt_toolkit.input.vt100_parser import Vt100Parser
+from prompt_toolkit.output import Output
+
+from mull.tui.screen.key_bytes import KeyDecoder
+
+__all__ = ["Keyboard"]
+
+_ASK = "\x1b[?u"
+"""Whether the kitty keyboard protocol is known; who does not know it passes over the question."""
+_PUSH, _POP = "\x1b[>5u", "\x1b[<u"
+"""Keys that could be mistaken for others are told apart (1), with their place on the keyboard (4):
+Ctrl-C is to be found in any script."""
+_OTHER_KEYS, _USUAL_KEYS = "\x1b[>4;1m", "\x1b[>4m"
+"""xterm's way, which tmux knows too; some terminals would take it for a colour."""
+
+
+class Keyboard(Vt100Input):
+    """Keys of a terminal. `lent` is called before somebody else has it, and at the end."""
+
+    def __init__(
+        self,
+        stdin: TextIO,
+        screen: Output,
+        *,
+        environ: Mapping[str, str] = os.environ,
+        lent: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__(stdin)
+        decoder = KeyDecoder(self._buffer_key, self._spoken)
+        self.vt100_parser: Vt100Parser | KeyDecoder = decoder  # type: ignore[assignment]
+        self._screen = screen
+        self._lent = lent
+        self._is_ours = False
+        # the Linux console takes the question for an order to move its cursor
+        self._asked, self._speaks = environ.get("TERM") == "linux", False
+        self._in_xterm = any(environ.get(name) for name in ("TMUX", "XTERM_VERSION"))
+
+    def raw_mode(self) -> AbstractContextManager[None]:
+        """Take the terminal."""
+        return self._taking(super().raw_mode())
+
+    def cooked_mode(self) -> AbstractContextManager[None]:
+        """Lend the terminal to somebody else."""
+        return self._lending(super().cooked_mode())
+
+    def _buffer_key(self, key: object) -> None:
+        self._buffer.append(key)  # type: ignore[arg-type]
+
+    def _spoken(self) -> None:
+        if not self._speaks:
+            self._speaks = True
+            if self._is_ours:
+                self._write(_PUSH)
+
+    @contextmanager
+    def _taking(self, raw: AbstractContextManager[None]) -> Iterator[None]:
+        with raw:
+            self._take()
+            try:
+                yield
+            finally:
+                self._lend()
+
+    @contextmanager
+    def _lending(self, cooked: AbstractContextManager[None]) -> Iterator[None]:
+        self._lend()
+        try:
+            with cooked:
+                yield
+        finally:
+            self._take()
+
+    def _take(self) -> None:
+        self._is_ours = True
+        keys = _PUSH if self._speaks else "" if self._asked else _ASK
+        self._asked = True
+        self._write(keys + (_OTHER_KEYS if self._in_xterm else ""))
+
+    def _lend(self) -> None:
+        self._is_ours = False
+        self._lent()
+        keys = _POP if self._speaks else ""
+        self._write(keys + (_USUAL_KEYS if self._in_xterm else ""))
+
+    def _write(self, text: str) -> None:
+        self._screen.write_raw(text)
+        self._screen.flush()

@@ -1,0 +1,89 @@
+"""What a terminal is told beside what is drawn on it: its title, a sign that somebody is wanted,
+and what is to be in the clipboard."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Callable
+
+from prompt_toolkit.output import Output
+
+from mull.tui.text.safe import one_line
+
+__all__ = ["LONGEST_COPY", "Signs"]
+
+LONGEST_COPY = 74_994
+"""Bytes that xterm and tmux still take."""
+_SAVE_TITLE, _RESTORE_TITLE = "\x1b[22;2t", "\x1b[23;2t"
+_LONGEST_TITLE = 80
+_AWAY = 10.0
+"""Seconds after which nobody seems to see a question."""
+_TOUCHED = 3.0
+"""Seconds for which somebody who pressed a key is still there."""
+
+
+class Signs:
+    """Gives the signs. `title` is what the window is to be called, nothing if it is left alone;
+    `alerts` says how somebody who looks elsewhere is told, and what counts as long, in seconds."""
+
+    def __init__(
+        self,
+        screen: Output,
+        title: Callable[[], str] = lambda: "",
+        alerts: Callable[[], tuple[str, float]] = lambda: ("none", 0.0),
+    ) -> None:
+        self._screen = screen
+        self._title = title
+        self._alerts = alerts
+        self._titled = ""
+        self._last_key = 0.0
+
+    def touched(self) -> None:
+        """A key was pressed: somebody is there."""
+        self._last_key = asyncio.get_running_loop().time()
+
+    def entitle(self) -> None:
+        """Keep the window's title true; what it was before is kept by the terminal."""
+        title = self._title()
+        if title == self._titled:
+            return
+        before = "" if self._titled else _SAVE_TITLE
+        self._titled = title
+        text = one_line(title, _LONGEST_TITLE)
+        self._write(f"{before}\x1b]2;{text}\x07" if title else _RESTORE_TITLE)
+
+    def restore(self) -> None:
+        """Give the window the title that it had."""
+        if self._titled:
+            self._titled = ""
+            self._write(_RESTORE_TITLE)
+
+    def alert(self, text: str, seconds: float) -> None:
+        """A sign that something is over, if it took long and nobody seems to be looking."""
+        how, after = self._alerts()
+        if seconds >= after:
+            self._ring(how, text, seconds)
+
+    def await_answer(self, text: str) -> asyncio.TimerHandle:
+        """A sign that a question waits, after a while; cancel it when it is answered."""
+        how, after = self._alerts()
+        seconds = min(after, _AWAY)
+        return asyncio.get_running_loop().call_later(seconds, self._ring, how, text, seconds)
+
+    def copy(self, text: str) -> None:
+        """Text for the clipboard of whoever sits at the terminal, also over ssh (OSC 52)."""
+        self._write(f"\x1b]52;c;{base64.b64encode(text.encode()).decode()}\x07")
+
+    def _ring(self, how: str, text: str, seconds: float) -> None:
+        untouched = asyncio.get_running_loop().time() - self._last_key
+        if untouched < min(seconds, _TOUCHED):
+            return
+        if how == "bell":
+            self._write("\x07")
+        elif how == "notification":  # a terminal that knows none passes over it
+            self._write(f"\x1b]9;{one_line(f'mull: {text}', _LONGEST_TITLE)}\x07")
+
+    def _write(self, text: str) -> None:
+        self._screen.write_raw(text)
+        self._screen.flush()
