@@ -235,6 +235,7 @@ class LongAnswer:
     """A stream whose text comes in one piece."""
 
     result = prepared = None
+    silence = 0.0
 
     def __init__(self, event):
         self._event = event
@@ -255,7 +256,7 @@ def test_a_stop_is_heard_while_a_text_in_one_piece_is_drawn(painter, monkeypatch
         begun.set()
 
     async def stop_soon():
-        work = asyncio.ensure_future(talk._answer(LongAnswer(kind("word " * 400_000, 0))))
+        work = asyncio.ensure_future(talk._draw(LongAnswer(kind("word " * 400_000, 0))))
         await begun.wait()
         work.cancel()
         await asyncio.wait([work])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from mull.policy.approval import Rule
     from mull.policy.prepare import Prepared
     from mull.tui.commands.host import Host
-    from mull.tui.screen.front import Front
+    from mull.tui.screen.front import Front, Unfolded
     from mull.tui.screen.painter import Painter
+    from mull.tui.screen.viewer import Document
 
 __all__ = ["Desk", "Talk", "in_pieces"]
 
@@ -150,7 +151,6 @@ class Talk:
         self.session = await self._desk.open(reference, new=new, fork_at=fork_at)
         if before is not None:
             await before.aclose()
-            self._painter.forget()
             self.front.clear()
         title = _opened(self.session, is_first=before is None)
         self._painter.open(self.session.log, title, mode=self.view)
@@ -320,17 +320,32 @@ class Talk:
 
         self._change(lambda: cycle_level(self))
 
+    def read_thoughts(self) -> None:
+        """Open the thoughts of the conversation for reading; what a key does."""
+        unfolded: Mapping[Mode, Unfolded] = {"full": "all", "preview": "last", "hidden": "none"}
+        if self._painter.thoughts:
+            self._read("Thoughts", lambda: self._painter.thoughts, unfolded[self.view])
+        else:
+            self.tell("There are no thoughts to read yet.")
+
+    def read_output(self) -> None:
+        """Open what tools did for reading; what a key does."""
+        if self._painter.tool_uses:
+            self._read("Tools", lambda: self._painter.tool_uses, "last")
+        else:
+            self.tell("No tool was used yet.")
+
+    def _read(
+        self, title: str, documents: Callable[[], Sequence[Document]], unfolded: Unfolded
+    ) -> None:
+        self._start(self.front.view(title, documents, unfolded=unfolded), beside=True)
+
     def next_mode(self) -> None:
         """Go on to the next approval mode; what a key does."""
         from mull.tui.commands.tools import cycle_mode
 
         if self.is_open:
             self._change(lambda: cycle_mode(self))
-
-    def next_view(self) -> None:
-        """Show thoughts in the next way; what a key does. Without a session there are none."""
-        if self.is_open:
-            self._change(self.cycle_view)
 
     @asynccontextmanager
     async def working(self, state: State) -> AsyncIterator[None]:
@@ -353,13 +368,14 @@ class Talk:
         return self._shape if shown else "hidden"
 
     def cycle_view(self) -> Mode:
-        """Show thoughts in the next way, the past ones too."""
+        """Show thoughts in the next way."""
         after = MODES[(MODES.index(self.view) + 1) % len(MODES)]
         self.show_thoughts(after)
         return after
 
     def show_thoughts(self, view: Mode) -> None:
-        """Show thoughts this way from now on: the setting says so too, and the past ones follow."""
+        """Show thoughts this way from now on: the setting says so too, and those that are still on
+        the screen follow."""
         shown = view != "hidden"
         if shown:
             self._shape = view
@@ -370,36 +386,32 @@ class Talk:
     def _see(self) -> None:
         """Draw thoughts as they are to be shown by now, whatever has changed that."""
         view = self.view
-        if view == self._painter.mode:
-            return
-        self.front.clear()
-        self._painter.show_thoughts(view, past=self.front.redraws)
+        if view != self._painter.mode:
+            self.front.repaint(lambda lines: self._painter.restyle(lines, mode=view))
 
     def redraw(self) -> None:
-        """Draw the conversation anew as it is stored, without what was taken back."""
-        self._painter.forget()
-        self.front.clear()
-        self._painter.open(self.session.log)
+        """Make the screen follow the conversation as it is stored: what was taken back goes from
+        it, and what has come back is drawn."""
+        self.front.repaint(lambda lines: self._painter.follow(self.session.log, lines))
 
     def repaint(self) -> None:
-        """Draw all that was there anew."""
-        self.front.clear()
-        self._painter.restyle(width=self.front.width)
+        """Draw what is on the screen anew."""
+        self.front.repaint(self.resized)
 
-    def resized(self, rows: int) -> None:
-        """Draw the last lines for another width: what is above them the terminal has kept."""
-        self.front.clear()
-        self._painter.restyle(width=self.front.width, most=rows)
+    def resized(self, replaceable: int) -> int:
+        """Draw the last lines of the screen for another width, as far as they can be replaced; how
+        many are."""
+        return self._painter.restyle(replaceable, width=self.front.width)
 
     def set_theme(self, name: str) -> None:
-        """Draw everything in another theme.
+        """Draw what is on the screen, and what comes, in another theme.
 
         Raises:
             LocalError: there is none of this name.
         """
         self.front.set_theme(name)
-        self.front.clear()
-        self._painter.restyle(theme=self.front.theme)
+        theme = self.front.theme
+        self.front.repaint(lambda lines: self._painter.restyle(lines, theme=theme))
 
     def tell(self, text: str, *, warning: bool = False) -> None:
         """Say something to the user in mull's own name."""
