@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mull.catalog.load import load, shipped
+from every_model import every_target
+from mull.catalog.load import load
 from mull.catalog.names import close, either, listed
 from mull.catalog.resolve import GENERIC, resolve
 from mull.neutral.errors import (
@@ -51,9 +52,7 @@ def named(name: str, **how) -> tuple[str, str]:
 
 
 def test_every_model_of_the_catalog_is_found_by_its_full_name():
-    catalog = shipped()
-    for provider, model in catalog.pairs():
-        target = resolve(f"{provider}/{model}", catalog=catalog)
+    for (provider, model), target in every_target().items():
         assert (target.provider, target.model, target.known) == (provider, model, True)
         assert target.notes == ()
 

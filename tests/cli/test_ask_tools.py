@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import subprocess
 import sys
 
 import pytest
@@ -10,6 +12,9 @@ from mcp_servers import FIXTURES
 from mull.cli.main import main
 from mull.store.paths import config_dir, data_dir
 from mull.testing import Call, Say, StrictServer, Think
+from mull.testing.server import Gate, ScriptedServer
+from tui.scripts import answer, call, calls, say
+from tui.terminal import MULL
 
 PLACE = ["-m", "anthropic/claude-sonnet-4-5"]
 
@@ -95,6 +100,41 @@ def test_what_is_said_between_calls_is_no_answer(ask, tmp_path):
         "mull: First I look.\nThen I see.\n"
         "mull: run: echo 1; exit 3\nmull: run → failed: 1 [exit status 3]\n"
     )
+
+
+def test_an_answer_streams_in_a_pipe_where_tools_are_offered(tmp_path):
+    """It is known for the answer when it is longer than a word before a call."""
+    gate = Gate()
+    last = answer(say("The file says one.\n\n"), say("And "), gate, say("more."))
+    replies = [calls(say("Let me look."), call("read", path="a.txt")), last]
+    (tmp_path / "a.txt").write_text("one")
+    with ScriptedServer(replies) as server:
+        words = [*MULL, "ask", "-m", "openai-compatible/m", "--base-url", server.url]
+        with subprocess.Popen(
+            [*words, "--tools", "read", "what is in a.txt"],
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            heard = b""
+            while not heard.endswith(b"And "):
+                piece = os.read(process.stdout.fileno(), 4096)
+                assert piece, process.stderr.read()
+                heard += piece
+            gate.open()
+            rest, err = process.communicate()
+    assert heard + rest == b"The file says one.\n\nAnd more.\n"
+    assert b"mull: Let me look.\n" in err
+    assert process.returncode == 0
+
+
+def test_what_was_taken_for_the_answer_is_parted_from_it(ask, tmp_path):
+    (tmp_path / "a.txt").write_text("one")
+    long = "I will look. " * 40
+    script = [[Say(long), Call("read", {"path": "a.txt"})], [Say("Done.")]]
+    _, out, _, _ = ask(script, "--tools", "read")
+    assert out == f"{long}\n\nDone.\n"
 
 
 def test_nobody_answers_a_question_in_a_pipe(ask):

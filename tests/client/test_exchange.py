@@ -121,8 +121,8 @@ def test_what_goes_out_is_told_without_a_key():
 def test_overload_is_waited_out_and_told():
     talk = Talk([OVERLOADED, OVERLOADED, Reply.events(*WHOLE)])
     assert talk.of(Retrying) == [
-        Retrying(2, 0.375, "529: Overloaded"),
-        Retrying(3, 0.75, "529: Overloaded"),
+        Retrying(2, 0.375, "529: Overloaded", 4),
+        Retrying(3, 0.75, "529: Overloaded", 4),
     ]
     assert talk.clock.slept == [0.375, 0.75]
     assert talk.events[-1] == Finished("stop")

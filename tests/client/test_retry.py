@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mull.client.retry import Retry, RetryRules, Stop, decide, wait_asked
+from mull.client.retry import PATIENT, Retry, RetryRules, Stop, decide, wait_asked
 from mull.policy.failure import Failure
 
 NOW = 1_800_000_000.0  # 2027-01-15 08:00:00 UTC
@@ -197,3 +197,12 @@ def test_no_answer_of_a_server_breaks_it(text, status, headers, body, attempt, r
     if isinstance(decision, Retry):
         assert attempt < 4
         assert 0 <= decision.seconds <= 121
+
+
+@pytest.mark.parametrize("status", [500, 503, 529, None])
+def test_who_watches_is_given_ten_tries_within_some_minutes(status):
+    failure = Failure("connection refused" if status is None else "overloaded", status)
+    decided = [decide(failure, attempt, NOW, 1.0, PATIENT) for attempt in range(1, 11)]
+    waits = [one.seconds for one in decided if isinstance(one, Retry)]
+    assert waits == [0.5, 1, 2, 4, 8, 16, 30, 30, 30]
+    assert decided[-1] == Stop("Tried 10 times")

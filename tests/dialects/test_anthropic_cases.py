@@ -31,6 +31,7 @@ from mull.neutral.events import Failed, Finished
 from mull.neutral.messages import Message, assistant, user
 from mull.neutral.request import RequestOptions, Tool
 from mull.policy.prepare import prepare
+from mull.policy.view.repair import INTERRUPTED
 
 TIDE = Tool("tide")
 SIGNED = ThinkingBlock("t", "thinking", signature="EqQB…")
@@ -306,11 +307,12 @@ def test_f01_thinking_is_part_of_the_output():
     assert (usage.input, usage.output, usage.reasoning, usage.total) == (51, 136, 31, 187)
 
 
-def test_s01_an_interrupted_answer_is_kept_and_not_sent():
+def test_s01_an_interrupted_answer_is_sent_without_a_thought_that_nobody_signed():
     message = decode(STREAMS["cut_in_signature"])
     assert message.thinking[0].thought == "Half a thou"
     found, _ = sent(user("q"), message, user("next"))
-    assert [m["role"] for m in found["messages"]] == ["user"]
+    assert [m["role"] for m in found["messages"]] == ["user", "assistant", "user"]
+    assert found["messages"][1]["content"] == [{"type": "text", "text": INTERRUPTED}]
 
 
 def test_ping_says_nothing():

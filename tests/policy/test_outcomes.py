@@ -27,6 +27,7 @@ from mull.policy.prepare import prepare
 from mull.policy.thinking.plan import level_table, plan_thinking
 from mull.settings.layers import Settings
 from mull.settings.presets import preset_values
+from rows import for_each
 
 DIALECTS = {
     "anthropic": ("anthropic-budget", "anthropic-adaptive", "usual", "none"),
@@ -201,8 +202,12 @@ def outcome_of(prepared):
     return outcome
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_model_that_is_not_listed_is_told_off_wherever_its_provider_can_be_told(provider):
+@pytest.mark.sweep
+def test_a_model_that_is_not_listed_is_told_off_wherever_its_provider_can_be_told():
+    for_each(PROVIDERS, check_off)
+
+
+def check_off(provider):
     """BR-006: off is said, or the user learns that thinking may continue."""
     where = resolve(f"{provider}/nobody-knows-this", catalog=CATALOG)
     for wish in ({"enabled": False}, {"effort": "none"}):
@@ -226,8 +231,12 @@ def is_guess(where):
     return where.compat.thinking_writer == "usual" or where.compat.thinking_is_guess
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_model_that_is_not_listed_is_sent_what_was_asked_and_nothing_else(provider):
+@pytest.mark.sweep
+def test_a_model_that_is_not_listed_is_sent_what_was_asked_and_nothing_else():
+    for_each(PROVIDERS, check_asked)
+
+
+def check_asked(provider):
     where = resolve(f"{provider}/nobody-knows-this", catalog=CATALOG)
     assert sent(where)[0] == {}
     for wish in ({"effort": "high"}, {"effort": "low"}, {"maxTokens": 5_000}, {"enabled": True}):

@@ -33,6 +33,7 @@ def warned(plan):
 NAMES = ("nobody-knows", "qwen3-8b", "qwq-32b", "gemma-4-31b", "deepseek-v3.1", "granite-3.3")
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("server", SERVERS)
 @pytest.mark.parametrize("name", NAMES)

@@ -134,6 +134,16 @@ def test_the_last_session_is_the_one_last_written_in_the_folder(store, clock):
     assert store.last("/work").id == made[0].id
 
 
+def test_a_clock_that_is_set_back_does_not_change_which_session_is_the_last(store, clock):
+    first, second = (store.create(folder="/work").id for _ in range(2))
+    store.append(first, 0, Entry(user("hello")))
+    clock.now -= 86_400
+    store.append(second, 0, Entry(user("hello")))
+    assert store.last("/work").id == second
+    store.append(first, 1, Entry(assistant(TextBlock("hi"))))
+    assert store.last("/work").id == first
+
+
 def test_the_list_has_the_last_written_first(store, clock):
     made = []
     for folder in ("/a", "/b", "/a"):

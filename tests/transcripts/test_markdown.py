@@ -194,3 +194,12 @@ def test_no_reader_runs_or_fetches_anything(text):
 )
 def test_ordinary_links_stay(text):
     assert contain(text) == text
+
+
+def test_a_change_is_shown_as_its_diff():
+    result = ToolResultBlock("c", "edited a.py", diff="--- a/a.py\n+++ b/a.py\n-```\n+new")
+    call = ToolCallBlock("c", "edit", {"path": "a.py", "old": "```", "new": "new"})
+    talk = (user("q"), assistant(call), Message(role="tool", blocks=(result,)))
+    markdown = to_markdown(Transcript(records=tuple(map(Entry, talk))))
+    assert "````diff\n--- a/a.py\n+++ b/a.py\n-```\n+new\n````" in markdown
+    assert '"old"' not in markdown

@@ -117,6 +117,10 @@ def test_any_conversation_makes_a_page_of_balanced_elements(transcript):
         (_answer(ToolCallBlock("c", EVIL, {EVIL: EVIL, "list": [EVIL]})),),
         (_answer(ToolCallBlock("c", "f", {}, EVIL)),),
         (Entry(Message(role="tool", blocks=(ToolResultBlock("c", EVIL),))),),
+        (
+            _answer(ToolCallBlock("c", "edit", {})),
+            Entry(Message(role="tool", blocks=(ToolResultBlock("c", diff=EVIL),))),
+        ),
         (Entry(Message(role="user", blocks=(MediaBlock(EVIL, EVIL, EVIL, EVIL),))),),
         (Entry(Message(role="user", blocks=(MediaBlock("image/png", EVIL),))),),
     ],
@@ -165,6 +169,16 @@ def test_calls_show_their_arguments_and_results_stand_with_them():
     assert '<summary class="">Result: 30 lines</summary>' in call
     assert '<p class="label bad">Failed</p>' in html
     assert 'class="tool">' not in html.partition('<article class="tool')[2][:100]
+
+
+def test_a_change_is_shown_as_its_diff():
+    result = ToolResultBlock("c", "edited a.py (+1 −1)", diff="--- a/a.py\n+++ b/a.py\n-<b>\n+new")
+    call = ToolCallBlock("c", "edit", {"path": "a.py", "old": "<b>", "new": "new"})
+    html = _page(_answer(call), Entry(Message(role="tool", blocks=(result,))))
+    assert '<span class="removed">-&lt;b&gt;</span>' in html
+    assert '<span class="added">+new</span>' in html
+    assert "<dt>old</dt>" not in html
+    assert "edited a.py" in html
 
 
 def test_a_result_without_a_call_and_a_call_without_a_result_are_shown():

@@ -240,18 +240,24 @@ class Engine:
             raise ConfigError(problem)
         return way
 
-    def sender(self, way: Access, options: ExchangeOptions | None = None) -> Send:
-        """What sends prepared requests along this way.
+    def sender(
+        self, way: Access, options: ExchangeOptions | None = None, *, patient: bool = False
+    ) -> Send:
+        """What sends prepared requests along this way; a `patient` one tries for longer, unless
+        the options say how long.
 
         A known refusal is repaired once; what it taught is kept if the repair was accepted.
         """
         from mull.client.exchange import Aid, ExchangeOptions, exchange
+        from mull.client.retry import PATIENT, RetryRules
 
+        if options is None:
+            options = ExchangeOptions(retry=PATIENT if patient else RetryRules())
         return partial(
             exchange,
             way=way,
             transport=self._connection(),
-            options=options or ExchangeOptions(),
+            options=options,
             aid=Aid(self._enter, self._heal, self._learn),
         )
 

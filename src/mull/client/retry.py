@@ -18,7 +18,7 @@ from mull.neutral.blocks import Value
 from mull.neutral.patterns import pattern
 from mull.policy.failure import Failure, details, meaning_of
 
-__all__ = ["Retry", "RetryRules", "Stop", "decide", "wait_asked"]
+__all__ = ["PATIENT", "Retry", "RetryRules", "Stop", "decide", "wait_asked"]
 
 TOO_MANY = 429
 FIRST_WAIT, LONGEST_BACKOFF = 0.5, 30.0
@@ -46,6 +46,10 @@ class RetryRules(Value, frozen=True):
 
     attempts: int = 4
     longest_wait: float = 120.0
+
+
+PATIENT = RetryRules(attempts=10)
+"""For somebody who watches and can end it: about two minutes in all."""
 
 
 class Retry(Value, frozen=True):

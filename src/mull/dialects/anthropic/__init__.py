@@ -19,4 +19,5 @@ TRAITS = Traits(
     needs_follower=True,
     takes_fillers=True,
     tool_names="[a-zA-Z0-9_-]{1,128}",
+    closes_objects=True,
 )

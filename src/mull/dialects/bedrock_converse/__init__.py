@@ -16,4 +16,5 @@ TRAITS = Traits(
     thinks_at_one=True,
     off_forbids_thoughts=True,
     needs_follower=True,
+    closes_objects=True,
 )

@@ -11,6 +11,8 @@ from mull.policy.heal.causes import causes_of
 __all__ = ["advise", "explain"]
 
 SHOWN = 300
+SERVER_FAULT = 500
+"""The status from which it is the server that failed."""
 _SECRETS = re.compile(
     r"(?i:bearer)\s+[^\s,;\"']+"
     r"|(?i:api[-_ ]?key)\s*[=:]\s*[^\s,;\"']+"
@@ -24,7 +26,8 @@ def explain(failure: Failure, target: Target) -> str:
     """What the provider said, why as far as known, and what to do: two lines for a person."""
     said = _shortened(failure.text)
     status = "" if failure.streamed else f" ({failure.status})"
-    first = f"{target.provider_name} refused the request for {target.model}{status}"
+    did = "could not answer" if (failure.status or 0) >= SERVER_FAULT else "refused"
+    first = f"{target.provider_name} {did} the request for {target.model}{status}"
     first += f": {said}" if said else " without a reason"
     return f"{first}\n{advise(failure, target)}".rstrip()
 

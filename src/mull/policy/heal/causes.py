@@ -348,6 +348,40 @@ _PLAN = (
     ),
 )
 
+_FORMAT = r"(response_?format|response_?(json_)?schema|json_schema|output_(config\.)?format)"
+_FORMATS = (
+    known(
+        rest.format_in_words_once,
+        "the endpoint does not take this schema, or none beside tools",
+        "use a simpler schema, or no tools",
+        (
+            r"(function calling|tool use) with a response mime type: \S{0,40} is unsupported",
+            "googleapis/python-genai#867; snailyp/gemini-balance#264",
+        ),
+        (r"invalid schema for response.?format", "OpenAI; i-am-bee/beeai-framework#1215 (Groq)"),
+        (rf"{_FORMAT}\.schema\b", "veryfront/veryfront-code#3918, Messages API"),
+        (r"schema .{0,60}too (complex|large|many)", "Messages API, Gemini API"),
+    ),
+    known(
+        rest.format_in_words,
+        "the endpoint holds no answer to a schema",
+        _ROW,
+        (
+            rf"{_FORMAT}\b.{{0,80}}(unavailable now|not (available|supported)|unsupported)",
+            "llm-exe/llm-exe#662; BerriAI/litellm#7580 (DeepSeek); OpenAI, older models",
+        ),
+        (
+            r"response_format.{0,60}not one of the allowed values",
+            "dzhng/deep-research#127 (Groq)",
+        ),
+        (
+            rf"does not support .{{0,40}}({_FORMAT}|response format|structured output)",
+            "ItzCrazyKns/Vane#980 (Groq); laurent22/joplin#15801 (older Claude)",
+        ),
+        (r"structured outputs? (is|are) not (supported|available)", "Messages API, older models"),
+    ),
+)
+
 _REST = (
     known(
         rest.to_responses,
@@ -455,7 +489,7 @@ _REST = (
     ),
 )
 
-CAUSES: tuple[Cause, ...] = (*_HISTORY, *_PLAN, *_REST)
+CAUSES: tuple[Cause, ...] = (*_HISTORY, *_FORMATS, *_PLAN, *_REST)
 
 
 def causes_of(failure: Failure) -> Iterator[tuple[Cause, re.Match[str]]]:

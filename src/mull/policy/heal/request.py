@@ -26,6 +26,8 @@ __all__ = [
     "add_reasoning",
     "drop_parameter",
     "end_with_user",
+    "format_in_words",
+    "format_in_words_once",
     "free_tools",
     "keep_reasoning_home",
     "no_encrypted_reasoning",
@@ -35,6 +37,10 @@ __all__ = [
 ]
 
 _FIELD = "reasoning_content"
+_OF_FORMATS = frozenset(
+    {"responseformat", "format", "textformat", "responsejsonschema", "responsemimetype"}
+)
+"""The fields of a format, squashed."""
 
 
 def add_reasoning(case: Case, found: re.Match[str]) -> Mends:
@@ -108,6 +114,8 @@ def drop_parameter(case: Case, found: re.Match[str]) -> Mends:
         yield once("temperature not sent", "temperature", lesson=lesson)
     elif "toolchoice" in named and request.tool_choice is not None:
         yield once("tool choice not sent", "tool_choice")
+    elif case.request.format is not None and not _OF_FORMATS.isdisjoint(named):
+        yield from format_in_words(case, found)
     elif "streamoptions" in named and compat.stream_usage:
         yield Mend("usage not requested in the stream", Lesson(compat={"streamUsage": False}))
     elif squashed(compat.max_tokens_field) in named and compat.max_tokens_field != "max_tokens":
@@ -131,6 +139,19 @@ def _drop_thinking(case: Case, found: re.Match[str], last: str) -> Mends:
     if last == squashed(case.plan.budget_field or "thinking_budget"):
         return drop_budget(case, found)
     return take_back(case)
+
+
+def format_in_words(case: Case, found: re.Match[str]) -> Mends:
+    """The endpoint holds no answer to a schema, whatever the catalog says."""
+    if case.request.format is not None:
+        lesson = Lesson(facts={"structured_output": False})
+        yield Mend("the schema put into the instructions", lesson)
+
+
+def format_in_words_once(case: Case, found: re.Match[str]) -> Mends:
+    """The endpoint does not take this schema, or none beside the rest of this request."""
+    if case.request.format is not None:
+        yield once("the schema put into the instructions", "native_format")
 
 
 def rename_limit(case: Case, found: re.Match[str]) -> Mends:

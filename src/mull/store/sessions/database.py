@@ -269,6 +269,8 @@ def _connected(path: Path) -> Connection:
     """A connection to a store of this version that can be read."""
     try:
         make_parents(path.parent)
+        if path.exists() and not (path.is_file() or path.is_dir()):  # SQLite would wait for ever
+            raise ConfigError(f"cannot open {path}: it is not a file; nothing was changed")
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite would let all read it
     except OSError as error:
         raise UnwritableError(

@@ -34,9 +34,9 @@ __all__ = [
 # in the order of SessionInfo's fields
 _COLUMNS = """
     id, folder, created, updated, name, title, model, base_url, system, settings, parent, parent_at,
-    (SELECT coalesce(max(position) + 1, 0) FROM records WHERE session = sessions.id), turns
+    (SELECT coalesce(max(position) + 1, 0) FROM records WHERE session = sessions.id), turns, kind
 """
-_CHANGED = ("name", "model", "base_url", "system", "settings")
+_CHANGED = ("name", "model", "base_url", "system", "settings", "kind")
 _MOST_NAMED = 5
 
 

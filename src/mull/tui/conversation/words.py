@@ -42,8 +42,8 @@ def remark(event: Event) -> Remark | None:
             return Remark("warning", event.text)
         case Failed():
             return Remark("error", event.text)
-        case Retrying():
-            return Remark("note", f"{event.reason}: asking again in {event.seconds:.0f} s")
+        case Retrying(attempt=2):  # further tries are counted down, not written one by one
+            return Remark("note", f"{event.reason}; retrying")
         case Healed():
             return Remark("note", f"The endpoint refused ({event.reason}): {event.change}")
         case Nudged():

@@ -33,6 +33,8 @@ _OPEN_STRING = re.compile(r"\x1b[]P_^][^\x00-\x06\x08-\x1b]*\x1b?\Z")
 _LONGEST = 256
 """Characters of a sequence that is waited for; an answer of a terminal is shorter."""
 _NUMBERED = re.compile(r"\x1b\[(\d+)((?::\d*)*)(?:;(\d*)(?::(\d*))?)?(?:;[\d:]*)?u")
+_CURSOR = re.compile(r"\x1b\[\d+;\d+R")
+"""Where the cursor is: an answer, unless it is F3 with another key held."""
 _OTHER = re.compile(r"\x1b\[27;(\d+);(\d+)~")
 _MODIFIED = re.compile(r"\x1b\[(\d+);(\d+)(?::\d+)?([A-Z~])")
 _CURSOR = re.compile(r"\x1b\[\d+;\d+R")
@@ -173,7 +175,7 @@ class KeyDecoder:
             self._pasted = []
         elif _PROTOCOL.fullmatch(sequence):
             self._speaks()
-        elif _CURSOR.fullmatch(sequence):  # who asked where the cursor is waits for it
+        elif _CURSOR.fullmatch(sequence) or _CURSOR.fullmatch(sequence):
             self._press(Keys.CPRResponse, sequence)
         elif (keys := _decoded(sequence)) is not None:
             for key in keys:
