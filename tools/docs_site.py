@@ -35,6 +35,7 @@ PAGES: Mapping[str, Mapping[str, str]] = {
     },
     "Guides": {
         "docs/terminal.md": "Terminal",
+        "docs/ask.md": "mull ask",
         "docs/tools.md": "Tools",
         "docs/mcp.md": "MCP servers",
         "docs/sessions.md": "Sessions",

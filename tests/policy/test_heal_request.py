@@ -269,8 +269,8 @@ def test_refusals_with_another_subject_are_nothing_to_mend(status, text, code):
         ),
         (
             Failure("", 500),
-            "Acme could not answer the request for thinker (500) without a reason\nThe problem is on"
-            " the provider's side; try again later.",
+            "Acme could not answer the request for thinker (500) without a reason\n"
+            "The problem is on the provider's side; try again later.",
         ),
     ],
 )
