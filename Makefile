@@ -88,8 +88,9 @@ attack: $(READY) ## hostile endpoints, models, servers and files, on loopback; W
 audit: $(READY) ## known weaknesses of what is installed, and keys in what git tracks
 	$(BIN)/python -m tools.secret_scan
 	$(BIN)/python -m tools.audit
-docs: $(READY) ## write the generated parts of docs/ anew
+docs: $(READY) ## update the generated pages of docs/ and build the website in site/
 	$(BIN)/python -m tools.docs
+	$(BIN)/python -m tools.docs_site
 pictures: $(READY) ## draw the pictures in docs/images anew, from real runs
 	$(BIN)/python -m tools.pictures
 bench: $(JUDGES) ## measure, and write bench/RESULTS.md

@@ -107,7 +107,7 @@ def test_stream_json_is_an_event_a_line_and_a_result(ask):
         (
             [Reply.events(chunk({"reasoning_content": "x"}), chunk({}, "stop"), "[DONE]")],
             4,
-            "the model thought and gave no answer",
+            "the model thought but gave no answer",
         ),
         (
             [Reply.events(chunk({"reasoning_content": "x"}), chunk({}, "length"), "[DONE]")],
@@ -134,8 +134,8 @@ def test_the_exit_status_says_how_it_went(ask, replies, status, said):
     [
         (["ask"], 'nothing was asked: write mull ask "your question"'),
         (["ask", "-f", "no-such-file", "x"], 'cannot read "no-such-file": there is no such file'),
-        (["ask", "-m", "nope", "x"], "no model is called 'nope'"),
-        (["ask", "-m", "claude-sonnet-4-5", "x"], "there is no key for Anthropic"),
+        (["ask", "-m", "nope", "x"], "there is no model 'nope'"),
+        (["ask", "-m", "claude-sonnet-4-5", "x"], "no API key for Anthropic"),
         (["ask", "--continue", "x"], "there is no session of this folder to go on with"),
         (
             ["ask", "-m", "gpt-5", "--set", "reasoning.format=xml", "x"],
@@ -153,7 +153,10 @@ def test_bad_input_is_one_clear_line(words, said, capsys, monkeypatch):
 
 def test_a_key_that_was_not_sent_was_not_refused(ask, monkeypatch):
     wanted = [Reply.json({"error": {"message": "Invalid API Key"}}, status=401)]
-    assert "No key was sent; `mull keys set openai-compatible` stores one." in ask(wanted, "hi")[2]
+    assert (
+        "No API key was sent; store one with `mull keys set openai-compatible`."
+        in ask(wanted, "hi")[2]
+    )
     monkeypatch.setenv("OPENAI_COMPATIBLE_API_KEY", "plover-quill")
     err = ask(wanted, "hi")[2]
     assert "The key was not accepted; `mull keys set openai-compatible`" in err

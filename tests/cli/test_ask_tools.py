@@ -203,7 +203,7 @@ def test_a_project_cannot_allow_itself_anything(ask, tmp_path):
     (tmp_path / ".mull/tools.toml").write_text('[tools]\nallow = ["run"]\ntrusted = ["/"]\n')
     status, _, err, server = ask(once(Call("run", {"command": "touch x"})), "--tools", "all")
     assert status == 0
-    assert ".mull/tools.toml of this folder would allow more, and that is not obeyed" in err
+    assert ".mull/tools.toml in this folder has allow rules, which mull ignores" in err
     assert "needs approval and nobody can be asked" in results(server)[0]
     assert not (tmp_path / "x").exists()
 
@@ -237,7 +237,7 @@ def test_s03_a_nudge_is_told_and_so_is_its_failure(ask):
     assert (status, out, err) == (0, "yes\n", nudged)
     status, out, err, server = ask([[Think("hm")], [Think("hm")], [Say("x")]], "--tools", "read")
     assert (status, out) == (4, "")
-    assert err == nudged + "mull: the model thought and gave no answer\n"
+    assert err == nudged + "mull: the model thought but gave no answer\n"
     assert server.answered == 2
 
 

@@ -134,7 +134,7 @@ def test_four_attempts_are_enough():
 
 def test_a_wait_too_long_is_told_not_done():
     failure = Failure("x", 429, headers={"retry-after": "380"})
-    assert decide(failure, 1, NOW, 0.5) == Stop("It asks to wait 6 min 20 s: try again then")
+    assert decide(failure, 1, NOW, 0.5) == Stop("It asks to wait 6 min 20 s: try again after that")
     patient = RetryRules(longest_wait=400)
     assert isinstance(decide(failure, 1, NOW, 0.5, patient), Retry)
 
@@ -152,7 +152,7 @@ def test_a_wait_too_long_is_told_not_done():
     ],
 )
 def test_an_empty_purse_is_not_asked_again(failure):
-    assert decide(failure, 1, NOW, 0.5) == Stop("Asking again does not help")
+    assert decide(failure, 1, NOW, 0.5) == Stop("Retrying does not help")
 
 
 def test_a_minutes_share_is_no_empty_purse():

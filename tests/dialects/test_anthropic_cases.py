@@ -187,7 +187,7 @@ def test_d07_thinking_precedes_its_call():
 def test_d07_also_when_preferences_would_strip_it():
     found, notes = sent(user("q"), own(SIGNED, CALL), RESULT, includeInContext=False)
     assert found["messages"][1]["content"][0]["signature"] == "EqQB…"
-    assert any("the endpoint needs them" in note for note in notes)
+    assert any("the endpoint requires them" in note for note in notes)
 
 
 def test_d07_a_chain_without_a_usable_thought_is_sent_with_thinking_off():

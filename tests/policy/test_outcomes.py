@@ -119,9 +119,9 @@ def check(target, planned):
         assert facts.thinks_by_default
     if told == "always on":
         assert facts.can_be_off is False or facts.reasoning_options
-    if "may go on" in told:
+    if "may continue" in told:
         assert planned.thinks
-        assert any("may go on" in note.text for note in planned.notes if note.warning)
+        assert any("may continue" in note.text for note in planned.notes if note.warning)
 
 
 def check_told(wish, planned):
@@ -208,7 +208,7 @@ def test_a_model_that_is_not_listed_is_told_off_wherever_its_provider_can_be_tol
 
 
 def check_off(provider):
-    """BR-006: off is said, or the user learns that thinking may go on."""
+    """BR-006: off is said, or the user learns that thinking may continue."""
     where = resolve(f"{provider}/nobody-knows-this", catalog=CATALOG)
     for wish in ({"enabled": False}, {"effort": "none"}):
         body, prepared = sent(where, **wish)
@@ -218,13 +218,13 @@ def check_off(provider):
         assert not any("does not support disabling" in text for text in warned)
         if Read(body).off:
             guessed = is_guess(where)
-            assert outcome.effective == ("off (thinking may go on)" if guessed else "off")
-            assert guessed == any("may go on" in text for text in warned)
+            assert outcome.effective == ("off (thinking may continue)" if guessed else "off")
+            assert guessed == any("may continue" in text for text in warned)
         else:
             assert not body
             assert where.compat.thinking_writer == "none"
-            assert "may go on" in outcome.effective
-            assert any("may go on" in text for text in warned)
+            assert "may continue" in outcome.effective
+            assert any("may continue" in text for text in warned)
 
 
 def is_guess(where):
@@ -243,7 +243,7 @@ def check_asked(provider):
         body, prepared = sent(where, **wish)
         check(where, plan_thinking(where, _settings(wish)))
         outcome = outcome_of(prepared)
-        assert "cannot be steered" not in json.dumps([note.text for note in prepared.notes])
+        assert "cannot be controlled" not in json.dumps([note.text for note in prepared.notes])
         if where.compat.thinking_writer == "none":
             assert not body
             continue

@@ -427,7 +427,7 @@ def test_a_store_that_somebody_keeps_busy_is_told_of(path, opened, monkeypatch):
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     assert said(lambda: store.create(folder="/")) == (
-        f"cannot use {path}: another process keeps it busy; try again. Nothing was changed"
+        f"cannot use {path}: another process is using it; try again. Nothing was changed"
     )
     assert len(store.list()) == 1  # readers do not wait
     other.execute("ROLLBACK")

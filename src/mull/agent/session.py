@@ -348,7 +348,7 @@ class Session(Conversation):
 
     def _check_open(self) -> None:
         if not self._kept.is_held:
-            raise LocalError("this session is closed: open it again to go on with it")
+            raise LocalError("this session is closed: open it again to continue")
 
     def _turn(self) -> Turn:
         self._check_open()

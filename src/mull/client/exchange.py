@@ -241,7 +241,7 @@ class _Run:
         decision = decide(failure, self._attempt, clock.wall(), clock.rand(), rules)
         if isinstance(decision, Retry) and left is not None and decision.seconds >= left:
             span = say_seconds(decision.seconds)
-            return Stop(f"Another try in {span} would be over the time limit that was set")
+            return Stop(f"Another attempt in {span} would exceed the time limit")
         return decision
 
     def _repair(self, failure: Failure) -> Healed | None:
@@ -359,7 +359,7 @@ class _Attempt:
                 self.ending, self.failure = end, failure_in_stream(end)
                 return []
         elif begun and self.broke is not None:
-            text = f"{self.broke}; what came before stands"
+            text = f"{self.broke}; what arrived before is kept"
             end = Failed(text, "network", "interrupted")
         elif not begun and (self.broke is not None or end.status == "interrupted"):
             self.failure = Failure(self._say_broke())
@@ -373,7 +373,7 @@ class _Attempt:
     def _say_broke(self) -> str:
         if self.broke is not None:
             return str(self.broke)
-        return f"{self._host} ended the answer before it began"
+        return f"{self._host} ended the response before it began"
 
     def _scrubbed(self, failure: Failure) -> Failure:
         return msgspec.structs.replace(

@@ -75,12 +75,12 @@ def decide(
     0 to 1."""
     meaning, told = meaning_of(failure), failure.headers.get("x-should-retry")
     if meaning.name == "quota":
-        return Stop("Asking again does not help")
+        return Stop("Retrying does not help")
     if not (told == "true" if told in ("true", "false") else meaning.passes):
         return Stop()
     asked = wait_asked(failure, now)
     if asked is not None and asked > rules.longest_wait:
-        return Stop(f"It asks to wait {say_seconds(asked)}: try again then")
+        return Stop(f"It asks to wait {say_seconds(asked)}: try again after that")
     if attempt >= rules.attempts:
         return Stop(f"Tried {attempt} times" if attempt > 1 else "")
     if asked is not None:

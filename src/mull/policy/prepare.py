@@ -171,7 +171,7 @@ def too_long_text(prepared: Prepared) -> str:
     if parts.tools + parts.system > window // 2:
         advice = "offer fewer tools, shorten the instructions"
     elif last and last[0].role == "user" and own > window // 2:
-        advice = "say less at once, attach less"
+        advice = "send a shorter message or fewer attachments"
     else:
         advice = "compress the conversation, start a new one"
     return (
@@ -395,7 +395,7 @@ def _with_wire_names(options: RequestOptions, target: Target) -> RequestOptions:
 
 def _name_notes(asked: RequestOptions, sent: RequestOptions) -> list[Note]:
     pairs = zip(asked.tools, sent.tools, strict=True)
-    text = "the tool {!r:.80} goes by the name {}: the API takes no other"
+    text = "the tool {!r:.80} is called {}: the API accepts no other name"
     return [
         Note("tools", text.format(own.name, wire.name))
         for own, wire in pairs
@@ -475,7 +475,7 @@ def _cache_notes(snapshot: Snapshot) -> list[Note]:
     keeps_last = snapshot["reasoning.stripFromContext"] == "allButLast"
     if not keeps_last or not snapshot["reasoning.includeInContext"]:
         return []
-    text = "every turn takes the thinking of the one before out again: prompt caches end there"
+    text = "every turn removes the thinking of the one before: prompt caches end there"
     return [Note(about="reasoning.stripFromContext", text=text)]
 
 

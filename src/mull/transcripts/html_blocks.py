@@ -55,7 +55,7 @@ def block_html(block: Block, entry: Entry, *, thinking: bool) -> str:
         case OpaqueBlock():
             inner = _pre(_json(block.data))
             return (
-                f'<div class="tool">{_fold("Something only its provider understands", inner)}</div>'
+                f'<div class="tool">{_fold("Data that only the provider understands", inner)}</div>'
             )
         case _:
             assert_never(block)

@@ -157,7 +157,7 @@ class _Writer:
             case MediaBlock():
                 yield _media(block)
             case OpaqueBlock():
-                yield _folded("Something only its provider understands", _json(block.data))
+                yield _folded("Data that only the provider understands", _json(block.data))
             case ToolCallBlock():
                 yield from _call(block, None)
             case _:

@@ -37,7 +37,9 @@ def encode_request(request: Request, target: Target) -> WireRequest:
     stream = request.stream
     if compat.thinking_needs_stream and thinks and not stream:
         stream = True
-        notes.append(Note("stream", "streamed all the same: the endpoint thinks in streams only"))
+        notes.append(
+            Note("stream", "streamed all the same: the endpoint supports thinking only in streams")
+        )
     history = MessageList(ReasoningRule(request, compat))
     if request.system:
         history.add_system(request.system)

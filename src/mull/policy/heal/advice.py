@@ -35,7 +35,7 @@ def explain(failure: Failure, target: Target) -> str:
 def advise(failure: Failure, target: Target) -> str:
     """Why, and what to do, as far as known: one line for a person, or nothing."""
     if failure.keyless and failure.status == 401:
-        return f"No key was sent; `mull keys set {target.provider}` stores one."
+        return f"No API key was sent; store one with `mull keys set {target.provider}`."
     cause, _ = next(causes_of(failure), (meaning_of(failure), None))
     why = cause.why[:1].upper() + cause.why[1:]
     return f"{why}; {cause.advice.format(provider=target.provider)}." if why else ""

@@ -75,7 +75,7 @@ def _mends(prepared: Prepared, refusal: Failure) -> Iterator[tuple[str, Mend]]:
     overflow = overflow_of(refusal)
     if overflow is not None:
         for mend in lower_answer(prepared, overflow):
-            yield "request and answer together are longer than the window", mend
+            yield "request and answer together exceed the context window", mend
         return
     case = Case(prepared.request, prepared.target, plain(refusal))
     for cause, found in causes_of(refusal):
@@ -83,7 +83,7 @@ def _mends(prepared: Prepared, refusal: Failure) -> Iterator[tuple[str, Mend]]:
             yield cause.why, mend
     if _blames_guess(case, refusal):
         for mend in take_back(case):
-            yield "how this endpoint steers thinking was not known", mend
+            yield "it was not known how this endpoint controls thinking", mend
 
 
 def _blames_guess(case: Case, refusal: Failure) -> bool:

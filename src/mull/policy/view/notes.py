@@ -14,15 +14,15 @@ _SAID_OF = (
     (
         "required",
         "reasoning.includeInContext",
-        "{n} {thoughts} of the open tool chain sent all the same: the endpoint needs them;"
-        " once the chain is closed they go, and the prompt cache with them",
+        "{n} {thoughts} of the open tool chain sent anyway: the endpoint requires them;"
+        " when the chain ends they are left out, which ends the prompt cache",
         False,
     ),
     (
         "returned",
         "reasoning.includeInContext",
         "{n} {thoughts} of the open tool chain sent back to the server that sent them;"
-        " once the chain is closed they go, and the prompt cache with them",
+        " when the chain ends they are left out, which ends the prompt cache",
         False,
     ),
     ("untaken", "reasoning", "{n} {thoughts} not sent: the endpoint takes none back", False),
@@ -30,7 +30,7 @@ _SAID_OF = (
     (
         "unreadable",
         "reasoning",
-        "{n} {thoughts} not sent: without anything that the endpoint could read",
+        "{n} {thoughts} not sent: nothing that the endpoint could read",
         False,
     ),
     (

@@ -85,7 +85,7 @@ def check_name_free(connection: Connection, info: SessionInfo) -> None:
     taken = (info.name, info.folder, info.id)
     for other in read_infos(connection, "name = ? AND folder = ? AND id <> ?", taken):
         raise SessionError(
-            f"session {other.id} of this folder is called {quote(info.name)} already"
+            f"session {other.id} in this folder is already called {quote(info.name)}"
         )
 
 
@@ -211,7 +211,7 @@ def find_info(connection: Connection, reference: str, folder: str | None) -> Ses
 def _ambiguous(word: str, found: Sequence[SessionInfo]) -> str:
     named = [f"{info.id} ({info.label or info.folder})" for info in found[:_MOST_NAMED]]
     more = "" if len(found) <= _MOST_NAMED else " or others"
-    return f"{quote(word)} may be {join_or(named)}{more}: write the whole id"
+    return f"{quote(word)} could be {join_or(named)}{more}: give the whole id"
 
 
 def _missing(connection: Connection, word: str, folder: str | None) -> str:

@@ -81,7 +81,9 @@ def this_folder() -> str:
     try:
         return os.fsencode(os.path.realpath(os.getcwd())).decode("utf-8", "backslashreplace")
     except OSError:
-        raise ConfigError("the folder that mull was started in is gone: go to another") from None
+        raise ConfigError(
+            "the folder that mull was started in no longer exists: change to another one"
+        ) from None
 
 
 def open_sessions(tell: Callable[[str], None] | None = None) -> SessionStore:
@@ -189,7 +191,7 @@ class SqliteSessions:
             if info.records != position:
                 raise SessionError(
                     f"session {session} has {info.records} records, not {position}: another process"
-                    " wrote it. Nothing was stored; open it again, or go on with a copy"
+                    " wrote it. Nothing was stored; open it again, or continue with a copy"
                     f" (`mull sessions fork {session}`)"
                 )
             if changes:
@@ -267,7 +269,7 @@ class SqliteSessions:
                 mend(connection, faults)
         broken = sum(map(len, faults.records.values()))
         return (
-            f"Mended {len(faults.sessions)} of {count} sessions: {broken} messages could not be"
+            f"Repaired {len(faults.sessions)} of {count} sessions: {broken} messages could not be"
             f" read and say so now, {len(faults.rows)} sessions had unreadable names, times or"
             f" settings, {len(faults.batches)} pieces of unfinished answers are gone. The file as"
             f" it was is kept as {copy}"

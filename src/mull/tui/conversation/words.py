@@ -23,7 +23,7 @@ ENDINGS: Mapping[Status, str] = {
     "interrupted": "Stopped; what came is kept.",
     "truncated": "The answer is cut off at its limit of tokens.",
     "truncated_in_reasoning": "The limit was reached before the thought was over: no answer.",
-    "no_answer": "The model thought and gave no answer.",
+    "no_answer": "The model thought but gave no answer.",
     "error": "The answer broke off; what came is kept.",
 }
 
