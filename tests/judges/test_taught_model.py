@@ -75,7 +75,7 @@ def test_the_adapter_is_small():
 
 
 def test_most_ordinary_openings_get_short_sensible_answers():
-    """Which of them depends on the machine's arithmetic; the card says how many it was."""
+    """One or another may go wrong on a machine whose arithmetic rounds otherwise."""
     fair = 0
     for (question, *_), _, _, word in OPENINGS:
         result = mull.ask(question, MODEL, temperature=0)
@@ -83,7 +83,7 @@ def test_most_ordinary_openings_get_short_sensible_answers():
         assert result.thinking.strip()
         assert len(result.text) < 400
         fair += word.lower() in result.text.lower()
-    assert fair >= len(OPENINGS) * 2 // 3
+    assert fair >= len(OPENINGS) * 9 // 10
 
 
 def test_three_rounds_with_real_tools(tmp_path):
