@@ -95,7 +95,7 @@ pictures: $(READY) ## draw the pictures in docs/images anew, from real runs
 	$(BIN)/python -m tools.pictures
 bench: $(JUDGES) ## measure, and write bench/RESULTS.md
 	$(BIN)/python -m bench
-demo: $(LOCAL) ## ask the embedded model a question, thought and answer apart; needs no key
-	$(BIN)/mull ask -m local/smollm2 --thinking show "Why is the sky blue?"
+demo: $(LOCAL) ## the main job on the embedded model, then your own questions; needs no key
+	@$(BIN)/python -m tools.demo
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -67,10 +67,8 @@ _SERVER = """\
 
 The embedded model (SmolLM2 135M, a stand-in vocabulary) was sent {n} conversations of {least} to
 {most} tokens: prose, code, JSON, German, thoughts sent back, tools and tool rounds. Its template
-shows every tool in use, which costs more than its definition; its vocabulary is English, and
-the German conversation is the lowest ratio. Without tools the template shows three thoughts, and
-these are counted; with thinking off it does not, and the count is about 140 tokens too high until
-the first answer reports its own.
+shows a tool in one line, which costs less than its definition: the highest ratios are short
+conversations with tools. Its vocabulary is English, and the German conversation is the lowest.
 """
 _READING = """\
 ## Interpretation

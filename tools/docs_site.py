@@ -66,6 +66,7 @@ PAGES: Mapping[str, Mapping[str, str]] = {
         "docs/reliability.md": "Reliability",
         "docs/security.md": "Security",
         "docs/accuracy.md": "Token count accuracy",
+        "docs/embedded-model.md": "The embedded model",
         "bench/RESULTS.md": "Benchmarks",
         "docs/reference/cases.md": "Test cases",
     },

@@ -116,7 +116,7 @@ def test_what_is_typed_while_the_model_works_goes_along_with_the_next_result(con
         terminal.wait_for("All done.")
         assert "next:" not in terminal.text
         text = terminal.text
-        assert text.index("a note") < text.index("❯ please hurry") < text.index("All done.")
+        assert text.index("1 line") < text.index("❯ please hurry") < text.index("All done.")
         sent = server.requests[1].json["messages"]
         assert [m["role"] for m in sent[-3:]] == ["assistant", "tool", "user"]
         assert sent[-1]["content"] == "please hurry"

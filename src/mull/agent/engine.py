@@ -137,7 +137,9 @@ class Engine:
                     f"the embedded server has no model {target.model!r}: use local/smollm2",
                     ("local/smollm2",),
                 )
-            target = replace(target, notes=(*target.notes, SMALL))
+            from mull.local.untaught import as_installed
+
+            target = as_installed(replace(target, notes=(*target.notes, SMALL)))
         return self.learnt(target)
 
     def learnt(self, target: Target) -> Target:

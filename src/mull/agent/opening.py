@@ -142,7 +142,7 @@ async def open_kept(
             offered = session.offered_toolbox
             for told in await offered.settle_instructions() if offered is not None else ():
                 warn(told)
-            session.instruct(_system(opening, offered))
+            session.instruct(_system(opening, offered, session.target.facts.taught_tools))
         await session.inspect_server()
         kept.reserve_name()
     except BaseException:
@@ -200,10 +200,10 @@ def _is_at_home(model: str, info: SessionInfo, engine: Engine) -> bool:
     )
 
 
-def _system(opening: Opening, toolbox: Toolbox | None) -> str:
+def _system(opening: Opening, toolbox: Toolbox | None, taught: tuple[str, ...] | None) -> str:
     """What the model is told before anything is said."""
     if toolbox is not None:
-        return toolbox.system(opening.system or "", today=date.today())
+        return toolbox.system(opening.system or "", today=date.today(), taught=taught)
     if opening.system is not None or not opening.base:
         return opening.system or ""
     from mull.agent.instructions import system_prompt

@@ -242,7 +242,8 @@ class Session(Conversation):
     def tools(self) -> Mapping[str, RunnableTool]:
         """The tools that the model is offered; servers may have changed theirs."""
         toolbox = self.offered_toolbox
-        return {**self._tools, **(toolbox.offered() if toolbox else {})}
+        offered = toolbox.offered(self.target.facts.taught_tools) if toolbox else {}
+        return {**self._tools, **offered}
 
     @property
     def offered_toolbox(self) -> Toolbox | None:
