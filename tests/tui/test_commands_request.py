@@ -125,7 +125,7 @@ def test_one_value_for_the_total_its_parts_the_status_line_and_compression(tmp_p
         after = talk.session.prepared().estimate
         assert f"{before:,} → {after:,} tokens" in told
         line = plain_text([Standing().line(talk.session, None, "full", talk.front.theme, 200, 0)])
-        assert f" · {after}/" in line
+        assert f" · {after / 1000:.1f}k/" in line
         heading, *lines = drive(talk, "/context").split("\n")
         assert heading.startswith(f"{after}/")
         amounts = {
