@@ -9,7 +9,6 @@ import socket
 import time
 from contextlib import aclosing
 from itertools import count
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -31,19 +30,19 @@ settings.load_profile("mull")
 # started in the background of a shell, we would hand it on that Ctrl-C is ignored
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-HERE = Path(__file__).parent
 PURE = {"auth", "dialects", "history", "markdown", "neutral", "policy", "settings"}
 
 
 def pytest_collection_modifyitems(items):
     """Examples of the layers that do no I/O are the core; properties and sweeps take longer."""
     for item in items:
-        is_pure = item.path.relative_to(HERE).parts[0] in PURE
+        is_pure = item.nodeid.split("/", 2)[1] in PURE
         if is_pure and not is_hypothesis_test(item.obj) and not item.get_closest_marker("sweep"):
             item.add_marker("core")
 
 
 _connect = socket.socket.connect
+_connect_to_database = session_database._connect
 
 
 def _connect_to_loopback(self: socket.socket, address: object) -> None:
@@ -51,13 +50,6 @@ def _connect_to_loopback(self: socket.socket, address: object) -> None:
     if host is not None and host not in ("127.0.0.1", "::1", "localhost"):
         raise AssertionError(f"a test tried to reach {host}")
     _connect(self, address)
-
-
-@pytest.fixture(scope="session")
-def _homes(tmp_path_factory):
-    """Names of folders that are not there yet: most tests never need theirs."""
-    place = tmp_path_factory.mktemp("homes")
-    return (place / str(number) for number in count())
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -76,24 +68,37 @@ def _sheltered():
         yield
 
 
-@pytest.fixture(autouse=True)
-def _alone(monkeypatch, _homes):
-    home = next(_homes)
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("MULL_CONFIG_DIR", str(home / "config"))
-    monkeypatch.setenv("MULL_DATA_DIR", str(home / "data"))
+@pytest.fixture(scope="session")
+def _homes(tmp_path_factory):
+    """Names of folders that are not there yet: most tests never need theirs."""
+    place = tmp_path_factory.mktemp("homes")
+    return (str(place / str(number)) for number in count())
+
+
+async def _say_nothing(*_):
+    return None
+
+
+def _connect_quickly(path):
+    connection = _connect_to_database(path)
+    connection.execute("PRAGMA synchronous = OFF")
+    return connection
 
 
 @pytest.fixture(autouse=True)
-def _silent_servers(request, monkeypatch):
-    """Servers are not asked what they say of their models: a script answers what it is there for.
-    Tests of that use `inspected_servers`."""
-    if "inspected_servers" not in request.fixturenames:
-
-        async def say_nothing(*_):
-            return None
-
-        monkeypatch.setattr(discover, "look", say_nothing)
+def _alone(request, _homes):
+    """A home of its own, servers that are not asked what they say of their models, and sessions
+    that do not wait for the disk. One fixture, since there are thousands of tests."""
+    home, asked_for = next(_homes), request.node.fixturenames
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", home)
+        patch.setenv("MULL_CONFIG_DIR", f"{home}/config")
+        patch.setenv("MULL_DATA_DIR", f"{home}/data")
+        if "inspected_servers" not in asked_for:
+            patch.setattr(discover, "look", _say_nothing)
+        if "real_disk" not in asked_for:
+            patch.setattr(session_database, "_connect", _connect_quickly)
+        yield
 
 
 @pytest.fixture
@@ -101,17 +106,9 @@ def inspected_servers():
     """Servers of one's own are asked what they say of their models, as they are outside tests."""
 
 
-@pytest.fixture(autouse=True)
-def quick_disk(monkeypatch):
-    """Sessions are stored without waiting for the disk; tests of crashes overrule this."""
-    connect = session_database._connect
-
-    def connect_quickly(path):
-        connection = connect(path)
-        connection.execute("PRAGMA synchronous = OFF")
-        return connection
-
-    monkeypatch.setattr(session_database, "_connect", connect_quickly)
+@pytest.fixture
+def real_disk():
+    """Sessions wait until the disk has them, as they do outside tests."""
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from conversations import target
 from healing import ASK, call, open_turn, plain_turn, signed, steered, thoughts
 from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolResultBlock, Wire
 from mull.neutral.messages import Message, assistant, user
+from mull.neutral.request import AnswerFormat
 from mull.neutral.target import Target
 from mull.policy.failure import Failure
 
@@ -783,7 +784,69 @@ CALLS = [
     )
 ]
 
-ROWS = [*HISTORY, *CALLS, *PLAN, *REST]
+FORM = AnswerFormat({"type": "object", "properties": {"a": {"type": "string"}}}, "form")
+HOLDS = {"structured_output": True}
+
+
+def in_words(body: dict[str, Any]) -> bool:
+    """Whether the schema stands in the instructions and nowhere else."""
+    fields = ("response_format", "text", "outputConfig", "responseJsonSchema", "format")
+    said = json.dumps(body)
+    return "JSON schema below" in said and not any(f'"{name}": {{' in said for name in fields)
+
+
+FORMATS = [
+    row(where, text, in_words, history=ASK, parts={"format": FORM}, status=status, lasts=lasts)
+    for where, text, status, lasts in (
+        (
+            gemini("gemini-level", LEVELS, **HOLDS),
+            "Function calling with a response mime type: 'application/json' is unsupported",
+            400,
+            False,
+        ),
+        (
+            chat("openai-effort", LEVELS, **HOLDS),
+            "Invalid schema for response_format 'form': 'oneOf' is not permitted.",
+            400,
+            False,
+        ),
+        (
+            claude(**HOLDS),
+            "output_config.format.schema: For 'object' type, 'additionalProperties' must be"
+            " explicitly set to false",
+            400,
+            False,
+        ),
+        (claude(**HOLDS), "Schema is too complex for compilation.", 400, False),
+        (
+            chat("thinking-type", TOGGLE, **HOLDS),
+            "This response_format type is unavailable now",
+            400,
+            True,
+        ),
+        (
+            chat("openai-effort", LEVELS, **HOLDS),
+            "'response_format.type' : value is not one of the allowed values ['text']",
+            400,
+            True,
+        ),
+        (
+            chat("openai-effort", LEVELS, **HOLDS),
+            "This model does not support response format `json_schema`.",
+            400,
+            True,
+        ),
+        (claude(**HOLDS), "Structured outputs are not supported for this model.", 400, True),
+        (
+            target("responses", dialect="openai-responses", options=[LEVELS], **HOLDS),
+            "Unknown parameter: 'text.format'.",
+            400,
+            True,
+        ),
+    )
+]
+
+ROWS = [*HISTORY, *CALLS, *FORMATS, *PLAN, *REST]
 
 ANYWHERE = target("usual", reasoning=False, known=False)
 GUESSED = [

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
-from tools.attack import table
+import pytest
+from tools.attack import breaks, table
 from tools.attack.ground import MOST_KEPT, Attack, Ran, Server, crash_of, home, saying
 
 from mull.neutral.events import TextDelta
@@ -76,3 +78,29 @@ def test_a_command_that_hangs_is_killed_with_all_it_started():
     with home() as place:
         ran = place.mull("wire", "decode", "openai-chat", stdin=None, patience=0.001)
     assert crash_of(ran).startswith("it hung")
+
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize("test", sorted({test for one in breaks.BREAKS for test in one.tests}))
+def test_what_broke_once_has_a_test_in_the_default_run(test):
+    path, _, name = test.partition("::")
+    before, found, _ = (ROOT / path).read_text().partition(f"\ndef {name}(")
+    assert found
+    assert not re.search(r"mark\.(slow|live)", before.rpartition("\n\n\n")[2])
+    assert not re.search(r"^pytestmark.*\b(slow|live)\b", before, re.MULTILINE)
+
+
+def test_what_broke_once_names_attacks_that_there_are_and_is_on_the_page():
+    attacks = {one.name for one in table.all_attacks()}
+    assert {one.attack for one in breaks.BREAKS} - {""} <= attacks
+    page = breaks.PAGE.read_text()
+    assert breaks.written_into(page) == page, "run `python -m tools.attack.breaks`"
+
+
+def test_whoever_writes_the_rest_of_the_page_keeps_both_sections():
+    page = breaks.PAGE.read_text()
+    kept = table.with_section_of(page, "# Other\n")
+    assert kept.count("## Attacks") == kept.count("## What broke once") == 1
+    assert kept.endswith("<!-- breaks: end -->\n")

@@ -91,7 +91,7 @@ def test_a_row_may_hold_everything_that_is_named(read):
     (row,) = read(text).compat
     assert set(row) == {"match", "dialect", "set", "source", "seen"}
     assert read_rows([row])
-    assert all(f"`{name}`" in section("Quirks of endpoints") for name in _patterns())
+    assert all(f"`{name}`" in section("Endpoint compatibility") for name in _patterns())
 
 
 def _patterns():
@@ -108,9 +108,9 @@ def test_the_files_are_called_so():
         approvals.TOOLS_FILE,
         AGENTS_FILE,
     ):
-        assert f"| `{name}` |" in section("Where files lie")
+        assert f"| `{name}` |" in section("File locations")
 
 
 def test_every_action_that_a_key_can_have_is_named():
-    text = section("Keys of the terminal")
+    text = section("Terminal keys")
     assert {key.action for key in KEYS if key.action and f"`{key.action}`" not in text} == set()

@@ -49,8 +49,8 @@ def test_lessons_that_cannot_be_read_or_kept_are_logged(caplog, tmp_path):
     save_lessons(tmp_path, lessons)
     texts = [text for *_, text in logged(caplog)]
     assert [text.partition(":")[0] for text in texts] == [
-        "what refusals taught is not used",
-        "what a refusal taught is not kept",
+        "lessons from earlier rejections are not used",
+        "a lesson from a rejection was not stored",
     ]
 
 

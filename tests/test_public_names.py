@@ -104,6 +104,7 @@ NAMES = [
     "SqliteSessions",
     "Started",
     "StateChanged",
+    "Steered",
     "Status",
     "Stream",
     "Summary",

@@ -146,10 +146,10 @@ def test_links_and_pictures_lead_somewhere():
         assert (ROOT / place).exists(), place
 
 
-def test_the_picture_of_a_question_shows_what_the_demo_runs():
+def test_the_picture_of_a_question_shows_what_the_tutorial_asks_first():
     drawn = "".join(ElementTree.parse(ROOT / "docs/images/ask.svg").getroot().itertext())
-    demo = re.search(r"\$\(BIN\)/(mull ask .*)", (ROOT / "Makefile").read_text())[1]
-    assert f"$ {demo}" in drawn
+    first = re.search(r"^mull ask (-m \S+) (.*)", (ROOT / "docs/tutorial.md").read_text(), re.M)
+    assert f"$ mull ask {first[1]} --thinking show {first[2]}" in drawn
 
 
 @pytest.mark.slow

@@ -83,7 +83,8 @@ def asked(capsys, monkeypatch):
             place = ["-m", "openai-compatible/thinker", "--base-url", server.url]
             main(["ask", *place, form])
         out = capsys.readouterr().out.replace(server.url, "http://127.0.0.1:8080/v1")
-        return re.sub(r'"session": "[\w-]+"', '"session": "261116-387t6"', out)
+        out = re.sub(r'"session": "[\w-]+"', '"session": "261116-387t6"', out)
+        return re.sub(r'"duration": [\d.]+', '"duration": 0.412', out)
 
     return ask
 
@@ -92,7 +93,7 @@ def test_the_shown_object_is_what_is_printed(asked):
     shown = next(block for block in BLOCKS if '"message"' in block)
     out = asked("--json")
     assert out == shown
-    table = TEXT.partition("\n## One object")[2].partition("\n```json")[0]
+    table = TEXT.partition("\n## One object")[2].partition("\n### Error")[0]
     assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(json.loads(out))
 
 

@@ -72,7 +72,7 @@ CASES = {
     "G02": "a summary of thinking alone replaces the history with nothing",
     "G03": "a side call thinks as hard as the session and has no room left to answer",
     "G05": "a title is blank, or is the model's thoughts",
-    "S01": "an interrupted answer is sent back half done",
+    "S01": "an interrupted answer is lost, or sent back as if it were whole",
     "S02": "a poisoned history is refused for ever",
     "S03": "an answer of thinking alone passes for success, or is asked for without end",
     "S05": "reasoning is lost when a session is saved and opened again",

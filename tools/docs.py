@@ -44,14 +44,14 @@ def _settings_page() -> str:
         [
             "# Settings",
             "",
-            "Later layers win: " + " < ".join(LAYERS) + ".",
+            "Later layers override earlier ones: " + " < ".join(LAYERS) + ".",
             "`mull settings` prints every value and the layer it comes from.",
             "",
             *_table(["Key", "Allowed", "Default", "Environment variable", "What it does"], rows),
             "",
             "## Other environment variables",
             "",
-            "`MULL_MODEL` names the model. These are read too; `MULL_` variables go before them:",
+            "`MULL_MODEL` names the model. These are read too; `MULL_` variables override them:",
             "",
             *_table(["Variable", "Meaning"], short),
         ]
@@ -85,7 +85,7 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
 
 def _commands_page() -> str:
-    lines = ["# Commands", "", "What `--help` says of each command."]
+    lines = ["# Commands", "", "The output of `--help` for each command."]
     top = command.parser_of(None)
     for parser in (top, *(p for name in command.COMMANDS for p in _parsers(name))):
         parser.formatter_class = _Help
@@ -116,10 +116,10 @@ def _terminal_page() -> str:
     rows = [[f"`{one.shown}`", f"{one.line}{_footnotes(one)}"] for one in COMMANDS]
     keys = [[key.shown, key.line] for key in KEYS if key.shown]
     lines = [
-        "# Commands of the terminal",
+        "# Slash commands and keys",
         "",
-        "What begins with a slash is a command; `/help` lists them, Tab completes them.",
-        "`@path` in a message attaches a file of the working folder.",
+        "Input that starts with a slash is a command. `/help` lists them, Tab completes them.",
+        "`@path` in a message attaches a file from the working folder.",
         "",
         *_table(["Command", "What it does"], rows),
     ]

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
+from tools.docs_html import slug
 from tools.docs_source import (
     ERRORS,
     HOME,
@@ -29,7 +30,7 @@ __all__ = ["SUBJECTS", "documented", "page"]
 
 SUBJECTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "Asking": (
-        "One question, or a conversation; blocking, or on your own event loop.",
+        "One question or a conversation, blocking or on your own event loop.",
         (
             "mull.agent.asking",
             "mull.agent.library",
@@ -40,7 +41,7 @@ SUBJECTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "Limits and retries": (
-        "How long to wait, and how often to ask again.",
+        "How long to wait, and how often to retry.",
         ("mull.client.exchange", "mull.client.retry"),
     ),
     "Engines": (
@@ -48,7 +49,7 @@ SUBJECTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         ("mull.agent.engine", "mull.agent.setup"),
     ),
     "Sessions": (
-        "Conversations that are kept, and where they are kept.",
+        "Stored conversations, and where they are stored.",
         (
             "mull.agent.opening",
             "mull.agent.session",
@@ -58,7 +59,7 @@ SUBJECTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "Tools and approval": (
-        "Tools that work on a folder, servers of tools, and who allows what.",
+        "Tools that work on a folder, MCP servers, and approval.",
         (
             "mull.agent.toolbox",
             "mull.agent.tools.approve",
@@ -73,24 +74,24 @@ SUBJECTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "Messages and blocks": (
-        "What is said, in one form for all providers.",
+        "Messages, in one form for all providers.",
         ("mull.neutral.messages", "mull.neutral.blocks", "mull.neutral.usage"),
     ),
     "Events": (
-        "What a stream yields. Pass over those that you have no use for.",
+        "What a stream yields. Ignore the events you do not need.",
         ("mull.neutral.events", "mull.neutral.assemble"),
     ),
-    "History": ("Everything that was said, and what became of it.", ("mull.history.log",)),
+    "History": ("Every message, and what happened to it.", ("mull.history.log",)),
     "Settings": (
-        "The layers that decide; [every setting](settings.md) has one key.",
+        "The layers of settings; each [setting](settings.md) has one key.",
         ("mull.settings.layers", "mull.settings.presets"),
     ),
     "Models": (
-        "From a name to a model at an endpoint, and what is known of both.",
+        "From a name to a model at an endpoint, and what is known about both.",
         ("mull.catalog.resolve", "mull.neutral.target", "mull.neutral.thinking"),
     ),
     "Requests and counts": (
-        "What would be sent, what it holds, and why.",
+        "What would be sent, what it contains, and why.",
         (
             "mull.policy.prepare",
             "mull.neutral.request",
@@ -117,13 +118,13 @@ def page() -> str:
     lines = [
         "# API reference",
         "",
-        "Every public name of `mull`, by subject. [The library](../library.md) explains them by"
-        " examples, [testing](../testing.md) has the names of `mull.testing`.",
+        "Every public name of `mull`, by subject. [The library](../library.md) explains them with"
+        " examples; [testing](../testing.md) covers `mull.testing`.",
         "",
     ]
     for subject, (_, modules) in SUBJECTS.items():
         names = ", ".join(f"[`{one.name}`](#{anchors[one.name]})" for one in public_names(modules))
-        lines.append(f"- **[{subject}](#{_slug(subject)})**: {names}")
+        lines.append(f"- **[{subject}](#{slug(subject)})**: {names}")
     for subject, (line, modules) in SUBJECTS.items():
         lines += ["", f"## {subject}", "", line]
         for one in public_names(modules):
@@ -155,7 +156,7 @@ def _section(one: Named, anchors: Mapping[str, str]) -> Iterator[str]:
     bases = [base for base in bases_of(one.node, one.module) if base in HOME]
     if bases and members and one.module != ERRORS:
         named = ", ".join(f"[`{base}`](#{anchors[base]})" for base in bases)
-        yield f"\nHas all that {named} has."
+        yield f"\nIncludes everything in {named}."
     if attributes := attributes_of(one):
         yield "\nAttributes: " + ", ".join(f"`{name}`" for name in attributes) + "."
     for member in filter(ast.get_docstring, members):
@@ -205,24 +206,20 @@ def _entries(body: str) -> list[str]:
     return entries
 
 
-def _slug(heading: str) -> str:
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
-
-
 @cache
 def _anchors() -> dict[str, str]:
     """Where each name's heading is; headings that differ by case alone are numbered."""
     seen: dict[str, int] = {}
     anchors: dict[str, str] = {}
-    _count(_slug("API reference"), seen)
+    _count(slug("API reference"), seen)
     for subject, (_, modules) in SUBJECTS.items():
-        _count(_slug(subject), seen)
+        _count(slug(subject), seen)
         for one in public_names(modules):
-            anchors[one.name] = _count(_slug(one.name), seen)
+            anchors[one.name] = _count(slug(one.name), seen)
     return anchors
 
 
-def _count(slug: str, seen: dict[str, int]) -> str:
-    number = seen.get(slug, 0)
-    seen[slug] = number + 1
-    return f"{slug}-{number}" if number else slug
+def _count(name: str, seen: dict[str, int]) -> str:
+    number = seen.get(name, 0)
+    seen[name] = number + 1
+    return f"{name}-{number}" if number else name

@@ -45,7 +45,7 @@ _PUBLIC = {
     "mull.neutral.events": (
         "Event Started TextDelta ThinkingDelta ThinkingCarrier ToolCallDelta OpaqueReceived "
         "BlockEnded Reclassified UsageReported Warned ToolStarted ToolOutput ToolRan StateChanged "
-        "Nudged Hurried Progressed Compressed Retrying Healed Finished Failed"
+        "Nudged Steered Hurried Progressed Compressed Retrying Healed Finished Failed"
     ),
     "mull.neutral.messages": (
         "Message user assistant Origin Role Status Dialect message_to_json message_from_json"

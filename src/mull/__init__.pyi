@@ -91,6 +91,7 @@ from mull.neutral.events import Reclassified as Reclassified
 from mull.neutral.events import Retrying as Retrying
 from mull.neutral.events import Started as Started
 from mull.neutral.events import StateChanged as StateChanged
+from mull.neutral.events import Steered as Steered
 from mull.neutral.events import TextDelta as TextDelta
 from mull.neutral.events import ThinkingCarrier as ThinkingCarrier
 from mull.neutral.events import ThinkingDelta as ThinkingDelta

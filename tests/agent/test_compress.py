@@ -128,7 +128,7 @@ def test_g02_an_empty_summary_is_asked_for_once_more_with_more_room():
 FAILURES = {
     "empty": ([chat(""), chat("")], "it was empty", 2),
     "thoughts": ([chat(thought="hm"), chat(thought="hm")], "it was empty, only thoughts", 2),
-    "cut": ([chat("half", finish="length")] * 2, "it was cut off at its length limit", 2),
+    "cut": ([chat("half", finish="length")] * 2, "it was truncated at its length limit", 2),
     "calls": ([chat("so", calls=True, finish="tool_calls")], "it called a tool", 1),
     "echo": ([chat(summary_request("x", None, 9).text)], "repeated what it was asked", 1),
     "refused": ([Reply.json({"error": {"message": "no credit"}}, 402)], "no credit", 1),

@@ -280,7 +280,7 @@ def test_nobody_there_is_a_network_error():
 
 
 def test_a_missing_key_is_said_before_anything_is_sent():
-    with pytest.raises(ConfigError, match="there is no key for Anthropic: set ANTHROPIC_API_KEY"):
+    with pytest.raises(ConfigError, match="no API key for Anthropic: set ANTHROPIC_API_KEY"):
         ask("q", "claude-sonnet-4-5")
     with pytest.raises(ConfigError, match="no model is named"):
         ask("q")
@@ -311,7 +311,7 @@ def test_an_address_and_a_key_that_were_given_go_to_no_other_provider(serve, mon
     talk.switch("deepseek/deepseek-chat")
     assert talk.target.endpoint != server.url
     monkeypatch.delenv("DEEPSEEK_API_KEY", raising=False)
-    with pytest.raises(ConfigError, match="no key for DeepSeek"):
+    with pytest.raises(ConfigError, match="no API key for DeepSeek"):
         talk.ask("q")
     talk.switch("zai/glm-4.6")
     assert talk.ask("q").text == "three"

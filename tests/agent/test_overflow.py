@@ -104,7 +104,7 @@ def test_what_cannot_fit_is_not_sent_and_not_kept():
                 with pytest.raises(LocalError) as raised:
                     await one.ask_async(WORDS * 2000)
                 assert len(server.counts) == before
-                assert "say less at once" in str(raised.value)
+                assert "send a shorter message" in str(raised.value)
                 assert "2,048" in str(raised.value)
                 assert (await one.ask_async("still there?")).text == "yes"
                 return one

@@ -135,7 +135,7 @@ async def nothing():
     ("key", "said"),
     [
         (lambda: "", "is empty"),
-        (lambda: "a\nb", "holds a blank, a line break"),
+        (lambda: "a\nb", "contains a blank, a line break"),
         (lambda: None, "gave no text: NoneType"),
         (lambda: b"k", "gave no text: bytes"),
         (nothing, "gave no text: NoneType"),

@@ -17,6 +17,7 @@ from mull.neutral.blocks import TextBlock
 from mull.neutral.errors import ConfigError, LocalError, RefusedError, SessionBusy, SettingError
 from mull.neutral.events import TextDelta, ThinkingDelta, UsageReported
 from mull.neutral.messages import assistant, user
+from mull.policy.view.repair import INTERRUPTED
 from mull.store.sessions.sqlite import SqliteSessions
 from mull.store.sessions.writing import go_on_writing
 from mull.testing.server import STALL, Reply, ScriptedServer
@@ -202,7 +203,7 @@ def test_words_that_mull_wrote_belong_to_the_turn_of_the_user(store):
         assert [m.text for m in session.log.messages] == ["q1", "one"]
 
 
-def test_s01_a_stopped_turn_is_stored_as_interrupted_shown_and_not_sent(store):
+def test_s01_a_stopped_turn_is_stored_as_interrupted_shown_and_sent_as_such(store):
     half = Reply.events(chunk({"reasoning_content": "half a tho"}), STALL)
     with talking(store, half, answer("yes")) as session:
 
@@ -219,7 +220,8 @@ def test_s01_a_stopped_turn_is_stored_as_interrupted_shown_and_not_sent(store):
         assert again.log.messages[-1].thinking[0].thought == "half a tho"
         say(again, "go on")
         sent = again.server.requests[0].json["messages"]
-        assert [m["role"] for m in sent] == ["user", "user"]
+        assert [m["role"] for m in sent] == ["user", "assistant", "user"]
+        assert sent[1]["content"] == INTERRUPTED
 
 
 def test_an_answer_is_journaled_while_it_comes(store):

@@ -133,7 +133,7 @@ def test_what_a_stream_said_of_its_failure_is_the_reason():
         side = side_at(server.url, CHAT)
         given = run(side, side_text(side, user("q"), system="", max_tokens=9))
     assert isinstance(given, Rejected)
-    assert "what came before stands" in given.reason
+    assert "what arrived before is kept" in given.reason
 
 
 def test_g02_an_empty_answer_is_asked_for_once_more_with_more_room():

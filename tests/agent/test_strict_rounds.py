@@ -127,8 +127,8 @@ def test_a_long_turn_says_each_thing_once_with_its_newest_number():
     kept = [note.text for note in result.notes if note.kind == "required"]
     assert len(server.issued) == 13  # the last of them with the answer
     assert kept == [
-        "12 thoughts of the open tool chain sent all the same: the endpoint needs them; once the"
-        " chain is closed they go, and the prompt cache with them"
+        "12 thoughts of the open tool chain sent anyway: the endpoint requires them; when the"
+        " chain ends they are left out, which ends the prompt cache"
     ]
     assert len({(note.about, note.kind) for note in result.notes}) == len(result.notes)
 

@@ -132,7 +132,7 @@ def test_a_repair_is_a_span_of_its_request(spans):
         Conversation(KIMI, base_url=server.url, key="k").ask("q")
     found = spans()
     assert found["heal"].parent.span_id == found["chat kimi-k2-thinking"].context.span_id
-    assert found["heal"].attributes["mull.healing.change"] == "usage in the stream not asked for"
+    assert found["heal"].attributes["mull.healing.change"] == "usage not requested in the stream"
 
 
 def test_a_refusal_is_told_by_its_kind_alone(spans):

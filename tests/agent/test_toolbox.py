@@ -3,6 +3,7 @@
 import asyncio
 import os
 from datetime import date
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -44,6 +45,18 @@ async def use(toolbox, name):
 def test_a_word_that_fits_no_tool_is_told_at_once_where_no_server_could_bring_it(tmp_path):
     with pytest.raises(LocalError, match='no tool is called "rea": did you mean read'):
         box(tmp_path, "rea")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "offered"),
+    [
+        ("all", ["read", "list"]),
+        ("read", ["read", "list"]),
+        ("read,run", ["read", "list", "run", "jobs"]),
+    ],
+)
+def test_a_model_that_was_taught_few_tools_gets_others_by_name_only(tmp_path, wanted, offered):
+    assert list(box(tmp_path, wanted).offered(("read", "list"))) == offered
 
 
 def test_a_server_that_fails_is_told_of_and_the_rest_works(tmp_path):
@@ -115,16 +128,22 @@ def test_instructions_that_were_not_read_are_told_of(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("model", "offered"), [("local/smollm2", False), ("moonshotai/kimi-k2-thinking", True)]
+    ("model", "adapter", "packed", "unasked"),
+    [
+        ("local/smollm2", None, TOOL_NAMES, ()),
+        ("local/smollm2", Path("thinking.gguf"), ("read", "list"), ("read", "list")),
+        ("moonshotai/kimi-k2-thinking", None, TOOL_NAMES, TOOL_NAMES),
+    ],
 )
-def test_a_model_that_makes_nothing_of_tools_gets_them_if_they_are_asked_for(
-    tmp_path, model, offered
+def test_a_small_model_gets_the_tools_it_can_use_and_others_if_they_are_asked_for(
+    tmp_path, monkeypatch, model, adapter, packed, unasked
 ):
+    monkeypatch.setattr("mull.local.untaught.find_adapter", lambda: adapter)
     toolbox = box(tmp_path)
     with open_session(model=model, toolbox=toolbox, key="k") as session:
-        assert set(session.tools) == set(TOOL_NAMES)  # whoever packs a box asks for it
+        assert set(session.tools) == set(packed)  # whoever packs a box asks for it
         toolbox.unasked = True
-        assert set(session.tools) == (set(TOOL_NAMES) if offered else set())
+        assert set(session.tools) == set(unasked)
         toolbox.choose("list,run")
         assert set(session.tools) == {"list", "run", "jobs"}
 

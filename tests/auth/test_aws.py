@@ -109,7 +109,8 @@ def test_regions(environ, found):
         ),
         (
             {"AWS_PROFILE": "corp"},
-            "profile corp in ~/.aws/config fetches its keys by sso_session, which mull does not do",
+            "profile corp in ~/.aws/config gets its keys through sso_session, which mull does not"
+            " support",
         ),
     ],
 )

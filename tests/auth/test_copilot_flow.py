@@ -179,16 +179,16 @@ def test_a_declined_login():
 def test_a_code_that_was_not_entered_in_time(script):
     error = refusal({**DEVICE, "expires_in": 18}, *script)
     assert str(error) == (
-        "the code was not entered in time; `mull keys login github-copilot` gives a new one"
+        "the code was not entered in time; run `mull keys login github-copilot` for a new one"
     )
     assert error.code == "expired_token"
 
 
 def test_any_other_error_is_told_in_githubs_words():
     error = refusal(DEVICE, {"error": "device_flow_disabled", "error_description": "Not on."})
-    assert str(error) == 'GitHub refuses the login: "Not on."'
+    assert str(error) == 'GitHub refused the login: "Not on."'
     assert error.code == "device_flow_disabled"
-    assert str(refusal(DEVICE, {})) == "GitHub refuses the login: it answered 200"
+    assert str(refusal(DEVICE, {})) == "GitHub refused the login: it answered 200"
 
 
 @pytest.mark.parametrize(
@@ -203,12 +203,12 @@ def test_any_other_error_is_told_in_githubs_words():
 )
 def test_a_code_or_address_that_should_not_be_put_before_a_person(change):
     error = refusal({**DEVICE, **change})
-    assert str(error) == "GitHub does not begin a login: it answered 200"
+    assert str(error) == "GitHub did not start a login: it answered 200"
 
 
 def test_a_login_that_does_not_begin():
     error = refusal((404, {"message": "Not Found"}))
-    assert str(error) == 'GitHub does not begin a login: "Not Found"'
+    assert str(error) == 'GitHub did not start a login: "Not Found"'
     assert error.status == 404
 
 
@@ -270,7 +270,8 @@ def test_a_key_that_gives_no_session(status, body, reason):
     with pytest.raises(RefusedError) as caught:
         Play(session(Secret("gho_canary"), None, 0), (status, body)).run()
     assert str(caught.value) == (
-        f"GitHub gives no Copilot session: {reason}; `mull keys login github-copilot` logs in anew"
+        f"GitHub did not grant a Copilot session: {reason}; run"
+        " `mull keys login github-copilot` to log in again"
     )
     assert caught.value.status == status
 

@@ -110,7 +110,7 @@ def test_a_file_that_cannot_be_used_is_told(held, text):
 
 
 def test_a_file_that_is_named_must_be_there():
-    with pytest.raises(ConfigError, match="there is no such file"):
+    with pytest.raises(ConfigError, match="which does not exist"):
         find_grant({"GOOGLE_APPLICATION_CREDENTIALS": "/nope.json"}, {}.get)
 
 
@@ -119,8 +119,8 @@ def test_no_more_tokens():
     with pytest.raises(RefusedError) as caught:
         trade(grant(), reply)
     assert str(caught.value) == (
-        f'Google gives no token for the login in {DEFAULT}: "Token has been revoked.";'
-        " `gcloud auth application-default login` logs in anew"
+        f'Google issued no token for the login in {DEFAULT}: "Token has been revoked.";'
+        " run `gcloud auth application-default login` to log in again"
     )
     with pytest.raises(RemoteError, match="something other than JSON"):
         trade(grant(), HttpReply(502, b"<html>", 0))
@@ -194,7 +194,7 @@ def test_a_service_account_signs_with_its_key():
 
 def test_a_service_account_without_a_key_or_the_package(monkeypatch):
     pytest.importorskip("cryptography")
-    with pytest.raises(ConfigError, match="is no RSA key"):
+    with pytest.raises(ConfigError, match="is not an RSA key"):
         trade(grant(ROBOT), answer(access_token="x"))
     monkeypatch.setitem(__import__("sys").modules, "cryptography.hazmat.primitives", None)
     with pytest.raises(ConfigError, match=r"install mull\[vertex\]"):

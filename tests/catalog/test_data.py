@@ -19,7 +19,7 @@ import pytest
 import splintr
 
 import mull.catalog
-from mull.catalog.load import shipped
+from every_model import every_target
 from mull.catalog.resolve import resolve
 from mull.neutral.messages import Dialect
 from mull.neutral.target import Compat, ModelFacts
@@ -197,11 +197,7 @@ def test_every_base_url_is_for_a_provider_that_lacks_one():
 
 
 def test_models_without_an_address_are_those_that_need_a_login_of_their_own():
-    found = Counter(
-        provider
-        for provider, model in shipped().pairs()
-        if resolve(f"{provider}/{model}").endpoint is None
-    )
+    found = Counter(provider for (provider, _), to in every_target().items() if to.endpoint is None)
     assert found.keys() == {"sap-ai-core", "gitlab", "local"}
 
 
@@ -354,7 +350,7 @@ def test_only_what_a_row_says_makes_a_model_that_always_thinks():
     for provider, record in _catalog().items():
         for model, entry in record["models"].items():
             if entry.get("reasoning") and not entry.get(OPTIONS):
-                facts = resolve(f"{provider}/{model}").facts
+                facts = every_target()[provider, model].facts
                 claimed += facts.always_thinks
                 assert facts.always_thinks == (
                     not facts.reasoning_options and facts.can_be_off is False

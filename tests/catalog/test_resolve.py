@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mull.catalog.load import load, shipped
+from every_model import every_target
+from mull.catalog.load import load
 from mull.catalog.names import close, either, listed
 from mull.catalog.resolve import GENERIC, resolve
 from mull.neutral.errors import (
@@ -51,9 +52,7 @@ def named(name: str, **how) -> tuple[str, str]:
 
 
 def test_every_model_of_the_catalog_is_found_by_its_full_name():
-    catalog = shipped()
-    for provider, model in catalog.pairs():
-        target = resolve(f"{provider}/{model}", catalog=catalog)
+    for (provider, model), target in every_target().items():
         assert (target.provider, target.model, target.known) == (provider, model, True)
         assert target.notes == ()
 
@@ -269,10 +268,12 @@ def test_an_unknown_bare_name():
         "claude-sonnet-4-6",
     )
     assert str(caught.value) == (
-        "no model is called 'claud-sonet-4-5'; "
+        "there is no model 'claud-sonet-4-5'; "
         "did you mean claude-sonnet-4-5, claude-sonnet-5-5 or claude-sonnet-4-6?"
     )
-    with pytest.raises(UnknownModel, match=r"^no model is called 'zq'; `mull models WORD` search"):
+    with pytest.raises(
+        UnknownModel, match=r"^there is no model 'zq'; search with `mull models WORD`"
+    ):
         resolve("zq")
 
 
@@ -291,7 +292,7 @@ def test_the_maker_is_suggested_before_those_who_resell(name, first):
     with pytest.raises(UnknownModel) as caught:
         resolve(name)
     assert caught.value.candidates[0] == first
-    assert str(caught.value).startswith(f"no model is called {name!r}; did you mean {first}")
+    assert str(caught.value).startswith(f"there is no model {name!r}; did you mean {first}")
 
 
 HEADS = (
@@ -317,7 +318,7 @@ def test_a_misspelt_level_behind_a_known_model_is_told_with_the_levels(head, wor
     with pytest.raises(UnknownLevel) as caught:
         resolve(f"{head}/{word}", base_url=url)
     assert str(caught.value) == (
-        f"{word!r} is no level of {head}: "
+        f"{head} has no level {word!r}: "
         "use none, minimal, low, medium, high, xhigh or max, or a number of tokens"
     )
     assert caught.value.candidates == tuple(f"{head}/{level}" for level in LADDER)
@@ -326,7 +327,7 @@ def test_a_misspelt_level_behind_a_known_model_is_told_with_the_levels(head, wor
 @pytest.mark.parametrize("word", ["extreme", "hard", "ultra", "1e4", "10 000", "please"])
 @pytest.mark.parametrize("head", [head for head in HEADS if not head.startswith(PROVIDERS)])
 def test_any_other_word_behind_a_known_model_was_meant_as_a_level(head, word):
-    with pytest.raises(UnknownLevel, match=f"^'{word}' is no level of {re.escape(head)}: use none"):
+    with pytest.raises(UnknownLevel, match=f"^{re.escape(head)} has no level '{word}': use none"):
         resolve(f"{head}/{word}")
     assert resolve(f"{head}/{word}", base_url="http://127.0.0.1:9/v1").model.endswith(word)
 
@@ -385,7 +386,7 @@ def test_a_listed_model_may_be_called_like_a_misspelt_level():
 
 @pytest.mark.parametrize("name", ["", "   ", "\t"])
 def test_no_name(name):
-    with pytest.raises(UnknownModel, match=r"^no model is named; "):
+    with pytest.raises(UnknownModel, match=r"^no model given; "):
         resolve(name)
 
 
@@ -401,7 +402,7 @@ def test_a_url_of_ones_own():
     assert (target.provider, target.model, target.known) == ("mine", "foo", False)
     assert (target.dialect, target.endpoint) == ("openai-chat", "http://127.0.0.1:8000/v1")
     assert target.notes == (
-        "'mine' is no provider in the catalog; 'foo' is sent as the model's name",
+        "'mine' is not a provider in the catalog; 'foo' is sent as the model's name",
     )
     bare = resolve("foo", base_url="http://127.0.0.1:8000/v1", dialect="anthropic")
     assert (bare.provider, bare.model, bare.dialect) == (GENERIC, "foo", "anthropic")
@@ -464,7 +465,7 @@ def test_what_is_not_allowed_is_refused():
     with pytest.raises(ConfigError) as caught:
         resolve("o3", dialect="soap")
     assert str(caught.value) == (
-        "there is no dialect 'soap'; allowed: openai-chat, openai-responses, anthropic, gemini,"
+        "there is no dialect 'soap'; use one of openai-chat, openai-responses, anthropic, gemini,"
         " bedrock-converse"
     )
     with pytest.raises(ConfigError, match=r"^compat: there is no key 'x'"):

@@ -157,7 +157,7 @@ def taken(told: dict):
         ({"api": "https://[x"}, "'other': 'https://[x' is not a web address"),
         ({"api": "http://1.2.3.4/v1"}, "'other': 'http://1.2.3.4/v1' is not encrypted"),
         ({"api": "http://127.0.0.1.evil.net"}, "'other': 'http://127.0.0.1.evil.net' is not enc"),
-        ({"api": "https://a:b@h/v1"}, "'other': its address holds a name or password"),
+        ({"api": "https://a:b@h/v1"}, "'other': its address contains a user name or password"),
         ({"api": "${HOST}/v1"}, "'other': its address '${HOST}/v1' holds a variable: "),
         ({"api": "https://h/${OPENAI_API_KEY}"}, "'other': its address 'https://h/${OPENAI_API_"),
     ],
@@ -325,7 +325,7 @@ def test_a_damaged_update_falls_back_with_one_line(places):
     assert list(load_base(places[1], said(lines)).pairs()) == list(shipped().pairs())
     (line,) = lines
     assert line.startswith(f"{path} is not used: the catalog file is damaged: ")
-    assert line.endswith("; `mull models update` writes it anew")
+    assert line.endswith("; `mull models update` rebuilds it")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")

@@ -73,15 +73,20 @@ def test_the_question_comes_from_words_file_and_pipe(ask, tmp_path):
     file = tmp_path / "more.txt"
     file.write_text("from a file\n")
     *_, requests = ask([GOOD], "-f", str(file), "review", "this", stdin="piped\n")
-    assert requests[0].json["messages"][-1]["content"] == "review this\n\nfrom a file\n\npiped"
+    held = f"{file}:\n```txt\nfrom a file\n```"
+    assert requests[0].json["messages"][-1]["content"] == f"review this\n\n{held}\n\npiped"
+
+
+def test_without_words_the_first_text_file_is_the_question(ask, tmp_path):
+    (tmp_path / "ask.md").write_text("Review it.\n")
+    *_, requests = ask([GOOD], "-f", str(tmp_path / "ask.md"), stdin="piped\n")
+    assert requests[0].json["messages"][-1]["content"] == "Review it.\n\npiped"
 
 
 def test_json_is_one_object(ask):
     status, out, _, _ = ask([GOOD], "--json", "hi")
     shown = json.loads(out)
     assert status == 0
-    fields = ["text", "thinking", "status", "usage", "notes", "message", "session", "error"]
-    assert list(shown) == fields
     assert shown["error"] is None
     assert (shown["text"], shown["thinking"]) == ("Hello there", "let me see")
 
@@ -102,7 +107,7 @@ def test_stream_json_is_an_event_a_line_and_a_result(ask):
         (
             [Reply.events(chunk({"reasoning_content": "x"}), chunk({}, "stop"), "[DONE]")],
             4,
-            "the model thought and gave no answer",
+            "the model thought but gave no answer",
         ),
         (
             [Reply.events(chunk({"reasoning_content": "x"}), chunk({}, "length"), "[DONE]")],
@@ -128,9 +133,9 @@ def test_the_exit_status_says_how_it_went(ask, replies, status, said):
     ("words", "said"),
     [
         (["ask"], 'nothing was asked: write mull ask "your question"'),
-        (["ask", "-f", "no-such-file", "x"], "cannot read no-such-file"),
-        (["ask", "-m", "nope", "x"], "no model is called 'nope'"),
-        (["ask", "-m", "claude-sonnet-4-5", "x"], "there is no key for Anthropic"),
+        (["ask", "-f", "no-such-file", "x"], 'cannot read "no-such-file": there is no such file'),
+        (["ask", "-m", "nope", "x"], "there is no model 'nope'"),
+        (["ask", "-m", "claude-sonnet-4-5", "x"], "no API key for Anthropic"),
         (["ask", "--continue", "x"], "there is no session of this folder to go on with"),
         (
             ["ask", "-m", "gpt-5", "--set", "reasoning.format=xml", "x"],
@@ -148,7 +153,10 @@ def test_bad_input_is_one_clear_line(words, said, capsys, monkeypatch):
 
 def test_a_key_that_was_not_sent_was_not_refused(ask, monkeypatch):
     wanted = [Reply.json({"error": {"message": "Invalid API Key"}}, status=401)]
-    assert "No key was sent; `mull keys set openai-compatible` stores one." in ask(wanted, "hi")[2]
+    assert (
+        "No API key was sent; store one with `mull keys set openai-compatible`."
+        in ask(wanted, "hi")[2]
+    )
     monkeypatch.setenv("OPENAI_COMPATIBLE_API_KEY", "plover-quill")
     err = ask(wanted, "hi")[2]
     assert "The key was not accepted; `mull keys set openai-compatible`" in err
@@ -244,7 +252,9 @@ def test_bytes_that_are_no_text_are_sent_as_a_sign_and_told(ask, monkeypatch, tm
     file = tmp_path / "latin.txt"
     file.write_bytes("grün".encode("latin-1"))
     *_, err, requests = ask([GOOD], "-f", str(file), "a\udcffb")
-    assert requests[0].json["messages"][-1]["content"] == "a\ufffdb\n\ngr\ufffdn"
+    content = requests[0].json["messages"][-1]["content"]
+    assert content.startswith("a\ufffdb\n\n")
+    assert "\ngrün\n" in content
     assert err == "mull: some of what was given is no text: each such place is sent as \ufffd\n"
 
 

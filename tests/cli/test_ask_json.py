@@ -9,7 +9,21 @@ from mull.cli.main import main
 from mull.store.sessions.sqlite import open_sessions
 from mull.testing.server import CUT, Reply, ScriptedServer
 
-FIELDS = ["text", "thinking", "status", "usage", "notes", "message", "session", "error"]
+FIELDS = [
+    "text",
+    "thinking",
+    "status",
+    "usage",
+    "notes",
+    "message",
+    "value",
+    "model",
+    "session",
+    "cost",
+    "duration",
+    "requestId",
+    "error",
+]
 FORMS = ("--json", "--stream-json")
 
 

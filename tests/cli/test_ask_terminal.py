@@ -1,4 +1,4 @@
-"""Thoughts of `mull ask` at a real terminal: shade, slant, word wrap, and a keyboard left alone."""
+"""`mull ask` at a real terminal: shade, slant, word wrap, Markdown, and a keyboard left alone."""
 
 from __future__ import annotations
 
@@ -328,3 +328,77 @@ def test_what_mull_says_after_an_answer_has_a_line_of_its_own(ask, hidden):
         assert terminal.end() == 0
     rows = [line.rstrip() for line in terminal.screen if line.strip()]
     assert rows[-2:] == ["The answer.", "mull: Reasoning: ON"]
+
+
+PAGE = """# Title
+
+Some **bold** words that go on and on until the line has to end between two of them.
+
+| name | n |
+|---|---|
+| one | 1 |
+
+```python
+print(1)
+```
+"""
+
+
+def test_an_answer_is_drawn_as_markdown_and_wrapped_between_words(ask):
+    pieces = [say(PAGE[at : at + 5]) for at in range(0, len(PAGE), 5)]
+    with ScriptedServer([answer(*pieces)]) as server:
+        terminal = ask(server)
+        assert terminal.end() == 0
+    rows = [row.rstrip() for row in terminal.screen]
+    assert terminal.cell("bold").bold
+    assert not any(sign in terminal.text for sign in ("**", "#", "|", "```"))
+    assert "Some bold words that go on and on until the line" in rows
+    assert rows.count("name  n") == rows.count("one   1") == 1
+    assert terminal.everything.count("Title") == 1  # what is drawn over leaves nothing behind
+    assert "Ctrl-C stops" not in terminal.text
+
+
+def test_what_may_still_change_is_seen_at_once(ask):
+    gate = Gate()
+    with ScriptedServer([answer(say("It is **ha"), gate, say("lf** done."))]) as server:
+        terminal = ask(server)
+        terminal.wait_for("It is ha")
+        gate.open()
+        assert terminal.end() == 0
+    assert [row.strip() for row in terminal.screen if row.strip()] == ["It is half done."]
+
+
+@pytest.mark.parametrize(
+    ("words", "steps", "sign"),
+    [
+        ([], [], "Waiting for the model"),
+        (["--thinking", "hide"], [think("hm")], "Thinking"),
+    ],
+)
+def test_there_is_a_sign_of_life_until_the_answer_comes(ask, words, steps, sign):
+    gate = Gate()
+    with ScriptedServer([answer(*steps, gate, say("The answer."))]) as server:
+        terminal = ask(server, *words)
+        terminal.wait_for(re.compile(rf"{sign} \d+ s · Ctrl-C stops"))
+        gate.open()
+        assert terminal.end() == 0
+    assert [row.strip() for row in terminal.screen if row.strip()] == ["The answer."]
+
+
+def test_a_value_is_written_for_people(ask, tmp_path):
+    (tmp_path / "s.json").write_text('{"type": "object", "properties": {"a": {}}}')
+    with ScriptedServer([answer(say('{"a":'), say(" [1]}"))]) as server:
+        terminal = ask(server, "--schema", "s.json")
+        assert terminal.end() == 0
+    rows = [row.rstrip() for row in terminal.screen if row.strip()]
+    assert rows == ["{", '  "a": [', "    1", "  ]", "}"]
+
+
+def test_what_mull_has_to_say_in_the_middle_waits_for_the_end(ask):
+    """A paragraph is not cut in two by it."""
+    odd = {"choices": [{"index": 0, "delta": {"content": "one "}}], "usage": "odd"}
+    with ScriptedServer([answer(say("one "), odd, say("two."))]) as server:
+        terminal = ask(server)
+        terminal.end()
+    rows = [row.strip() for row in terminal.screen if row.strip()]
+    assert rows[0] == "one one two."

@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import subprocess
 import sys
 
 import pytest
@@ -10,6 +12,9 @@ from mcp_servers import FIXTURES
 from mull.cli.main import main
 from mull.store.paths import config_dir, data_dir
 from mull.testing import Call, Say, StrictServer, Think
+from mull.testing.server import Gate, ScriptedServer
+from tui.scripts import answer, call, calls, say
+from tui.terminal import MULL
 
 PLACE = ["-m", "anthropic/claude-sonnet-4-5"]
 
@@ -97,6 +102,41 @@ def test_what_is_said_between_calls_is_no_answer(ask, tmp_path):
     )
 
 
+def test_an_answer_streams_in_a_pipe_where_tools_are_offered(tmp_path):
+    """It is known for the answer when it is longer than a word before a call."""
+    gate = Gate()
+    last = answer(say("The file says one.\n\n"), say("And "), gate, say("more."))
+    replies = [calls(say("Let me look."), call("read", path="a.txt")), last]
+    (tmp_path / "a.txt").write_text("one")
+    with ScriptedServer(replies) as server:
+        words = [*MULL, "ask", "-m", "openai-compatible/m", "--base-url", server.url]
+        with subprocess.Popen(
+            [*words, "--tools", "read", "what is in a.txt"],
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            heard = b""
+            while not heard.endswith(b"And "):
+                piece = os.read(process.stdout.fileno(), 4096)
+                assert piece, process.stderr.read()
+                heard += piece
+            gate.open()
+            rest, err = process.communicate()
+    assert heard + rest == b"The file says one.\n\nAnd more.\n"
+    assert b"mull: Let me look.\n" in err
+    assert process.returncode == 0
+
+
+def test_what_was_taken_for_the_answer_is_parted_from_it(ask, tmp_path):
+    (tmp_path / "a.txt").write_text("one")
+    long = "I will look. " * 40
+    script = [[Say(long), Call("read", {"path": "a.txt"})], [Say("Done.")]]
+    _, out, _, _ = ask(script, "--tools", "read")
+    assert out == f"{long}\n\nDone.\n"
+
+
 def test_nobody_answers_a_question_in_a_pipe(ask):
     *_, server = ask(once(Call("ask_user", {"question": "Tabs?"})), "--tools", "all", "--yes")
     assert results(server)[0].startswith("Nobody answers here. Choose what seems best")
@@ -163,7 +203,7 @@ def test_a_project_cannot_allow_itself_anything(ask, tmp_path):
     (tmp_path / ".mull/tools.toml").write_text('[tools]\nallow = ["run"]\ntrusted = ["/"]\n')
     status, _, err, server = ask(once(Call("run", {"command": "touch x"})), "--tools", "all")
     assert status == 0
-    assert ".mull/tools.toml of this folder would allow more, and that is not obeyed" in err
+    assert ".mull/tools.toml in this folder has allow rules, which mull ignores" in err
     assert "needs approval and nobody can be asked" in results(server)[0]
     assert not (tmp_path / "x").exists()
 
@@ -197,7 +237,7 @@ def test_s03_a_nudge_is_told_and_so_is_its_failure(ask):
     assert (status, out, err) == (0, "yes\n", nudged)
     status, out, err, server = ask([[Think("hm")], [Think("hm")], [Say("x")]], "--tools", "read")
     assert (status, out) == (4, "")
-    assert err == nudged + "mull: the model thought and gave no answer\n"
+    assert err == nudged + "mull: the model thought but gave no answer\n"
     assert server.answered == 2
 
 

@@ -100,7 +100,7 @@ def test_an_effort_goes_to_an_endpoint_that_nobody_knows(ask, model):
     """Documents 001, 003 and 004: `reasoning_effort`, with a word that it is a guess."""
     (body,), err = ask(model, REASONING_EFFORT="high")
     assert body == {"reasoning_effort": "high"}
-    assert "is sent as most servers take it; thinkingWriter in a [[compat]] row" in err
+    assert "is sent as most servers accept it; thinkingWriter in a [[compat]] row" in err
     (body,), _ = ask(model, "--set", "reasoning.effort=low")
     assert body == {"reasoning_effort": "low"}
     (body,), err = ask(f"{model}/medium")
@@ -117,7 +117,7 @@ def test_without_a_wish_an_endpoint_that_nobody_knows_gets_no_parameter(ask, mod
 def test_a_server_of_which_little_is_known_is_told_in_both_ways(ask):
     (body,), err = ask("lmstudio/qwen3-8b/none")
     assert body == {"chat_template_kwargs": OFF, "reasoning_effort": "none"}
-    assert "off is sent as most servers take it, and thinking may go on" in err
+    assert "off is sent as most servers accept it, and thinking may continue" in err
     (body,), err = ask("lmstudio/nobody-knows/high")
     words = {**ON, "reasoning_effort": "high"}
     assert body == {"chat_template_kwargs": words, "reasoning_effort": "high"}
@@ -129,7 +129,7 @@ def test_off_on_and_a_budget_go_there_too(ask, model):
     for settings in ({"THINKING": "off"}, {"REASONING_EFFORT": "none"}):
         (body,), err = ask(model, **settings)
         assert body == {"reasoning_effort": "none"}
-        assert "thinking may go on" in err
+        assert "thinking may continue" in err
     (body,), err = ask(model, THINKING="on")
     assert body == {"reasoning_effort": "medium"}
     (body,), err = ask(f"{model}/20000")
@@ -181,7 +181,7 @@ def test_the_user_learns_that_nothing_is_sent_any_more_and_a_row_brings_it_back(
         bodies = [steering(request.json) for request in server.requests]
     assert "no thinking parameter sent" in told[0]
     assert "m takes no thinking parameter here: high not sent" in told[1]
-    assert "thinking may go on" in told[2]
+    assert "thinking may continue" in told[2]
     assert bodies[1:4] == [{}, {}, {}]
     assert steering(shown["body"]) == {}
     assert bodies[4] == steering(again["body"]) == {"thinking": {"type": "disabled"}}
@@ -254,7 +254,7 @@ def test_nothing_is_claimed_of_models_that_are_not_listed(encode, model, off):
     for level in ("none", "low", "high", "5000"):
         text = json.dumps(encode(f"{model}/{level}")["notes"])
         assert "always on" not in text
-        assert "cannot be steered" not in text
+        assert "cannot be controlled" not in text
         assert "does not support disabling" not in text
 
 
@@ -358,7 +358,7 @@ def test_document_002_copilots_other_models_are_sent_a_wish_and_nothing_by_defau
     for level in ("none", "high"):
         text = json.dumps(encode(f"{model}/{level}")["notes"])
         assert "always on" not in text
-        assert "cannot be steered" not in text
+        assert "cannot be controlled" not in text
 
 
 CLAUDES = [

@@ -46,7 +46,7 @@ def test_nothing_is_set_up(said):
     assert "needs AWS_REGION in the environment" in shown
     shown = said("models", "show", CLAUDE, AWS_REGION="us-east-1")
     assert "  address    https://bedrock-runtime.us-east-1.amazonaws.com\n" in shown
-    assert "  missing    there are no credentials for Amazon Bedrock: set AWS_BEARER" in shown
+    assert "  missing    no credentials for Amazon Bedrock: set AWS_BEARER" in shown
 
 
 def test_a_profile_is_found(said, profile):
@@ -71,7 +71,7 @@ def test_a_profile_is_found(said, profile):
 
 
 def test_a_profile_that_another_program_has_to_open(said, profile):
-    said_of_it = "profile corp in ~/.aws/config fetches its keys by sso_session"
+    said_of_it = "profile corp in ~/.aws/config gets its keys through sso_session"
     assert said_of_it in said("doctor", CLAUDE, status=1, AWS_PROFILE="corp", AWS_REGION="x-1")
     assert said("keys", "list") == "No key is found; `mull keys set PROVIDER` stores one.\n"
 
@@ -82,7 +82,7 @@ def test_vertex(said):
     assert (
         "  address    https://aiplatform.googleapis.com/v1/projects/p/locations/global\n" in shown
     )
-    assert "  missing    there are no credentials for Vertex: run `gcloud auth" in shown
+    assert "  missing    no credentials for Vertex: run `gcloud auth" in shown
     place = Path("~/.config/gcloud").expanduser()
     place.mkdir(parents=True)
     held = {"type": "authorized_user", "client_id": "c", "client_secret": CANARY}

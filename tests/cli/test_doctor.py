@@ -110,14 +110,14 @@ def test_a_found_key_is_told(doctor, monkeypatch):
 def test_a_missing_key_is_told_and_fails(doctor):
     status, out, _, requests = doctor(answer, "claude-sonnet-4-5", "--live")
     assert status == 1
-    assert "  ✗ there is no key for Anthropic: set ANTHROPIC_API_KEY" in out
+    assert "  ✗ no API key for Anthropic: set ANTHROPIC_API_KEY" in out
     assert requests == []
 
 
 def test_an_unknown_model_is_a_mistake(doctor):
     status, _, err, _ = doctor(answer, "no-such-model-anywhere")
     assert status == 2
-    assert err.startswith("mull: no model is called")
+    assert err.startswith("mull: there is no model")
 
 
 def test_the_model_of_the_settings_is_the_one_that_is_meant(doctor, monkeypatch):

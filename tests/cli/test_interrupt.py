@@ -46,6 +46,8 @@ os.execv(sys.executable, {MULL!r} + sys.argv[2:])
 """
 NO = "not run: the user said no, and says: "
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+DRAWN = re.compile(r"\x1b\[([0-9;]*m|F|2K)")
+"""What mull draws with: colours, and a sign of life that is drawn over."""
 
 
 def chunk(**delta):
@@ -412,7 +414,7 @@ def test_the_question_hides_nothing_and_takes_an_answer(ask, tmp_path):
             assert going.end() == 0
             told = server.requests[1].json["messages"][-1]["content"]
         assert (tmp_path / "x").exists() is ran
-        assert set(COLOUR.sub("", going.out)) & {"\x1b"} == set()
+        assert set(DRAWN.sub("", going.out)) & {"\x1b"} == set()
         assert f"run(touch {tmp_path}/x # ␛" in going.out
         assert told == ("(no output)" if ran else f"{NO}no, thanks")
 

@@ -300,7 +300,7 @@ def test_a_login_shows_the_code_and_stores_the_outcome(run, github, file, monkey
         ([(200, {"error": "access_denied"})], "the login was declined on GitHub"),
         (
             [(200, {"access_token": f"gho_{CANARY}"}), (403, {"message": "No Copilot."})],
-            'GitHub gives no Copilot session: "No Copilot."',
+            'GitHub did not grant a Copilot session: "No Copilot."',
         ),
     ],
 )

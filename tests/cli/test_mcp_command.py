@@ -126,7 +126,7 @@ def test_what_was_added_is_removed_to_the_byte(mull, config):
         ),
         (
             ["add", "x", "--url", "https://h/m", "--", "y"],
-            "config.toml: mcp.x has both a command and a url: give the one by which it is reached",
+            "config.toml: mcp.x has both a command and a url: give exactly one of them",
         ),
         (
             ["remove", "nothing"],

@@ -53,7 +53,7 @@ def config(monkeypatch):
 
 def refusal(name):
     model, _, word = name.rpartition("/")
-    return f"{word!r} is no level of {model}: use {LEVELS[name]}"
+    return f"{model} has no level {word!r}: use {LEVELS[name]}"
 
 
 def by_option(name, config, monkeypatch):
@@ -108,5 +108,5 @@ def test_the_library_says_the_same(name):
 def test_a_model_without_levels_is_told_as_such(name, capsys):
     assert main(["ask", "-m", name, "hello"]) == 2
     model, _, word = name.rpartition("/")
-    told = f"mull: {word!r} is no level, and {model} has none to choose from\n"
+    told = f"mull: {word!r} is not a level, and {model} has none to choose from\n"
     assert capsys.readouterr().err == told

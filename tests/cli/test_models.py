@@ -114,12 +114,12 @@ def test_a_model_of_the_newer_source(lines):
     [
         (
             ["show", "nope"],
-            "mull: no model is called 'nope'; `mull models WORD` searches, "
-            "and a model of your own needs a base URL",
+            "mull: there is no model 'nope'; search with `mull models WORD`, "
+            "or give a base URL for a model of your own",
         ),
         (
             ["show", "claud-sonet-4-5"],
-            "mull: no model is called 'claud-sonet-4-5'; "
+            "mull: there is no model 'claud-sonet-4-5'; "
             "did you mean claude-sonnet-4-5, claude-sonnet-5-5 or claude-sonnet-4-6?",
         ),
         (["show"], "mull: name one model: mull models show NAME"),

@@ -161,7 +161,7 @@ def test_saving_again_needs_overwrite_and_keeps_the_rest(run, directory):
     run("profile", "save", "work", "--temperature", "0.5", "--set", "reasoning.effort=low")
     before = disk(directory)
     assert run("profile", "save", "work", status=2) == (
-        'mull: profile "work" exists already: --overwrite replaces it\n'
+        'mull: profile "work" already exists: --overwrite replaces it\n'
     )
     assert disk(directory) == before
     run(
@@ -181,12 +181,12 @@ def test_saving_again_needs_overwrite_and_keeps_the_rest(run, directory):
         (
             b'{"version": 1, "settings": {"reasoning.eff',
             'mull: profile "bad" is damaged (input data was truncated): '
-            "mend its file or save it anew\n",
+            "fix its file or save it again\n",
         ),
         (
             b'{"version": 7}',
             'mull: profile "bad" has version 7 and this mull reads up to 1: '
-            "update mull, or save the profile anew\n",
+            "upgrade mull, or save the profile again\n",
         ),
         (
             b'{"version": 1, "provider": "antropic", "model": "claude-sonnet-4-5"}',
@@ -195,7 +195,7 @@ def test_saving_again_needs_overwrite_and_keeps_the_rest(run, directory):
         ),
         (
             b'{"version": 1, "settings": {"reasoning.efort": "high"}}',
-            'mull: profile "bad": no setting is called "reasoning.efort": '
+            'mull: profile "bad": there is no setting "reasoning.efort": '
             "did you mean reasoning.effort? `mull settings` lists all\n",
         ),
     ],

@@ -202,7 +202,7 @@ def test_rename(run, store, here):
     assert run("show", "The Lock").startswith(f"{made}  the lock\n")
     other = store.create(folder=here).id
     assert run("rename", other, "THE LOCK", status=2) == (
-        f'mull: session {made} of this folder is called "THE LOCK" already\n'
+        f'mull: session {made} in this folder is already called "THE LOCK"\n'
     )
     assert "cannot be called" in run("rename", other, "", status=2)
 

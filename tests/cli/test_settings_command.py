@@ -105,7 +105,7 @@ def test_the_environment_warns_of_what_others_may_mean_and_refuses_what_is_ours(
     monkeypatch.setenv("THINKING", "hard")
     assert main(["settings"]) == 0
     assert capsys.readouterr().err == (
-        'mull: THINKING is ignored, "hard" means nothing to mull: use on or off\n'
+        'mull: THINKING is ignored: "hard" is not a valid value, use on or off\n'
     )
     monkeypatch.delenv("THINKING")
     monkeypatch.setenv("MULL_REASONING_ENABLED", "hard")
@@ -165,7 +165,7 @@ def test_a_level_behind_the_model_is_its_effort_and_an_option_overrules_it(capsy
 
 
 def test_an_unknown_model_is_told(capsys):
-    assert refusal(capsys, "-m", "no-such-model-at-all").startswith("mull: no model is called ")
+    assert refusal(capsys, "-m", "no-such-model-at-all").startswith("mull: there is no model ")
 
 
 def test_a_provider_of_the_users_own(capsys, config, monkeypatch):

@@ -218,7 +218,7 @@ def test_decode_tells_what_went_wrong_and_keeps_the_rest(call):
         (
             ["encode", "-m", "anthropic/claude-haiku-4-5/90000"],
             b'{"messages":[]}',
-            "a thinking budget of 90,000 is over 32,000, the most claude-haiku-4-5 takes",
+            "a thinking budget of 90,000 is above 32,000, the maximum of claude-haiku-4-5",
         ),
     ],
 )

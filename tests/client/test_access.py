@@ -155,7 +155,9 @@ def test_an_address_that_goes_on_after_its_path_is_told_what_to_do(way, rest):
     [f"https://me:{CANARY}@host/v1", f"https://{CANARY}@host", f"http://${{R}}@host/{CANARY}"],
 )
 def test_a_password_in_an_address_is_refused_unseen(way, url):
-    with pytest.raises(ConfigError, match="holds a name or password before the @") as caught:
+    with pytest.raises(
+        ConfigError, match="contains a user name or password before the @"
+    ) as caught:
         way(given={"base_url": url}, R="x")
     assert CANARY not in str(caught.value)
     assert way(given={"base_url": "https://host/@model"}).base_url == "https://host/@model"
@@ -228,7 +230,7 @@ def test_copilot_gets_its_headers_and_its_login_is_marked(way):
 
 def test_what_a_missing_key_is_told_as(way):
     assert missing_key(ACME, way()) == (
-        "there is no key for Acme: set ACME_API_KEY, or run `mull keys set acme`"
+        "no API key for Acme: set ACME_API_KEY, or run `mull keys set acme`"
     )
     assert missing_key(ACME, way(ACME_API_KEY="k")) is None
     own = Access("https://x", headers={"authorization": "Basic x"})

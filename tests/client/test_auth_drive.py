@@ -93,7 +93,7 @@ def test_a_reply_without_end_is_refused(site):
 @pytest.mark.parametrize(
     ("path", "headers", "told"),
     [
-        ("silent", {}, "cannot be reached: it takes too long to answer"),
+        ("silent", {}, "cannot be reached: it took too long to answer"),
         ("cut", {}, "cannot be reached: BadStatusLine"),
         ("echo", {"x-a": f"{CANARY}\n"}, "cannot be reached: ValueError"),
     ],

@@ -108,14 +108,14 @@ def test_what_is_missing_is_one_line(way):
         way(CLAUDE)
     found = way(CLAUDE, AWS_REGION="us-east-1")
     assert missing_key(CLAUDE, found) == (
-        "there are no credentials for Amazon Bedrock: set AWS_BEARER_TOKEN_BEDROCK, or"
+        "no credentials for Amazon Bedrock: set AWS_BEARER_TOKEN_BEDROCK, or"
         " AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile of `aws configure` with"
         " AWS_PROFILE"
     )
     with pytest.raises(ConfigError, match="needs GOOGLE_VERTEX_PROJECT in the environment"):
         way(GEMINI)
     told = missing_key(GEMINI, way(GEMINI, GOOGLE_CLOUD_PROJECT="p")) or ""
-    assert told.startswith("there are no credentials for Vertex: run `gcloud auth")
+    assert told.startswith("no credentials for Vertex: run `gcloud auth")
     assert "\n" not in told
 
 
@@ -269,7 +269,7 @@ def test_a_token_is_fetched_once_and_again_when_it_ages():
 
 
 def test_no_token_is_a_refusal_and_no_answer_a_network_error():
-    with pytest.raises(RefusedError, match="Google gives no token"):
+    with pytest.raises(RefusedError, match="Google issued no token"):
         granted([Reply.json({"error": "invalid_grant"}, 400)])
     with pytest.raises(NetworkError):
         granted([Reply.hang_up()])

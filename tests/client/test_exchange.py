@@ -121,8 +121,8 @@ def test_what_goes_out_is_told_without_a_key():
 def test_overload_is_waited_out_and_told():
     talk = Talk([OVERLOADED, OVERLOADED, Reply.events(*WHOLE)])
     assert talk.of(Retrying) == [
-        Retrying(2, 0.375, "529: Overloaded"),
-        Retrying(3, 0.75, "529: Overloaded"),
+        Retrying(2, 0.375, "529: Overloaded", 4),
+        Retrying(3, 0.75, "529: Overloaded", 4),
     ]
     assert talk.clock.slept == [0.375, 0.75]
     assert talk.events[-1] == Finished("stop")
@@ -170,7 +170,7 @@ def test_an_empty_answer_is_tried_again():
     assert len(talk.requests) == 4
     assert type(talk.error) is NetworkError
     host = f"127.0.0.1:{talk.server.port}"
-    assert str(talk.error) == f"{host} ended the answer before it began\nTried 4 times"
+    assert str(talk.error) == f"{host} ended the response before it began\nTried 4 times"
 
 
 @pytest.mark.parametrize(
@@ -245,14 +245,14 @@ def test_a_web_page_is_not_an_answer():
     assert isinstance(talk.error, RefusedError)
     host = f"127.0.0.1:{talk.server.port}"
     assert str(talk.error) == (
-        f"{host} answered with a web page, 'Sign in', not a model's answer.\nCheck the base URL."
+        f"{host} returned a web page, 'Sign in' instead of a model's answer.\nCheck the base URL."
     )
 
 
 def test_a_redirect_is_told_not_followed():
     where = "https://other.example/v2?token=secret"
     talk = Talk([Reply(308, {"location": where, "content-length": "0"})])
-    assert "redirects to https://other.example/v2; a key is not sent" in str(talk.error)
+    assert "redirects to https://other.example/v2; mull does not send an API key" in str(talk.error)
     assert "secret" not in str(talk.error)
     assert len(talk.requests) == 1
 
@@ -442,7 +442,7 @@ def test_a_stream_that_breaks_keeps_what_came_and_is_not_tried_again():
     last = talk.events[-1]
     assert isinstance(last, Failed)
     assert (last.code, last.status) == ("network", "interrupted")
-    assert last.text.endswith("; what came before stands")
+    assert last.text.endswith("; what arrived before is kept")
     message = assemble(talk.events)
     assert (message.text, message.thinking[0].thought) == ("yes", "hm")
     assert message.status == "interrupted"
@@ -463,7 +463,7 @@ def test_waits_do_not_go_over_the_total_limit():
     busy = Reply.json({"error": {"message": "slow"}}, 429, {"retry-after": "30"})
     talk = Talk(lambda _: busy, options=ExchangeOptions(total=50))
     assert talk.clock.slept == [pytest.approx(30, abs=1)]
-    assert "over the time limit that was set" in str(talk.error)
+    assert "would exceed the time limit" in str(talk.error)
 
 
 def test_retries_can_be_off():
@@ -543,11 +543,11 @@ def test_silence_is_told_and_not_tried_again(steps):
 
     with ScriptedServer([reply]) as server:
         error, seen = run_moved(main)
-        said = f"nothing came from 127.0.0.1:{server.port} for 120 s"
+        said = f"127.0.0.1:{server.port} sent nothing for 120 s"
     assert len(server.requests) == 1
     if steps:
         assert error is None
-        assert seen[-1] == Failed(f"{said}; what came before stands", "network", "interrupted")
+        assert seen[-1] == Failed(f"{said}; what arrived before is kept", "network", "interrupted")
     else:
         assert type(error) is SilenceError
         assert str(error) == said

@@ -131,7 +131,7 @@ print(fork(child), ask("end"))
 print(len(list(events)) > 0, stream.result.text)
 """
     told = script(text, loop)
-    was = "this was begun in another process, before a fork"
+    was = "this was started in another process, before a fork"
     assert told == ["yes", f"{was} yes", "0 yes", "True begun"]
 
 

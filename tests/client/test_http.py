@@ -276,7 +276,7 @@ def test_silence_is_noticed_at_the_stated_time(reply, pieces):
         outcome = run_moved(listen)
         assert outcome[:1] == [False]
         assert type(outcome[-1]) is SilenceError
-        assert str(outcome[-1]) == f"nothing came from 127.0.0.1:{server.port} for 120 s"
+        assert str(outcome[-1]) == f"127.0.0.1:{server.port} sent nothing for 120 s"
         assert server.requests[0].wait_left()
 
 
@@ -289,7 +289,7 @@ def test_the_total_limit_is_another_thing():
         assert outcome[:1] == [False]
         assert type(outcome[-1]) is NetworkError
         assert str(outcome[-1]) == (
-            f"127.0.0.1:{server.port} was not done after 100 s, the limit that was set"
+            f"127.0.0.1:{server.port} was not finished after 100 s, the time limit"
         )
 
 
@@ -444,7 +444,7 @@ def test_a_connection_that_never_stands():
             port = listener.getsockname()[1]
             request = HttpRequest("POST", f"http://127.0.0.1:{port}/")
             error = failure(request, TransportOptions(connect=0.1))
-    told = "it does not answer within 0.1 s"
+    told = "no answer within 0.1 s"
     assert str(error) == f"cannot connect to 127.0.0.1:{port}: {told}"
 
 

@@ -89,11 +89,11 @@ def test_a_head_alone():
         (b"HTTP/1.1 200 OK\r\ncontent-le", "it was closed before it answered"),
         (
             b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhell",
-            "it was closed in the middle of the answer",
+            "it was closed in the middle of the response",
         ),
         (
             b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n",
-            "it was closed in the middle of the answer",
+            "it was closed in the middle of the response",
         ),
         (
             b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello!\r\n",
@@ -111,11 +111,11 @@ def test_a_head_alone():
             b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0x5\r\nhello\r\n",
             "a chunk without a size",
         ),
-        (b"HTTP/1.1 200 OK\r\ncontent-length: 5, 6\r\n\r\n", "it names no length"),
-        (b"HTTP/1.1 200 OK\r\ncontent-length: -5\r\n\r\n", "it names no length"),
-        (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "what it says is not HTTP"),
-        (b"HTTP/1.1 2000 OK\r\n\r\n", "what it says is not HTTP"),
-        (b"x" * 300_000, "the head of the answer has no end"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 5, 6\r\n\r\n", "its content length is invalid"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: -5\r\n\r\n", "its content length is invalid"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "its response is not HTTP"),
+        (b"HTTP/1.1 2000 OK\r\n\r\n", "its response is not HTTP"),
+        (b"x" * 300_000, "the head of the response has no end"),
         (
             b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + b"1" * 20_000,
             "a line between two chunks has no end",

@@ -88,7 +88,7 @@ def test_an_unknown_authority_is_not_trusted(tls):
         ask(server.url)
     assert str(caught.value) == (
         f"cannot trust 127.0.0.1:{server.port}: unable to get local issuer certificate.\n"
-        "For a certificate authority of your own, set SSL_CERT_FILE to its certificate"
+        "For your own certificate authority, set SSL_CERT_FILE to its certificate"
     )
     assert server.requests == []
 

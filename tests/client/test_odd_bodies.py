@@ -86,7 +86,7 @@ def test_text_in_the_same_read_as_a_packing_error_is_kept():
     events, error, asked = ask(lambda _: raw(head + chunk(body), STALL))
     assert (error, asked) == (None, 1)
     assert assemble(events).text == "yes" * 300
-    assert "packed its answer wrongly" in events[-1].text
+    assert "compressed its response incorrectly" in events[-1].text
 
 
 @pytest.mark.parametrize(
@@ -94,13 +94,16 @@ def test_text_in_the_same_read_as_a_packing_error_is_kept():
     [
         (raw(b"SSH-2.0-OpenSSH_9.2\r\n\r\n"), "not HTTP"),
         (raw(CHUNKED + b"zz\r\n"), "a chunk without a size"),
-        (raw(HEAD + b"content-length: " + b"9" * 5_000 + b"\r\n\r\n"), "no length"),
-        (raw(HEAD + b"content-encoding: br\r\ncontent-length: 2\r\n\r\nxx"), "although not asked"),
+        (raw(HEAD + b"content-length: " + b"9" * 5_000 + b"\r\n\r\n"), "content length is invalid"),
+        (
+            raw(HEAD + b"content-encoding: br\r\ncontent-length: 2\r\n\r\nxx"),
+            "although mull did not ask",
+        ),
         (
             raw(HEAD + b"content-encoding: gzip\r\ncontent-length: 4\r\n\r\nnope"),
-            "packed its answer wrongly",
+            "compressed its response incorrectly",
         ),
-        (raw(b"HTTP/1.1 100 Continue\r\n\r\n" * 20_000), "the head of the answer has no end"),
+        (raw(b"HTTP/1.1 100 Continue\r\n\r\n" * 20_000), "the head of the response has no end"),
     ],
 )
 def test_what_no_second_try_would_mend_is_tried_once(reply, said):
@@ -141,7 +144,7 @@ PAGE = b"<!doctype html><html><head><title>Log\n in</title></head></html>"
 def test_a_web_page_is_asked_for_once_whatever_it_calls_itself(kind, blank):
     events, error, asked = ask(lambda _: Reply(200, kind, (blank + PAGE,)))
     assert (type(error), asked, events) == (RefusedError, 1, [])
-    assert "a web page, 'Log in', not a model's answer" in str(error)
+    assert "a web page, 'Log in' instead of a model's answer" in str(error)
 
 
 def test_a_web_page_behind_blanks_is_asked_for_once():
@@ -208,7 +211,7 @@ def test_a_head_that_drips_is_not_waited_for():
     with ScriptedServer([Reply(before=(b"HTTP/1.1 200 OK\r\n", *steps, STALL))]) as server:
         error = run_moved(main)
     assert type(error) is UnusableError
-    assert "did not end the head of its answer within 30 s" in str(error)
+    assert "did not finish the head of its response within 30 s" in str(error)
     assert len(server.requests) == 1
 
 

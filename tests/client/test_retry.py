@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mull.client.retry import Retry, RetryRules, Stop, decide, wait_asked
+from mull.client.retry import PATIENT, Retry, RetryRules, Stop, decide, wait_asked
 from mull.policy.failure import Failure
 
 NOW = 1_800_000_000.0  # 2027-01-15 08:00:00 UTC
@@ -134,7 +134,7 @@ def test_four_attempts_are_enough():
 
 def test_a_wait_too_long_is_told_not_done():
     failure = Failure("x", 429, headers={"retry-after": "380"})
-    assert decide(failure, 1, NOW, 0.5) == Stop("It asks to wait 6 min 20 s: try again then")
+    assert decide(failure, 1, NOW, 0.5) == Stop("It asks to wait 6 min 20 s: try again after that")
     patient = RetryRules(longest_wait=400)
     assert isinstance(decide(failure, 1, NOW, 0.5, patient), Retry)
 
@@ -152,7 +152,7 @@ def test_a_wait_too_long_is_told_not_done():
     ],
 )
 def test_an_empty_purse_is_not_asked_again(failure):
-    assert decide(failure, 1, NOW, 0.5) == Stop("Asking again does not help")
+    assert decide(failure, 1, NOW, 0.5) == Stop("Retrying does not help")
 
 
 def test_a_minutes_share_is_no_empty_purse():
@@ -197,3 +197,12 @@ def test_no_answer_of_a_server_breaks_it(text, status, headers, body, attempt, r
     if isinstance(decision, Retry):
         assert attempt < 4
         assert 0 <= decision.seconds <= 121
+
+
+@pytest.mark.parametrize("status", [500, 503, 529, None])
+def test_who_watches_is_given_ten_tries_within_some_minutes(status):
+    failure = Failure("connection refused" if status is None else "overloaded", status)
+    decided = [decide(failure, attempt, NOW, 1.0, PATIENT) for attempt in range(1, 11)]
+    waits = [one.seconds for one in decided if isinstance(one, Retry)]
+    assert waits == [0.5, 1, 2, 4, 8, 16, 30, 30, 30]
+    assert decided[-1] == Stop("Tried 10 times")

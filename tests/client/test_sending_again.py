@@ -149,7 +149,7 @@ def test_a_silent_kept_connection_is_not_replaced():
 def test_the_total_limit_is_no_reason_to_send_again():
     endpoint = Endpoint(Reply(before=(STALL,)))
     error, told = ask(endpoint, wait=121, total=120)
-    assert "the limit that was set" in str(error)
+    assert "the time limit" in str(error)
     assert (len(endpoint.server.requests), told) == (1, [])
 
 

@@ -31,6 +31,7 @@ from mull.neutral.events import Failed, Finished
 from mull.neutral.messages import Message, assistant, user
 from mull.neutral.request import RequestOptions, Tool
 from mull.policy.prepare import prepare
+from mull.policy.view.repair import INTERRUPTED
 
 TIDE = Tool("tide")
 SIGNED = ThinkingBlock("t", "thinking", signature="EqQB…")
@@ -186,7 +187,7 @@ def test_d07_thinking_precedes_its_call():
 def test_d07_also_when_preferences_would_strip_it():
     found, notes = sent(user("q"), own(SIGNED, CALL), RESULT, includeInContext=False)
     assert found["messages"][1]["content"][0]["signature"] == "EqQB…"
-    assert any("the endpoint needs them" in note for note in notes)
+    assert any("the endpoint requires them" in note for note in notes)
 
 
 def test_d07_a_chain_without_a_usable_thought_is_sent_with_thinking_off():
@@ -306,11 +307,12 @@ def test_f01_thinking_is_part_of_the_output():
     assert (usage.input, usage.output, usage.reasoning, usage.total) == (51, 136, 31, 187)
 
 
-def test_s01_an_interrupted_answer_is_kept_and_not_sent():
+def test_s01_an_interrupted_answer_is_sent_without_a_thought_that_nobody_signed():
     message = decode(STREAMS["cut_in_signature"])
     assert message.thinking[0].thought == "Half a thou"
     found, _ = sent(user("q"), message, user("next"))
-    assert [m["role"] for m in found["messages"]] == ["user"]
+    assert [m["role"] for m in found["messages"]] == ["user", "assistant", "user"]
+    assert found["messages"][1]["content"] == [{"type": "text", "text": INTERRUPTED}]
 
 
 def test_ping_says_nothing():

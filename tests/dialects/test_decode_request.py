@@ -17,7 +17,7 @@ from effort import tried
 from mull.dialects.registry import encode_request
 from mull.dialects.serving import decode_request
 from mull.history.log import Log
-from mull.neutral.asked import AnswerFormat, Asked, ThinkingAsked
+from mull.neutral.asked import Asked, ThinkingAsked
 from mull.neutral.assemble import tell
 from mull.neutral.blocks import (
     MediaBlock,
@@ -29,10 +29,11 @@ from mull.neutral.blocks import (
 )
 from mull.neutral.errors import ConfigError
 from mull.neutral.messages import Message
-from mull.neutral.request import NamedTool, Request, RequestOptions, Tool
+from mull.neutral.request import AnswerFormat, NamedTool, Request, RequestOptions, Tool
 from mull.neutral.thinking import WRITERS, ThinkingPlan, write_thinking
 from mull.policy.prepare import prepare
 from recordings import exchanges, need_recordings
+from rows import for_each
 
 BUDGET = {"type": "budget_tokens", "min": 1024, "max": 32_000}
 EFFORT = {"type": "effort", "values": ["none", "low", "high"]}
@@ -153,8 +154,12 @@ DIALECT_OF = {
 }
 
 
-@pytest.mark.parametrize("plan", plans, ids=lambda p: f"{p.writer}-{p.state}-{p.effort}-{p.budget}")
-def test_every_shape_of_thinking_is_understood(plan):
+@pytest.mark.sweep
+def test_every_shape_of_thinking_is_understood():
+    for_each(plans, check_shape)
+
+
+def check_shape(plan):
     fragment = write_thinking(plan)
     dialect = DIALECT_OF.get(plan.writer, "openai-chat")
     apart = dialect == "bedrock-converse" and fragment
@@ -585,6 +590,7 @@ WORDS = 12
 """Shorter texts are mostly words of the wire."""
 
 
+@pytest.mark.sweep
 def test_recorded_requests_are_decoded_whole():
     need_recordings()
     seen = 0

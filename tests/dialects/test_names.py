@@ -5,6 +5,8 @@ import ast
 from pathlib import Path
 from typing import get_args
 
+import pytest
+
 import mull
 from mull.dialects.registry import DIALECTS
 from mull.dialects.traits import TRAITS, package_of
@@ -28,6 +30,7 @@ def is_text(node):
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
+@pytest.mark.sweep
 def test_no_dialect_is_named_where_it_does_not_live():
     named = {}
     for file in ROOT.rglob("*.py"):
@@ -57,6 +60,7 @@ def imported(file):
                 yield from (alias.name for alias in node.names)
 
 
+@pytest.mark.sweep
 def test_no_dialect_knows_another():
     packages = {dialect: package_of(dialect) for dialect in DIALECTS}
     for dialect, package in packages.items():

@@ -34,6 +34,7 @@ def thought(*parts, **options):
 # Blank fields
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("blank", [" ", "\n", "\n\n", "\t \r\n", "\u3000"])
 @pytest.mark.parametrize(("first", "second"), PAIRS)
 def test_a_blank_field_does_not_beat_one_that_says_something(first, second, blank):

@@ -259,6 +259,7 @@ def test_a_surplus_closing_tag_in_the_answer_leaves_its_text(opener, closer):
             ]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("opener", "closer"), ALL)
 @pytest.mark.parametrize(
     "inside",

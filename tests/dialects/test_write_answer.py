@@ -74,6 +74,7 @@ from mull.neutral.events import (
 from mull.neutral.messages import Message, assistant
 from mull.neutral.usage import Usage
 from recordings import need_recordings, recorded_answers
+from rows import for_each
 
 RECORDED = recorded_answers()
 replace = msgspec.structs.replace
@@ -123,6 +124,7 @@ def check_own(dialect: str, name: str, body: bytes, few: bool = False) -> None:
         assert failed.text == events[-1].text
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("dialect", "name"), FIXTURES)
 def test_a_fixture_is_written_as_it_was_read(dialect, name):
     check_own(dialect, name, FIXTURES[dialect, name])
@@ -155,11 +157,13 @@ def thoughts(message: Message) -> str:
     return "".join(block.thought for block in message.thinking).replace("\n\n", "")
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("dialect", "name"), FIXTURES)
 def test_a_fixture_is_one_document_too(dialect, name):
     check_document(dialect, name, FIXTURES[dialect, name])
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_recordings_are_documents_too(dialect):
     need_recordings()
@@ -224,10 +228,10 @@ def cut_deltas(events, cuts):
     return out
 
 
-@pytest.mark.parametrize("other", DIALECTS)
+@pytest.mark.sweep
 @pytest.mark.parametrize(("dialect", "name"), FIXTURES)
-def test_a_fixture_crosses_to_every_dialect(dialect, name, other):
-    cross(dialect, name, FIXTURES[dialect, name], other)
+def test_a_fixture_crosses_to_every_dialect(dialect, name):
+    for_each(DIALECTS, lambda other: cross(dialect, name, FIXTURES[dialect, name], other))
 
 
 @pytest.mark.sweep

@@ -16,7 +16,7 @@ PAGE = accuracy.PAGE.read_text(encoding="utf-8")
 def test_the_server_counts_what_the_page_says():
     samples = list(ask_server())
     assert len(samples) == len(conversations()) >= 12
-    assert all(0.5 < sample.ratio < 1.2 for sample in samples)
+    assert all(0.5 < sample.ratio < 1.5 for sample in samples)
     assert accuracy.server_table(samples) in PAGE, "run `python -m tools.accuracy`"
 
 

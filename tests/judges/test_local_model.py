@@ -1,7 +1,8 @@
 """The embedded model as a judge: a real llama.cpp server answers our requests on loopback.
 
-What the model says is worth nothing; what is judged is that thought and answer come apart, that
-levels do what they say, and that no process is left behind. Temperature 0 makes it repeatable.
+What the model says is not judged here (test_taught_model.py does that), but that thought and answer
+come apart, that levels do what they say, and that no process is left behind; with the adapter and
+without. Temperature 0 makes it repeatable.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from mull.neutral.events import (
 from mull.neutral.messages import Message, user
 from mull.neutral.request import RequestOptions, Tool
 from mull.policy.prepare import prepare
+from mull.policy.thinking.budget import budget_for_level
 from mull.settings.layers import Settings
 
 pytestmark = [
@@ -49,6 +51,12 @@ pytestmark = [
 
 TARGET = resolve(MODEL)
 ASK = "What is the capital of France?"
+BRIEF = "<|im_start|>system\nThink in a few words.\n<|im_end|>\n"
+LISTED = {
+    "type": "object",
+    "properties": {"path": {"type": "string"}, "limit": {"type": "integer"}},
+    "required": [],
+}
 WEATHER = Tool(
     "get_weather",
     "The weather in a city now",
@@ -131,9 +139,38 @@ def test_the_generation_prompt_ends_exactly_there(running, thinks, end):
         "chat_template_kwargs": {"enable_thinking": thinks},
     }
     prompt = fetch(running, "POST", "/apply-template", body)["prompt"]
-    assert prompt.startswith("<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n")
-    assert prompt.endswith(f"<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n{end}")
-    assert prompt.count("<|im_start|>user") == (4 if thinks else 1)  # examples of thoughts
+    assert prompt == f"<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n{end}"
+
+
+def test_a_small_budget_asks_for_few_words(running):
+    body = {"messages": [{"role": "user", "content": "hi"}]}
+    prompts = {
+        budget: fetch(
+            running,
+            "POST",
+            "/apply-template",
+            {**body, "chat_template_kwargs": {"thinking_budget": budget}},
+        )["prompt"]
+        for budget in (template.BRIEF_BELOW - 1, template.BRIEF_BELOW)
+    }
+    assert [prompt.startswith(BRIEF) for prompt in prompts.values()] == [True, False]
+
+
+def test_a_tool_is_shown_in_one_line(running):
+    tools = [
+        {"type": "function", "function": {"name": name, "description": said, "parameters": schema}}
+        for name, said, schema in (
+            ("get_weather", WEATHER.description, WEATHER.parameters),
+            ("list", "List a folder. Folders end in a slash.", LISTED),
+            ("now", "The time", {"type": "object", "properties": {}}),
+        )
+    ]
+    body = {"messages": [{"role": "user", "content": "hi"}], "tools": tools}
+    prompt = fetch(running, "POST", "/apply-template", body)["prompt"]
+    assert prompt.startswith(
+        "<|im_start|>system\nTools:\nget_weather(city): The weather in a city now\n"
+        "list(path): List a folder\nnow(): The time\n<|im_end|>\n<|im_start|>user\n"
+    )
 
 
 def test_reasoning_that_is_sent_back_reaches_the_model(running):
@@ -148,8 +185,8 @@ def test_reasoning_that_is_sent_back_reaches_the_model(running):
         ]
     }
     prompt = fetch(running, "POST", "/apply-template", body)["prompt"]
-    assert f"<think>{first.thinking[0].thought}</think>\n\nA<|im_end|>" in prompt
-    assert prompt.startswith("<|im_start|>system\nS<|im_end|>\n<|im_start|>user\n")
+    assert f"<think>{first.thinking[0].thought.strip()}\n</think>\n\nA<|im_end|>" in prompt
+    assert prompt.startswith("<|im_start|>system\nS\n<|im_end|>\n<|im_start|>user\n")
 
 
 def test_it_listens_on_loopback_and_wants_its_key(running):
@@ -193,21 +230,19 @@ def test_none_does_not_think(running):
     assert message.text.strip()
 
 
-def test_a_budget_is_kept_and_an_answer_follows(running):
-    """The thoughts that its examples teach are short: a budget shows only if it is shorter."""
-    lengths = []
-    for budget in (4, 256):
-        body = {
-            "messages": [{"role": "user", "content": ASK}],
-            "temperature": 0,
-            "reasoning_budget_tokens": budget,
-        }
-        reply = fetch(running, "POST", "/v1/chat/completions", body)
-        message = reply["choices"][0]["message"]
-        lengths.append(len(tokens(running, message["reasoning_content"])))
-        assert message["content"].strip()
-        assert "think>" not in message["content"]
-    assert 0 < lengths[0] <= 5 < lengths[1]
+def test_levels_are_kept_and_differ(running):
+    """A thought that would run on is ended; the lowest level thinks less than the highest."""
+    ask = user("Write the numbers from one to two hundred, as words, with commas, on one line.")
+    lengths = {}
+    for level in ("minimal", "low", "high"):
+        for question in (ask, user("What is 347 + 586?")):
+            message = assemble(stream(running, level, question), TARGET.origin)
+            (thought,) = message.thinking
+            lengths[level] = len(tokens(running, thought.thought))
+            assert lengths[level] <= budget_for_level(TARGET.facts.budget, level) + 1, level
+            assert message.text.strip(), level
+        assert "think>" not in message.text, level  # of the sum, which nothing cut short
+    assert lengths["minimal"] < lengths["high"]
 
 
 @pytest.mark.parametrize(

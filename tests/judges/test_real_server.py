@@ -255,7 +255,7 @@ def test_a_server_killed_in_the_middle_is_told_of_and_comes_back(server):
             os.kill(killed, signal.SIGKILL)
     assert isinstance(events[-2], Failed)
     assert (events[-2].code, events[-2].status) == ("network", "interrupted")
-    assert events[-2].text.endswith("what came before stands")
+    assert events[-2].text.endswith("what arrived before is kept")
     assert going.result.status == "interrupted"
     assert talk.messages[-1].thinking[0].thought == "".join(pieces)
     again = talk.ask("What is the capital of France?")

@@ -142,7 +142,8 @@ def test_options_that_make_no_sense(run, words, text):
         run(*words, fake=Fake())
 
 
-def test_install_does_nothing_twice(run):
+def test_install_does_nothing_twice(run, monkeypatch, tmp_path):
+    monkeypatch.setattr("mull.local.weights.find_adapter", lambda: tmp_path)
     code, out, _ = run("install", "--json", fake=Fake())
     assert (code, json.loads(out)) == (0, {"installed": True, "fetched": False})
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
+from mull.agent.tools.table import TOOL_NAMES
 from mull.catalog.resolve import resolve
-from mull.local import template
+from mull.local import template, untaught
 from mull.local.metrics import Metrics, read_metrics
 from mull.local.server import MODEL, default_budget
+from mull.policy.thinking.budget import budget_for_level
 from mull.policy.thinking.plan import level_table
 from mull.settings.layers import Settings
 
 
 def test_the_grammar():
-    assert template.grammar() == (
+    assert untaught.grammar() == (
         'root ::= "<|im_start|>assistant\\n" '
         '( "<think>" thought <[9617]> <[17400]> <[46]> "\\n\\n" answer | answer )\n'
         'thought ::= line? ("\\n" line)* ("\\n" "\\n"?)?\n'
@@ -25,22 +28,27 @@ def test_the_grammar():
 
 
 def test_every_rule_of_the_grammar_is_defined_once_and_used():
-    text = template.grammar()
+    text = untaught.grammar()
     defined = re.findall(r"^(\w+) ::=", text, re.MULTILINE)
     used = {word for word in defined if len(re.findall(rf"\b{word}\b", text)) > 1}
     assert len(defined) == len(set(defined))
     assert used == set(defined) - {"root"}
 
 
-def test_the_generation_prompt_of_the_template_is_the_one_the_grammar_expects():
-    end = template.CHAT_TEMPLATE.partition("{%- if add_generation_prompt -%}")[2]
+TEMPLATES = (template.CHAT_TEMPLATE, untaught.CHAT_TEMPLATE)
+
+
+@pytest.mark.parametrize("text", TEMPLATES, ids=("taught", "untaught"))
+def test_the_generation_prompt_of_the_template_is_the_one_the_grammar_expects(text):
+    end = text.partition("{%- if add_generation_prompt -%}")[2]
     written = [text.replace("\\n", "\n") for text in re.findall(r"\{\{- '(.*?)' -\}\}", end)]
     assert written == [template.GENERATION_PROMPT, template.OPEN]
     assert end.count("{%- if thinks -%}") == 1
 
 
-def test_the_template_leaves_no_space_of_its_own():
-    for line in template.CHAT_TEMPLATE.splitlines():
+@pytest.mark.parametrize("text", TEMPLATES, ids=("taught", "untaught"))
+def test_the_template_leaves_no_space_of_its_own(text):
+    for line in text.splitlines():
         assert line.startswith(("{%-", "{{-"))
         assert line.endswith(("-%}", "-}}"))
 
@@ -51,19 +59,46 @@ def test_what_the_levels_become():
         "unset": "default (medium)",
         "none": "off",
         "minimal": "minimal (32 tokens)",
-        "low": "low (106 tokens)",
-        "medium": "medium (181 tokens)",
-        "high": "high (256 tokens)",
-        "xhigh": "xhigh (256 tokens)",
-        "max": "max (256 tokens)",
+        "low": "low (192 tokens)",
+        "medium": "medium (352 tokens)",
+        "high": "high (512 tokens)",
+        "xhigh": "xhigh (512 tokens)",
+        "max": "max (512 tokens)",
     }
     sent = {row.level: row.sent_as for row in rows}
     assert sent["none"] == '{"chat_template_kwargs":{"enable_thinking":false,"thinking":false}}'
-    assert sent["low"].endswith('"reasoning_budget_tokens":106}')
+    assert sent["low"] == (
+        '{"chat_template_kwargs":{"enable_thinking":true,"thinking":true,"thinking_budget":192},'
+        '"reasoning_budget_tokens":192}'
+    )
+
+
+def test_only_the_lowest_level_is_told_to_be_brief():
+    budget = resolve(MODEL).facts.budget
+    levels = ("minimal", "low", "medium", "high")
+    worth = {level: budget_for_level(budget, level) for level in levels}
+    assert [level for level in levels if worth[level] < template.BRIEF_BELOW] == ["minimal"]
+    assert f"thinking_budget < {template.BRIEF_BELOW} " in template.CHAT_TEMPLATE
+
+
+def test_the_tools_it_was_taught_are_tools_that_there_are():
+    assert set(resolve(MODEL).facts.taught_tools) <= set(TOOL_NAMES)
+
+
+def test_without_its_adapter_it_is_offered_no_tools_and_thinks_less(monkeypatch):
+    taught = resolve(MODEL)
+    monkeypatch.setattr(untaught, "find_adapter", lambda: Path("thinking.gguf"))
+    assert untaught.as_installed(taught) == taught
+    monkeypatch.setattr(untaught, "find_adapter", lambda: None)
+    facts = untaught.as_installed(taught).facts
+    assert (facts.offer_tools, facts.taught_tools) == (False, None)
+    assert default_budget(facts) == 181
+    assert facts.budget.max == 256
+    assert facts.frame_tokens > taught.facts.frame_tokens
 
 
 def test_without_a_level_the_server_thinks_as_the_catalog_says():
-    assert default_budget(resolve(MODEL).facts) == 181
+    assert default_budget(resolve(MODEL).facts) == 352
 
 
 @pytest.mark.parametrize(

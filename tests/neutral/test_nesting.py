@@ -68,6 +68,7 @@ def test_whatever_is_no_json_does_no_harm(data):
         assert not is_deep(shallow(data, most), most) or b'"' in data
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "data",
     [

@@ -38,7 +38,7 @@ def test_yes_runs_all_and_read_only_refuses_all_that_changes():
     assert verdict(a_command("make"), "yes") == "run"
     assert verdict(a_path("read", "a", changes=False), "read-only") == "run"
     assert decide(a_command("make"), "read-only", rules(allow=["run"])) == Decision(
-        "refuse", "mull is read-only here and run changes things"
+        "refuse", "mull is in read-only mode and run changes something"
     )
 
 
@@ -238,7 +238,7 @@ def test_rules_are_suggested_from_narrow_to_wide_and_each_allows_the_call(asked,
 
 @pytest.mark.parametrize("text", ["", " ", "run(", "run()", "run x", "(a)", "a b(c)"])
 def test_what_is_no_rule_is_refused(text):
-    with pytest.raises(SettingError, match="is no rule: write a tool"):
+    with pytest.raises(SettingError, match="is not a rule: write a tool"):
         parse_rule("allow", text)
 
 

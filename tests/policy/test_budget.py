@@ -85,8 +85,8 @@ def test_an_open_range_starts_at_the_floor_and_stays_modest():
 @pytest.mark.parametrize(
     ("budget", "said"),
     [
-        (100, "a thinking budget of 100 is under 1,024, the least m takes"),
-        (64_001, "a thinking budget of 64,001 is over 64,000, the most m takes"),
+        (100, "a thinking budget of 100 is below 1,024, the minimum of m"),
+        (64_001, "a thinking budget of 64,001 is above 64,000, the maximum of m"),
     ],
 )
 def test_a_users_budget_outside_the_range_names_both_numbers(budget, said):

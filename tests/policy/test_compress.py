@@ -158,7 +158,7 @@ class TestMiddleOut:
             ([], "nothing to compress"),
             ([user("q")], "before the last turn"),
             (turn(CLAUDE, "0", size=2000), "before the last turn"),
-            (flat(turn(CLAUDE, str(n), size=40) for n in range(2)), "too short"),
+            (flat(turn(CLAUDE, str(n), size=40) for n in range(2)), "too little"),
         ):
             log = Log(said)
             found = plan(log, prepared_for(log, CLAUDE), CHARACTERS, "middle-out")
@@ -204,7 +204,7 @@ class TestAgain:
         log = talk(4)
         compressed(log, "one-shot")
         found = plan(log, prepared_for(log, CLAUDE), CHARACTERS, "one-shot")
-        assert found == NotCompressed("what could be summarised is a summary already")
+        assert found == NotCompressed("everything that could be summarised already is")
 
     def test_taking_the_second_back_brings_the_first_back(self):
         log = talk(8)
@@ -283,7 +283,7 @@ class TestAccepting:
                 "it reached its length limit without any text, only thoughts",
                 True,
             ),
-            (("half a", False, "truncated"), "it was cut off at its length limit", True),
+            (("half a", False, "truncated"), "it was truncated at its length limit", True),
             (("half a", False, "interrupted"), "the answer broke off", False),
             (("half a", False, "error"), "the answer broke off", False),
             (

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations import target
+from every_model import every_target
 from mull import resolve
-from mull.catalog.load import shipped
 from mull.dialects.registry import decode_response
 from mull.neutral.assemble import assemble
 from mull.neutral.usage import Usage
@@ -102,14 +102,12 @@ def test_what_has_no_price_per_token_costs_nothing():
 @pytest.mark.sweep
 def test_every_price_of_the_catalog_can_be_used():
     usage = Usage(300_000, 2000, reasoning=1500, cache_read=1000, cache_write=1000)
-    catalog = shipped()
     known = 0
-    for provider in catalog.providers.values():
-        for model in provider.models:
-            prices = resolve(f"{provider.id}/{model}").facts.cost
-            cost = cost_of(usage, prices)
-            assert cost is None if not prices else cost >= 0
-            known += cost is not None
+    for to in every_target().values():
+        prices = to.facts.cost
+        cost = cost_of(usage, prices)
+        assert cost is None if not prices else cost >= 0
+        known += cost is not None
     assert known > 4000
 
 

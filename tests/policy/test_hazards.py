@@ -198,6 +198,7 @@ def test_naming_one_protected_thing_does_not_name_another():
     assert of_path("edit", ".env.local", "edit(.env*)") == "run"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "words",
     [

@@ -184,6 +184,7 @@ def test_a_repair_changes_something_keeps_what_is_visible_and_happens_once(refus
         assert said(later.request.messages) == said(refused.request.messages)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("writer", WRITERS)
 def test_a_repair_of_an_ordinary_conversation_changes_the_bytes(writer):
     dialects = [dialect for dialect, writers in DIALECTS.items() if writer in writers]
@@ -200,6 +201,7 @@ def test_a_repair_of_an_ordinary_conversation_changes_the_bytes(writer):
                     assert (after.path, after.body) != (before.path, before.body), text
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "row", HISTORY, ids=[f"{n}-{one.text[:40]}" for n, one in enumerate(HISTORY)]
 )

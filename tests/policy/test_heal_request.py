@@ -244,7 +244,8 @@ def test_refusals_with_another_subject_are_nothing_to_mend(status, text, code):
     for one in (CHAT, claude):
         assert heal(prepared(one), Failure(text, status, code)) is None
         told = explain(Failure(text, status, code), one)
-        assert "Acme refused the request for thinker" in told
+        did = "could not answer" if status >= 500 else "refused"
+        assert f"Acme {did} the request for thinker" in told
         assert len(told.splitlines()) <= 2
 
 
@@ -254,8 +255,8 @@ def test_refusals_with_another_subject_are_nothing_to_mend(status, text, code):
         (
             Failure("messages.1.content.0: Invalid `signature` in `thinking` block", 400),
             "Acme refused the request for thinker (400): messages.1.content.0: Invalid `signature`"
-            " in `thinking` block\nThe signature of an earlier thought does not verify there; set"
-            " reasoning.stripFromContext=all to go on without earlier thoughts.",
+            " in `thinking` block\nThe endpoint cannot verify the signature of earlier thinking;"
+            " set reasoning.stripFromContext=all to continue without earlier thinking.",
         ),
         (
             Failure("Incorrect API key provided: sk-proj-abcdefghijklmnop1234.", 401),
@@ -268,8 +269,8 @@ def test_refusals_with_another_subject_are_nothing_to_mend(status, text, code):
         ),
         (
             Failure("", 500),
-            "Acme refused the request for thinker (500) without a reason\nThe fault is the"
-            " provider's; try again later.",
+            "Acme could not answer the request for thinker (500) without a reason\n"
+            "The problem is on the provider's side; try again later.",
         ),
     ],
 )

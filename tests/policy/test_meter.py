@@ -218,5 +218,6 @@ def test_the_rows_name_what_the_request_is_made_of():
 
 def test_what_is_left_out_is_told_apart():
     cut = assistant(thought(words(5)), TextBlock(words(9)), status="interrupted")
-    meter = meter_of(prepared([user("q"), cut, user("again")], includeInContext=True))
+    went_on = [user("q"), cut, assistant(TextBlock("a")), user("again")]
+    meter = meter_of(prepared(went_on, includeInContext=True))
     assert (meter.thinking_left_out, meter.other_left_out) == (5, 13)

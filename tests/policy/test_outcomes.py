@@ -27,6 +27,7 @@ from mull.policy.prepare import prepare
 from mull.policy.thinking.plan import level_table, plan_thinking
 from mull.settings.layers import Settings
 from mull.settings.presets import preset_values
+from rows import for_each
 
 DIALECTS = {
     "anthropic": ("anthropic-budget", "anthropic-adaptive", "usual", "none"),
@@ -118,9 +119,9 @@ def check(target, planned):
         assert facts.thinks_by_default
     if told == "always on":
         assert facts.can_be_off is False or facts.reasoning_options
-    if "may go on" in told:
+    if "may continue" in told:
         assert planned.thinks
-        assert any("may go on" in note.text for note in planned.notes if note.warning)
+        assert any("may continue" in note.text for note in planned.notes if note.warning)
 
 
 def check_told(wish, planned):
@@ -201,9 +202,13 @@ def outcome_of(prepared):
     return outcome
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_model_that_is_not_listed_is_told_off_wherever_its_provider_can_be_told(provider):
-    """BR-006: off is said, or the user learns that thinking may go on."""
+@pytest.mark.sweep
+def test_a_model_that_is_not_listed_is_told_off_wherever_its_provider_can_be_told():
+    for_each(PROVIDERS, check_off)
+
+
+def check_off(provider):
+    """BR-006: off is said, or the user learns that thinking may continue."""
     where = resolve(f"{provider}/nobody-knows-this", catalog=CATALOG)
     for wish in ({"enabled": False}, {"effort": "none"}):
         body, prepared = sent(where, **wish)
@@ -213,28 +218,32 @@ def test_a_model_that_is_not_listed_is_told_off_wherever_its_provider_can_be_tol
         assert not any("does not support disabling" in text for text in warned)
         if Read(body).off:
             guessed = is_guess(where)
-            assert outcome.effective == ("off (thinking may go on)" if guessed else "off")
-            assert guessed == any("may go on" in text for text in warned)
+            assert outcome.effective == ("off (thinking may continue)" if guessed else "off")
+            assert guessed == any("may continue" in text for text in warned)
         else:
             assert not body
             assert where.compat.thinking_writer == "none"
-            assert "may go on" in outcome.effective
-            assert any("may go on" in text for text in warned)
+            assert "may continue" in outcome.effective
+            assert any("may continue" in text for text in warned)
 
 
 def is_guess(where):
     return where.compat.thinking_writer == "usual" or where.compat.thinking_is_guess
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_model_that_is_not_listed_is_sent_what_was_asked_and_nothing_else(provider):
+@pytest.mark.sweep
+def test_a_model_that_is_not_listed_is_sent_what_was_asked_and_nothing_else():
+    for_each(PROVIDERS, check_asked)
+
+
+def check_asked(provider):
     where = resolve(f"{provider}/nobody-knows-this", catalog=CATALOG)
     assert sent(where)[0] == {}
     for wish in ({"effort": "high"}, {"effort": "low"}, {"maxTokens": 5_000}, {"enabled": True}):
         body, prepared = sent(where, **wish)
         check(where, plan_thinking(where, _settings(wish)))
         outcome = outcome_of(prepared)
-        assert "cannot be steered" not in json.dumps([note.text for note in prepared.notes])
+        assert "cannot be controlled" not in json.dumps([note.text for note in prepared.notes])
         if where.compat.thinking_writer == "none":
             assert not body
             continue

@@ -43,7 +43,7 @@ def test_e04_a_forced_tool_turns_thinking_off_where_it_can(choice):
     assert request.tool_choice == choice
     assert request.thinking.state == "off"
     assert said == [
-        "Thinking is off for this request: the endpoint takes no forced tool while it thinks"
+        "Thinking is off for this request: the endpoint accepts no forced tool while it thinks"
     ]
 
 
@@ -54,7 +54,7 @@ def test_e04_or_is_not_forced_where_thinking_cannot_stop(choice, shown):
     assert request.thinking.state == "default"
     assert said == [
         f"toolChoice {shown} → auto: thinker cannot stop thinking"
-        " and takes no forced tool while it thinks"
+        " and accepts no forced tool while it thinks"
     ]
 
 
@@ -75,7 +75,7 @@ def test_a_strip_policy_that_costs_the_prompt_cache_says_so():
     settings = snapshot(includeInContext=True, stripFromContext="allButLast")
     notes = prepare(Log([user("q")]), settings, CHAT).notes
     assert notes[-1].text == (
-        "every turn takes the thinking of the one before out again: prompt caches end there"
+        "every turn removes the thinking of the one before: prompt caches end there"
     )
 
 

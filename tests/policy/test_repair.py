@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from conversations import messages as any_message
 from conversations import thought, tool_turn
 from mull.neutral.blocks import OpaqueBlock, TextBlock, ToolCallBlock, ToolResultBlock
-from mull.neutral.messages import Message, assistant, user
-from mull.policy.view.repair import NO_RESULT, repair_turn
+from mull.neutral.messages import FAILED, Message, assistant, user
+from mull.policy.view.repair import BROKEN_OFF, INTERRUPTED, NO_RESULT, repair_turn
 
 
 def call(name):
@@ -38,7 +38,9 @@ def test_an_earlier_round_with_the_same_id_does_not_answer_an_interrupted_call()
     first = [user("q"), assistant(call("a")), results("a")]
     cut = assistant(TextBlock("x"), call("a"), status="interrupted")
     repaired = repair_turn([*first, cut])
-    assert (repaired.messages, repaired.unfinished) == (tuple(first), 1)
+    marked = assistant(TextBlock("x"), TextBlock(f"\n\n{INTERRUPTED}"), status="interrupted")
+    assert repaired.messages == (*first, marked)
+    assert (repaired.interrupted, repaired.unmade_calls, repaired.closed_calls) == (1, 1, 0)
 
 
 def test_a_call_without_a_result_is_closed_in_call_order():
@@ -91,12 +93,37 @@ def test_results_in_a_users_name_pair_up_too():
     assert repair_turn(turn).messages == tuple(turn)
 
 
-def test_s01_an_interrupted_answer_is_not_sent():
+def test_s01_an_interrupted_answer_goes_as_far_as_it_came_and_says_so():
     cut = assistant(thought("t"), TextBlock("par"), status="interrupted")
     repaired = repair_turn([user("q"), cut])
-    assert (repaired.messages, repaired.unfinished) == ((user("q"),), 1)
+    (_, sent) = repaired.messages
+    assert sent.blocks == (*cut.blocks, TextBlock(f"\n\n{INTERRUPTED}"))
     failed = assistant(TextBlock("par"), status="error")
-    assert repair_turn([user("q"), failed]).unfinished == 1
+    assert repair_turn([user("q"), failed]).messages[1].text == f"par\n\n{BROKEN_OFF}"
+    network = assistant(thought("t"), status="interrupted", stop_reason=FAILED)
+    assert repair_turn([user("q"), network]).messages[1].text == BROKEN_OFF
+
+
+def test_an_interrupted_call_never_ran_and_half_a_pair_of_the_providers_own_is_left_out():
+    own = OpaqueBlock({"type": "server_tool_use", "id": "x"})
+    cut = assistant(TextBlock("let me"), own, call("a"), status="interrupted")
+    repaired = repair_turn([user("q"), cut])
+    assert repaired.messages[1].text == f"let me\n\n{INTERRUPTED}"
+    assert repaired.messages[1].tool_calls == ()
+    assert len(repaired.messages) == 2
+
+
+def test_an_answer_of_which_nothing_came_is_not_sent():
+    for cut in (assistant(status="error"), assistant(TextBlock(" "), status="interrupted")):
+        repaired = repair_turn([user("q"), cut])
+        assert (repaired.messages, repaired.empty) == ((user("q"),), 1)
+
+
+def test_an_unfinished_answer_that_the_turn_went_on_without_is_not_sent():
+    cut = assistant(thought("t"), status="interrupted")
+    turn = [user("q"), cut, user("answer now"), assistant(TextBlock("a"))]
+    assert repair_turn(turn).messages == (turn[0], *turn[2:])
+    assert repair_turn([cut], goes_on=True).messages == ()
 
 
 def test_an_interrupted_answer_whose_calls_ran_stays():

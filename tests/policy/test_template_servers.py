@@ -33,6 +33,7 @@ def warned(plan):
 NAMES = ("nobody-knows", "qwen3-8b", "qwq-32b", "gemma-4-31b", "deepseek-v3.1", "granite-3.3")
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("server", SERVERS)
 @pytest.mark.parametrize("name", NAMES)
@@ -56,9 +57,9 @@ def test_llama_cpp_ends_thoughts_whatever_the_template_knows(dialect):
 
 def test_a_model_that_is_known_to_think_always_may_go_on():
     plan = planned("vllm/qwq-32b", effort="none")
-    assert plan.summary == "off (thinking may go on)"
+    assert plan.summary == "off (thinking may continue)"
     assert plan.thinks
-    told = "qwq-32b is known to think always: it is told not to, and thinking may go on"
+    told = "qwq-32b is known to think always: it is told not to, and thinking may continue"
     assert warned(plan) == [told]
     plan = planned("llama.cpp/gpt-oss-20b", effort="none")
     assert write_thinking(plan.plan) == {

@@ -110,7 +110,7 @@ def test_an_explicit_budget_wins_over_effort():
 
 
 def test_an_explicit_budget_outside_the_range_is_an_error():
-    with pytest.raises(BudgetError, match="70,000 is over 64,000"):
+    with pytest.raises(BudgetError, match="70,000 is above 64,000"):
         plan_thinking(claude(), snapshot(maxTokens=70_000))
     with pytest.raises(BudgetError, match="5,000 does not fit max_tokens 4,000"):
         plan_thinking(claude(), snapshot(maxTokens=5000), max_tokens=4000)
@@ -303,7 +303,7 @@ def test_a_switch_knows_on_and_off():
 def test_a_model_that_always_thinks_says_so(writer):
     always = target(writer, options=[], can_be_off=False)
     assert sent(always, effort="high") == {}
-    assert warnings(always, effort="high") == ["This model's thinking cannot be steered"]
+    assert warnings(always, effort="high") == ["This model's thinking cannot be controlled"]
     assert plan_thinking(always, snapshot()).summary == "always on"
     assert sent(always, effort="none") == {}
     assert warnings(always, effort="none") == ["This model does not support disabling thinking"]
@@ -381,10 +381,10 @@ def test_an_endpoint_that_takes_no_parameter_gets_none_and_the_user_is_told():
     assert warnings(thinks, enabled=True) == []
     off = plan_thinking(deaf, snapshot(enabled=False))
     assert write_thinking(off.plan) == {}
-    assert off.summary == "left to the endpoint: thinking may go on"
+    assert off.summary == "left to the endpoint: thinking may continue"
     assert off.thinks
     assert warnings(deaf, enabled=False) == [
-        "no way to switch thinking off is known for thinker here: thinking may go on"
+        "it is not known how to turn thinking off for thinker here: thinking may continue"
     ]
 
 

@@ -52,8 +52,8 @@ def test_an_open_tool_chain_keeps_what_the_protocol_needs():
     log = plain_turn("0") + open_chain()
     assert thoughts(sent(log, NEEDS)) == ["T1.0", "T1.1"]
     assert (
-        "2 thoughts of the open tool chain sent all the same: the endpoint needs them;"
-        " once the chain is closed they go, and the prompt cache with them" in said(log, NEEDS)
+        "2 thoughts of the open tool chain sent anyway: the endpoint requires them;"
+        " when the chain ends they are left out, which ends the prompt cache" in said(log, NEEDS)
     )
     assert "1 stored thought not sent, as set" in said(log, NEEDS)
 

@@ -178,6 +178,7 @@ def test_no_call_makes_a_request_that_is_refused(wrote, reads, calls, end, done,
     assert message_to_json(message) == stored
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("name", ODD_NAMES)
 def test_names_of_tools_are_taken_by_every_provider(dialect, name):
@@ -286,7 +287,7 @@ def test_a_refusal_of_a_call_is_healed(refusal):
     healed = heal(prepared, refusal)
     (call,) = healed.request.messages[1].tool_calls
     assert call == ToolCallBlock("call_0", "read_file", {"path": "a"})
-    assert healed.change.startswith("tool calls sent in their plainest form")
+    assert healed.change.startswith("tool calls sent in their simplest form")
 
 
 def test_a_call_that_is_plain_already_is_told_in_words():

@@ -76,10 +76,10 @@ def test_a_short_name_that_means_nothing_is_a_warning():
     )
     assert environment.values == {}
     assert environment.warnings == (
-        'THINKING is ignored, "hard" means nothing to mull: use on or off',
-        'REASONING_EFFORT is ignored, "banana" means nothing to mull: '
+        'THINKING is ignored: "hard" is not a valid value, use on or off',
+        'REASONING_EFFORT is ignored: "banana" is not a valid value, '
         "use none, minimal, low, medium, high, xhigh or max",
-        'CLEAR_THINKING is ignored, "x" means nothing to mull: use true or false',
+        'CLEAR_THINKING is ignored: "x" is not a valid value, use true or false',
     )
 
 
@@ -91,10 +91,10 @@ def test_err_001_a_bad_value_names_the_variable():
 
 def test_a_variable_that_is_almost_a_setting_is_an_error():
     assert refusal({"MULL_REASONING_EFORT": "high"}) == (
-        '"MULL_REASONING_EFORT" is no setting\'s variable: '
+        '"MULL_REASONING_EFORT" matches no setting: '
         "did you mean MULL_REASONING_EFFORT? `mull settings` lists all"
     )
-    assert refusal({"MULL_MODEL_PRESET": "no"}).startswith('"MULL_MODEL_PRESET" is no setting')
+    assert refusal({"MULL_MODEL_PRESET": "no"}).startswith('"MULL_MODEL_PRESET" matches no setting')
 
 
 def test_other_variables_of_ours_are_left_alone():

@@ -164,23 +164,23 @@ def test_a_file_that_says_null_unsets_and_old_files_say_what_they_said():
     [
         (
             written()[:-30],
-            'profile "work" is damaged (input data was truncated): mend its file or save it anew',
+            'profile "work" is damaged (input data was truncated): fix its file or save it again',
         ),
         (
             b"",
-            'profile "work" is damaged (input data was truncated): mend its file or save it anew',
+            'profile "work" is damaged (input data was truncated): fix its file or save it again',
         ),
         (
             b'{"version":1,}',
             'profile "work" is damaged (trailing comma in object (byte 13)): '
-            "mend its file or save it anew",
+            "fix its file or save it again",
         ),
         (b"[1]", 'profile "work" is damaged: it holds a list, not a profile'),
         (b"{}", 'profile "work" is damaged: its version is nothing'),
         (
             written(version=2),
             'profile "work" has version 2 and this mull reads up to 1: '
-            "update mull, or save the profile anew",
+            "upgrade mull, or save the profile again",
         ),
         (
             written(provider="antropic"),
@@ -198,7 +198,7 @@ def test_a_file_that_says_null_unsets_and_old_files_say_what_they_said():
         ),
         (
             written(settings={"reasoning.efort": "high"}),
-            'profile "work": no setting is called "reasoning.efort": '
+            'profile "work": there is no setting "reasoning.efort": '
             "did you mean reasoning.effort? `mull settings` lists all",
         ),
         (
@@ -226,7 +226,7 @@ def test_a_file_that_says_null_unsets_and_old_files_say_what_they_said():
         (
             written(apiKey="x"),
             'profile "work": take "apiKey" out, '
-            "profiles hold no secrets, keys belong in environment variables",
+            "profiles do not hold secrets: put API keys into environment variables",
         ),
     ],
 )

@@ -214,15 +214,15 @@ def test_an_unknown_key_is_met_with_the_closest():
     with pytest.raises(SettingError) as caught:
         find("reasoning.efort")
     assert str(caught.value) == (
-        'no setting is called "reasoning.efort": did you mean reasoning.effort? '
+        'there is no setting "reasoning.efort": did you mean reasoning.effort? '
         "`mull settings` lists all"
     )
-    with pytest.raises(SettingError, match=r'^no setting is called "": `mull settings` lists all$'):
+    with pytest.raises(SettingError, match=r'^there is no setting "": `mull settings` lists all$'):
         find("")
 
 
 def test_a_key_given_twice_in_different_case_is_refused():
-    with pytest.raises(SettingError, match=r"^reasoning\.effort is there twice: keep one$"):
+    with pytest.raises(SettingError, match=r"^reasoning\.effort is given twice: keep one$"):
         parse_all({"reasoning.effort": "low", "Reasoning.Effort": "high"})
     assert parse_all({"reasoning.effort": None, "context.limit": "9"}) == {"context.limit": 9}
 

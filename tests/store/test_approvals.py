@@ -86,7 +86,7 @@ def test_trust_does_not_reach_into_other_folders(places):
         ('[tools]\nalow = ["a"]', 'tools.toml: tools: "alow" is unknown: did you mean allow?'),
         ('[tools]\nallow = "run"', 'allow cannot be "run": use a list of rules'),
         ("[tools]\ndeny = [1]", "deny cannot be a list: use a list of rules"),
-        ('[tools]\nallow = ["run("]', 'tools.allow: "run(" is no rule'),
+        ('[tools]\nallow = ["run("]', 'tools.allow: "run(" is not a rule'),
         ('[tools]\nenvironment = ["A B"]', "environment cannot be a list: use a list of names"),
         ("[tools]\nallow = [", "tools.toml"),
     ],

@@ -99,7 +99,7 @@ def test_providers_and_models_go_over_the_catalog_in_its_own_shape(path):
         ),
         (
             '[settings]\n"reasoning.ef\\tfort" = "high"\n',
-            'config.toml: no setting is called "reasoning.ef\\tfort": '
+            'config.toml: there is no setting "reasoning.ef\\tfort": '
             "did you mean reasoning.effort? `mull settings` lists all",
         ),
         (
@@ -110,8 +110,8 @@ def test_providers_and_models_go_over_the_catalog_in_its_own_shape(path):
         (b"model = '\xff'", "config.toml is not UTF-8 text: save it as UTF-8"),
         (
             '[providers.llama.cpp]\nbase_url = "http://127.0.0.1:8080/v1"',
-            'config.toml: providers.llama: "cpp" is unknown: a provider\'s name that holds a dot is'
-            ' quoted, [providers."llama.cpp"]',
+            'config.toml: providers.llama: "cpp" is unknown: a provider name with a dot'
+            ' must be quoted, [providers."llama.cpp"]',
         ),
         ('modle = "a/b"', 'config.toml: "modle" is unknown: did you mean model?'),
         (
@@ -121,7 +121,7 @@ def test_providers_and_models_go_over_the_catalog_in_its_own_shape(path):
         ),
         (
             '[reasoning]\neffort = "high"',
-            "config.toml: reasoning stands alone, settings belong under [settings]",
+            "config.toml: reasoning is at the top level: settings belong under [settings]",
         ),
         (
             "model = 3",
@@ -130,7 +130,7 @@ def test_providers_and_models_go_over_the_catalog_in_its_own_shape(path):
         ("settings = 3", "config.toml: settings cannot be 3: use a table, [settings]"),
         (
             "[settings]\nreasoning = 3",
-            'config.toml: no setting is called "reasoning": '
+            'config.toml: there is no setting "reasoning": '
             "did you mean reasoning.format? `mull settings` lists all",
         ),
         (
@@ -140,8 +140,8 @@ def test_providers_and_models_go_over_the_catalog_in_its_own_shape(path):
         ),
         (
             "[providers.acme]\napi_key = 'x'",
-            'config.toml: providers.acme: "api_key" is unknown: keys are not kept in files, '
-            "name the variable that holds yours with key_env",
+            'config.toml: providers.acme: "api_key" is unknown: API keys do not belong in this'
+            " file, name the variable that holds yours with key_env",
         ),
         (
             "[providers.acme]\nbase = 'x'",

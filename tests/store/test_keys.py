@@ -98,7 +98,7 @@ def test_a_place_that_holds_no_key_is_named_and_not_passed_over(make, look):
     keys.keep("acme", Secret("s"))
     with pytest.raises(ConfigError) as caught:
         keys.find("acme", **look)
-    assert str(caught.value).startswith(("X_API_KEY holds", "the key that was given holds"))
+    assert str(caught.value).startswith(("X_API_KEY contains", "the key that was given contains"))
     assert CANARY not in str(caught.value)
 
 
@@ -301,10 +301,10 @@ def test_no_keyring_package_is_no_keyring(monkeypatch):
     vault.forget("acme")
 
 
-@pytest.mark.parametrize(("act", "told"), [("find", "give"), ("forget", "delete")])
+@pytest.mark.parametrize(("act", "told"), [("find", "return"), ("forget", "delete")])
 def test_a_locked_keyring_is_told_of_without_its_own_words(monkeypatch, act, told):
     use(monkeypatch, Backend(5, ("get",)))
-    with pytest.raises(ConfigError, match=rf"keyring does not {told} the key of acme") as caught:
+    with pytest.raises(ConfigError, match=rf"keyring did not {told} the key of acme") as caught:
         getattr(SystemVault(), act)("acme")
     assert "RuntimeError" in str(caught.value)
     assert CANARY not in str(caught.value)

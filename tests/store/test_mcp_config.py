@@ -59,10 +59,10 @@ def test_every_key_is_read_in_the_files_order(tmp_path):
             "an MCP server cannot be called \"a b\": use letters and digits, with single '-' and "
             "'_' between them, 32 characters at most",
         ),
-        ("[mcp.x]", "mcp.x has no command and no url: give the one by which it is reached"),
+        ("[mcp.x]", "mcp.x has no command and no url: give exactly one of them"),
         (
             "[mcp.x]\ncommand = 'a'\nurl = 'https://b'",
-            "mcp.x has both a command and a url: give the one by which it is reached",
+            "mcp.x has both a command and a url: give exactly one of them",
         ),
         (
             "[mcp.x]\ncommand = 'a'\nheaders = {}",
@@ -102,7 +102,7 @@ def test_every_key_is_read_in_the_files_order(tmp_path):
         ),
         (
             "[mcp.x]\nurl = 'https://me:pw@host/'",
-            "mcp.x: url holds a name or password before the @: leave it out, and send it as "
+            "mcp.x: url contains a user name or password before the @: remove it, and send it as "
             'headers = { Authorization = "Basic $VAR" }',
         ),
         (

@@ -43,7 +43,7 @@ def test_a_profile_is_saved_listed_loaded_and_deleted(saved, tmp_path):
 
 def test_an_existing_profile_is_replaced_only_when_asked(saved, tmp_path):
     message = refused(tmp_path, lambda: saved.save("work", HIGH))
-    assert message == 'profile "work" exists already: --overwrite replaces it'
+    assert message == 'profile "work" already exists: --overwrite replaces it'
     saved.save("work", HIGH, overwrite=True)
     assert saved.load("work") == HIGH
 

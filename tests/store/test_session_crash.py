@@ -24,11 +24,7 @@ from session_samples import (
     write_version_1,
 )
 
-
-@pytest.fixture(autouse=True)
-def quick_disk():
-    """Here the disk is waited for, as in real life."""
-
+pytestmark = pytest.mark.usefixtures("real_disk")
 
 ORIGIN = Origin("acme", "openai-chat", "thinker")
 PIECES = 6

@@ -43,7 +43,7 @@ def disk(tmp_path, monkeypatch):
 @pytest.fixture
 def talks(disk):
     store = SqliteSessions(sessions_path())
-    made = [store.create(folder=os.getcwd()).id for _ in range(3)]
+    made = [store.create(folder=os.getcwd(), kind="ask").id for _ in range(3)]
     for session in made:
         for at in range(10):
             store.append(session, 2 * at, *turn(f"q{at}", os.urandom(60_000).hex(), "a"))

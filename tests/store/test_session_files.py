@@ -412,6 +412,13 @@ def test_a_place_where_no_file_can_be(tmp_path):
     assert "Is a directory" in said(store.list)
 
 
+def test_a_pipe_in_the_place_of_the_store_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "sessions.db")
+    assert said(new_store(tmp_path).list) == (
+        f"cannot open {tmp_path}/sessions.db: it is not a file; nothing was changed"
+    )
+
+
 def test_a_store_that_somebody_keeps_busy_is_told_of(path, opened, monkeypatch):
     filled(opened(), 1)
     monkeypatch.setattr(session_database, "_BUSY_SECONDS", 0.01)
@@ -420,7 +427,7 @@ def test_a_store_that_somebody_keeps_busy_is_told_of(path, opened, monkeypatch):
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     assert said(lambda: store.create(folder="/")) == (
-        f"cannot use {path}: another process keeps it busy; try again. Nothing was changed"
+        f"cannot use {path}: another process is using it; try again. Nothing was changed"
     )
     assert len(store.list()) == 1  # readers do not wait
     other.execute("ROLLBACK")

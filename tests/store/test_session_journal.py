@@ -39,6 +39,7 @@ from mull.neutral.events import (
 from mull.neutral.messages import Message, Origin, assistant, user
 from mull.neutral.usage import Usage
 from mull.policy.prepare import prepare
+from mull.policy.view.repair import INTERRUPTED
 from mull.store.sessions.journal import decode_events, encode_events, join_deltas
 from mull.store.sessions.recorder import EVERY, Recorder
 from mull.store.sessions.writing import Writing
@@ -118,7 +119,9 @@ def test_one_block_of_many_deltas_is_one_object_a_batch(store, session):
     assert entry.message.thinking[0].thought == "x" * 200_000
 
 
-def test_s01_what_a_killed_process_had_received_is_interrupted_shown_and_not_sent(store, session):
+def test_s01_what_a_killed_process_had_received_is_interrupted_shown_and_sent_as_such(
+    store, session
+):
     store.journal(session, [Started("id"), ThinkingDelta("I sus", 0, "reasoning_content")], KIMI)
     store.journal(session, [ThinkingDelta("pect", 0, "reasoning_content")], KIMI)
     (recovered,) = store.recover(session)
@@ -135,7 +138,8 @@ def test_s01_what_a_killed_process_had_received_is_interrupted_shown_and_not_sen
     body = encode_request(prepare(log, snapshot(includeInContext=True), there).request, there).body
     assert b"question" in body
     assert b"go on" in body
-    assert b"suspect" not in body
+    assert b"suspect" not in body  # a thought of another endpoint
+    assert INTERRUPTED.encode() in body
 
 
 def test_an_answer_whose_end_had_come_is_whole(store, session):

@@ -39,8 +39,8 @@ def test_a_second_process_is_told_who_has_the_session_and_what_to_do(store, tmp_
     with pytest.raises(SessionBusy) as caught:
         store.hold(made.id)
     assert str(caught.value) == (
-        f"session {made.id} is open in process {process.pid}: end it there, or go on with a copy"
-        f" (`mull sessions fork {made.id}`)"
+        f"session {made.id} is open in process {process.pid}: close it there, or continue with a"
+        f" copy (`mull sessions fork {made.id}`)"
     )
     assert caught.value.pid == process.pid
     assert store.holder(made.id) == process.pid

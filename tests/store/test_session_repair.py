@@ -95,7 +95,7 @@ def test_a_record_that_cannot_be_read_is_named_and_mended(
     assert str(caught.value).startswith(f"record 3 of session {talks[1]} cannot be read (")
     assert "`mull sessions repair`" in str(caught.value)
     said = store.repair()
-    assert said.startswith("Mended 1 of 3 sessions: 1 messages could not be read")
+    assert said.startswith("Repaired 1 of 3 sessions: 1 messages could not be read")
     info, after = store.load(talks[1])
     assert (*after[:3], *after[4:]) == (*before[:3], *before[4:])
     if role is not None:
@@ -112,7 +112,7 @@ def test_a_record_that_cannot_be_read_is_named_and_mended(
 
 def test_rows_are_mended(store, talks, spoil):
     spoil("UPDATE sessions SET created = 'x', title = CAST(? AS TEXT)", NO_TEXT)
-    assert store.repair().startswith("Mended 3 of 3 sessions: 0 messages could not be read")
+    assert store.repair().startswith("Repaired 3 of 3 sessions: 0 messages could not be read")
     assert store.repair().startswith("Checked 3 sessions")
 
 

@@ -89,7 +89,7 @@ def test_records_go_to_the_end_or_nowhere(store, position):
     text = said(store.append, made.id, position, Entry(user("late")))
     assert text == (
         f"session {made.id} has 2 records, not {position}: another process wrote it. Nothing was"
-        f" stored; open it again, or go on with a copy (`mull sessions fork {made.id}`)"
+        f" stored; open it again, or continue with a copy (`mull sessions fork {made.id}`)"
     )
     assert store.load(made.id)[1] == turn("q", "t", "a")
     assert store.search(["late"]) == []
@@ -134,6 +134,16 @@ def test_the_last_session_is_the_one_last_written_in_the_folder(store, clock):
     assert store.last("/work").id == made[0].id
 
 
+def test_a_clock_that_is_set_back_does_not_change_which_session_is_the_last(store, clock):
+    first, second = (store.create(folder="/work").id for _ in range(2))
+    store.append(first, 0, Entry(user("hello")))
+    clock.now -= 86_400
+    store.append(second, 0, Entry(user("hello")))
+    assert store.last("/work").id == second
+    store.append(first, 1, Entry(assistant(TextBlock("hi"))))
+    assert store.last("/work").id == first
+
+
 def test_the_list_has_the_last_written_first(store, clock):
     made = []
     for folder in ("/a", "/b", "/a"):
@@ -157,7 +167,7 @@ def test_update_changes_what_is_given_and_leaves_the_rest(store):
 def test_a_name_is_for_one_session_of_a_folder(store):
     one, two = store.create(folder="/a", name="Lock"), store.create(folder="/a")
     text = said(store.update, two.id, name="lock", model="x/y")
-    assert text == f'session {one.id} of this folder is called "lock" already'
+    assert text == f'session {one.id} in this folder is already called "lock"'
     assert store.info(two.id) == two
     assert said(store.create, folder="/a", name="LOCK")
     assert said(store.fork, one.id, name="lock")
@@ -169,11 +179,11 @@ def test_a_name_is_for_one_session_of_a_folder(store):
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("", "use 1 to 64 characters that can be seen"),
-        (" \n\t", "use 1 to 64 characters that can be seen"),
-        ("x" * 65, "use 1 to 64 characters that can be seen"),
-        ("a\x1b[2Jb", "use 1 to 64 characters that can be seen"),
-        ("a\u202eb", "use 1 to 64 characters that can be seen"),
+        ("", "use 1 to 64 visible characters"),
+        (" \n\t", "use 1 to 64 visible characters"),
+        ("x" * 65, "use 1 to 64 visible characters"),
+        ("a\x1b[2Jb", "use 1 to 64 visible characters"),
+        ("a\u202eb", "use 1 to 64 visible characters"),
         ("--all", "it would be taken for an option"),
         ("260731-k4x9q", "it would be taken for an id"),
     ],
@@ -202,9 +212,9 @@ def test_a_session_is_found_by_id_name_and_the_beginning_of_its_id(store, clock)
     assert store.find(one.id[:5]) == one
     assert store.find(three.id[7:]) == three
     assert said(store.find, "lock", "/c") == (
-        f'"lock" may be {two.id} (lock) or {one.id} (lock): write the whole id'
+        f'"lock" could be {two.id} (lock) or {one.id} (lock): give the whole id'
     )
-    assert "write the whole id" in said(store.find, "26")
+    assert "give the whole id" in said(store.find, "26")
 
 
 def test_what_is_not_there_is_said_with_what_is_near(store):
@@ -370,7 +380,7 @@ def test_a_folder_that_is_gone_is_told_of(tmp_path, monkeypatch):
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    with pytest.raises(ConfigError, match="is gone"):
+    with pytest.raises(ConfigError, match="no longer exists"):
         this_folder()
 
 

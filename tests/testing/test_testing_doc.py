@@ -42,7 +42,7 @@ def test_the_table_of_providers_is_whole():
 
 
 def test_what_the_server_tells_is_there():
-    told = re.findall(r"^\| `(\w+)` \|", section("What the server tells"), re.MULTILINE)
+    told = re.findall(r"^\| `(\w+)` \|", section("What the server records"), re.MULTILINE)
     with testing.StrictServer("kimi") as server:
         assert all(hasattr(server, name) for name in told)
     assert set(told) == {

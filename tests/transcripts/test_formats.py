@@ -72,7 +72,7 @@ USER = '{"type":"message","message":{"role":"user","blocks":[{"type":"text","tex
         (_lines('{"type":"poem"}'), "line 2 is not a record: invalid value 'poem' - at `$.type`"),
         (_lines('{"type":"message","message":{"role":"bard"}}'), "line 2 is not a record"),
         (_lines(USER, "", USER), "line 3 is empty: a record is missing there"),
-        (_lines(UNDONE), "line 2 speaks of records 0 to 1, which are not before it"),
+        (_lines(UNDONE), "line 2 refers to records 0 to 1, which do not precede it"),
         (
             _lines(USER, '{"type":"condensed","entry":0,"block":0,"text":"x"}'),
             "line 3 shortens block 0 of record 0: no thought there",
@@ -83,7 +83,7 @@ USER = '{"type":"message","message":{"role":"user","blocks":[{"type":"text","tex
         ),
         (
             b'{"type":"session","version":2}\n',
-            "line 1: the file is of version 2, written by a newer",
+            "line 1: the file has version 2, from a newer",
         ),
         (b'{"type":"session"}\n', "line 1: not a session: object missing required field `version`"),
         (b'{"type":"session","version":1,"mood":"x"}\n', "line 1: not a session: object contains"),
@@ -100,7 +100,7 @@ def test_a_broken_object_is_refused_with_its_record():
     data = (
         f'{{"type":"session","version":1,"records":[{USER},{UNDONE},{UNDONE.replace("1", "9")}]}}'
     )
-    with pytest.raises(ConfigError, match=r"^record 2 speaks of records 0 to 9, which are not bef"):
+    with pytest.raises(ConfigError, match=r"^record 2 refers to records 0 to 9, which do not prec"):
         from_json(data.encode())
     with pytest.raises(ConfigError, match=r"at `\$.records\[0\]"):
         from_json(b'{"type":"session","version":1,"records":[{"type":"message","message":{}}]}')

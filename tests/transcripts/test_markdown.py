@@ -137,14 +137,14 @@ def test_the_sample_reads_as_a_conversation():
         "- **Cost:** ≥ $0.0452\n",
         "<summary>Thought for 12 s · 448 tokens</summary>\n\n> The user wants to know",
         "*The provider sent only a signature, no text.*",
-        "*The provider sent this thought redacted: only it can read it.*",
+        "*The provider sent this thinking redacted: only it can read it.*",
         '**Tool call** `read_file`\n\n```json\n{\n  "path": "src/client/retry.py"\n}\n```',
         "<summary>Result: 30 lines</summary>",
         "**Failed**\n\n```text\n1 failed, 41 passed\n```",
-        "**Interrupted: the answer was broken off here.**",
+        "**Interrupted: the answer broke off here.**",
         "### You (taken back)\n\nForget the last question.",
-        "**From here on, requests hold this summary of what was said in turn 1:**\n\n> The retry",
-        "<summary>A shorter form of a thought of turn 1</summary>",
+        "**From here on, requests contain this summary of turn 1:**\n\n> The retry",
+        "<summary>A shorter version of the thinking in turn 1</summary>",
         "*Attached: image/png, ",
         "&lt;script>alert('x')&lt;/script> & so on",
         "<sub>4,230 tokens read · 798 written · 509 of them reasoning · 17 s · cost $0.00453</sub>",
@@ -155,7 +155,7 @@ def test_the_sample_reads_as_a_conversation():
 
 def test_thinking_can_be_left_out():
     markdown = to_markdown(SAMPLE, thinking=False)
-    for thought in ("I should look at the file first", "signature", "redacted", "shorter form"):
+    for thought in ("I should look at the file first", "signature", "redacted", "shorter version"):
         assert thought not in markdown
     assert "nothing increases it" in markdown
 
@@ -194,3 +194,12 @@ def test_no_reader_runs_or_fetches_anything(text):
 )
 def test_ordinary_links_stay(text):
     assert contain(text) == text
+
+
+def test_a_change_is_shown_as_its_diff():
+    result = ToolResultBlock("c", "edited a.py", diff="--- a/a.py\n+++ b/a.py\n-```\n+new")
+    call = ToolCallBlock("c", "edit", {"path": "a.py", "old": "```", "new": "new"})
+    talk = (user("q"), assistant(call), Message(role="tool", blocks=(result,)))
+    markdown = to_markdown(Transcript(records=tuple(map(Entry, talk))))
+    assert "````diff\n--- a/a.py\n+++ b/a.py\n-```\n+new\n````" in markdown
+    assert '"old"' not in markdown

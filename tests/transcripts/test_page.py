@@ -117,6 +117,10 @@ def test_any_conversation_makes_a_page_of_balanced_elements(transcript):
         (_answer(ToolCallBlock("c", EVIL, {EVIL: EVIL, "list": [EVIL]})),),
         (_answer(ToolCallBlock("c", "f", {}, EVIL)),),
         (Entry(Message(role="tool", blocks=(ToolResultBlock("c", EVIL),))),),
+        (
+            _answer(ToolCallBlock("c", "edit", {})),
+            Entry(Message(role="tool", blocks=(ToolResultBlock("c", diff=EVIL),))),
+        ),
         (Entry(Message(role="user", blocks=(MediaBlock(EVIL, EVIL, EVIL, EVIL),))),),
         (Entry(Message(role="user", blocks=(MediaBlock("image/png", EVIL),))),),
     ],
@@ -149,9 +153,9 @@ def test_thoughts_are_folded_and_say_what_they_took():
 def test_r03_a_thought_without_text_is_explained_and_a_blank_one_is_not_there():
     html = to_html(SAMPLE)
     assert html.count('<p class="thought">The provider sent only a signature, no text.</p>') == 1
-    assert html.count("The provider sent this thought redacted: only it can read it.") == 1
+    assert html.count("The provider sent this thinking redacted: only it can read it.") == 1
     encrypted = _page(_answer(ThinkingBlock("", encrypted="gAAAA")))
-    assert "The provider sent this thought encrypted: only it can read it." in encrypted
+    assert "The provider sent this thinking encrypted: only it can read it." in encrypted
     details = _page(_answer(ThinkingBlock("", wire=listed([{"type": "x"}]))))
     assert "The provider sent only data of its own, no text." in details
     blank = _page(Entry(user("q")), _answer(ThinkingBlock(" \n "), TextBlock("a")))
@@ -165,6 +169,16 @@ def test_calls_show_their_arguments_and_results_stand_with_them():
     assert '<summary class="">Result: 30 lines</summary>' in call
     assert '<p class="label bad">Failed</p>' in html
     assert 'class="tool">' not in html.partition('<article class="tool')[2][:100]
+
+
+def test_a_change_is_shown_as_its_diff():
+    result = ToolResultBlock("c", "edited a.py (+1 −1)", diff="--- a/a.py\n+++ b/a.py\n-<b>\n+new")
+    call = ToolCallBlock("c", "edit", {"path": "a.py", "old": "<b>", "new": "new"})
+    html = _page(_answer(call), Entry(Message(role="tool", blocks=(result,))))
+    assert '<span class="removed">-&lt;b&gt;</span>' in html
+    assert '<span class="added">+new</span>' in html
+    assert "<dt>old</dt>" not in html
+    assert "edited a.py" in html
 
 
 def test_a_result_without_a_call_and_a_call_without_a_result_are_shown():
@@ -191,8 +205,8 @@ def test_what_became_of_a_record_is_said():
     reader = Reader(to_html(SAMPLE))
     classes = [a["class"] for a in reader.all("article")]
     assert classes.count("you back") == 1
-    assert "requests hold this summary of what was said in turn 1" in reader.texts["div.mark"]
-    assert "Interrupted: the answer was broken off here." in reader.texts["p.bad"]
+    assert "requests contain this summary of turn 1" in reader.texts["div.mark"]
+    assert "Interrupted: the answer broke off here." in reader.texts["p.bad"]
 
 
 def test_unknown_is_said_and_never_drawn_as_zero():
@@ -281,13 +295,18 @@ def test_what_was_typed_is_shown_as_it_was_typed():
 
 def test_thinking_can_be_left_out():
     html = to_html(SAMPLE, thinking=False)
-    for thought in ("I should look at the file first", 'class="thought', "shorter form", "<button"):
+    for thought in (
+        "I should look at the file first",
+        'class="thought',
+        "shorter version",
+        "<button",
+    ):
         assert thought not in html
     assert "nothing increases it" in html
 
 
 def test_an_empty_conversation_is_still_a_page():
-    assert "Nothing was said yet." in to_html(Transcript())
+    assert "This conversation is empty." in to_html(Transcript())
 
 
 def test_times_nobody_can_write_down_are_left_out():

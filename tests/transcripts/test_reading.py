@@ -433,4 +433,4 @@ def test_what_has_no_place_in_a_session_is_told():
     body = {"system": system, "messages": [{"role": "user", "content": "hi"}]}
     told = []
     read_transcript(json.dumps(body).encode(), tell=told.append)
-    assert told == ["not imported, a session has no place for it: system[1]"]
+    assert told == ["not imported, because sessions cannot hold it: system[1]"]

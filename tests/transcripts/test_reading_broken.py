@@ -52,13 +52,13 @@ U = {"role": "user", "content": "q"}
         ({"input": [{"type": "function_call_output"}]}, "input[0].call_id is missing, not text"),
         ({"input": [{"role": "nobody", "content": "x"}]}, "input[0].role is 'nobody': it must be"),
         ([{"role": "user", "blocks": [{"type": "x"}]}], "messages[0] is not a message: Invalid"),
-        ([], "the conversation is empty: nothing is said in it"),
+        ([], "the conversation is empty"),
         ({"messages": []}, "the conversation is empty"),
         ({"messages": 5}, "not a conversation that mull knows"),
         ({"hello": "world"}, "not a conversation that mull knows"),
         (None, "not a conversation that mull knows"),
         ("text", "not a conversation that mull knows"),
-        ({"type": "session", "version": 9}, "the file is of version 9, written by a newer mull"),
+        ({"type": "session", "version": 9}, "the file has version 9, from a newer mull"),
     ],
 )
 def test_what_is_no_conversation_is_refused_with_its_place(value, complaint):
@@ -78,7 +78,10 @@ def test_what_is_no_conversation_is_refused_with_its_place(value, complaint):
         (b'["\xff"]', "not text in UTF-8"),
         (b"[" * 100_000, "line 1: not JSON: input data was truncated"),
         (b'{"role":"user","content":"q"}\n{"role":"user"\n', "line 2: not JSON"),
-        (b'{"messages":[]}\n{"messages":[]}\n', "a file of lines must hold a session or a message"),
+        (
+            b'{"messages":[]}\n{"messages":[]}\n',
+            "a file of lines must contain one session, or one message",
+        ),
         (b'{"type":"session","version":1}\n{"type":"x"}\n', "line 2 is not a record"),
     ],
 )

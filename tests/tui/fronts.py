@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from mull.agent.engine import Engine
@@ -27,7 +27,6 @@ class FakeFront:
     """Gives scripted answers and remembers what it was asked."""
 
     has_keys = True
-    redraws = True
     keys = KEYS
 
     def __init__(self, width: int = WIDTH, theme: Theme | None = None) -> None:
@@ -40,12 +39,19 @@ class FakeFront:
         self.typed: list[str] = []
         self.left = False
         self.cleared = 0
+        self.viewed: list[Any] = []
 
     def refresh(self) -> None:
         pass
 
     def clear(self) -> None:
         self.cleared += 1
+
+    def repaint(self, change: Callable[[int], int]) -> None:
+        change(0)
+
+    async def view(self, title: str, documents: Any, *, unfolded: str) -> None:
+        self.viewed.append((title, [document.title for document in documents()], unfolded))
 
     def set_theme(self, name: str) -> None:
         self.theme = theme_for(name, None, "none")
@@ -117,6 +123,11 @@ class FakeTalk:
 
     def retry(self) -> None:
         self.done.append("retry")
+
+    @asynccontextmanager
+    async def working(self, state: str) -> AsyncIterator[None]:
+        self.done.append(("working", state))
+        yield
 
     def redraw(self) -> None:
         self.done.append("redraw")

@@ -57,7 +57,7 @@ _KEYS = {
     "backspace": "\x7f",
     "alt-enter": "\x1b\r",
 }
-_QUESTION = re.compile(rb"\x1b\[c|\x1b\]11;\?(?:\x1b\\|\x07)")
+_QUESTION = re.compile(rb"\x1b\[6n|\x1b\[c|\x1b\]11;\?(?:\x1b\\|\x07)")
 _WORKING = re.compile(r"· Esc stops$|Thinking…", re.MULTILINE)
 _UNSET = ("NO_COLOR", "FORCE_COLOR", "TMUX", "STY", "COLORFGBG", "EDITOR", "VISUAL", "DEBUG")
 
@@ -76,6 +76,7 @@ class Terminal:
         program: tuple[str, ...] | None = None,
     ) -> None:
         self.raw = b""
+        self.answers_cursor = True
         self._background = background
         self._drawn = -1
         self._rows: list[str] = []
@@ -84,7 +85,7 @@ class Terminal:
         self._unanswered = 0
         patient = (sys.executable, "-c", _PATIENT)
         program = program or (MULL if silent else patient)
-        self._screen = pyte.HistoryScreen(columns, rows, history=100_000, ratio=0.5)
+        self._screen = _Screen(columns, rows, history=100_000, ratio=0.5)
         self._stream = pyte.ByteStream(self._screen)
         self._master, self._slave = pty.openpty()
         self._before = termios.tcgetattr(self._slave)
@@ -243,11 +244,56 @@ class Terminal:
             self._unanswered = asked.end()
             if asked.group() == b"\x1b[c":
                 self.type("\x1b[?62;22c")
+            elif asked.group() == b"\x1b[6n":
+                if self.answers_cursor:
+                    self.type("\x1b[1;1R")
             elif self._background is not None:
                 self.type(f"\x1b]11;rgb:{self._background}\x1b\\")
 
     def _set_size(self, columns: int, rows: int) -> None:
         fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
+class _Screen(pyte.HistoryScreen):
+    """A screen with an alternate one, whose rows go up into the scrollback when it is made lower.
+
+    As in xterm, rows below the cursor go first, and lines are cut off where it is made narrower.
+    """
+
+    _main: tuple[object, ...] | None = None
+
+    def set_mode(self, *modes: int, **how: bool) -> None:
+        if how.get("private") and 1049 in modes and self._main is None:
+            self._main = (self.buffer, self.cursor.x, self.cursor.y)
+            self.buffer = type(self.buffer)(
+                lambda: pyte.screens.StaticDefaultDict(self.default_char)
+            )
+        super().set_mode(*modes, **how)
+
+    def reset_mode(self, *modes: int, **how: bool) -> None:
+        if how.get("private") and 1049 in modes and self._main is not None:
+            (self.buffer, self.cursor.x, self.cursor.y), self._main = self._main, None
+            self.dirty.update(range(self.lines))
+        super().reset_mode(*modes, **how)
+
+    def index(self) -> None:
+        if self._main is None:
+            super().index()
+        else:  # what scrolls on the alternate screen is gone
+            pyte.Screen.index(self)
+
+    def resize(self, lines: int | None = None, columns: int | None = None) -> None:
+        lines, columns = lines or self.lines, columns or self.columns
+        for _ in range(self.cursor.y + 1 - lines):
+            self.history.top.append(self.buffer[0])
+            for row in range(self.lines - 1):
+                self.buffer[row] = self.buffer[row + 1]
+            self.buffer.pop(self.lines - 1, None)
+            self.cursor.y -= 1
+        for row in range(lines, self.lines):
+            self.buffer.pop(row, None)
+        self.lines = lines
+        super().resize(lines, columns)
 
 
 def _cells_before(cells: Mapping[int, pyte.screens.Char], characters: int) -> pyte.screens.Char:

@@ -13,8 +13,8 @@ from mull.tui.screen.keys import KEYS
 from tui.fronts import FakeFront, at_terminal, drive
 
 SPECIFIED = (
-    "model thinking set unset profile context compress sessions resume retry undo tools mcp export"
-    " stats theme help quit new fork rename why view image keys login jobs copy"
+    "model thinking set unset profile context compress sessions resume retry undo redo tools mcp"
+    " export stats theme help quit new fork rename why view image keys login jobs copy"
 ).split()
 
 
@@ -90,8 +90,10 @@ def test_no_command_shows_a_line_that_is_too_wide(tmp_path, width):
 
 
 def test_a_stray_word_is_not_ignored(talk):
-    for name in ("context", "stats", "new", "retry", "undo"):
+    for name in ("context", "stats", "new", "retry", "redo"):
         with pytest.raises(LocalError, match="takes no words"):
             drive(talk, f"/{name} x")
+    with pytest.raises(LocalError, match="the number of turns"):
+        drive(talk, "/undo x")
     with pytest.raises(LocalError, match="quotation mark is missing"):
         drive(talk, '/model "x')

@@ -173,9 +173,9 @@ def test_a_name_of_several_providers_is_asked_about_and_keeps_its_level(talk):
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
-        ("o3/hihg", "'hihg' is no level of o3: use low, medium or high"),
-        ("qwen/qwen3-32b/nnoe", "'nnoe' is no level of qwen/qwen3-32b: use none, minimal, low"),
-        ("zai/glm-4.7/hihg", "'hihg' is no level of zai/glm-4.7: use none or high"),
+        ("o3/hihg", "o3 has no level 'hihg': use low, medium or high"),
+        ("qwen/qwen3-32b/nnoe", "qwen/qwen3-32b has no level 'nnoe': use none, minimal, low"),
+        ("zai/glm-4.7/hihg", "zai/glm-4.7 has no level 'hihg': use none or high"),
     ],
 )
 def test_a_misspelt_level_is_told_with_the_levels_and_changes_nothing(talk, typed, told):

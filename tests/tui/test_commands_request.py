@@ -11,8 +11,10 @@ from mull.neutral.errors import LocalError, SettingError
 from mull.neutral.messages import Origin, assistant, user
 from mull.neutral.usage import Usage
 from mull.tui.commands.stats import by_model
+from mull.tui.conversation.standing import Standing
 from mull.tui.screen.colour import Rgb
 from mull.tui.screen.theme import theme_for
+from mull.tui.text.lines import plain_text
 from tui.fronts import FakeFront, answer, at_terminal, drive
 
 COUNTS = {
@@ -109,6 +111,30 @@ def test_compress_and_undo(tmp_path):
         assert before().tokens == whole
         with pytest.raises(LocalError, match="there is no summary"):
             drive(talk, "/compress undo")
+
+
+def test_one_value_for_the_total_its_parts_the_status_line_and_compression(tmp_path):
+    """A provider that counts half of what we do, as for text that our vocabulary does not fit."""
+    half = [{**COUNTS, "prompt_tokens": 900 * n} for n in range(1, 7)]
+    turns = [answer(f"answer {n} " + "word " * 400, usage=half[n]) for n in range(6)]
+    with at_terminal(tmp_path, *turns) as talk:
+        drive(talk, *(f"question {n} " + "word " * 1500 for n in range(6)))
+        before = talk.session.prepared().estimate
+        assert before < 0.7 * talk.session.prepared().tokens
+        told = " ".join(drive(talk, "/compress truncate").split())
+        after = talk.session.prepared().estimate
+        assert f"{before:,} → {after:,} tokens" in told
+        line = plain_text([Standing().line(talk.session, None, "full", talk.front.theme, 200, 0)])
+        assert f" · {after / 1000:.1f}k/" in line
+        heading, *lines = drive(talk, "/context").split("\n")
+        assert heading.startswith(f"{after}/")
+        amounts = {
+            row[3:25].strip(): int(row.split()[-2].replace(",", ""))
+            for row in lines
+            if row.endswith("%")
+        }
+        kept = ("free", "kept for the answer")
+        assert sum(n for name, n in amounts.items() if name not in kept) == after
 
 
 def test_compress_refuses_an_unknown_strategy_and_an_empty_session(tmp_path):

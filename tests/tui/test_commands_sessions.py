@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from mull.agent.attachments import expand_mentions
 from mull.agent.setup import load_setup
 from mull.agent.toolbox import Toolbox
 from mull.history.log import Entry
 from mull.neutral.errors import LocalError, SessionError
 from mull.transcripts.reading import read_transcript
-from mull.tui.commands.attach import expand_mentions
 from mull.tui.commands.look import _SHOWN
 from mull.tui.commands.tools import MODES
 from mull.tui.conversation.thought import MODES as VIEWS
@@ -22,12 +22,12 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(50)
 REPLIES = (answer("one"), answer("two"), answer("three"))
 
 
-def other(talk, title="an older talk", name=None):
+def other(talk, title="an older talk", name=None, kind="conversation"):
     """Another session of the same folder."""
     from mull.neutral.messages import user
 
     store = talk.session.store
-    info = store.create(folder=talk.session.info.folder, model="zai/glm-4.7", name=name)
+    info = store.create(folder=talk.session.info.folder, model="zai/glm-4.7", name=name, kind=kind)
     store.append(info.id, 0, Entry(user(title), 1.0))
     return store.info(info.id)
 
@@ -64,8 +64,23 @@ def test_resume_takes_a_reference_or_offers_the_sessions(talk):
 
 
 def test_resume_without_another_session_says_so(talk):
-    with pytest.raises(SessionError, match="no other session"):
+    with pytest.raises(SessionError, match="no other conversation"):
         drive(talk, "/resume")
+
+
+def test_single_questions_are_not_offered_and_are_found_by_words(talk):
+    asked = other(talk, "how do whales sleep?", kind="ask")
+    with pytest.raises(SessionError, match="/resume WORDS looks in single questions"):
+        drive(talk, "/resume")
+    talked = other(talk, "whales again")
+    talk.front.picks = [None, f"how do whales sleep? · {asked.id}"]
+    drive(talk, "/resume", "/resume whales")
+    offered = [[item.name for item in items] for _, items in talk.front.offered]
+    assert offered[0] == [f"whales again · {talked.id}"]
+    assert sorted(offered[1]) == sorted(
+        [f"how do whales sleep? · {asked.id}", f"whales again · {talked.id}"]
+    )
+    assert talk.done == [("open", asked.id, False, None)]
 
 
 def test_new_and_fork(talk):
@@ -302,7 +317,7 @@ def test_what_is_no_picture_is_refused(tmp_path):
         for name, words in (
             ("a.txt", "no picture"),
             ("none.png", "no such file"),
-            (".", "no such file"),
+            (".", "it is a folder"),
             ("big.png", "larger than 4 MB"),
         ):
             with pytest.raises(LocalError, match=words):

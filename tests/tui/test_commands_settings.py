@@ -51,8 +51,8 @@ compression.strategy
   value    middle-out (default)
   default  middle-out
   allowed  middle-out, truncate or one-shot
-  meaning  what compression does: summarise the middle, cut
-           the oldest, or summarise all"""
+  meaning  summarise the middle, drop the oldest turns, or
+           summarise everything"""
     )
 
 
@@ -62,7 +62,7 @@ compression.strategy
         ("/set reasoning.stripFromContext some", "use all, allButLast or none"),
         ("/set reasoning.effrt high", "did you mean reasoning.effort?"),
         ("/set context.limit -1", "a whole number from 1"),
-        ("/unset nothing.here", "no setting is called"),
+        ("/unset nothing.here", "there is no setting"),
     ],
 )
 def test_err_001_a_bad_value_is_refused_and_the_old_one_stays(talk, typed, words):

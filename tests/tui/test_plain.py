@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from mull.testing.server import STALL, ScriptedServer
+from mull.testing.server import STALL, Gate, ScriptedServer
 from tui.scripts import answer, call, calls, say, think
 from tui.terminal import MULL, PATIENCE
 
@@ -43,10 +44,10 @@ def test_a_conversation_through_a_pipe_has_no_escape_at_all():
     assert "\x1b" not in done.stdout
     assert "\r" not in done.stdout
     lines = done.stdout.splitlines()
-    assert lines.index("❯ first") < lines.index("❯ second")
-    assert re.search(r"Thought for \d+ s .* Hm, let me see\.", done.stdout)
+    assert lines.index("You: first") < lines.index("You: second")
+    assert re.search(r"Thought for [\d.]+ s, about 4 tokens: Hm, let me see\.", done.stdout)
     assert "answer." in done.stdout
-    assert lines.index("❯ second") < lines.index("␛[31mBye.")
+    assert lines.index("You: second") < lines.index("␛[31mBye.")
 
 
 def test_the_end_of_the_input_is_the_end_of_the_talk():
@@ -65,7 +66,7 @@ def test_a_pipe_approves_nothing():
         done = piped(server, "write a\ny\na\n")
         said = [m["content"] for m in server.requests[3].json["messages"] if m["role"] == "user"]
     assert said == ["write a", "y", "a"]
-    assert "Run write? Nobody can be asked: no." in done.stdout
+    assert "Make this change? Nobody can be asked: no." in done.stdout
     assert not Path("a.txt").exists()
 
 
@@ -78,7 +79,7 @@ def test_an_approval_is_a_line_at_a_terminal(start):
         terminal.say("write a")
         terminal.wait_for("(y = yes")
         terminal.say("perhaps")
-        terminal.wait_for(lambda t: t.everything.count("Run write?") == 2)
+        terminal.wait_for(lambda t: t.everything.count("Make this change?") == 2)
         terminal.say("y")
         terminal.wait_for("Written.")
     assert (Path("project") / "a.txt").exists() or Path("a.txt").read_text() == "a"
@@ -103,6 +104,25 @@ def test_a_terminal_gets_plain_lines_and_ctrl_c_stops_then_leaves(start):
         assert b"\x1b" not in terminal.raw
         assert "❯" not in terminal.text
         assert "Come back with: mull --session" in terminal.text
+
+
+def test_a_line_now_and_then_says_that_the_model_thinks(start):
+    program = (
+        "import sys; from mull.tui.screen import plain; plain.SILENCE = 0.3;"
+        " from mull.cli.main import main; sys.exit(main())"
+    )
+    gate = Gate()
+    reply = answer(think("A long thought."), gate, say("* one\n* two\n\n---\n\n> quoted"))
+    with ScriptedServer([reply]) as server:
+        terminal = start("--plain", "-m", "openai-compatible/thinker", "--base-url", server.url,
+                         program=(sys.executable, "-c", program))  # fmt: skip
+        terminal.wait_for(lambda t: ">" in t.screen)
+        terminal.say("go")
+        terminal.wait_for(re.compile(r"^Thinking, \d+ s, about 4 tokens$", re.MULTILINE))
+        gate.open()
+        terminal.wait_for("quoted")
+        assert "- one\n- two" in terminal.text
+        assert not set("│●└─☐❯·•▎…") & set(terminal.text.partition("go\n")[2])
 
 
 def test_a_list_to_pick_from_is_numbered():

@@ -70,7 +70,7 @@ def test_the_least_important_goes_first():
     st.text(max_size=60),
     st.sampled_from(["", "medium", "off"]),
     st.none() | st.text(max_size=20),
-    st.none() | st.builds(Working, st.just("tools"), st.integers(0, 50), st.just(50)),
+    st.none() | st.builds(Working, st.just("tools"), st.integers(0, 50)),
 )
 def test_no_width_is_exceeded(width, model, level, profile, working):
     status = FULL_WITH(model=model, level=level, profile=profile, working=working)
@@ -109,12 +109,12 @@ def test_running_without_questions_is_worth_a_warning():
 
 
 def test_what_goes_on_is_told_with_its_round():
-    busy = FULL_WITH(working=Working("tools", 12, 50), view="full", profile=None)
-    assert "⠋ running tools 12/50" in text(busy, 100, DARK).split(" · ")
-    assert "⠙ running tools 12/50" in text(busy, 100, DARK, tick=1).split(" · ")
-    assert "/ running tools 12/50" in text(busy, 100, tick=1).split(" · ")
-    assert text(busy, 60) == "claude-sonnet-4-5/medium · 123000/212000 · ask · | 12/50"
-    first = FULL_WITH(working=Working("sending", 1, 50))
+    busy = FULL_WITH(working=Working("tools", 12), view="full", profile=None)
+    assert "⠋ running tools, round 12" in text(busy, 100, DARK).split(" · ")
+    assert "⠙ running tools, round 12" in text(busy, 100, DARK, tick=1).split(" · ")
+    assert "/ running tools, round 12" in text(busy, 100, tick=1).split(" · ")
+    assert text(busy, 60) == "claude-sonnet-4-5/medium · 123000/212000 · ask · | · $0.423"
+    first = FULL_WITH(working=Working("sending", 1))
     assert "| waiting" in text(first, 140).split(" · ")
 
 

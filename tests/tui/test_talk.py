@@ -7,20 +7,20 @@ import os
 
 import pytest
 
+from mull.agent.attachments import expand_mentions
 from mull.history.log import Entry, Log
 from mull.neutral.blocks import MediaBlock, TextBlock
 from mull.neutral.errors import LocalError
 from mull.neutral.events import BlockEnded, TextDelta, ThinkingDelta, UsageReported
 from mull.neutral.messages import Message, user
 from mull.neutral.usage import Usage
-from mull.tui.commands.attach import expand_mentions
 from mull.tui.conversation.attached import folded
 from mull.tui.screen.asking import Asking
 from mull.tui.screen.front import Choice, Question
 from mull.tui.screen.painter import Painter
 from mull.tui.screen.plain_lines import LineReader
 from mull.tui.screen.theme import theme_for
-from mull.tui.talk import Talk
+from mull.tui.talk import Talk, in_pieces
 from tui.fronts import FakeFront
 
 PLAIN = theme_for("plain", None, "none")
@@ -63,7 +63,7 @@ def test_a_stop_draws_what_waits(painter):
 
 
 def test_what_is_queued_cannot_command_the_terminal(painter):
-    painter.queued(["a\x1b[2Jb\nc"])
+    painter.queued(["next: a\x1b[2Jb\nc"])
     assert text_of(painter.frame().live) == ["  next: a␛[2Jb c"]
 
 
@@ -229,3 +229,52 @@ def test_what_could_not_be_said_is_put_back_with_what_was_attached(painter):
         return front.typed, talk.attached
 
     assert asyncio.run(say()) == (["look"], [picture])
+
+
+class LongAnswer:
+    """A stream whose text comes in one piece."""
+
+    result = prepared = None
+    silence = 0.0
+
+    def __init__(self, event):
+        self._event = event
+
+    async def __aiter__(self):
+        yield self._event
+
+    async def aclose(self):
+        pass
+
+
+@pytest.mark.parametrize("kind", [TextDelta, ThinkingDelta])
+def test_a_stop_is_heard_while_a_text_in_one_piece_is_drawn(painter, monkeypatch, kind):
+    drawn, begun = [], asyncio.Event()
+
+    def draw(event):
+        drawn.append(event.text)
+        begun.set()
+
+    async def stop_soon():
+        work = asyncio.ensure_future(talk._draw(LongAnswer(kind("word " * 400_000, 0))))
+        await begun.wait()
+        work.cancel()
+        await asyncio.wait([work])
+        assert work.cancelled()
+
+    front = FakeFront()
+    front.alert = lambda *words: None
+    talk = Talk(None, front, painter, None)
+    monkeypatch.setattr(painter, "event", draw)
+    asyncio.run(stop_soon())
+    assert 1 <= len(drawn) <= 3
+    assert drawn[0].startswith("word word")
+
+
+def test_pieces_of_a_text_are_the_text_and_others_stay_themselves():
+    long = TextDelta("ab" * 50_000, 3)
+    assert "".join(piece.text for piece in in_pieces(long)) == long.text
+    assert {piece.key for piece in in_pieces(long)} == {3}
+    assert max(len(piece.text) for piece in in_pieces(long)) < 20_000
+    for event in (TextDelta("a"), UsageReported(Usage(output=1)), BlockEnded()):
+        assert [*in_pieces(event)] == [event]

@@ -40,6 +40,7 @@ STEPS = (
     ("/retry", "Second answer."),
     ("/fork", "Going on with session"),
     ("/undo", "The last turn is taken back"),
+    ("/redo", "What /undo took is back."),
     ("/new", "A new session"),
     ("/resume trial", "Going on with session trial"),
     ("/model openai-compatible/other", "✓ Switched to OpenAI-compatible server other"),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
 
 from mull.agent.hurry_plan import STOPPED
-from mull.testing.server import STALL, Gate, Reply, ScriptedServer
-from tui.scripts import answer, say, think
+from mull.policy.view.repair import INTERRUPTED
+from mull.testing.server import CUT, STALL, Gate, Reply, ScriptedServer
+from tui.scripts import answer, call, calls, say, think
 from tui.terminal import MULL
 
 
@@ -39,7 +41,14 @@ def test_esc_stops_and_keeps_and_ctrl_c_stops_clears_and_quits(converse):
         terminal.wait_gone("not sent")
         terminal.say("third")
         terminal.wait_for("Whole.")
-        assert said_by_user(server.requests[2]) == ["first", "second", "third"]
+        sent = server.requests[2].json["messages"]
+        assert [(m["role"], m["content"]) for m in sent if m["role"] != "system"] == [
+            ("user", "first"),
+            ("assistant", f"Half an ans\n\n{INTERRUPTED}"),
+            ("user", "second"),
+            ("assistant", INTERRUPTED),
+            ("user", "third"),
+        ]
         terminal.wait_idle()
         terminal.press("c-c")
         terminal.wait_for("Ctrl-C once more quits.")
@@ -65,10 +74,16 @@ def test_what_is_typed_while_the_model_works_waits_and_a_stop_gives_it_back(conv
         terminal.wait_for("One")
         terminal.say("two")
         terminal.wait_for("next: two")
-        terminal.say("three\\")
+        terminal.type("three\\\r")
         terminal.wait_for(lambda t: "three\\" not in t.text)
-        terminal.say("and more")
-        terminal.wait_for("next: three and more")
+        terminal.type("and mor")
+        terminal.press("c-q")
+        terminal.wait_for("queued: three and mor")
+        terminal.press("up")
+        terminal.wait_gone("queued:")
+        terminal.type("e")
+        terminal.press("c-q")
+        terminal.wait_for("queued: three and more")
         assert len(server.requests) == 1
         first.open()
         terminal.wait_for("Stuck")
@@ -82,6 +97,71 @@ def test_what_is_typed_while_the_model_works_waits_and_a_stop_gives_it_back(conv
         assert "next:" not in terminal.text
         terminal.press("c-c")
         terminal.wait_gone("❯ four")
+
+
+def test_what_is_typed_while_the_model_works_goes_along_with_the_next_result(converse):
+    Path("notes.txt").write_text("a note\n")
+    first = Gate()
+    replies = [
+        calls(say("Looking "), first, call("read", path="notes.txt")),
+        answer(say("All done.")),
+    ]
+    with ScriptedServer(replies) as server:
+        terminal = converse(server)
+        terminal.say("look")
+        terminal.wait_for("Looking")
+        terminal.say("please hurry")
+        terminal.wait_for("next: please hurry")
+        first.open()
+        terminal.wait_for("All done.")
+        assert "next:" not in terminal.text
+        text = terminal.text
+        assert text.index("1 line") < text.index("❯ please hurry") < text.index("All done.")
+        sent = server.requests[1].json["messages"]
+        assert [m["role"] for m in sent[-3:]] == ["assistant", "tool", "user"]
+        assert sent[-1]["content"] == "please hurry"
+
+
+def test_a_failed_question_is_in_the_line_again_and_is_sent_once(converse):
+    down = Reply.json({"error": {"message": "out of order"}}, 500, {"x-should-retry": "false"})
+    with ScriptedServer([down, down, answer(say("Back again."))]) as server:
+        terminal = converse(server)
+        terminal.say("a question")
+        terminal.wait_for("could not answer the request")
+        terminal.wait_for(lambda t: t.text.count("❯ a question") == 2)
+        terminal.press("enter")
+        terminal.wait_for(lambda t: t.text.count("❯ a question") == 3)
+        terminal.wait_idle()
+        terminal.say(", please")
+        terminal.wait_for("Back again.")
+        assert [said_by_user(request) for request in server.requests] == [
+            ["a question"], ["a question"], ["a question, please"],
+        ]  # fmt: skip
+
+
+def test_a_server_that_is_down_is_asked_again_until_esc(converse):
+    down = Reply.json({"error": {"message": "overloaded"}}, 503, {"retry-after": "90"})
+    with ScriptedServer([down]) as server:
+        terminal = converse(server)
+        terminal.say("a question")
+        terminal.wait_for(re.compile(r"Retrying in \d+ s \(attempt 2/10\) · Esc cancels"))
+        terminal.press("esc")
+        terminal.wait_for(lambda t: t.text.count("❯ a question") == 2)
+        terminal.wait_gone("Retrying in")
+        assert len(server.requests) == 1
+
+
+def test_a_connection_that_breaks_is_not_called_a_stop(converse):
+    with ScriptedServer([answer(say("Half an ans"), CUT), answer(say("Whole."))]) as server:
+        terminal = converse(server)
+        terminal.say("first")
+        terminal.wait_for("/retry asks again.")
+        assert "The answer broke off; what came is kept." in terminal.text
+        assert "Stopped" not in terminal.text
+        terminal.wait_idle()
+        terminal.say("/retry")
+        terminal.wait_for("Whole.")
+        assert said_by_user(server.requests[1]) == ["first"]
 
 
 def test_answer_now_stops_and_asks_again_where_the_server_has_no_call_for_it(converse):

@@ -115,8 +115,10 @@ def test_a_refusal_is_told_and_the_conversation_goes_on(converse):
         terminal.wait_for("the moon is in")
         terminal.wait_idle()
         assert "Traceback" not in terminal.text
+        terminal.press("c-c")
+        terminal.wait_for(lambda t: t.text.count("❯ try") == 1)
         terminal.say("once more")
-        terminal.wait_for("asking again in")
+        terminal.wait_for("Retrying in")
         terminal.press("esc")
         terminal.wait_for("Stopped")
 

@@ -26,7 +26,7 @@ def in_order(text, *words):
     return -1 not in at and at == sorted(at)
 
 
-def test_a_thought_is_live_then_folds_and_ctrl_t_goes_round_the_views(converse):
+def test_a_thought_is_live_then_folds_and_the_view_can_be_changed(converse):
     thinking, answering = Gate(), Gate()
     first = answer(
         think("First the options.\n"), think("Now I weigh them."), thinking,
@@ -44,24 +44,24 @@ def test_a_thought_is_live_then_folds_and_ctrl_t_goes_round_the_views(converse):
         terminal.wait_for("It is forty-two.")
         assert "Thinking…" not in terminal.text
         assert "First the options." not in terminal.text
-        assert re.search(r"Thought for \d+ s · ~\d+ tokens · Now I weigh them\.", terminal.text)
+        assert re.search(r"Thought for [\d.]+ s · ~\d+ tokens · Now I weigh them\.", terminal.text)
         assert terminal.cell("forty-two").bold
         answering.open()
         terminal.wait_idle()
-        terminal.press("c-t")  # preview → hidden
+        terminal.say("/view hidden")
         terminal.wait_for("thoughts: hidden")
-        terminal.wait_for(lambda t: "It is forty-two." in t.text and "Thought" not in t.text)
+        terminal.wait_for(lambda t: "It is forty-two." in t.text and "Thought for" not in t.text)
         assert "weigh" not in terminal.text
         terminal.say("and now?")
         terminal.wait_for("As before.")
         assert "Again a thought" not in terminal.everything
         terminal.wait_idle()
-        terminal.press("c-t")  # hidden → full, the past ones too
+        terminal.say("/view full")  # those that are on the screen too
         terminal.wait_for("Again a thought.")
-        terminal.wait_for(re.compile(r"Thought for \d+ s · 1,240 tokens"))
+        terminal.wait_for(re.compile(r"Thought for [\d.]+ s · 1,240 tokens"))
         said = ("what is it?", "First the options.", "Now I weigh them.", "It is forty-two.")
         assert in_order(terminal.text, *said, "and now?", "Again a thought.", "As before.")
-        terminal.press("c-t")
+        terminal.say("/view preview")
         terminal.wait_for("thoughts: preview")
         terminal.wait_gone("First the options.")
 
@@ -73,12 +73,12 @@ def test_r02_views_change_in_the_middle_of_a_thought_too(converse):
         terminal = converse(server)
         terminal.say("q")
         terminal.wait_for("The early part,")
-        terminal.press("c-t")
+        terminal.say("/view hidden")
         terminal.wait_gone("The early part,")
         terminal.wait_for("· Esc stops")  # hidden, yet not dead
         assert "Thinking…" not in terminal.text
         first.open()
-        terminal.press("c-t")
+        terminal.say("/view full")
         terminal.wait_for("The early part, the late part.")
         second.open()
         terminal.wait_for("Done.")
@@ -96,7 +96,7 @@ def bodies_when(converse, view):
         terminal.wait_idle()
         if view == "hidden":
             assert "thought" not in terminal.text.replace("thoughts: hidden", "").replace(
-                "hides thoughts", ""
+                "opens thoughts", ""
             )
             assert "Thought for" not in terminal.text
         terminal.say("second")

@@ -130,17 +130,17 @@ def test_a_models_preset_hides_and_shows_with_the_model(converse):
         wait_seen(terminal, "preview", AIR)
 
 
-def test_ctrl_t_and_the_setting_are_one_thing(converse):
+def test_the_view_and_the_setting_are_one_thing(converse):
     save_profiles()
     with ScriptedServer(REPLIES) as server:
         terminal = converse(server, rows=100)
         ask(terminal, "Why?", "Blue.")
-        terminal.press("c-t")
+        give(terminal, "/view")
         wait_seen(terminal, "hidden", AIR)
         check_told(terminal, "hidden", "session")
         give(terminal, SHOW)
         wait_seen(terminal, "preview", AIR)
-        terminal.press("c-t", "c-t")
+        give(terminal, "/view full")
         wait_seen(terminal, "full", AIR)
         check_told(terminal, "full", "session")
         give(terminal, HIDE)
@@ -149,7 +149,7 @@ def test_ctrl_t_and_the_setting_are_one_thing(converse):
         wait_seen(terminal, "full", AIR)
         give(terminal, "/profile load quiet")
         wait_seen(terminal, "hidden", AIR)
-        terminal.press("c-t")
+        give(terminal, "/view")
         wait_seen(terminal, "full", AIR)
         check_told(terminal, "full", "session")
         assert "· quiet" in status(terminal)
@@ -188,7 +188,7 @@ def test_a_session_comes_back_as_it_was_seen_and_the_command_line_goes_before(co
     with ScriptedServer(REPLIES) as server:
         terminal = converse(server, "--name", "shy", rows=60)
         ask(terminal, "Why?", "Blue.")
-        terminal.press("c-t")
+        give(terminal, "/view hidden")
         wait_seen(terminal, "hidden", AIR)
         terminal.say("/new")
         terminal.wait_for("A new session")
@@ -234,7 +234,7 @@ def test_what_the_start_says_is_what_every_view_says(converse, words, view, laye
         ask(terminal, "Why?", "Blue.")
         wait_seen(terminal, view, AIR)
         check_told(terminal, view, layer)
-        terminal.press("c-t")
+        give(terminal, "/view")
         wait_seen(terminal, "full" if view == "hidden" else "hidden", AIR)
 
 

@@ -42,9 +42,11 @@ def shown(text, mode, width=44, seconds=12.3, tokens=None, **more):
     [
         (12.3, 1240, True, False, "Thought for 12 s · 1,240 tokens"),
         (12.3, 340, False, True, "Thinking… 12 s · ~340 tokens"),
-        (0.2, None, True, False, "Thought for 1 s"),
-        (125, None, True, False, "Thought for 2 min 5 s"),
-        (3725, None, True, True, "Thinking… 1 h 2 min"),
+        (0.2, None, True, False, "Thought for 0.2 s"),
+        (0.01, None, True, False, "Thought for 0.1 s"),
+        (0.2, None, True, True, "Thinking… 0 s"),
+        (125, None, True, False, "Thought for 2 min 05 s"),
+        (3725, None, True, True, "Thinking… 1 h 02 min"),
         (None, 7, True, False, "Thought · 7 tokens"),
         (1, 1, False, False, "Thought for 1 s · ~1 token"),
         (None, None, True, True, "Thinking…"),
@@ -130,7 +132,7 @@ def test_the_length_of_a_summary_is_not_taken_for_the_length_of_the_thought():
     assert shown("I read.", "full", kind="summary", tokens=900)[-1].endswith("· 900 tokens")
 
 
-def test_titles_of_a_summary_are_bold_and_raw_thoughts_are_left_alone():
+def test_titles_of_a_summary_are_bold_and_what_is_no_markdown_is_left_alone():
     title = render_thought(ThinkingBlock("**A**", kind="summary"), 1, 1, "full", DARK, 60)[0]
     assert DARK.thinking._replace(bold=True) in [span.style for span in title]
     assert shown("2 ** 3 ** `x`", "full")[0] == "│ 2 ** 3 ** `x`"
@@ -170,6 +172,6 @@ def test_while_it_runs_a_preview_shows_the_last_rows_below_its_label():
 
 def test_while_it_runs_in_full_its_label_stays_below_the_text():
     view = ThoughtView(PLAIN, 30, "full")
-    view.feed("one two three four five six seven")
+    view.feed("one two three four five\n\nsix seven")
     assert plain_text(view.commit()) == "│ one two three four five"
-    assert plain_text(view.open_lines(2)) == "│ six seven\n│ Thinking… 2 s · ~9 tokens"
+    assert plain_text(view.open_lines(2)) == "│\n│ six seven\n│ Thinking… 2 s · ~9 tokens"

@@ -134,7 +134,7 @@ def test_r01_what_is_committed_live_is_what_is_drawn_after_a_reload(events, mode
     message = assemble([*events, Finished("stop")])
     stored = Message(role="assistant", blocks=message.blocks)
     assert cells(lines) == cells(render_message(stored, DARK, 60, mode))
-    assert cells(lines) == cells(view.redraw())
+    assert cells(lines) == cells(view.redraw(replaceable=len(lines)).lines)
 
 
 def _call_numbers(events):
@@ -149,34 +149,75 @@ def test_r02_modes_switch_both_ways_for_past_and_present_thoughts():
     view.message(assistant(ThinkingBlock("An old thought."), TextBlock("Old.")))
     view.event(Started())
     view.event(ThinkingDelta("A new thought that "))
-    full = [*view.commit(), *view.open_lines()]
-    hidden = view.redraw(mode="hidden")
+    committed = view.commit()
+    full = [*committed, *view.open_lines()]
+    gone, hidden = view.redraw(mode="hidden", replaceable=99)
+    assert gone == len(committed)
     assert said(hidden) == ["Old."]
     assert view.open_lines() == []
-    preview = view.redraw(mode="preview")
+    gone, preview = view.redraw(mode="preview", replaceable=99)
+    assert gone == 1
     assert said(preview) == ["│ Thought · ~4 tokens · An old thought.", "", "Old."]
     view.event(ThinkingDelta("goes on."))
     assert said(view.open_lines())[-1] == "│ A new thought that goes on."
-    view.redraw(mode="hidden")
-    again = [*view.redraw(mode="full"), *view.open_lines()]
+    view.redraw(mode="hidden", replaceable=99)
+    again = [*view.redraw(mode="full", replaceable=99).lines, *view.open_lines()]
     assert said(again)[:4] == said(full)[:4]
     assert said(again)[-2] == "│ A new thought that goes on."
 
 
-def test_a_redraw_takes_another_width_and_theme_and_only_as_much_as_is_asked():
+def test_a_redraw_takes_another_width_and_theme_and_only_what_can_be_replaced():
     view = view_of(width=60)
     for number in range(20):
         view.message(user(f"question {number}"))
         view.message(assistant(TextBlock("some words of an answer")))
-    view.commit()
-    lines = view.redraw(width=20, theme=DARK, most=8)
+    assert said(view.commit())[-9:-4] == [
+        "some words of an answer", "", "❯ question 18", "", "some words of an answer",
+    ]  # fmt: skip
+    gone, lines = view.redraw(width=20, theme=DARK, replaceable=7)
+    assert gone == 6  # the question before them would need two lines more
     assert said(lines) == [
-        "❯ question 17", "", "some words of an", "answer", "",
-        "❯ question 18", "", "some words of an", "answer", "",
+        "", "some words of an", "answer", "",
         "❯ question 19", "", "some words of an", "answer",
-    ][-len(lines):]  # fmt: skip
-    assert 8 <= len([line for line in lines if line]) <= 10
+    ]  # fmt: skip
     assert max(map(line_width, lines)) <= 20
+    assert view.redraw(width=30, replaceable=1) == (0, [])
+
+
+def test_an_open_section_that_has_lines_out_of_reach_goes_on_at_another_width():
+    view = view_of(width=60)
+    view.event(TextDelta("\n\n".join(f"paragraph {n}" for n in range(9)) + "\n\nlast words come"))
+    assert len(view.commit()) > 3
+    assert view.redraw(width=12, replaceable=3) == (0, [])
+    view.event(Finished("stop"))
+    assert said(view.commit()) == ["", "last words", "come"]
+
+
+turns = st.lists(st.tuples(st.integers(1, 6), st.booleans()), min_size=1, max_size=8)
+looks = st.lists(
+    st.tuples(st.sampled_from(MODES), st.integers(20, 70), st.integers(0, 40)), max_size=6
+)
+
+
+@given(turns, looks)
+def test_however_often_it_is_redrawn_everything_stands_on_the_terminal_once(said_turns, changes):
+    """The terminal is a list of lines here, whose last ones can be replaced."""
+    view, lines = view_of("preview", 70), []
+    for number, (size, thinks) in enumerate(said_turns):
+        view.message(user(f"question-{number}"))
+        blocks = [ThinkingBlock(f"thought-{number}")] if thinks else []
+        text = "\n\n".join(f"answer-{number}-{n}" for n in range(size))
+        view.message(assistant(*blocks, TextBlock(text)))
+    lines += view.commit()
+    for mode, width, replaceable in changes:
+        gone, new = view.redraw(mode=mode, width=width, replaceable=min(replaceable, len(lines)))
+        assert gone <= replaceable
+        lines[len(lines) - gone :] = new
+    text = plain_text(lines).split()
+    for number, (size, _) in enumerate(said_turns):
+        assert text.count(f"question-{number}") == 1
+        assert text.count(f"thought-{number}") <= 1
+        assert [text.count(f"answer-{number}-{n}") for n in range(size)] == [1] * size
 
 
 def test_a_long_log_is_opened_without_drawing_all_of_it(monkeypatch):
@@ -190,8 +231,8 @@ def test_a_long_log_is_opened_without_drawing_all_of_it(monkeypatch):
     view = view_of()
     for number in range(500):
         view.message(assistant(TextBlock(f"answer {number}")))
-    assert said(view.redraw(most=3)) == ["answer 497", "", "answer 498", "", "answer 499"]
-    assert drawn == ["answer 499", "answer 498", "answer 497"]
+    assert said(view.commit_last(3)) == ["answer 498", "", "answer 499"]
+    assert set(drawn) == {"answer 499", "answer 498", "answer 497"}
     assert view.commit() == []
 
 
@@ -203,11 +244,20 @@ def test_of_a_command_the_end_is_shown_also_under_a_name_that_models_know():
         ToolRan("a", "run", "one\ntwo\n3 failed\n[exit status 1]", is_error=True),
     ]:
         view.event(event)
-    assert said(view.commit())[1] == "  └ failed: 3 failed [exit status 1] (+3 lines)"
+    assert said(view.commit())[1:] == [
+        "  └ failed: exit status 1", "    one", "    two", "    3 failed"
+    ]  # fmt: skip
     stored = view_of()
     stored.message(assistant(ToolCallBlock("a", "Bash", {"command": "x"})))
     stored.message(Message(role="tool", blocks=(ToolResultBlock("a", "one\nlast"),)))
-    assert said(stored.commit())[1] == "  └ last (+1 line)"
+    assert said(stored.commit())[1:] == ["  └ 2 lines", "    one", "    last"]
+    long = view_of()
+    long.message(assistant(ToolCallBlock("a", "run", {"command": "seq 9"})))
+    output = "\n".join(map(str, range(1, 10)))
+    long.message(Message(role="tool", blocks=(ToolResultBlock("a", output),)))
+    assert said(long.commit())[1:] == [
+        "  └ 6 lines above (Ctrl-O)", "    7", "    8", "    9"
+    ]  # fmt: skip
 
 
 def test_calls_and_results_stand_together_and_a_result_apart_from_its_call_has_a_name():
@@ -230,8 +280,8 @@ def test_calls_and_results_stand_together_and_a_result_apart_from_its_call_has_a
         "  └ one (+2 lines)",
         "● read  y",
         "● run  make, seconds: 3",
-        "  └ read: (nothing)",
-        "  └ run: failed: no rule",
+        "  └ read y: (nothing)",
+        "  └ run make, seconds: 3: failed: no rule",
     ]
     stored = view_of()
     stored.message(assistant(ToolCallBlock("a", "read", {"path": "x"})))
@@ -318,7 +368,7 @@ def test_remarks_stand_between_sections():
         "One.",
         "",
         "Something odd.",
-        "busy: asking again in 3 s",
+        "busy; retrying",
         "The endpoint refused (bad field): sent without it",
         "No answer yet: asked once more (1/2)",
         "Nothing was left out.",
@@ -355,9 +405,9 @@ def test_the_providers_count_is_shown_once_it_is_known():
     for event, now in zip(events, [0, 0, 12, 13, 13], strict=True):
         view.event(event, now)
     assert said(view.commit())[0] == "│ Thought for 12 s · ~2 tokens · Well."
-    assert said(view.redraw())[0] == "│ Thought for 12 s · 1,240 tokens · Well."
-    lines = render_message(assemble(events), PLAIN, 60, thought_seconds=12)
-    assert lines == view.redraw()
+    redrawn = view.redraw(replaceable=9).lines
+    assert said(redrawn)[0] == "│ Thought for 12 s · 1,240 tokens · Well."
+    assert render_message(assemble(events), PLAIN, 60, thought_seconds=12) == redrawn
 
 
 def test_text_that_was_a_thought_is_one_after_a_redraw():
@@ -368,7 +418,9 @@ def test_text_that_was_a_thought_is_one_after_a_redraw():
     view.event(TextDelta("Hello."))
     view.event(Finished("stop"))
     assert said(view.commit()) == ["", "The text above was a thought.", "", "Hello."]
-    assert said(view.redraw(mode="hidden")) == ["The text above was a thought.", "", "Hello."]
+    gone, lines = view.redraw(mode="hidden", replaceable=9)
+    assert gone == 5
+    assert said(lines) == ["The text above was a thought.", "", "Hello."]
 
 
 def test_a_carrier_that_comes_late_opens_no_new_thought():

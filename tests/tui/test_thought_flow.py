@@ -1,4 +1,4 @@
-"""A thought that is written word by word is, in the end, the thought that is drawn in full."""
+"""A thought that is written word by word is, in the end, the same text in the same lines."""
 
 import re
 from itertools import pairwise
@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mull.tui.conversation.thought import ThoughtView
+from mull.tui.conversation.thought import boxed, room_in
 from mull.tui.conversation.thought_flow import ThoughtFlow
+from mull.tui.conversation.thought_text import ThoughtText
 from mull.tui.screen.colour import Rgb
 from mull.tui.screen.theme import theme_for
+from mull.tui.text.safe import Inbox
 from mull.tui.text.sgr import encode
 from mull.tui.text.width import cell_width
 
@@ -35,10 +37,11 @@ def flowed(theme, depth, width, kind, text, at):
 @given(texts, cuts, st.integers(12, 60), st.sampled_from(["raw", "summary"]))
 def test_however_it_is_cut_it_reads_as_it_is_drawn(ground, depth, text, at, width, kind):
     theme = theme_for("auto", ground, depth)
-    view = ThoughtView(theme, width, "full", kind)
-    view.feed(text)
-    lines = [*view.commit(), *view.close()]
-    drawn = encode(lines[:-1], depth)  # the last says how long it took
+    whole, inbox = ThoughtText(theme, room_in(theme, width), marked=kind == "summary"), Inbox()
+    inbox.add(text)
+    whole.add(inbox.take(final=True))
+    lines = [boxed(line, theme.thinking, theme, width) for line in whole.finish()]
+    drawn = encode(lines, depth)
     written = flowed(theme, depth, width, kind, text, at)
     assert SGR.sub("", written) == SGR.sub("", drawn)
     assert set(SGR.sub("", written)) & set("\x1b\r\u202e") == set()

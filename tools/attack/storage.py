@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import socket
 import sqlite3
@@ -122,12 +123,14 @@ def _damaged() -> Iterator[Trial]:
 
 @attack(_KIND, "a store of the future, without tables, or that is no file")
 def _odd_stores() -> Iterator[Trial]:
-    for form in ("future", "no tables", "folder"):
+    for form in ("future", "no tables", "folder", "pipe"):
         with home() as place:
             place.data.mkdir(mode=0o700)
             path = place.data / "sessions.db"
             if form == "folder":
                 path.mkdir()
+            elif form == "pipe":
+                os.mkfifo(path)
             else:
                 with closing(sqlite3.connect(path)) as connection:
                     connection.execute(f"PRAGMA user_version = {999 if form == 'future' else 1}")

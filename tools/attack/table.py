@@ -18,7 +18,17 @@ from tools.attack.ground import ATTACKS, Attack
 
 __all__ = ["PAGE", "Row", "main", "section", "with_section_of", "written_into"]
 
-KINDS = ("endpoint", "output", "tools", "mcp", "storage", "secrets", "inputs", "resources")
+KINDS = (
+    "endpoint",
+    "output",
+    "tools",
+    "approval",
+    "mcp",
+    "storage",
+    "secrets",
+    "inputs",
+    "resources",
+)
 PAGE = Path(__file__).resolve().parents[2] / "docs/reliability.md"
 _BEGIN = "<!-- attacks: written by `make attack WRITE=1` -->"
 _END = "<!-- attacks: end -->"
@@ -72,9 +82,7 @@ def section(rows: Sequence[Row]) -> str:
         "`make attack` plays hostile endpoints, models, repositories, MCP servers, catalogs and"
         " files against mull as a user runs it, on loopback and in homes of their own. A row has"
         f" broken if one of its trials has. **{len(rows)} attacks, {sum(r.tried for r in rows):,}"
-        f" trials: {len(held)} held, {len(rows) - len(held)} broke.**"
-        " Options that make a starred rule dangerous, changes between a question and its answer,"
-        " long differences and instructions of untrusted folders have tests but no row here.",
+        f" trials: {len(held)} held, {len(rows) - len(held)} broke.**",
         "",
         "| Kind | Attack | Tried | Result |",
         "|---|---|---|---|",
@@ -86,9 +94,9 @@ def section(rows: Sequence[Row]) -> str:
 
 
 def with_section_of(before: str, page: str) -> str:
-    """The page with the section that stood in it before, for whoever writes the rest anew."""
-    old = _SECTION.search(before)
-    return page if old is None else written_into(page, old[0])
+    """The page with the sections that stood at its end, for whoever writes the rest anew."""
+    at = before.find(_BEGIN)
+    return page if at < 0 else f"{page.rstrip()}\n\n{before[at:]}"
 
 
 def written_into(page: str, text: str) -> str:

@@ -138,15 +138,6 @@ def _disguises() -> Iterator[Trial]:
         yield repr(command), None if verdict == "refuse" else f"it would {verdict}"
 
 
-@attack(_KIND, "writing where later runs are decided, under a rule for every file")
-def _protected() -> Iterator[Trial]:
-    rules = [parse_rule("allow", "write(**)")]
-    for path in (".git/hooks/post-checkout", ".git/config", ".mull/tools.toml", "sub/.git/config"):
-        asked = Asked("write", True, Subject("path", path, f"/home/me/{path}"))
-        verdict = decide(asked, "ask", rules).verdict
-        yield path, None if verdict == "ask" else f"it would {verdict}"
-
-
 @attack(_KIND, "approval by what comes through a pipe")
 def _pipe() -> Iterator[Trial]:
     for answer in (b"y\n", b"a\n", b"s\n", b"yes\n"):
@@ -164,31 +155,41 @@ def _pipe() -> Iterator[Trial]:
 def _environment() -> Iterator[Trial]:
     names = (
         *("EVIL_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"),
-        *("AWS_SECRET_ACCESS_KEY", "SOME_API_KEY", "MULL_X"),
+        *("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "ANTHROPIC_AUTH_TOKEN", "GH_TOKEN"),
+        *("SOME_API_KEY", "MULL_X", "OWN_HEADER", "OWN_PLACE", "OWN_SERVER", "OWN_SERVER_HEADER"),
+    )
+    named = (
+        '[providers.own]\nbase_url = "https://own.example/${OWN_PLACE}"\n'
+        'headers = { X = "${OWN_HEADER}" }\n'
+        '[mcp.off]\nurl = "https://own.example/mcp"\nenabled = false\n'
+        'headers = { X = "$OWN_SERVER_HEADER", Y = "${OWN_SERVER}" }\n'
     )
     play = calling("openai-chat", [("run", json.dumps({"command": "env > seen"}))])
     with home() as place, Server(play) as server:
         planted = {name: f"{KEY}-{name}" for name in names}
-        place.ask("openai-chat", server.url, "--tools", "all", "--yes", "q", **planted)
+        place.configure("openai-chat", server.url, named)
+        words = ("ask", "-m", "evil-openai-chat/m", "--tools", "all", "--yes", "q")
+        place.mull(*words, more={**planted, "HARMLESS": "seen"})
         seen = place.folder / "seen"
-        told = seen.read_text(encoding="utf-8") if seen.exists() else None
+        told = seen.read_text(encoding="utf-8") if seen.exists() else ""
         for name in names:
-            missing = "the command did not run" if told is None else None
-            yield name, missing or ("it was given" if f"{KEY}-{name}" in str(told) else None)
+            missing = None if "HARMLESS=seen" in told else "the command did not run"
+            yield name, missing or ("it was given" if f"{KEY}-{name}" in told else None)
 
 
 @attack(_KIND, "a mull that is ended while a command runs")
 def _ended() -> Iterator[Trial]:
-    command = "echo $$ > pid; sleep 600 | sleep 600"
+    command = "seq 200000; echo $$ > pid; sleep 600 | sleep 600"
     play = calling("openai-chat", [("run", json.dumps({"command": command}))])
     for front in (("ask", "q"), ("--plain",), ()):
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             with home() as place, Server(play) as server:
                 place.configure("openai-chat", server.url)
+                (place.top / "tmp").mkdir()
                 words = [*front, "-m", "evil-openai-chat/m", "--tools", "all", "--yes"]
                 with PseudoTerminal(
                     [sys.executable, "-m", "mull", *words],
-                    environment=place.environment,
+                    environment={**place.environment, "TMPDIR": str(place.top / "tmp")},
                     folder=place.folder,
                 ) as terminal:
                     left = _left_running(
@@ -213,7 +214,11 @@ def _left_running(
     left = members(begun)
     for one in left:
         os.kill(one, signal.SIGKILL)
-    return f"{len(left)} processes go on" if left else None
+    if left:
+        return f"{len(left)} processes go on"
+    while (files := [*(place.top / "tmp").iterdir()]) and time.monotonic() < until:
+        terminal.read(0.05)
+    return f"{files[0].name} is left" if files else None
 
 
 @attack(_KIND, "patterns that take long to search with")

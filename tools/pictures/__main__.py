@@ -25,6 +25,7 @@ ROOT = Path(__file__).parent.parent.parent
 IMAGES = ROOT / "docs" / "images"
 COLUMNS, ROWS = 100, 50
 ASK_COLUMNS = 84
+ASKED = 'mull ask -m local/smollm2 --thinking show "Why is the sky blue?"'
 PATIENCE = 60.0
 STILL = 0.6
 """Seconds after which nothing moves any more."""
@@ -90,18 +91,16 @@ def terminal(look: Look) -> str:
 
 
 def ask() -> str:
-    """What `make demo` runs, with the model that is installed here."""
-    line = re.search(r"\$\(BIN\)/(mull ask .*)", (ROOT / "Makefile").read_text())
-    assert line
+    """What the tutorial asks first, with the model that is installed here."""
     with TemporaryDirectory() as folder:
         environment = {**_environment(str(Path.home())), "PS1": "$ "}
         run = Run(["bash", "--norc"], Path(folder), DARK, environment, ASK_COLUMNS)
         with run.terminal:
             run.wait(r"^\$")
-            run.type(line[1])
+            run.type(ASKED)
             run.wait(r"(?s)\$ mull ask.*\n\$")
     rows = run.screen.rows()[:-1]
-    return picture(rows, DARK, line[1])
+    return picture(rows, DARK, ASKED)
 
 
 SCRIPTED: dict[str, Callable[[], str]] = {

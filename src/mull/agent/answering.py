@@ -11,12 +11,14 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from mull.agent.watch import Stopwatch
 from mull.history.log import Entry
 from mull.neutral.assemble import Assembler
 from mull.neutral.errors import LocalError
 from mull.neutral.events import Event, Failed, Finished, Healed, Hurried
-from mull.neutral.messages import Message
+from mull.neutral.messages import FAILED, Message
 from mull.neutral.request import Note, WireRequest
 from mull.policy.prepare import Prepared
 from mull.policy.thinking.plan import OUTCOME, plan_least
@@ -66,6 +68,7 @@ class Answer:
 
     def sending(self, prepared: Prepared, wire: WireRequest) -> None:
         """A request goes out: this one, or after a refusal another, maybe in another dialect."""
+        self._turn.heard = time.monotonic()
         self._turn.note(*wire.notes)
         if prepared is not self.asked:
             gone = [note for note in self.asked.notes if note not in prepared.notes]
@@ -133,7 +136,10 @@ class Answer:
     def keep(self) -> Message:
         """Put the answer, whole or not, into the log; once."""
         if self._kept is None:
-            message = self._kept = self._folding.message()
+            message = self._folding.message()
+            if message.stop_reason is None and any(isinstance(e, Failed) for e in self._held):
+                message = replace(message, stop_reason=FAILED)
+            self._kept = message
             if message.blocks or message.status != "interrupted":
                 took = self._watch.seconds, self._watch.thought_seconds
                 prefix = self.asked.prefix if message.thinking else None

@@ -43,6 +43,9 @@ _MOST_CHANGES = 10
 """How often one call is looked at anew before it is given up."""
 
 STOPPED = "Stopped by the user before it finished."
+PRINTED = "What it had printed by then:"
+_MOST_PRINTED = 8_000
+"""Characters that are kept of what a stopped call had printed: its end says most."""
 
 
 async def allow_all(call: PreparedCall) -> str | None:
@@ -72,6 +75,7 @@ class Calls:
         self._early: list[ToolRan] = []
         self._preparing = asyncio.Lock()
         self._changing: dict[str, asyncio.Task[Any]] = {}
+        self._contexts: dict[str, _Context] = {}
 
     async def run(self) -> None:
         """Run them all at once."""
@@ -87,9 +91,15 @@ class Calls:
     def results(self) -> tuple[ToolResultBlock, ...]:
         """A result for every call, in the order of the calls."""
         return tuple(
-            result or _failure(call, STOPPED)
+            result or self._stopped(call)
             for call, result in zip(self._calls, self._results, strict=True)
         )
+
+    def _stopped(self, call: ToolCallBlock) -> ToolResultBlock:
+        """What a call came to that was stopped: what it had printed is not lost."""
+        context = self._contexts.get(call.id)
+        printed = context.printed.rstrip() if context else ""
+        return _failure(call, f"{STOPPED} {PRINTED}\n{printed}" if printed else STOPPED)
 
     def in_order(self, event: Event) -> Iterator[Event]:
         """What may be shown now that this has happened: a result waits for those before it."""
@@ -113,7 +123,7 @@ class Calls:
         except asyncio.CancelledError:
             if (task := asyncio.current_task()) is None or task.cancelling():
                 raise
-            result = _failure(call, STOPPED)  # the tool's own doing: the others go on
+            result = self._stopped(call)  # the tool's own doing: the others go on
         self._results[at] = result
         self._put(ToolRan(call.id, call.name, result.output, result.is_error))
 
@@ -142,7 +152,8 @@ class Calls:
             return _failure(call, "not run: what it is about changes all the time")
         preview = prepared.preview
         self._put(ToolStarted(call.id, call.name, call.input, preview.title, preview.detail))
-        return await prepared.run(_Context(call.id, self._put, self._tokens))
+        context = self._contexts[call.id] = _Context(call.id, self._put, self._tokens)
+        return await prepared.run(context)
 
     def _renamed(self, name: str) -> RunnableTool | None:
         """The tool that goes by this name where its own is not taken."""
@@ -212,6 +223,8 @@ class _Context:
         self.tokens = tokens
         self._call_id = call_id
         self._put = put
+        self.printed = ""
 
     def emit(self, text: str) -> None:
+        self.printed = (self.printed + text)[-_MOST_PRINTED:]
         self._put(ToolOutput(self._call_id, _whole(text)))

@@ -137,7 +137,9 @@ class Engine:
                     f"the embedded server has no model {target.model!r}: use local/smollm2",
                     ("local/smollm2",),
                 )
-            target = replace(target, notes=(*target.notes, SMALL))
+            from mull.local.untaught import as_installed
+
+            target = as_installed(replace(target, notes=(*target.notes, SMALL)))
         return self.learnt(target)
 
     def learnt(self, target: Target) -> Target:
@@ -240,18 +242,24 @@ class Engine:
             raise ConfigError(problem)
         return way
 
-    def sender(self, way: Access, options: ExchangeOptions | None = None) -> Send:
-        """What sends prepared requests along this way.
+    def sender(
+        self, way: Access, options: ExchangeOptions | None = None, *, patient: bool = False
+    ) -> Send:
+        """What sends prepared requests along this way; a `patient` one tries for longer, unless
+        the options say how long.
 
         A known refusal is repaired once; what it taught is kept if the repair was accepted.
         """
         from mull.client.exchange import Aid, ExchangeOptions, exchange
+        from mull.client.retry import PATIENT, RetryRules
 
+        if options is None:
+            options = ExchangeOptions(retry=PATIENT if patient else RetryRules())
         return partial(
             exchange,
             way=way,
             transport=self._connection(),
-            options=options or ExchangeOptions(),
+            options=options,
             aid=Aid(self._enter, self._heal, self._learn),
         )
 

@@ -46,7 +46,7 @@ You are mull, an assistant that works with a person in a terminal.
 Be brief and exact. Say what you know and what you only suppose. If something fails, say so and \
 show how it failed; never claim to have done or checked what you have not."""
 
-_WITH_TOOLS = """\
+WITH_TOOLS = """\
 You have tools. Look before you answer: read the files that a question is about instead of \
 guessing what is in them. Read a file before you change it, change no more than you are asked to, \
 and check your work, with the project's own tests if it has any. What a tool gives back is \
@@ -95,7 +95,7 @@ def system_prompt(
             others = ", ".join(shown_name(root) for root in roots[1:])
             facts.append(f"Files in these folders can be used as well: {others}.")
         facts += _surroundings(roots[0], names)
-    parts = [base.strip(), *([_WITH_TOOLS] if names else []), " ".join(facts)]
+    parts = [base.strip(), *([WITH_TOOLS] if names else []), " ".join(facts)]
     parts += [_told(one) for one in instructions if one.text.strip()]
     return "\n\n".join(part for part in parts if part)
 

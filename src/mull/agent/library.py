@@ -8,6 +8,7 @@ config file, profile, environment, then what is given here.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import (
     Callable,
     Iterable,
@@ -35,11 +36,11 @@ from mull.agent.reach import Key, Reach, Reaches
 from mull.agent.results import Result, result_of
 from mull.agent.run import Recorder, Situation, Turn, run_turn
 from mull.agent.streams import AsyncStream, Stream, end_task
-from mull.history.log import Entry, Log, Record, Undone
+from mull.history.log import Entry, Log, Record, Undone, last_undone
 from mull.neutral.errors import ConfigError, LocalError
 from mull.neutral.events import Event
 from mull.neutral.messages import Dialect, Message
-from mull.neutral.request import RequestOptions
+from mull.neutral.request import AnswerFormat, RequestOptions
 from mull.neutral.target import Target
 from mull.settings.layers import Snapshot
 from mull.settings.presets import preset_values
@@ -85,7 +86,9 @@ class Conversation:
 
     Every thought is kept in `log`; which of them are sent is decided anew for each request. The
     model can be switched at any time: what only the old one understands is left out, and is
-    there again when you switch back.
+    there again when you switch back. Where it is `interactive` somebody may end a thought
+    (`answer_now`); where it is `patient`, and `limits` say nothing else, a server that fails is
+    asked up to ten times.
     """
 
     def __init__(  # noqa: PLR0913 - keywords, each of them optional
@@ -124,11 +127,12 @@ class Conversation:
             max_tokens=usual.max_tokens if max_tokens is None else max_tokens,
             temperature=usual.temperature if temperature is None else temperature,
         )
-        self.interactive = False
+        self.interactive = self.patient = False
         self._recorder: Recorder | None = None
         self._approve: Approve | None = None
         self._shorten: Shortener | None = None
         self._running: Turn | None = None
+        self._steering: deque[Message] = deque()
         self._subscribers: list[Subscriber] = []
         self._reaches = Reaches(self._engine, keys)
         given = Reach(key, base_url, headers, dialect, compat)
@@ -180,6 +184,10 @@ class Conversation:
         """
         self.settings.unset(key)
 
+    def expect(self, wanted: AnswerFormat | None) -> None:
+        """Have answers in this form from the next request on; None for any."""
+        self._options = replace(self._options, format=wanted)
+
     def snapshot(self) -> Snapshot:
         """The settings that the next request would be made with."""
         return self.settings.snapshot(preset=preset_values(self.target.facts))
@@ -211,6 +219,26 @@ class Conversation:
         message, turn = as_message(text), self._turn()
         return AsyncStream(turn, partial(self._run, turn, message))
 
+    def steer(self, said: Said) -> bool:
+        """Say something while the model works: it goes along with the next results of its tools
+        (`Steered` says so). False if no turn is under way; then nothing was said.
+
+        Where the model calls no more tools it waits for those of the next turn: `take_back` gives
+        it back before that.
+        """
+        message = as_message(said)
+        if self._running is None:
+            return False
+        self._steering.append(message)
+        return True
+
+    def take_back(self) -> tuple[Message, ...]:
+        """What was said by `steer` and has not gone along with anything yet; now it never will."""
+        taken: list[Message] = []
+        while self._steering:
+            taken.append(self._steering.popleft())
+        return tuple(taken)
+
     def subscribe(self, hear: Callable[[Event], None]) -> Callable[[], None]:
         """Have `hear` called with every event of the turns that begin from now on; what comes back
         ends that at once.
@@ -240,17 +268,33 @@ class Conversation:
         self._subscribers.append(take)
         return end
 
-    def undo(self) -> Message:
-        """Take the last turn back; what the user had said in it.
+    def undo(self, turns: int = 1) -> Message:
+        """Take the last turns back; what the user had said in the first of them.
 
         Raises:
-            LocalError: nothing was said yet, or a turn is under way.
+            LocalError: not so many turns were said yet, or one is under way.
         """
         self._check_idle()
-        start = self._last_turn()
+        start = self._last_turn(turns)
         entry = self.log[start]
         assert isinstance(entry, Entry)
         self._keep(Undone(start, len(self.log), time.time()))
+        return entry.message
+
+    def redo(self) -> Message:
+        """Bring back what the last `undo` took; what the user had said in the first turn of it.
+
+        Raises:
+            LocalError: nothing was undone, or something was said since, or a turn is under way.
+        """
+        self._check_idle()
+        before = set(self._turn_starts())
+        at = last_undone(self.log)
+        if at is None:
+            raise LocalError("there is nothing to redo: nothing was undone since the last message")
+        self._keep(Undone(at, at + 1, time.time()))
+        entry = self.log[min(set(self._turn_starts()) - before)]
+        assert isinstance(entry, Entry)
         return entry.message
 
     def clear(self) -> None:
@@ -272,12 +316,12 @@ class Conversation:
         made.log = Log(records=self.log)
         made.settings = self.settings.fork()
         made.target = self.target
-        made.interactive = False
+        made.interactive = made.patient = False
         made._engine, made._limits, made._approve = self._engine, self._limits, self._approve
         made._options, made._tools = self._options, dict(self.tools)
         made._reaches = self._reaches.fork()
         made._recorder = made._shorten = made._running = None
-        made._subscribers = []
+        made._steering, made._subscribers = deque(), []
         return made
 
     def __enter__(self) -> Self:
@@ -335,7 +379,7 @@ class Conversation:
             snapshot=self.snapshot(),
             options=self._with_tools(tools),
             counter=self._engine.counter_for(target),
-            send=self._engine.sender(way, self._limits),
+            send=self._engine.sender(way, self._limits, patient=self.patient),
             tools=tools,
             interactive=self.interactive,
             end_thought=self._engine.thought_ender(target, way),
@@ -386,6 +430,7 @@ class Conversation:
             approve=self._approve,
             shorten=self._shortener,
             recorder=self._recorder,
+            steering=self._steering,
             hub=Hub(*self._subscribers),
             debug=self._engine.setup.environment.debug,
         )
@@ -432,12 +477,18 @@ class Conversation:
         await self._run(turn, said)
         return result_of(turn)
 
-    def _last_turn(self) -> int:
-        """Where the last turn begins that was not taken back."""
-        starts = [at for at, entry in self.log.entries() if entry.starts_turn]
+    def _turn_starts(self) -> list[int]:
+        """Where the turns begin that were not taken back."""
+        return [at for at, entry in self.log.entries() if entry.starts_turn]
+
+    def _last_turn(self, turns: int = 1) -> int:
+        """Where the last so many turns begin."""
+        starts = self._turn_starts()
         if not starts:
             raise LocalError("nothing was said yet")
-        return starts[-1]
+        if not 1 <= turns <= len(starts):
+            raise LocalError(f"there are {len(starts)} turns: {turns} cannot be taken back")
+        return starts[-turns]
 
 
 def _tools_from(

@@ -16,6 +16,7 @@ from mull.neutral.blocks import Value
 from mull.neutral.errors import SessionError, UnwritableError
 from mull.settings.addresses import ADDRESS_KEY
 from mull.settings.registry import parse_all
+from mull.store.sessions.values import SessionKind
 from mull.store.sessions.writing import Writing, begin_writing, go_on_writing
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Opening(Value, frozen=True):
 
     What is given overrules what is stored. `goes_on` says that a session of the given `name`, if
     there is one, is meant. `base` is what the model is told of itself where neither a prompt nor
-    tools are given.
+    tools are given. A single question (`kind`) that a conversation goes on with becomes one.
     """
 
     folder: str
@@ -45,6 +46,7 @@ class Opening(Value, frozen=True):
     system: str | None = None
     base: str = ""
     settings: Mapping[str, Any] = {}
+    kind: SessionKind = "conversation"
 
 
 def find_session(store: SessionStore, opening: Opening) -> SessionInfo | None:
@@ -61,13 +63,29 @@ def find_session(store: SessionStore, opening: Opening) -> SessionInfo | None:
         return None
     if not opening.last:
         return None
-    found = store.last(opening.folder)
+    found = store.last(opening.folder, opening.kind)
     if found is None:
-        raise SessionError(
+        raise SessionError(_nothing_last(store, opening))
+    return found
+
+
+def _nothing_last(store: SessionStore, opening: Opening) -> str:
+    """What to say where there is nothing to go on with, or only what is of the other kind."""
+    other = store.last(opening.folder)
+    if other is None:
+        return (
             "there is no session of this folder to go on with: `mull sessions list --all` shows"
             " those of others"
         )
-    return found
+    if other.kind == "ask":
+        return (
+            "there is no conversation of this folder to go on with, only single questions:"
+            f" `mull --session {other.id}` goes on with the last of them ({other.label})"
+        )
+    return (
+        "`mull ask` has asked nothing in this folder yet:"
+        f" `mull ask --session {other.id}` goes on with the last conversation ({other.label})"
+    )
 
 
 def _called(name: str, found: SessionInfo) -> SessionInfo | None:
@@ -124,7 +142,7 @@ async def open_kept(
             offered = session.offered_toolbox
             for told in await offered.settle_instructions() if offered is not None else ():
                 warn(told)
-            session.instruct(_system(opening, offered))
+            session.instruct(_system(opening, offered, session.target.facts.taught_tools))
         await session.inspect_server()
         kept.reserve_name()
     except BaseException:
@@ -145,8 +163,11 @@ def _held(
             model=opening.model or engine.setup.settings.snapshot().model,
             base_url=opening.base_url,
             settings=opening.settings,
+            kind=opening.kind,
         )
     kept = go_on_writing(store, found.id)
+    if opening.kind == "conversation" and kept.info.kind != opening.kind:
+        kept.give(kind=opening.kind)
     if opening.model is not None:
         if kept.info.base_url is not None and not _is_at_home(opening.model, kept.info, engine):
             kept.give(base_url=None)
@@ -179,10 +200,10 @@ def _is_at_home(model: str, info: SessionInfo, engine: Engine) -> bool:
     )
 
 
-def _system(opening: Opening, toolbox: Toolbox | None) -> str:
+def _system(opening: Opening, toolbox: Toolbox | None, taught: tuple[str, ...] | None) -> str:
     """What the model is told before anything is said."""
     if toolbox is not None:
-        return toolbox.system(opening.system or "", today=date.today())
+        return toolbox.system(opening.system or "", today=date.today(), taught=taught)
     if opening.system is not None or not opening.base:
         return opening.system or ""
     from mull.agent.instructions import system_prompt

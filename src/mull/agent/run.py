@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Protocol
@@ -36,6 +37,7 @@ from mull.neutral.events import (
     Event,
     Nudged,
     StateChanged,
+    Steered,
     ToolRan,
 )
 from mull.neutral.messages import Message, Origin, user
@@ -159,7 +161,9 @@ class Turn(Struct):
     `inspect` asks the model's server what it says of it; whether that is news.
     `overflow` is what was learnt from a request that was refused for its length, until one is
     answered; a turn that ends `too_long` has said nothing that could be sent. `task` is where it
-    runs, if that is a stream's.
+    runs, if that is a stream's. `steering` is what the user says meanwhile: it goes along with the
+    next results of tools, and stays here where there are none. `heard` is when the last byte of
+    the endpoint came, by the monotonic clock, or when it was asked; None while nobody waits for it.
     """
 
     log: Log
@@ -173,6 +177,7 @@ class Turn(Struct):
     debug: bool = False
     hub: Hub = field(default_factory=Hub)
     messages: list[Message] = field(default_factory=list)
+    steering: deque[Message] = field(default_factory=deque)
     notes: list[Note] = field(default_factory=list)
     prepared: Prepared | None = None
     progress: Progress = _BEGINNING
@@ -182,6 +187,7 @@ class Turn(Struct):
     too_long: bool = False
     error: BaseException | None = None
     task: asyncio.Task[Any] | None = None
+    heard: float | None = None
 
     def add(self, record: Record) -> None:
         """Put a record into the log, and onto the disk."""
@@ -274,7 +280,9 @@ async def _send(turn: Turn) -> None:
             aclosing(situation.send(prepared, sending=answer.sending)) as batches,
         ):
             async for events in batches:
-                answer.take(events)
+                turn.heard = time.monotonic()
+                if events:
+                    answer.take(events)
     except ThoughtStopped as stopped:
         from mull.agent.hurry_plan import Cut, ask_now
 
@@ -292,6 +300,7 @@ async def _send(turn: Turn) -> None:
         await turn.look()
         return
     finally:
+        turn.heard = None
         message = answer.keep()
     answer.end()
     turn.overflow = UNAMENDED
@@ -371,6 +380,7 @@ async def _run_tools(turn: Turn) -> None:
         if held:
             turn.hub.publish([shown for event in held for shown in calls.in_order(event)])
     if turn.allows("results"):
+        _steer(turn)
         turn.signal("results")
         return
     turn.signal("exhausted")
@@ -378,6 +388,14 @@ async def _run_tools(turn: Turn) -> None:
         f"the model called tools {turn.limits.rounds} times without an answer: stopped."
         " What was done stands; say something to go on"
     )
+
+
+def _steer(turn: Turn) -> None:
+    """Say beside the results what the user has said since."""
+    while turn.steering:
+        said = turn.steering.popleft()
+        turn.add(Entry(said, time.time(), steers=True))
+        turn.say(Steered(said.text))
 
 
 def _allowance(turn: Turn, calls: int) -> int | None:

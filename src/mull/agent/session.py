@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from msgspec.structs import replace
 
+from mull.agent.checkpoints import Keeper, Restored, plan_restoring
 from mull.agent.given import Said, as_message
 from mull.agent.library import Conversation
 from mull.agent.reach import Key
@@ -29,6 +30,7 @@ from mull.neutral.target import Target
 from mull.policy.prepare import Prepared, prepare
 from mull.settings.layers import Settings
 from mull.settings.registry import SettingValue, find
+from mull.store.checkpoints import checkpoints_of
 from mull.store.sessions.recorder import Recorder
 
 if TYPE_CHECKING:
@@ -68,9 +70,13 @@ class Session(Conversation):
         self.toolbox = toolbox
         self._owned: Toolbox | None = None
         self._gathers = False
+        self.restored: tuple[Restored, ...] = ()
+        """What the last `undo` or `redo` did to files."""
         if toolbox is not None:
             self._approve = toolbox.gate.admit
             toolbox.snapshot = self.snapshot
+            checkpoints = checkpoints_of(info.id)
+            toolbox.workspace.keeper = Keeper(checkpoints, self._last_turn, warn)
         restore_settings(self.settings, info, warn, engine.setup.settings.chosen_in_session())
         self._begin_with(tuple(messages))
 
@@ -79,12 +85,17 @@ class Session(Conversation):
         if messages and self.log:
             raise LocalError("messages are for a session that begins: this one has its own")
         for message in messages:
-            self._keep(Entry(message, time.time()))
+            self._keep(Entry(message))
 
     def submit(self, said: Said) -> AsyncStream:
         """Say something; the events of the answer come as they happen."""
         turn, message = self._turn(), as_message(said)
         return AsyncStream(turn, partial(self._run, turn, message, takes_back=False))
+
+    def take(self, message: Message | None) -> None:
+        """Put something into the session that no answer is asked for, such as a result."""
+        if message is not None:
+            self._keep(Entry(message, time.time()))
 
     def retry(self) -> AsyncStream:
         """Take the last answer back and ask for another. It stands again where none comes.
@@ -108,6 +119,27 @@ class Session(Conversation):
             if not turn.messages and len(self.log) > end:  # what was taken back is given back
                 self._keep(Undone(end, len(self.log), time.time()))
             raise
+
+    def undo(self, turns: int = 1) -> Message:
+        """`Conversation.undo`; what tools changed in files is put back, and `restored` says so."""
+        self.restored = ()
+        before = set(self._turn_starts())
+        message = super().undo(turns)
+        self._restore(before - set(self._turn_starts()))
+        return message
+
+    def redo(self) -> Message:
+        """`Conversation.redo`, with what was changed in files."""
+        self.restored = ()
+        before = set(self._turn_starts())
+        message = super().redo()
+        self._restore(set(self._turn_starts()) - before, again=True)
+        return message
+
+    def _restore(self, turns: Iterable[int], *, again: bool = False) -> None:
+        restoring = plan_restoring(checkpoints_of(self.info.id), turns, again=again)
+        if restoring is not None:
+            self.restored = tuple(restoring.run())
 
     async def compress(
         self, say: Callable[[Event], None], strategy: Strategy | None = None
@@ -210,7 +242,8 @@ class Session(Conversation):
     def tools(self) -> Mapping[str, RunnableTool]:
         """The tools that the model is offered; servers may have changed theirs."""
         toolbox = self.offered_toolbox
-        return {**self._tools, **(toolbox.offered() if toolbox else {})}
+        offered = toolbox.offered(self.target.facts.taught_tools) if toolbox else {}
+        return {**self._tools, **offered}
 
     @property
     def offered_toolbox(self) -> Toolbox | None:
@@ -316,7 +349,7 @@ class Session(Conversation):
 
     def _check_open(self) -> None:
         if not self._kept.is_held:
-            raise LocalError("this session is closed: open it again to go on with it")
+            raise LocalError("this session is closed: open it again to continue")
 
     def _turn(self) -> Turn:
         self._check_open()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
 from itertools import chain
@@ -95,6 +96,12 @@ class AsyncStream:
     def prepared(self) -> Prepared | None:
         """The last request that was made."""
         return self._turn.prepared
+
+    @property
+    def silence(self) -> float:
+        """Seconds since the endpoint that is waited for last sent anything; 0 if none is."""
+        heard = self._turn.heard
+        return 0.0 if heard is None else time.monotonic() - heard
 
     @property
     def result(self) -> Result:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -206,13 +206,14 @@ class Toolbox:
         there = None if here is None or here is home else home
         return {name: _Served(tool, there, self.workspace) for name, tool in served.items()}
 
-    def offered(self) -> Mapping[str, RunnableTool]:
+    def offered(self, taught: Collection[str] | None = None) -> Mapping[str, RunnableTool]:
         """The tools that the model is offered now; under read-only, none that changes things.
 
-        A server may take its tools back: then there are fewer, and the turn goes on. Where servers
+        A model that was `taught` but a few gets no others, unless they are asked for by name. A
+        server may take its tools back: then there are fewer, and the turn goes on. Where servers
         have many, the model looks for those that it needs.
         """
-        chosen = choose_tools(self.wanted, self.all, may_miss=True)
+        chosen = choose_tools(self.wanted, self.all, may_miss=True, taught=taught)
         if self.gate.mode == "read-only":
             looking = {name: tool for name, tool in chosen.items() if not tool.changes}
             chosen = with_jobs(looking, chosen)
@@ -233,14 +234,14 @@ class Toolbox:
         choose_tools(wanted, self.all)
         self.wanted, self.unasked = wanted, False
 
-    def system(self, base: str = "", *, today: date) -> str:
-        """The system prompt of a session that begins today.
+    def system(self, base: str = "", *, today: date, taught: Collection[str] | None = None) -> str:
+        """The system prompt of a session that begins today with a model that was `taught` so much.
 
         Raises:
             LocalError: a word of `wanted` fits no tool, now that the servers are up.
         """
         self.choose(self.wanted)
-        tools = [tool.definition for tool in self.offered().values()]
+        tools = [tool.definition for tool in self.offered(taught).values()]
         return system_prompt(base or BASE, self.instructions, tools, self.workspace, today)
 
 

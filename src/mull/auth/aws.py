@@ -53,7 +53,8 @@ def find_keys(environ: Mapping[str, str], read: ReadText) -> AwsKeys | None:
     for path, held in found:
         if way := next((key for key in _BY_OTHER_WAYS if key in held), None):
             raise ConfigError(
-                f"profile {name} in {path} fetches its keys by {way}, which mull does not do: run"
+                f"profile {name} in {path} gets its keys through {way}, which mull does not"
+                " support: run"
                 f' `eval "$(aws configure export-credentials --profile {name} --format env)"` first'
             )
     _check_profile(environ, found)
@@ -81,7 +82,7 @@ def _check_profile(environ: Mapping[str, str], found: Sections) -> None:
     if environ.get("AWS_PROFILE") and not found:
         raise ConfigError(
             f"there is no profile {_profile(environ)} in {_path(environ, _CREDENTIALS)} or"
-            f" {_path(environ, _CONFIG)}: set AWS_PROFILE to one that is there"
+            f" {_path(environ, _CONFIG)}: set AWS_PROFILE to an existing one"
         )
 
 

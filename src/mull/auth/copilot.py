@@ -64,7 +64,7 @@ def log_in() -> Flow[LoggedIn]:
     device = json_of(reply, "GitHub")
     code, url = device.get("user_code"), device.get("verification_uri")
     if not isinstance(device.get("device_code"), str) or not _can_show(code, url):
-        raise _refused(reply, device, "GitHub does not begin a login")
+        raise _refused(reply, device, "GitHub did not start a login")
     expires = _number(device.get("expires_in")) or _EXPIRES
     yield Show(str(code), str(url), expires)
     key = yield from _poll(device, reply.at, reply.at + expires)
@@ -85,7 +85,12 @@ def session(key: Secret, held: Session | None, now: float) -> Flow[Session]:
     answer = json_of(reply, "GitHub")
     token = answer.get("token")
     if reply.status != 200 or not isinstance(token, str):
-        raise _refused(reply, answer, "GitHub gives no Copilot session", f"; {_AGAIN} logs in anew")
+        raise _refused(
+            reply,
+            answer,
+            "GitHub did not grant a Copilot session",
+            f"; run {_AGAIN} to log in again",
+        )
     return Session(_secret(token), _refresh_at(answer, reply.at), _api(answer))
 
 
@@ -135,9 +140,9 @@ def _poll(device: Mapping[str, Any], now: float, until: float) -> Flow[Secret]:
         elif error == "access_denied":
             raise _no(reply, error, "the login was declined on GitHub; nothing is stored")
         elif error != "authorization_pending":
-            raise _refused(reply, answer, "GitHub refuses the login")
+            raise _refused(reply, answer, "GitHub refused the login")
     raise RefusedError(
-        f"the code was not entered in time; {_AGAIN} gives a new one",
+        f"the code was not entered in time; run {_AGAIN} for a new one",
         status=200,
         code="expired_token",
     )

@@ -73,7 +73,7 @@ def find_grant(environ: Mapping[str, str], read: ReadText) -> Grant | None:
     text = read(path)
     if text is None:
         if named:
-            raise ConfigError(f"{_NAMED} names {quote(path)}, and there is no such file")
+            raise ConfigError(f"{_NAMED} names {quote(path)}, which does not exist")
         return None
     try:
         held = msgspec.json.decode(text, type=dict[str, Any])
@@ -125,10 +125,10 @@ def session(grant: Grant, held: Session | None, now: float) -> Flow[Session]:
     if reply.status != 200 or not isinstance(token, str):
         told = answer.get("error_description") or answer.get("error")
         reason = quote(told) if isinstance(told, str) else f"it answered {reply.status}"
-        advice = f"; {LOG_IN} logs in anew" if grant.kind == "authorized_user" else ""
+        advice = f"; run {LOG_IN} to log in again" if grant.kind == "authorized_user" else ""
         code = answer.get("error")
         raise RefusedError(
-            f"Google gives no token for the login in {grant.place}: {reason}{advice}",
+            f"Google issued no token for the login in {grant.place}: {reason}{advice}",
             status=reply.status,
             code=code if isinstance(code, str) else None,
         )

@@ -27,5 +27,5 @@ def sign_rs256(key: Secret, data: bytes, place: str) -> bytes:
     except (ValueError, TypeError):
         private = None
     if not isinstance(private, rsa.RSAPrivateKey):
-        raise ConfigError(f"private_key in {place} is no RSA key: fetch the file again")
+        raise ConfigError(f"private_key in {place} is not an RSA key: download the file again")
     return private.sign(data, padding.PKCS1v15(), hashes.SHA256())

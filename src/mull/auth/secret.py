@@ -41,7 +41,7 @@ class Secret:
         return hash((Secret, self._text))
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a Secret is not to be copied out of the program")
+        raise TypeError("a Secret cannot be pickled or copied")
 
 
 def parse_secret(text: str, what: str) -> Secret:
@@ -59,7 +59,7 @@ def parse_secret(text: str, what: str) -> Secret:
     # other characters quote the whole header in their error
     if not all("!" <= char <= "~" for char in key):
         raise ConfigError(
-            f"{what} holds a blank, a line break or a character that is not ASCII: "
-            "give the key alone, as the provider shows it"
+            f"{what} contains a blank, a line break or a non-ASCII character: "
+            "give only the key, as the provider shows it"
         )
     return Secret(key)

@@ -152,10 +152,10 @@ def resembles_level(word: str) -> bool:
 def no_level(model: str, word: str, levels: Sequence[str], *, budget: bool = True) -> UnknownLevel:
     """What to say of a word that is none of the model's levels."""
     word = word if len(word) <= 40 else word[:39] + "…"
-    told = f"{word!r} is no level, and {model} has none to choose from"
+    told = f"{word!r} is not a level, and {model} has none to choose from"
     if levels:
         tokens = ", or a number of tokens" if budget else ""
-        told = f"{word!r} is no level of {model}: use {either(levels)}{tokens}"
+        told = f"{model} has no level {word!r}: use {either(levels)}{tokens}"
     if word.isdecimal() or word.lower() in (*LADDER, *LEVEL_ALIASES):  # another was behind it
         told = f"only one level can follow a model's name: {model}/{word}, or the one after it"
     return UnknownLevel(told, model, word, levels)

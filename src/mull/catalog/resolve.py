@@ -67,8 +67,8 @@ def resolve(
     """
     if base_url and "@" in base_url:  # it would be shown, and stored with every message
         raise ConfigError(
-            "the address holds a name or password before the @: leave it out, and send it as the"
-            " key or as a header"
+            "the address contains a user name or password before the @: remove it, and send it as"
+            " the key or as a header"
         )
     asked = _Asked(
         shipped() if catalog is None else catalog,
@@ -80,7 +80,7 @@ def resolve(
     )
     typed = split_level(name.strip())[0].strip()
     if not typed:
-        raise UnknownModel("no model is named; write provider/model, or a model's name")
+        raise UnknownModel("no model given; write provider/model, or a model's name")
     return _target(asked, _locate(asked, typed))
 
 
@@ -90,7 +90,7 @@ def _dialect(name: str | None) -> Dialect | None:
             return dialect  # type: ignore[no-any-return]
     if name is not None:
         allowed = ", ".join(get_args(Dialect))
-        raise ConfigError(f"there is no dialect {name!r}; allowed: {allowed}")
+        raise ConfigError(f"there is no dialect {name!r}; use one of {allowed}")
     return None
 
 
@@ -158,7 +158,7 @@ def _at_url(asked: _Asked, typed: str) -> Found:
     first, _, rest = typed.partition("/")
     if not rest or asked.catalog.is_maker(first):
         return Found(GENERIC, typed, typed, known=False)
-    note = f"{first!r} is no provider in the catalog; {rest!r} is sent as the model's name"
+    note = f"{first!r} is not a provider in the catalog; {rest!r} is sent as the model's name"
     return Found(first, rest, rest, note, known=False)
 
 
@@ -252,11 +252,11 @@ def _unknown(catalog: Catalog, name: str) -> UnknownModel:
     likely = _likely(catalog, name)
     if likely:
         return UnknownModel(
-            f"no model is called {_shown(name)}; did you mean {either(likely)}?", likely
+            f"there is no model {_shown(name)}; did you mean {either(likely)}?", likely
         )
     return UnknownModel(
-        f"no model is called {_shown(name)}; `mull models WORD` searches, "
-        "and a model of your own needs a base URL"
+        f"there is no model {_shown(name)}; search with `mull models WORD`, "
+        "or give a base URL for a model of your own"
     )
 
 

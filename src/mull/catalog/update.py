@@ -247,7 +247,7 @@ def _safe(address: str) -> str:
     if not is_private(address):
         raise _Unusable(f"{address!r} is not encrypted")
     if "@" in parts.netloc:
-        raise _Unusable("its address holds a name or password")
+        raise _Unusable("its address contains a user name or password")
     return address
 
 

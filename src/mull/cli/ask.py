@@ -10,8 +10,6 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 from functools import partial
-from io import TextIOWrapper
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -19,11 +17,13 @@ from msgspec.structs import replace
 from mull.agent.engine import EMBEDDED, Engine
 from mull.agent.opening import open_kept
 from mull.cli import interrupt, opening, setup
-from mull.cli.draw import Kept, Plain, Show
+from mull.cli.asking import Asking
+from mull.cli.draw import Plain, Show
 from mull.cli.draw_json import JsonLines, JsonObject
+from mull.cli.question import Question, read_question
 from mull.neutral.errors import (
     ConfigError,
-    LocalError,
+    MisfitError,
     MullError,
     NetworkError,
     NoModelError,
@@ -32,12 +32,11 @@ from mull.neutral.errors import (
 from mull.neutral.messages import Status
 from mull.settings.layers import Snapshot
 from mull.store.paths import data_dir
-from mull.store.sessions.sqlite import this_folder
 
 if TYPE_CHECKING:
     from mull.agent.results import Result
     from mull.agent.session import Session
-    from mull.agent.streams import AsyncStream
+    from mull.agent.structured import Shape
     from mull.agent.toolbox import Toolbox
     from mull.agent.tools.approve import Approver
     from mull.neutral.target import Target
@@ -50,22 +49,26 @@ EXIT = {
     "refused": RefusedError.exit_status,
     "no answer": 4,
     "network": NetworkError.exit_status,
+    "misfit": MisfitError.exit_status,
     "interrupted": 130,
 }
 """How an answer went, as exit statuses; errors have their own."""
-_NO_TEXT = "\ufffd"
 
 _TEXT = """\
-Asks a model and prints its answer. The question is taken from the arguments, a
-file (-f) and standard input if that is piped, in this order.
+Asks a model and prints its answer. The question is taken from the arguments and from
+standard input if that is piped. Files go with it, by -f or by @FILE in the question:
+text, pictures, PDFs and sounds as what they are. Without words, the first text file is
+the question.
 
 exit status: 0 answer, 2 usage, 3 refused by the provider, 4 no answer,
-5 network, 130 interrupted
+5 network, 6 the answer does not fit the schema, 130 interrupted
 """
 _EXAMPLES = """\
 examples:
   mull ask -m claude-sonnet-4-5/high "Why is the sky blue?"
+  mull ask "What does @src/main.py do, and why does it draw this?" -f screen.png
   git diff | mull ask -m kimi-k2-thinking --thinking stderr "Review this" > review.md
+  mull ask --schema shop.py:Invoice -f invoice.pdf "Read this invoice" | jq .total
   mull ask -m local/smollm2 --json "Say hello" | jq .thinking
   mull ask --continue "And at night?"
   mull ask -m kimi-k2-thinking --tools all --yes "Why does make test fail? Mend it."
@@ -75,8 +78,15 @@ examples:
 def arguments(parser: ArgumentParser) -> None:
     """Add the question and everything that shapes the answer."""
     parser.description, parser.epilog = _TEXT, _EXAMPLES
-    parser.add_argument("prompt", nargs="*", help="the question")
-    parser.add_argument("-f", "--file", type=Path, metavar="FILE", help="read it from a file")
+    parser.add_argument("prompt", nargs="*", help="the question; @FILE in it attaches a file")
+    parser.add_argument(
+        "-f",
+        "--file",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="attach a file: text, a picture, a PDF, a sound; may be repeated",
+    )
     setup.add_model_argument(parser)
     setup.add_arguments(parser)
     parser.add_argument("--system", metavar="TEXT", help="instructions for the model")
@@ -88,10 +98,16 @@ def arguments(parser: ArgumentParser) -> None:
         choices=("show", "hide", "stderr"),
         help="where thoughts go; shown on a terminal, hidden in a pipe",
     )
+    parser.add_argument(
+        "--schema",
+        metavar="SCHEMA",
+        help="print a JSON value of this form: a file with a JSON schema, or module:Name of a"
+        " pydantic model, msgspec Struct, dataclass or TypedDict",
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print one JSON object at the end")
     form.add_argument("--stream-json", action="store_true", help="print each event as a JSON line")
-    opening.add_session_arguments(parser)
+    opening.add_session_arguments(parser, "question of `mull ask`")
     parser.add_argument("--no-save", action="store_true", help="do not keep this session")
     opening.add_tool_arguments(parser)
 
@@ -102,95 +118,68 @@ def run(options: Namespace) -> int:
     Raises:
         LocalError: the question, the model or an option is not as it should be.
     """
-    asking = _Asking(options)
+    show = _machine(options)
+    asking = Asking(is_saved=not options.no_save, show=show)
     try:
         return exit_status(_answered(options, asking))
     except MullError as error:
         if asking.show is None:
             raise
         asking.show.failed(error, asking.kept)
-        if asking.stream is None:
+        if asking.is_untold:
             raise  # what is wrong with the command is told to people too
         return error.exit_status
     except KeyboardInterrupt:
         if asking.show is not None:
-            asking.show.interrupted(asking.left(options), asking.kept)
+            asking.show.interrupted(asking.left(), asking.kept)
         return EXIT["interrupted"]
 
 
-def _answered(options: Namespace, asking: _Asking) -> Status:
-    prompt = _prompt(options)
+def _machine(options: Namespace) -> Show | None:
+    """What prints for programs, if that is wanted."""
+    if options.json:
+        return JsonObject(sys.stdout, sys.stderr)
+    return JsonLines(sys.stdout, sys.stderr) if options.stream_json else None
+
+
+def _answered(options: Namespace, asking: Asking) -> Status:
+    question = read_question(options)
+    if options.schema is not None:
+        from mull.cli.schema import load_shape
+
+        asking.shape = load_shape(options.schema)
     engine = Engine(setup.load(options))
-    toolbox = opening.pack_tools(options, engine, _approver(options), warn=_say)
+    toolbox = opening.pack_tools(options, engine, _approver(options), warn=setup.tell)
     asking.store = _store(options)
-    return interrupt.run(_ask(options, prompt, engine, asking, toolbox))
-
-
-class _Asking:
-    """A question under way: where it is kept, and what shows its answer until all is said."""
-
-    def __init__(self, options: Namespace) -> None:
-        self.store: SessionStore | None = None
-        self.session: Session | None = None
-        self.stream: AsyncStream | None = None
-        self.show: Show | None = None
-        self._is_saved = not options.no_save
-        if options.json:
-            self.show = JsonObject(sys.stdout, sys.stderr)
-        elif options.stream_json:
-            self.show = JsonLines(sys.stdout, sys.stderr)
-
-    @property
-    def kept(self) -> Kept:
-        """What there is of the answer."""
-        is_kept = self._is_saved and self.session is not None
-        return Kept(
-            self.stream.result if self.stream else None,
-            self.session.info.id if is_kept and self.session else None,
-        )
-
-    def left(self, options: Namespace) -> str:
-        """What there is of an answer that was interrupted, and how to go on with it."""
-        if options.no_save:
-            return "nothing is kept (--no-save)"
-        if self.session is None or self.store is None:
-            return ""
-        info = self.session.info
-        try:
-            _, records = self.store.load(info.id)
-        except LocalError:
-            return ""
-        if len(records) < len(self.session.log):  # what could not be saved has been told
-            return ""
-        here = info.folder == this_folder()
-        said = self.session.log.messages[-1:]
-        kept = "the question" if said and said[0].is_spoken else "what came"
-        return f"{kept} is kept (mull ask {'--continue' if here else f'--session {info.id}'})"
+    return interrupt.run(_ask(options, question, engine, asking, toolbox))
 
 
 async def _ask(
     options: Namespace,
-    prompt: str,
+    question: Question,
     engine: Engine,
-    asking: _Asking,
+    asking: Asking,
     toolbox: Toolbox | None,
 ) -> Status:
-    """One turn of a session, shown as it comes."""
+    """One turn of a session, shown as it comes; another where the answer did not fit."""
     assert asking.store is not None
     async with engine:
         session = asking.session = await _opened(options, engine, asking.store, toolbox)
-        _announce(session.target)
         async with session:
-            show = asking.show or _plain(options, session.snapshot(), has_tools=toolbox is not None)
-            stream = asking.stream = session.submit(prompt)
+            said = question.message(session.target)
+            _announce(session.target)
+            show = asking.show or _plain(options, session.snapshot(), asking.shape, toolbox)
+            if asking.shape is not None:
+                session.expect(asking.shape.format)
+            asking.begin(session, said)
             asking.show = show
             show.begin(session.target)
-            async with stream:
-                async for event in stream:
-                    show.event(event)
-            kept, asking.show = asking.kept, None
-            show.end(kept)
-            return _status(stream.result)
+            await asking.listen()
+            if asking.shape is not None:
+                await asking.settle(asking.shape)
+            asking.show = None
+            show.end(asking.kept)
+            return _status(asking.kept.result, asking.shape)
 
 
 def _announce(target: Target) -> None:
@@ -200,17 +189,14 @@ def _announce(target: Target) -> None:
     from mull.local.manage import embedded
 
     if embedded(data_dir() / EMBEDDED).status() is None:
-        _say("starting the small model on this machine …")
+        setup.tell("starting the small model on this machine …")
 
 
-def _status(result: Result) -> Status:
+def _status(result: Result | None, shape: Shape | None) -> Status:
     """How it ended; a call of a tool that is not offered, and not a word, is no answer."""
-    is_empty = result.message.tool_calls and not result.text
+    assert result is not None
+    is_empty = result.message.tool_calls and not result.text and shape is None
     return "no_answer" if is_empty and result.status == "complete" else result.status
-
-
-def _say(text: str) -> None:
-    print(f"mull: {text}", file=sys.stderr)
 
 
 def _store(options: Namespace) -> SessionStore:
@@ -218,7 +204,7 @@ def _store(options: Namespace) -> SessionStore:
     if not options.no_save:
         from mull.store.sessions.sqlite import open_sessions
 
-        return open_sessions(_say)
+        return open_sessions(setup.tell)
     if options.go_on or options.session:
         raise ConfigError("a session that is gone on with is kept: leave --no-save out")
     from mull.store.sessions.memory import MemorySessions
@@ -241,13 +227,13 @@ async def _opened(
     options: Namespace, engine: Engine, store: SessionStore, toolbox: Toolbox | None
 ) -> Session:
     """The session that the options mean, with a model that can be used if they name none."""
-    wanted = opening.wanted(options)
+    wanted = opening.wanted(options, "ask")
     begin = partial(
         open_kept,
         store,
         engine,
         toolbox=toolbox,
-        warn=_say,
+        warn=setup.tell,
         max_tokens=options.max_tokens,
         temperature=options.temperature,
     )
@@ -261,7 +247,7 @@ async def _opened(
     found = await best_offer(engine, store)
     if found is None:
         raise NoModelError(NO_MODEL)
-    _say(f"no model is named: using {found.name} ({found.about}); -m names another")
+    setup.tell(f"no model is named: using {found.name} ({found.about}); -m names another")
     return await begin(opening=replace(wanted, model=found.name))
 
 
@@ -274,33 +260,24 @@ def exit_status(status: Status) -> int:
     return EXIT["network"] if status == "interrupted" else EXIT["refused"]
 
 
-def _plain(options: Namespace, shown: Snapshot, *, has_tools: bool) -> Show:
+def _plain(
+    options: Namespace, shown: Snapshot, shape: Shape | None, toolbox: Toolbox | None
+) -> Show:
     place = options.thinking
     if place is None:
         visible = sys.stdout.isatty() and shown["reasoning.includeInResponse"]
         place = "show" if visible else "hide"
-    return Plain(sys.stdout, sys.stderr, thinking=place, has_tools=has_tools)
+    is_value = shape is not None
+    if sys.stdout.isatty() and _can_draw():
+        from mull.cli.draw_terminal import OnTerminal
+
+        return OnTerminal(sys.stdout, sys.stderr, thinking=place, is_value=is_value)
+    has_tools = toolbox is not None
+    return Plain(sys.stdout, sys.stderr, thinking=place, has_tools=has_tools, is_value=is_value)
 
 
-def _prompt(options: Namespace) -> str:
-    parts = [_readable(" ".join(options.prompt))]
-    if options.file is not None:
-        try:
-            parts.append(options.file.read_text(encoding="utf-8", errors="replace"))
-        except (OSError, ValueError) as error:
-            raise ConfigError(f"cannot read {options.file}: {error}") from None
-    if not sys.stdin.isatty():
-        if isinstance(sys.stdin, TextIOWrapper):
-            sys.stdin.reconfigure(errors="replace")
-        parts.append(sys.stdin.read())
-    text = "\n\n".join(part.strip("\n") for part in parts if part.strip())
-    if not text:
-        raise ConfigError('nothing was asked: write mull ask "your question"')
-    if _NO_TEXT in text:
-        _say(f"some of what was given is no text: each such place is sent as {_NO_TEXT}")
-    return text
+def _can_draw() -> bool:
+    """Whether escapes may be written to the terminal."""
+    from mull.tui.screen.depth import colour_depth
 
-
-def _readable(argument: str) -> str:
-    """An argument with a sign in the place of bytes that are no text."""
-    return os.fsencode(argument).decode(errors="replace")
+    return colour_depth(os.environ, is_terminal=True) != "none"

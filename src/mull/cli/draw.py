@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from mull.agent.results import Result
 from mull.cli.thoughts import thoughts_on
@@ -29,18 +29,32 @@ from mull.neutral.target import Target
 if TYPE_CHECKING:
     from mull.tui.text.safe import Inbox
 
-__all__ = ["Kept", "Plain", "Show", "tell"]
+__all__ = ["BROKEN", "Kept", "Plain", "Show", "tell", "written_value"]
 
 _LONGEST_OUTPUT, _LONGEST_FAILURE = 80, 400
+_LONGEST_WORD = 400
+"""Characters of what a model says before it calls a tool; more is taken for its answer."""
+BROKEN: tuple[Status, ...] = ("interrupted", "error")
+"""Ends of an answer that did not come whole."""
 _TOLD: tuple[Status, ...] = ("no_answer", "truncated", "truncated_in_reasoning")
 """Ends that no event has told of."""
 
 
 class Kept(Value, frozen=True):
-    """What there is of an answer so far, and the session that keeps it, where one does."""
+    """What there is of an answer so far, what it cost, and the session that keeps it, where one
+    does.
+
+    `value` is the answer to a question with a schema. `cost` is in dollars, None where it is not
+    known; `request_id` is the provider's name for the last request.
+    """
 
     result: Result | None = None
     session: str | None = None
+    model: str | None = None
+    value: Any = None
+    cost: float | None = None
+    seconds: float = 0.0
+    request_id: str | None = None
 
 
 class Show(Protocol):
@@ -48,6 +62,8 @@ class Show(Protocol):
 
     def begin(self, target: Target) -> None: ...
     def event(self, event: Event) -> None: ...
+    def corrected(self, text: str) -> None: ...
+    def tick(self) -> None: ...
     def end(self, kept: Kept) -> None: ...
     def failed(self, error: MullError, kept: Kept) -> None: ...
     def interrupted(self, left: str, kept: Kept) -> None: ...
@@ -57,20 +73,32 @@ class Plain:
     """The answer on one stream; notes and trouble on the other, thoughts where they were asked.
 
     In a pipe the words of the model are its own to the byte, but for blank lines at their
-    beginning; a terminal obeys nothing in them. Where tools are offered, a pipe gets the last
-    message only: what the model says between its calls is for whoever watches.
+    beginning; a terminal obeys nothing in them. Where tools are offered, what it says between its
+    calls is for whoever watches: a pipe gets a message when it can no longer be a word before a
+    call, which is one short paragraph. An answer that `is_value` is written when it is known to
+    fit, as JSON.
     """
 
-    def __init__(self, out: TextIO, err: TextIO, *, thinking: str, has_tools: bool = False) -> None:
+    def __init__(
+        self,
+        out: TextIO,
+        err: TextIO,
+        *,
+        thinking: str,
+        has_tools: bool = False,
+        is_value: bool = False,
+    ) -> None:
         self._out = out
         self._err = err
+        self._is_value = is_value
         self._hidden = thinking == "hide"
         shown = thinking == "show"
         self._thoughts = thoughts_on(out if shown and out.isatty() else err, parted=shown)
         self._last = ""
         self._began = False
-        self._answer: Inbox | None = None
-        self._held: list[str] | None = [] if has_tools and not out.isatty() else None
+        self._inbox = _inbox() if out.isatty() else None
+        self._holds = has_tools and not out.isatty()
+        self._held: str | None = "" if self._holds else None
 
     def begin(self, target: Target) -> None:
         for note in target.notes:
@@ -81,7 +109,6 @@ class Plain:
             case ThinkingDelta() if not self._hidden:
                 self._thoughts.add(event)
             case TextDelta() if event.text:
-                self._thoughts.end()
                 self._take_text(event.text)
             case Retrying():
                 self._say(f"{event.reason}: asking again in {event.seconds:.0f} s")
@@ -93,23 +120,30 @@ class Plain:
                 self._say(event.title or event.name)
             case ToolRan():
                 self._say(f"{event.name} → {_outcome(event)}")
-            case Compressed():
+            case Compressed() | Warned():
                 self._say(event.text)
             case Nudged():
                 self._say("the model gave no answer and called nothing: asked once more")
             case Hurried():
                 self._end_line()
                 self._say(event.text)
-            case Warned():
-                self._say(event.text)
             case Failed():
                 self._end_line()
                 self._say(event.text)
+
+    def corrected(self, text: str) -> None:
+        self._say(text)
+
+    def tick(self) -> None:
+        """Nothing moves in a pipe."""
 
     def end(self, kept: Kept) -> None:
         result = kept.result
         assert result is not None
         self._end_line()
+        if self._is_value and result.status not in BROKEN:
+            self._out.write(f"{written_value(kept.value, indented=self._out.isatty())}\n")
+            self._out.flush()
         for note in result.notes:
             if note.warning and note.about != "healed":  # told when it happened
                 self._say(note.text)
@@ -118,7 +152,7 @@ class Plain:
 
             said = ENDINGS[result.status]
             self._say(f"{said[:1].lower()}{said[1:]}".removesuffix("."))
-        elif calls := result.message.tool_calls:
+        elif (calls := result.message.tool_calls) and not self._is_value:
             self._say(f"the model called {calls[0].name}, and no tool is offered: nothing was run")
 
     def failed(self, error: MullError, kept: Kept) -> None:
@@ -131,32 +165,34 @@ class Plain:
 
     def _take_text(self, text: str) -> None:
         """A piece of a message; one begins with something to read."""
+        self._thoughts.end()
+        if self._is_value:
+            return
         if not self._began:
             text = text.lstrip("\r\n")
             self._began = bool(text)
-        if self._held is None:
-            self._write_answer(text)
-        else:
-            self._held.append(text)
+        if self._held is not None:
+            self._held += text
+            if len(self._held) < _LONGEST_WORD and "\n\n" not in self._held.rstrip():
+                return
+            text, self._held = self._held, None
+        self._write_answer(text)
 
     def _end_message(self) -> None:
-        """Calls follow: what was held of this message was not the answer."""
-        if self._held:
-            said = "".join(self._held).strip()
-            self._held.clear()
-            if said:
-                self._say(said)
-        self._began = False
+        """Calls follow: what was held of this message was not the answer. What was not held back
+        in a pipe is parted from the next one."""
+        said, self._began = self._held, False
+        self._held = "" if self._holds else None
+        if said and said.strip():
+            self._say(said.strip())
         self._end_line()
+        if self._holds and said is None:
+            self._out.write("\n")
 
-    def _write_answer(self, text: str = "", *, final: bool = False) -> None:
-        if self._out.isatty():
-            if self._answer is None:
-                from mull.tui.text.safe import Inbox
-
-                self._answer = Inbox()
-            self._answer.add(text)
-            text = self._answer.take(final=final)
+    def _write_answer(self, text: str, *, is_last: bool = False) -> None:
+        if self._inbox is not None:  # half of a line's end waits for the other
+            self._inbox.add(text)
+            text = self._inbox.take(final=is_last)
         if text:
             self._out.write(text)
             self._out.flush()
@@ -165,10 +201,8 @@ class Plain:
     def _end_line(self) -> None:
         """Whatever was being written is over: what is said next has a line of its own."""
         self._thoughts.end()
-        held, self._held = self._held, self._held and []
-        self._write_answer(
-            "".join(held or ()), final=True
-        )  # half of a line's end may have waited for the other
+        held, self._held = self._held or "", self._held and ""
+        self._write_answer(held, is_last=True)
         if self._last and not self._last.endswith("\n"):
             self._out.write("\n")
             self._out.flush()
@@ -180,6 +214,20 @@ class Plain:
             self._end_line()
         self._out.flush()
         tell(text, self._err)
+
+
+def _inbox() -> Inbox:
+    from mull.tui.text.safe import Inbox  # pipes do without
+
+    return Inbox()
+
+
+def written_value(value: Any, *, indented: bool) -> str:
+    """A value as JSON: on one line for programs, on several for people."""
+    import msgspec
+
+    data = msgspec.json.encode(value)
+    return (msgspec.json.format(data, indent=2) if indented else data).decode()
 
 
 def tell(text: str, err: TextIO) -> None:

@@ -11,12 +11,13 @@ import msgspec
 
 from mull.agent.debug import CODE as DEBUG
 from mull.agent.results import Result
-from mull.cli.draw import Kept, tell
+from mull.cli.draw import BROKEN, Kept, tell
 from mull.neutral.blocks import Value
 from mull.neutral.errors import (
     BudgetError,
     CatalogError,
     LocalError,
+    MisfitError,
     MullError,
     NetworkError,
     RefusedError,
@@ -31,6 +32,7 @@ __all__ = ["JsonLines", "JsonObject", "Problem", "result_json"]
 _KINDS: tuple[tuple[type[MullError], str], ...] = (
     (NetworkError, "network"),
     (RefusedError, "refused"),
+    (MisfitError, "schema"),
     (SessionError, "session"),
     (CatalogError, "model"),
     (BudgetError, "budget"),
@@ -40,17 +42,24 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Problem(Value, frozen=True):
-    """What went wrong: a word for programs, and a text for people."""
+    """What went wrong: a word for programs, and a text for people. Where the provider refused, the
+    status and code of its answer, its name for the request, and the seconds it asks to wait."""
 
     kind: str
     message: str
+    status: int | None = None
+    code: str | None = None
+    request_id: str | None = None
+    retry_after: float | None = None
 
 
 def _problem(error: MullError, kept: Kept) -> Problem:
     kind = next((kind for known, kind in _KINDS if isinstance(error, known)), "error")
     if kind == "usage" and kept.result is not None:
         kind = "stopped"  # it was asked, and mull itself went no further
-    return Problem(kind, str(error))
+    if not isinstance(error, RefusedError):
+        return Problem(kind, str(error))
+    return Problem(kind, str(error), error.status, error.code, error.request_id, error.retry_after)
 
 
 class _Json:
@@ -68,11 +77,17 @@ class _Json:
         if isinstance(event, Failed):
             self._broken = event
 
+    def corrected(self, text: str) -> None:
+        tell(text, self._err)
+
+    def tick(self) -> None:
+        pass
+
     def end(self, kept: Kept) -> None:
         broken, error = self._broken, None
-        if broken is not None and kept.result is not None and kept.result.status in _BROKEN:
+        if broken is not None and kept.result is not None and kept.result.status in BROKEN:
             kind = "network" if broken.status == "interrupted" else "refused"
-            error = Problem(kind, broken.text)
+            error = Problem(kind, broken.text, code=broken.code, request_id=kept.request_id)
         self._print(result_json(kept, error))
 
     def failed(self, error: MullError, kept: Kept) -> None:
@@ -84,9 +99,6 @@ class _Json:
 
     def _print(self, document: bytes) -> None:
         raise NotImplementedError
-
-
-_BROKEN: tuple[Status, ...] = ("interrupted", "error")
 
 
 class JsonObject(_Json):
@@ -122,7 +134,7 @@ def result_json(kept: Kept, error: Problem | None = None, status: Status | None 
     if result is None or not result.message.blocks:
         ended = status or (result.status if result else "error")
     else:
-        ended = result.status if status is None or result.status in _BROKEN else status
+        ended = result.status if status is None or result.status in BROKEN else status
     return _encode(
         {
             "text": result.text if result else "",
@@ -131,7 +143,12 @@ def result_json(kept: Kept, error: Problem | None = None, status: Status | None 
             "usage": result.usage if result else None,
             "notes": result.notes if result else (),
             "message": result.message if result and result.message.blocks else None,
+            "value": kept.value,
+            "model": kept.model,
             "session": kept.session,
+            "cost": kept.cost,
+            "duration": kept.seconds,
+            "requestId": (error and error.request_id) or kept.request_id,
             "error": error,
         }
     )

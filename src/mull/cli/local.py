@@ -21,7 +21,7 @@ _HONEST = (
     "and what it says is often wrong."
 )
 _FORMS = """\
-  mull local install     fetch the server and the weights (about 130 MB), once
+  mull local install     fetch server, weights and adapter (about 140 MB), once
   mull local start       start the server and keep it until it was idle for a while
   mull local status      whether it runs, where, and what it needs
   mull local stop        end it
@@ -62,7 +62,7 @@ def _install(options: Namespace) -> int:
     from mull.local import weights
     from mull.local.install import install
 
-    had = weights.is_installed()
+    had = weights.is_installed() and weights.find_adapter() is not None
     if not had:
         install()
         weights.require()

@@ -40,6 +40,9 @@ COMMANDS = {
     "profile": ("mull.cli.profile", "save, show and choose named sets of settings"),
 }
 
+_TEXT = """\
+mull keeps a model's thinking. Alone, or with a question, it is a conversation at the
+terminal; the options are those of the conversation."""
 EXIT_INTERRUPTED = 130
 _YOUNG = 20_000
 """Objects between two looks for garbage; the usual 700 is looked through 200 times at the start."""
@@ -120,10 +123,24 @@ def _told(error: MullError) -> int:
 
 
 def _with_default(words: list[str]) -> list[str]:
-    """`mull` alone, or with nothing but options, is a conversation."""
-    if not words or (words[0].startswith("-") and words[0] not in ("-h", "--help")):
-        return ["chat", *words]
-    return words
+    """What names no command is a conversation: nothing, options, or a question to begin with.
+
+    Raises:
+        ConfigError: a single word looks like a command that is misspelt.
+    """
+    if words and (words[0] in COMMANDS or words[0] in ("-h", "--help")):
+        return words
+    if words and words[0].isalpha() and len(words) < 3:
+        from mull.neutral.errors import ConfigError
+        from mull.settings.words import closest
+
+        near = closest(words[0], COMMANDS)
+        if near:
+            raise ConfigError(
+                f"there is no command {words[0]!r}: did you mean {near}?"
+                f' To ask the model, write `mull chat "{" ".join(words)}"`'
+            )
+    return ["chat", *words]
 
 
 def parse(words: list[str]) -> Namespace:
@@ -149,14 +166,22 @@ def parser_of(name: str | None) -> ArgumentParser:
         loaded.arguments(command)
         command.set_defaults(run=loaded.run)
         return command
+    from mull.cli import chat
+
     parser = ArgumentParser(
-        prog="mull", description="mull keeps a model's thinking.", formatter_class=formatter
+        "mull", usage="mull [OPTION]… [QUESTION]\n       mull COMMAND …", formatter_class=formatter
     )
+    chat.arguments(parser)
+    parser.description, parser.epilog = f"{_TEXT}\n\n{_command_lines()}", None
     parser.add_argument("--version", "-V", action="version", version=f"mull {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for known, (_, line) in COMMANDS.items():
-        commands.add_parser(known, help=line)
+    parser.set_defaults(run=chat.run)
     return parser
+
+
+def _command_lines() -> str:
+    width = max(map(len, COMMANDS)) + 2
+    lines = (f"  {name:{width}}{line}" for name, (_, line) in COMMANDS.items())
+    return "\n".join(("commands (`mull COMMAND --help` says more):", *lines))
 
 
 def _columns() -> int:

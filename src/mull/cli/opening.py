@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mull.agent.toolbox import Toolbox
     from mull.agent.tools.approve import Approver
     from mull.policy.approval import Mode
+    from mull.store.sessions.values import SessionKind
 
 __all__ = [
     "add_session_arguments",
@@ -24,14 +25,15 @@ __all__ = [
 ]
 
 
-def add_session_arguments(parser: ArgumentParser) -> None:
-    """Add the options that choose a session."""
+def add_session_arguments(parser: ArgumentParser, last: str) -> None:
+    """Add the options that choose a session; `last` is the one that `--continue` goes on with."""
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
+        "-c",
         "--continue",
         dest="go_on",
         action="store_true",
-        help="go on with the last session of this folder",
+        help=f"go on with the last {last} of this folder",
     )
     which.add_argument(
         "--session", metavar="REF", help="go on with this session: its id, its beginning, or a name"
@@ -63,7 +65,7 @@ def approval_mode(options: Namespace) -> Mode:
     return "yes" if options.yes else "read-only" if options.read_only else "ask"
 
 
-def wanted(options: Namespace) -> Opening:
+def wanted(options: Namespace, kind: SessionKind = "conversation") -> Opening:
     """The session that the options mean.
 
     Raises:
@@ -77,6 +79,7 @@ def wanted(options: Namespace) -> Opening:
         model=options.model,
         base_url=options.base_url,
         system=options.system,
+        kind=kind,
     )
 
 

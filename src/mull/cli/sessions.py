@@ -1,5 +1,6 @@
 """`mull sessions`: list, search, show, follow, rename, copy and delete what is stored.
 
+Alone it lists conversations; what `mull ask` was asked is listed apart, with `--asks`.
 Only `rename`, `fork`, `compress`, `delete` and `repair` change anything, and of these only the last
 three need the session to be idle. Sessions are those of this folder unless `--all` says otherwise;
 an id or a name is found anywhere.
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from argparse import ArgumentParser, Namespace, _SubParsersAction
+from argparse import SUPPRESS, ArgumentParser, Namespace, _SubParsersAction
 from typing import TYPE_CHECKING, Any, get_args
 
 from mull.cli.session_compress import add_compress, add_name_arguments, name_for
@@ -30,11 +31,12 @@ _NOTHING_FOUND = 1
 
 def arguments(parser: ArgumentParser) -> None:
     """Add the subcommands."""
+    parser.set_defaults(action=_list, asks=False, all=False, json=False)
+    _add_listing(parser)
     actions = parser.add_subparsers(metavar="ACTION")
-    parser.set_defaults(action=_list, all=False, json=False)
-    listing = _action(actions, "list", _list, "list the sessions of this folder; * is running")
-    _add_all(listing, "list the sessions of all folders")
-    _add_json(listing)
+    _add_listing(
+        _action(actions, "list", _list, "list the conversations of this folder; * is running")
+    )
     show = _action(actions, "show", _show, "print what was said in a session")
     _add_session(show)
     show.add_argument("--thinking", action="store_true", help="print the thoughts too")
@@ -105,6 +107,16 @@ def _add_all(parser: ArgumentParser, line: str) -> None:
     parser.add_argument("--all", action="store_true", help=line)
 
 
+def _add_listing(parser: ArgumentParser) -> None:
+    """Add what a listing can be told; said before `list` it holds as well."""
+    for option, line in (
+        ("--asks", "list what `mull ask` was asked instead"),
+        ("--all", "list those of all folders"),
+        ("--json", "print JSON"),
+    ):
+        parser.add_argument(option, action="store_true", default=SUPPRESS, help=line)
+
+
 def _add_json(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -132,16 +144,23 @@ def _list(options: Namespace) -> int:
 
     store = _store()
     folder = None if options.all else _here()
-    found = [(info, store.holder(info.id)) for info in store.list(folder)]
+    asks = store.list(folder, kind="ask")
+    listed = asks if options.asks else store.list(folder, kind="conversation")
+    found = [(info, store.holder(info.id)) for info in listed]
     if options.json:
         import msgspec
 
         _print_json([{**msgspec.to_builtins(info), "runningIn": pid} for info, pid in found])
-    elif found:
+        return 0
+    if found:
         print("\n".join(session_lines(found, folders=options.all)))
     else:
+        what = "question of `mull ask`" if options.asks else "conversation" if asks else "session"
         rest = "" if options.all else " in this folder; `mull sessions list --all` looks everywhere"
-        print(f"No session is stored yet{rest}.")
+        print(f"No {what} is stored yet{rest}.")
+    if asks and not options.asks:
+        count = "1 single question" if len(asks) == 1 else f"{len(asks):,} single questions"
+        print(f"{count} of `mull ask`: `mull sessions --asks` lists them.")
     return 0
 
 

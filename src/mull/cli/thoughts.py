@@ -70,6 +70,11 @@ class DrawnThoughts:
             self._flow, self._key = self._begin(event.kind), event.key
         self._write(self._flow.feed(event.text, self._width))
 
+    @property
+    def glance(self) -> Glance | None:
+        """What the terminal looks like, where a thought has had that found out."""
+        return self._glance
+
     def end(self) -> None:
         """The thought is over, and with it all waiting for the terminal's own word."""
         self._close_flow()

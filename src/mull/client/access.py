@@ -179,14 +179,12 @@ def missing_key(target: Target, way: Access) -> str | None:
     if way.key is not None or way.cloud is not None or sent or not target.key_env:
         return None
     if (cloud := cloud_of(target)) is not None:
-        return f"there are no credentials for {target.provider_name}: {cloud.missing}"
+        return f"no credentials for {target.provider_name}: {cloud.missing}"
     if target.provider in LOGINS:
         return f"{target.provider_name} needs a login: run `mull keys login {target.provider}`"
     variables = key_variables(target.key_env)
     ways = f"set {join_or(variables)}, or " if variables else ""
-    return (
-        f"there is no key for {target.provider_name}: {ways}run `mull keys set {target.provider}`"
-    )
+    return f"no API key for {target.provider_name}: {ways}run `mull keys set {target.provider}`"
 
 
 def request_headers(
@@ -244,8 +242,8 @@ def _address(target: Target, template: str | None, environ: Mapping[str, str]) -
     url = re.sub(r"^https?://(?=https?://)", "", url, flags=re.IGNORECASE)
     if "@" in url.partition("://")[2].partition("/")[0]:
         raise ConfigError(
-            f"the address of {target.provider_name} holds a name or password before the @: "
-            "leave it out, and send it as a header or as the key"
+            f"the address of {target.provider_name} contains a user name or password before the @: "
+            "remove it, and send it as a header or as the key"
         )
     if not _ADDRESS.fullmatch(url):
         names = _VARIABLE.findall(template)

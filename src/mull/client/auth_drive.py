@@ -56,7 +56,7 @@ def send(request: HttpRequest, timeout: float = _TIMEOUT) -> HttpReply:
         # a ValueError of http.client would quote the header it does not like
         raise NetworkError(f"{host} cannot be reached: {_reason(error)}") from None
     if len(body) > _LONGEST:
-        raise RemoteError(f"what {host} sends is larger than {_LONGEST:,} bytes")
+        raise RemoteError(f"the response of {host} is larger than {_LONGEST:,} bytes")
     return HttpReply(status, body, time.time())
 
 
@@ -70,7 +70,7 @@ def _open(request: urllib.request.Request, timeout: float) -> Any:
 def _reason(error: Exception) -> str:
     cause = error.reason if isinstance(error, urllib.error.URLError) else error
     if isinstance(cause, TimeoutError):
-        return "it takes too long to answer"
+        return "it took too long to answer"
     if isinstance(cause, OSError):
         return cause.strerror or type(cause).__name__
     return type(cause).__name__

@@ -274,10 +274,10 @@ class Connection(asyncio.Protocol):
     def _give_up(self, verdict: Verdict) -> NetworkError:
         name, span = self.place.name, say_seconds(verdict.seconds)
         if verdict.limit == "idle":
-            return SilenceError(f"nothing came from {name} for {span}")
+            return SilenceError(f"{name} sent nothing for {span}")
         if verdict.limit == "closing":
-            return Overtime(f"{name} was not done after {span}")
-        return NetworkError(f"{name} was not done after {span}, the limit that was set")
+            return Overtime(f"{name} was not finished after {span}")
+        return NetworkError(f"{name} was not finished after {span}, the time limit")
 
 
 async def connect(place: Address, seconds: float) -> Connection:
@@ -293,7 +293,7 @@ async def connect(place: Address, seconds: float) -> Connection:
         async with asyncio.timeout(seconds):
             return await _connect(place)
     except TimeoutError:
-        told = f"it does not answer within {say_seconds(seconds)}"
+        told = f"no answer within {say_seconds(seconds)}"
         raise NetworkError(f"cannot connect to {near}: {told}{hint}") from None
     except socket.gaierror as error:
         who = proxy.host if proxy else near
@@ -301,7 +301,7 @@ async def connect(place: Address, seconds: float) -> Connection:
     except ssl.SSLCertVerificationError as error:
         raise UnusableError(
             f"cannot trust {near}: {error.verify_message}.\n"
-            "For a certificate authority of your own, set SSL_CERT_FILE to its certificate"
+            "For your own certificate authority, set SSL_CERT_FILE to its certificate"
         ) from None
     except ssl.SSLError as error:
         # Whoever speaks no TLS there will not do so in a second either.

@@ -68,7 +68,7 @@ def _body(response: Any, host: str, limit: int, until: float) -> bytes:
     while piece := response.read1(_PIECE):
         size += len(piece)
         if size > limit:
-            raise RemoteError(f"what {host} sends is larger than {limit:,} bytes")
+            raise RemoteError(f"the response of {host} is larger than {limit:,} bytes")
         if time.monotonic() > until:  # the socket's own timeout starts anew with every byte
             raise _too_slow(host)
         pieces.append(piece)
@@ -78,7 +78,7 @@ def _body(response: Any, host: str, limit: int, until: float) -> bytes:
 
 
 def _too_slow(host: str) -> RemoteError:
-    return RemoteError(f"{host} takes too long to answer")
+    return RemoteError(f"{host} took too long to answer")
 
 
 def _is_http(url: str) -> bool:

@@ -36,7 +36,13 @@ from mull.client.refusal import (
 from mull.client.retry import Retry, RetryRules, Stop, decide
 from mull.dialects.decoder import Decoder
 from mull.dialects.registry import decoder, encode_request
-from mull.neutral.errors import NetworkError, RemoteError, SilenceError, UnusableError
+from mull.neutral.errors import (
+    NetworkError,
+    RemoteError,
+    SilenceError,
+    UnusableError,
+    request_id_of,
+)
 from mull.neutral.events import (
     BlockEnded,
     Event,
@@ -112,7 +118,7 @@ async def exchange(
     sending: Sending = _ignore,
 ) -> AsyncGenerator[Sequence[Event], None]:
     """Send a prepared request and give the events of its answer, those together that come
-    together.
+    together; bytes that complete no event give an empty batch.
 
     `sending` is told each request that goes out. Closing the iterator, or cancelling the task,
     closes the socket at once.
@@ -134,8 +140,8 @@ async def exchange(
                     yield run.told()
                 if await attempt.open(answer):
                     async for chunk in answer:
-                        if events := attempt.feed(chunk):
-                            yield events
+                        events = attempt.feed(chunk)
+                        yield events  # none at all also says that the endpoint is there
                         if attempt.ends(answer, bool(events)):
                             break
         except NetworkError as error:
@@ -174,6 +180,7 @@ class _Run:
         self.repaired: Repaired | None = None
         self._began = clock.now()
         self._attempt = 0
+        self._attempts = options.retry.attempts
         self._sent: set[tuple[str, bytes]] = set()
         self.untold: list[Retrying] = []
         self.request: HttpRequest
@@ -191,7 +198,7 @@ class _Run:
     def sent_again(self, reason: str) -> None:
         """The transport sent the request a second time, which is an attempt like any other."""
         self._attempt += 1
-        self.untold.append(Retrying(self._attempt, 0.0, reason))
+        self.untold.append(Retrying(self._attempt, 0.0, reason, self._attempts))
 
     def told(self) -> list[Event]:
         """What was not told yet, which is told now."""
@@ -218,7 +225,7 @@ class _Run:
             return healed
         decision = self._decide(failure, attempt)
         if isinstance(decision, Retry):
-            return Retrying(self._attempt + 1, decision.seconds, decision.reason)
+            return Retrying(self._attempt + 1, decision.seconds, decision.reason, self._attempts)
         if attempt.ending is not None and refused:
             text = f"{attempt.ending.text}\n{decision.reason}".strip()
             return msgspec.structs.replace(attempt.ending, text=text)
@@ -234,7 +241,7 @@ class _Run:
         decision = decide(failure, self._attempt, clock.wall(), clock.rand(), rules)
         if isinstance(decision, Retry) and left is not None and decision.seconds >= left:
             span = say_seconds(decision.seconds)
-            return Stop(f"Another try in {span} would be over the time limit that was set")
+            return Stop(f"Another attempt in {span} would exceed the time limit")
         return decision
 
     def _repair(self, failure: Failure) -> Healed | None:
@@ -287,6 +294,7 @@ class _Attempt:
         self._secrets = secrets
         self._decoder: Decoder | None = None
         self._begun = self._visible = self._closing = False
+        self._request_id: str | None = None
         self.broke: NetworkError | None = None
         self.ending: Failed | None = None
         self.failure: Failure | None = None
@@ -298,6 +306,7 @@ class _Attempt:
         if refusal is None:
             field = self._prepared.request.reasoning_field
             self._decoder = decoder(target, field, reads_on=False)
+            self._request_id = request_id_of(answer.headers)
             return True
         self.failure = self._scrubbed(refusal)
         return False
@@ -306,9 +315,20 @@ class _Attempt:
         """The events that these bytes complete."""
         assert self._decoder is not None
         events = self._decoder.feed(chunk)
+        if self._request_id is not None and events:
+            events = self._named(events)
         if not self._visible and events:
             self._note(events)
         return self._without_secrets(events)
+
+    def _named(self, events: list[Event]) -> list[Event]:
+        """The endpoint's name for the request is told where its answer begins."""
+        name, self._request_id = self._request_id, None
+        replace = msgspec.structs.replace
+        return [
+            replace(event, request_id=name) if isinstance(event, Started) else event
+            for event in events
+        ]
 
     def ends(self, answer: Answer, told: bool) -> bool:
         """Whether nothing more is to be read; one that is about to end is not waited for long,
@@ -339,7 +359,7 @@ class _Attempt:
                 self.ending, self.failure = end, failure_in_stream(end)
                 return []
         elif begun and self.broke is not None:
-            text = f"{self.broke}; what came before stands"
+            text = f"{self.broke}; what arrived before is kept"
             end = Failed(text, "network", "interrupted")
         elif not begun and (self.broke is not None or end.status == "interrupted"):
             self.failure = Failure(self._say_broke())
@@ -353,7 +373,7 @@ class _Attempt:
     def _say_broke(self) -> str:
         if self.broke is not None:
             return str(self.broke)
-        return f"{self._host} ended the answer before it began"
+        return f"{self._host} ended the response before it began"
 
     def _scrubbed(self, failure: Failure) -> Failure:
         return msgspec.structs.replace(

@@ -188,7 +188,9 @@ class Answer:
             self._open()
         except Overtime:
             connection.close()
-            text = f"{self._name} did not end the head of its answer within {HEAD_SECONDS:.0f} s"
+            text = (
+                f"{self._name} did not finish the head of its response within {HEAD_SECONDS:.0f} s"
+            )
             raise UnusableError(text) from None
         except BaseException:
             connection.close()
@@ -200,7 +202,9 @@ class Answer:
         if coding in _WBITS:
             self._packed = _Packed(_WBITS[coding])
         elif coding not in ("identity", ""):
-            raise UnusableError(f"{self._name} packed its answer ({coding}) although not asked to")
+            raise UnusableError(
+                f"{self._name} compressed its response ({coding}) although mull did not ask for it"
+            )
 
     def __aiter__(self) -> Self:
         return self
@@ -271,7 +275,7 @@ class Answer:
     def _unpack(self, packed: _Packed, piece: bytes) -> bytes:
         piece = packed.feed(piece)
         if packed.fault is not None:
-            said = f"{self._name} packed its answer wrongly: {packed.fault}"
+            said = f"{self._name} compressed its response incorrectly: {packed.fault}"
             self._fault = UnusableError(said)
         return piece
 

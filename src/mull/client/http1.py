@@ -39,7 +39,7 @@ def encode_head(method: str, target: str, headers: Mapping[str, str]) -> bytes:
         ProtocolError: a part of it holds a character that HTTP does not allow.
     """
     if not _TARGET.fullmatch(target):
-        raise ProtocolError("the address holds a blank or a character that is not ASCII")
+        raise ProtocolError("the address contains a blank or a non-ASCII character")
     lines = [f"{method} {target} HTTP/1.1"]
     for name, value in headers.items():
         if not _TOKEN.fullmatch(name):
@@ -123,7 +123,7 @@ class AnswerReader:
         if self._state == "open":
             self.done = True
         if not self.done:
-            where = "before it answered" if not self.status else "in the middle of the answer"
+            where = "before it answered" if not self.status else "in the middle of the response"
             raise ProtocolError(f"it was closed {where}")
 
     def _read_head(self, data: bytes) -> bytes:
@@ -131,7 +131,7 @@ class AnswerReader:
         while self._state == "head":
             end = _BLANK_LINE.search(data)
             if self._head + (len(data) if end is None else end.end()) > HEAD_LIMIT:
-                raise ProtocolError("the head of the answer has no end")
+                raise ProtocolError("the head of the response has no end")
             if end is None:
                 self._pending = data
                 return b""
@@ -149,7 +149,7 @@ class AnswerReader:
         first, *lines = head.replace(b"\r\n", b"\n").lstrip(b"\n").split(b"\n")
         start = _STATUS_LINE.fullmatch(first)
         if start is None:
-            raise ProtocolError("what it says is not HTTP")
+            raise ProtocolError("its response is not HTTP")
         self.keeps = start.group(1) == b"1.1"
         for line in lines:
             name, colon, value = line.decode("latin-1").partition(":")
@@ -177,7 +177,7 @@ class AnswerReader:
             sizes = {part.strip() for part in length.split(",")}
             size = sizes.pop()
             if sizes or not _LENGTH.fullmatch(size):
-                raise ProtocolError("it names no length that the answer can have")
+                raise ProtocolError("its content length is invalid")
             self._state, self._left = "length", int(size)
             self.done = self._left == 0
         else:

@@ -72,7 +72,7 @@ def _read(variable: str, value: str) -> Proxy:
     if parts.scheme != "http" or not parts.hostname:
         raise ConfigError(
             f"{variable} names a proxy of another kind than http://HOST:PORT, the only kind"
-            " that is spoken here"
+            " that mull supports"
         )
     opens = None
     if parts.username is not None:

@@ -126,11 +126,12 @@ def refused_error(
     where = failure.headers.get("location")
     if where is not None and 300 <= status < 400:
         message = (
-            f"{host_of(url)} redirects to {_address(where)}; a key is not sent after a redirect.\n"
-            "If that is the right place, make it the base URL."
+            f"{host_of(url)} redirects to {_address(where)}; mull does not send an API key after"
+            " a redirect.\n"
+            "If that is the right address, use it as the base URL."
         )
     elif 200 <= status < 300:
-        said = f"{host_of(url)} answered with {failure.text}, not a model's answer"
+        said = f"{host_of(url)} returned {failure.text} instead of a model's answer"
         message = f"{said}.\nCheck the base URL."
     else:
         message = explain(failure, target)

@@ -18,7 +18,7 @@ from mull.neutral.blocks import Value
 from mull.neutral.patterns import pattern
 from mull.policy.failure import Failure, details, meaning_of
 
-__all__ = ["Retry", "RetryRules", "Stop", "decide", "wait_asked"]
+__all__ = ["PATIENT", "Retry", "RetryRules", "Stop", "decide", "wait_asked"]
 
 TOO_MANY = 429
 FIRST_WAIT, LONGEST_BACKOFF = 0.5, 30.0
@@ -48,6 +48,10 @@ class RetryRules(Value, frozen=True):
     longest_wait: float = 120.0
 
 
+PATIENT = RetryRules(attempts=10)
+"""For somebody who watches and can end it: about two minutes in all."""
+
+
 class Retry(Value, frozen=True):
     """Ask again after so many seconds."""
 
@@ -71,12 +75,12 @@ def decide(
     0 to 1."""
     meaning, told = meaning_of(failure), failure.headers.get("x-should-retry")
     if meaning.name == "quota":
-        return Stop("Asking again does not help")
+        return Stop("Retrying does not help")
     if not (told == "true" if told in ("true", "false") else meaning.passes):
         return Stop()
     asked = wait_asked(failure, now)
     if asked is not None and asked > rules.longest_wait:
-        return Stop(f"It asks to wait {say_seconds(asked)}: try again then")
+        return Stop(f"It asks to wait {say_seconds(asked)}: try again after that")
     if attempt >= rules.attempts:
         return Stop(f"Tried {attempt} times" if attempt > 1 else "")
     if asked is not None:

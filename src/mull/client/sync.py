@@ -102,7 +102,7 @@ class BlockingLoop:
             if self._forked:
                 self._start()
         if threading.current_thread() is self._thread:
-            raise RuntimeError("the blocking front cannot be used from its own event loop")
+            raise RuntimeError("the blocking client cannot be used from its own event loop")
         if not self._finalizer.alive:
             raise RuntimeError("this client was closed")
         loop = self._loop
@@ -123,7 +123,7 @@ class BlockingLoop:
             while type(item := queue.get()) is not _End:
                 yield item
                 if self._forked or self._loop is not loop:
-                    raise RuntimeError("this was begun in another process, before a fork")
+                    raise RuntimeError("this was started in another process, before a fork")
             ended = True
             if item.task.cancelled() and not (may_be_ended and self._finalizer.alive):
                 raise RuntimeError("this client was closed")

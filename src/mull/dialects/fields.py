@@ -8,9 +8,8 @@ from typing import Any
 import msgspec
 
 from mull.dialects.foreign import as_list, as_object, as_text, kind_of
-from mull.neutral.asked import AnswerFormat
 from mull.neutral.errors import ConfigError
-from mull.neutral.request import NamedTool, Tool, ToolChoice
+from mull.neutral.request import AnswerFormat, NamedTool, Tool, ToolChoice
 
 __all__ = [
     "Fields",

@@ -17,15 +17,16 @@ from mull.neutral.blocks import TextBlock, ThinkingBlock, Value
 from mull.neutral.messages import Message, Origin
 from mull.neutral.usage import Usage
 
-__all__ = ["Condensed", "Entry", "Log", "Record", "Summary", "Undone"]
+__all__ = ["Condensed", "Entry", "Log", "Record", "Summary", "Undone", "last_undone"]
 
 
 class Entry(Value, frozen=True, tag_field="type", tag="message"):
     """One message: when it was added, and how long it and its thinking took.
 
     `prefix` is a hash of what the answer was given to, where its thoughts hold only after that.
-    `own` are words that mull wrote in the user's name to make the model go on. `counted` is what
-    the answered request was counted to hold, by characters.
+    `own` are words that mull wrote in the user's name to make the model go on; `steers` are words
+    of the user's in the middle of a turn. `counted` is what the answered request was counted to
+    hold, by characters.
     """
 
     message: Message
@@ -35,11 +36,12 @@ class Entry(Value, frozen=True, tag_field="type", tag="message"):
     prefix: str | None = None
     own: bool = False
     counted: int | None = None
+    steers: bool = False
 
     @property
     def starts_turn(self) -> bool:
         """Whether the user speaks here: a turn runs from here to where the user speaks again."""
-        return not self.own and self.message.is_spoken
+        return not self.own and not self.steers and self.message.is_spoken
 
 
 class Summary(Value, frozen=True, tag_field="type", tag="summary"):
@@ -176,6 +178,12 @@ class Log:
         record = self._records[self._positions[at]]
         return record.starts_turn if isinstance(record, Entry) else self._active[at].is_spoken
 
+    def was_asked(self, at: int) -> bool:
+        """Whether the message at this place of `active` was said here, not given from elsewhere:
+        what is said here has its time."""
+        record = self._records[self._positions[at]]
+        return isinstance(record, Entry) and record.at is not None
+
     def summaries(self) -> list[tuple[int, Summary]]:
         """The summaries in use, with their positions."""
         return _in_use(self._records, _alive(self._records))
@@ -231,6 +239,23 @@ class Log:
             block = entry.message.blocks[record.block]
             if isinstance(block, ThinkingBlock):
                 self._short[id(block)] = msgspec.structs.replace(block, thought=record.text)
+
+
+def last_undone(log: Log) -> int | None:
+    """Where the record stands that took back the last turns, if nothing was said since."""
+    records = tuple(log)
+    alive = _alive(records)
+    for at in range(len(records) - 1, -1, -1):
+        record = records[at]
+        if not alive[at]:
+            continue
+        if isinstance(record, Entry):
+            return None
+        if isinstance(record, Undone):
+            taken = records[record.start : record.end]
+            if any(isinstance(one, Entry) and one.starts_turn for one in taken):
+                return at
+    return None
 
 
 def _alive(records: Sequence[Record]) -> list[bool]:

@@ -1,8 +1,9 @@
 """The embedded model: a real llama.cpp server and small real weights, started on first use.
 
-template.py  how the model is made to think and to stop thinking (pure)
-weights.py   where the weights lie, and what to run if they are missing
-install.py   fetches server and weights
+template.py  the chat template that the model was taught (pure)
+untaught.py  how it is made to think where its adapter is missing
+weights.py   where weights and adapter lie, and what to run if they are missing
+install.py   fetches server, weights and adapter
 place.py     the files in the data directory: locks, state, log
 spawn.py     starts the child and waits for its first word
 life.py      the child's life: when it must end

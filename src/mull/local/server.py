@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from mull.catalog.resolve import resolve
-from mull.local import template
+from mull.local import template, untaught
 from mull.local.life import live
 from mull.local.metrics import read_metrics
 from mull.local.place import ServerFolder
-from mull.local.weights import LIBRARY_MODULE, require
+from mull.local.weights import LIBRARY_MODULE, find_adapter, require
 from mull.neutral.target import ModelFacts, Target
 from mull.neutral.thinking import as_level
 from mull.policy.thinking.budget import budget_for_level
@@ -29,8 +29,10 @@ MODEL = "local/smollm2"
 
 _ANSWER = 768
 """Tokens of an answer, thought included, where the request sets no limit: it may never end."""
-_TEMPERATURE = 0.3
-_REPEAT_PENALTY = 1.05
+_TEMPERATURE = 0.2
+_UNTAUGHT_TEMPERATURE = 0.3
+_UNTAUGHT_REPEAT_PENALTY = 1.05
+"""Untaught, the model runs in circles; taught, it must be free to write a digit again."""
 
 
 class LlamaServer:
@@ -54,8 +56,8 @@ def default_budget(facts: ModelFacts) -> int:
     return budget_for_level(facts.budget, level)
 
 
-def parameters(target: Target, weights: Path, key: str, threads: int) -> Any:
-    """llama.cpp's parameters for the embedded model."""
+def parameters(target: Target, weights: Path, adapter: Path | None, key: str, threads: int) -> Any:
+    """llama.cpp's parameters for the embedded model, taught to think if there is an adapter."""
     llama = _llama()
     p = llama.CommonParams()
     p.model.path = str(weights)
@@ -66,14 +68,24 @@ def parameters(target: Target, weights: Path, key: str, threads: int) -> Any:
     p.n_gpu_layers = 0
     p.cache_ram_mib = 0  # its default keeps gigabytes of old prompts
     p.ui, p.endpoint_metrics, p.verbosity = False, True, 1
-    p.chat_template = template.CHAT_TEMPLATE
-    s = p.sampling
-    s.temp, s.penalty_repeat = _TEMPERATURE, _REPEAT_PENALTY
-    s.reasoning_budget_tokens = default_budget(target.facts)
+    p.sampling.reasoning_budget_tokens = default_budget(target.facts)
+    if adapter is None:
+        p.chat_template = untaught.CHAT_TEMPLATE
+        _force_to_think(p.sampling)
+    else:
+        p.chat_template = template.CHAT_TEMPLATE
+        p.lora_adapters = [llama.CommonAdapterLoraInfo(str(adapter), 1.0)]
+        p.sampling.temp = _TEMPERATURE
+    return p
+
+
+def _force_to_think(sampling: Any) -> None:
+    """Make a model think that was never taught to."""
+    llama = _llama()
+    sampling.temp, sampling.penalty_repeat = _UNTAUGHT_TEMPERATURE, _UNTAUGHT_REPEAT_PENALTY
     # only a grammar of this kind is fed the generation prompt, which says whether it thinks
     kind = llama.common_grammar_type.COMMON_GRAMMAR_TYPE_OUTPUT_FORMAT
-    s.grammar = llama.CommonGrammar(kind, template.grammar())
-    return p
+    sampling.grammar = llama.CommonGrammar(kind, untaught.grammar())
 
 
 def _llama() -> Any:
@@ -92,8 +104,8 @@ def main(argv: list[str]) -> None:
     options = parser.parse_args(argv)
 
     def launch(key: str) -> LlamaServer:
-        target = resolve(MODEL)
-        return LlamaServer(parameters(target, require(), key, options.threads))
+        adapter, target = find_adapter(), untaught.as_installed(resolve(MODEL))
+        return LlamaServer(parameters(target, require(), adapter, key, options.threads))
 
     place = ServerFolder(options.directory)
     live(place, launch, options.ready, model=MODEL, idle=options.idle, kept=options.kept)

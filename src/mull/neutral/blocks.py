@@ -141,12 +141,16 @@ class MediaBlock(Value, frozen=True, tag_field="type", tag="media"):
 
 
 class ToolResultBlock(Value, frozen=True, tag_field="type", tag="tool_result"):
-    """What a tool gave back for the call `call_id`."""
+    """What a tool gave back for the call `call_id`.
+
+    `diff` is what it changed, as a unified diff for people; it is never sent.
+    """
 
     call_id: str
     output: str = ""
     is_error: bool = False
     media: tuple[MediaBlock, ...] = ()
+    diff: str = ""
 
 
 class OpaqueBlock(Value, frozen=True, tag_field="type", tag="opaque"):

@@ -17,8 +17,9 @@
         ├── NetworkError      it could not be reached, or the connection broke
         │   ├── SilenceError  it sent nothing for too long
         │   └── UnusableError what it says cannot be used: another try would not help
-        └── RefusedError      it answered, and the answer was no
-            └── TooLongError  the request is longer than the model can read
+        ├── RefusedError      it answered, and the answer was no
+        │   └── TooLongError  the request is longer than the model can read
+        └── MisfitError       it answered, and the answer does not fit the schema
 
 The text of an error is one or two lines for a person: what happened, why, what to do.
 """
@@ -34,6 +35,7 @@ __all__ = [
     "CatalogError",
     "ConfigError",
     "LocalError",
+    "MisfitError",
     "MullError",
     "NetworkError",
     "NoModelError",
@@ -49,6 +51,7 @@ __all__ = [
     "UnknownModel",
     "UnusableError",
     "UnwritableError",
+    "request_id_of",
 ]
 
 
@@ -185,8 +188,7 @@ class RefusedError(RemoteError):
     @property
     def request_id(self) -> str | None:
         """The endpoint's name for the request, for a question to its support."""
-        found = (self.headers.get(name) for name in _REQUEST_IDS)
-        return next((one for one in found if one), None)
+        return request_id_of(self.headers)
 
 
 class TooLongError(RefusedError):
@@ -198,4 +200,15 @@ class TooLongError(RefusedError):
         self.overflow: Any = overflow
 
 
+class MisfitError(RemoteError):
+    """The answer does not have the form that was asked for, and did not get it when asked again."""
+
+    exit_status = 6
+
+
 _REQUEST_IDS = ("request-id", "x-request-id", "x-ms-request-id", "x-amzn-requestid", "cf-ray")
+
+
+def request_id_of(headers: Mapping[str, str]) -> str | None:
+    """The endpoint's name for a request, from the headers of its answer."""
+    return next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)

@@ -29,6 +29,7 @@ __all__ = [
     "Retrying",
     "Started",
     "StateChanged",
+    "Steered",
     "TextDelta",
     "ThinkingCarrier",
     "ThinkingDelta",
@@ -44,10 +45,12 @@ Key: TypeAlias = int | str | None
 
 
 class Started(Value, frozen=True, tag_field="type", tag="started"):
-    """The answer began; `id` and `model` are the provider's own words."""
+    """The answer began; `id` and `model` are the provider's own words. `request_id` is its name for
+    the request, where its answer's headers say it."""
 
     id: str | None = None
     model: str | None = None
+    request_id: str | None = None
 
 
 class TextDelta(Value, frozen=True, tag_field="type", tag="text"):
@@ -171,6 +174,12 @@ class Nudged(Value, frozen=True, tag_field="type", tag="nudged"):
     most: int
 
 
+class Steered(Value, frozen=True, tag_field="type", tag="steered"):
+    """What the user said while the model worked goes along with the results of its tools."""
+
+    text: str
+
+
 class Hurried(Value, frozen=True, tag_field="type", tag="hurried"):
     """A thought was to end before the model ended it; `text` says what was done.
 
@@ -202,11 +211,15 @@ class Compressed(Value, frozen=True, tag_field="type", tag="compressed"):
 
 
 class Retrying(Value, frozen=True, tag_field="type", tag="retrying"):
-    """The request goes out again, unchanged, after a wait; nothing had been received."""
+    """The request goes out again, unchanged, after a wait; nothing had been received.
+
+    `attempt` is the number of the try to come, of `attempts` in all; 0 is unknown.
+    """
 
     attempt: int
     seconds: float
     reason: str
+    attempts: int = 0
 
 
 class Healed(Value, frozen=True, tag_field="type", tag="healed"):
@@ -248,6 +261,7 @@ Event: TypeAlias = (
     | ToolRan
     | StateChanged
     | Nudged
+    | Steered
     | Hurried
     | Progressed
     | Compressed

@@ -21,6 +21,7 @@ from mull.neutral.former import Reader
 from mull.neutral.usage import Usage
 
 __all__ = [
+    "FAILED",
     "Dialect",
     "Message",
     "Origin",
@@ -44,6 +45,8 @@ Status: TypeAlias = Literal[
     "complete", "interrupted", "truncated", "truncated_in_reasoning", "no_answer", "error"
 ]
 """How an answer ended."""
+FAILED = "failed"
+"""The stop reason of an answer that a failure ended. One without a reason the user interrupted."""
 
 
 class Origin(Value, frozen=True):

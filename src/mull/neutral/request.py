@@ -10,6 +10,7 @@ from mull.neutral.messages import Message
 from mull.neutral.thinking import ThinkingPlan
 
 __all__ = [
+    "AnswerFormat",
     "NamedTool",
     "Note",
     "Request",
@@ -67,11 +68,20 @@ class Note(Value, frozen=True):
         return (self.about, self.kind) == (earlier.about, earlier.kind)
 
 
+class AnswerFormat(Value, frozen=True):
+    """The form that the answer must have: any JSON, or that of a schema."""
+
+    schema: dict[str, Any] | None = None
+    name: str | None = None
+    strict: bool | None = None
+
+
 class RequestOptions(Value, frozen=True):
     """Everything about a request that is not history, settings or target.
 
     With `least_thinking` it asks for as little thinking as the model takes, whatever the settings
-    say; what they say of the history holds.
+    say; what they say of the history holds. A `format` is asked for in the way that the model
+    takes; in words alone where `plain_format` says that the endpoint refused another.
     """
 
     system: str = ""
@@ -81,13 +91,16 @@ class RequestOptions(Value, frozen=True):
     max_tokens: int | None = None
     stream: bool = True
     least_thinking: bool = False
+    format: AnswerFormat | None = None
+    plain_format: bool = False
 
 
 class Request(Value, frozen=True):
     """One request, ready for an encoder: nothing is left to decide but its shape.
 
     `keep_thinking` asks the endpoint not to strip old thoughts by itself; `reasoning_field` is
-    the user's own choice of the field that reasoning goes back in.
+    the user's own choice of the field that reasoning goes back in. `format` is the form that the
+    endpoint itself holds the answer to.
     """
 
     messages: Sequence[Message]
@@ -100,6 +113,7 @@ class Request(Value, frozen=True):
     stream: bool = True
     keep_thinking: bool = False
     reasoning_field: str | None = None
+    format: AnswerFormat | None = None
 
 
 class WireRequest(Value, frozen=True):

@@ -63,7 +63,8 @@ class ModelFacts(_Facts, frozen=True):
 
     `tokenizer_scale` is how many of its own tokens one of a stand-in's stands for. The frames are
     what the endpoint writes around every request, and around one with tools. Without `offer_tools`
-    it is offered tools only if somebody asks for them.
+    it is offered tools only if somebody asks for them; `taught_tools` are those of mull's own that
+    a model can use at all, where it was taught so few.
     """
 
     name: str | None = None
@@ -91,6 +92,7 @@ class ModelFacts(_Facts, frozen=True):
     tokenizer_scale: float = 1.0
     frame_tokens: int = 0
     tool_frame_tokens: int = 0
+    taught_tools: tuple[str, ...] | None = None
     presets: dict[str, Any] = {}
     source: str | None = None
 

@@ -25,8 +25,10 @@ __all__ = [
     "TemplateWords",
     "ThinkingPlan",
     "WriterName",
+    "WriterTraits",
     "as_level",
     "sayable",
+    "traits_of_writer",
     "write_thinking",
 ]
 
@@ -259,6 +261,29 @@ WRITERS: Mapping[WriterName, Callable[[ThinkingPlan], Fragment]] = MappingProxyT
         "none": _nothing,
     }
 )
+
+
+class WriterTraits(Value, frozen=True):
+    """What holds for every model that is steered in this shape. Some demand back the signatures of
+    their calls; `effort_words` is how a user is told of an effort."""
+
+    demands_signatures: bool = False
+    effort_words: Callable[[str], str] = "{} effort".format
+
+
+_USUAL = WriterTraits()
+_TRAITS: Mapping[WriterName, WriterTraits] = MappingProxyType(
+    {
+        "gemini-level": WriterTraits(
+            demands_signatures=True, effort_words=lambda effort: f"{effort.upper()} level"
+        )
+    }
+)
+
+
+def traits_of_writer(name: WriterName) -> WriterTraits:
+    """What is known of models by the shape that steers them."""
+    return _TRAITS.get(name, _USUAL)
 
 
 def write_thinking(plan: ThinkingPlan) -> Fragment:

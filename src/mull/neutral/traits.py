@@ -30,6 +30,7 @@ class Traits(Value, frozen=True):
     an unsigned call is marked as not the model's own by whoever writes it. `api` is the name of the
     API where its provider has several, and `tools_api` the dialect of the one that takes tools with
     reasoning, where that is another; `buffer` is how many tokens of output are recommended.
+    `closes_objects`: it holds an answer to a schema only where every object names all its members.
     `tool_names` is the pattern of the names that its endpoints take, as the strictest of them
     publish it. For a server: `answer_ids` and `call_ids` are how the ids of answers and calls
     begin, `envelope` is the carrier that clients return unread, and with `signs_calls` it stands on
@@ -50,6 +51,7 @@ class Traits(Value, frozen=True):
     api: str | None = None
     tools_api: Dialect | None = None
     buffer: int | None = None
+    closes_objects: bool = False
     tool_names: str = "[a-zA-Z0-9_-]{1,64}"
     answer_ids: str = ""
     call_ids: str = "call_"

@@ -104,7 +104,7 @@ def parse_rule(effect: Effect, text: str, where: str = "") -> Rule:
     found = _RULE.fullmatch(text.strip())
     if found is None:
         raise SettingError(
-            f"{quote(text)} is no rule: write a tool, or a tool with a pattern such as"
+            f"{quote(text)} is not a rule: write a tool, or a tool with a pattern such as"
             " run(git status *) or edit(src/**)"
         )
     return Rule(effect, found.group(1), found.group(2), where)
@@ -120,7 +120,7 @@ def decide(asked: Asked, mode: Mode, rules: Iterable[Rule]) -> Decision:
     if not (asked.changes or asked.asks or asked.altered):
         return Decision("run")
     if mode == "read-only" and asked.changes:
-        return Decision("refuse", f"mull is read-only here and {asked.tool} changes things")
+        return Decision("refuse", f"mull is in read-only mode and {asked.tool} changes something")
     if mode == "yes" or (mode == "accept-edits" and _is_plain_edit(asked)):
         return Decision("run")
     if not asked.altered and _is_allowed(asked, rules):

@@ -92,19 +92,19 @@ _SPENT = (
 )
 _LENGTH = "length"
 _N = r"[\d,]{1,12}"
-_LATER = ("the fault is the provider's", "try again later")
+_LATER = ("the problem is on the provider's side", "try again later")
 _QUOTA = Meaning(
     "quota",
-    "the account has no credit left there",
-    "look at the provider's billing page",
+    "the account is out of credit",
+    "see the provider's billing page",
     statuses=(402,),
     codes=_SPENT,
     texts=_SPENT,
 )
 _SHARE = Meaning(
     _LENGTH,
-    "this one request is more than the account may send in a minute",
-    "compress the conversation, or ask for a shorter answer with --max-tokens",
+    "this request exceeds what the account may send per minute",
+    "compress the conversation, or limit the answer with --max-tokens",
     texts=rf"request too large for .{{0,200}}?\blimit:? {_N}, requested:? {_N}",
 )
 """Groq and OpenAI, with the status and code of a limit on the rate. Waiting never helps."""
@@ -120,7 +120,7 @@ _MEANINGS = (
     _QUOTA,
     Meaning(
         "rate",
-        "too many requests, or a limit of the account",
+        "too many requests, or an account limit",
         "wait a little",
         passes=True,
         statuses=(429,),
@@ -135,24 +135,24 @@ _MEANINGS = (
     ),
     Meaning(
         "auth",
-        "the key may not do this",
-        "check what the account and its key are allowed",
+        "the API key lacks permission for this",
+        "check the permissions of the account and its key",
         statuses=(403,),
         codes=r"permission",
     ),
-    Meaning("auth", "the proxy wants a login", "put it into its address", statuses=(407,)),
+    Meaning("auth", "the proxy requires a login", "put it into its address", statuses=(407,)),
     Meaning(
         _LENGTH,
-        "the conversation is longer than the model can read",
-        "compress it, start a new one, or choose a model with a larger window",
+        "the conversation exceeds the model's context window",
+        "compress it, start a new one, or choose a model with a larger context window",
         codes=r"context_length_exceeded|exceed_context_size",
         texts=TOO_LONG,
     ),
     Meaning(_LENGTH, "the request is too large", "compress the conversation", statuses=(413,)),
     Meaning(
         "safety",
-        "the provider will not answer this",
-        "put the question differently",
+        "the provider declined to answer this",
+        "rephrase the question",
         codes=r"content_policy|content_filter",
         texts=r"content[_ ]policy|content[_ ]filter|safety|flagged",
     ),
@@ -172,14 +172,14 @@ _MEANINGS = (
     ),
     Meaning(
         "calls",
-        "an earlier tool call cannot be read there",
-        "take the turn back, or start a new conversation",
+        "the endpoint cannot read an earlier tool call",
+        "undo the turn, or start a new conversation",
         texts=r"failed to parse tool call arguments",
     ),
     Meaning("busy", passes=True, statuses=(409, 425), certain=False),
     Meaning(
         "address",
-        "there is nothing at this address",
+        "nothing was found at this address",
         "check the base URL and the model's name",
         statuses=(404,),
         codes=r"not_found",

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -20,6 +21,7 @@ from mull.neutral.messages import Message, Origin
 from mull.neutral.request import NamedTool, Note, Request, RequestOptions
 from mull.neutral.target import Target
 from mull.neutral.thinking import WriterName
+from mull.policy.answer_format import ask_in_format, format_notes
 from mull.policy.heal.amendment import UNAMENDED, Amendment, amend_messages, amend_options
 from mull.policy.parts import Parts, count_parts
 from mull.policy.reported import corrected, last_report
@@ -169,7 +171,7 @@ def too_long_text(prepared: Prepared) -> str:
     if parts.tools + parts.system > window // 2:
         advice = "offer fewer tools, shorten the instructions"
     elif last and last[0].role == "user" and own > window // 2:
-        advice = "say less at once, attach less"
+        advice = "send a shorter message or fewer attachments"
     else:
         advice = "compress the conversation, start a new one"
     return (
@@ -205,7 +207,7 @@ def prepare(
     if log.active:
         check_question(log.active[-1], target)
     made = Made(log, snapshot, conversation, counter, home or target.origin, amendment)
-    conversation = _with_wire_names(amend_options(conversation, amendment), target)
+    conversation = _with_wire_names(_asked(made, target), target)
     settled = _settle(made, target)
     view, planned = settled.view, settled.planned
     parameters = settle_parameters(conversation, target, planned)
@@ -231,7 +233,8 @@ def prepare(
             *parameters.notes,
             *view_notes(view.tally, view.news, target.name),
             *history.notes,
-            *_name_notes(made.options, conversation),
+            *format_notes(amend_options(made.options, amendment), target),
+            *_name_notes(_asked(made, target), conversation),
             *_cache_notes(snapshot),
             *_counter_notes(counter),
         ),
@@ -291,7 +294,7 @@ def _settle(made: Made, target: Target) -> _Settled:
     """The view and the thinking plan, which depend on one another, and the count of both."""
     log, snapshot, counter = made.log, made.snapshot, made.counter
     memory = _memories.setdefault(log, Memory())
-    options = amend_options(made.options, made.amendment)
+    options = _asked(made, target)
     limits: dict[str, Any] = {"max_tokens": options.max_tokens, "amendment": made.amendment}
     plan = plan_least if options.least_thinking else plan_thinking
     fixed = _count_fixed(options, target, counter)
@@ -317,7 +320,7 @@ def _count(made: Made, target: Target, rules: Rules, tokens: int) -> _Count:
     """The count of a view, corrected by what the provider said of the last request."""
     characters = tokens
     if made.counter.name != CHARACTERS.name:
-        fixed = _count_fixed(made.options, target, CHARACTERS)
+        fixed = _count_fixed(_asked(made, target), target, CHARACTERS)
         view = _memories[made.log].view(made.log, rules, CHARACTERS)
         characters = (fixed + view.parts).total
     last = made.amendment.counted or last_report(made.log, target.origin, characters)
@@ -343,7 +346,7 @@ def _history(made: Made, view: LogView, target: Target) -> _History:
         parts = count_parts(amended, view.count)
     if not target.compat.binds_thinking:
         return _History(amended, parts)
-    bound = _memories[made.log].bound(made.log, amended, hash_opening(made.options))
+    bound = _memories[made.log].bound(made.log, amended, hash_opening(_asked(made, target)))
     gone = Parts(thinking=sum(map(view.count, bound.left_out())))
     return _History(bound.messages, parts - gone, bound.prefix, bound.notes())
 
@@ -369,6 +372,11 @@ def _rules(made: Made, target: Target, planned: Planned) -> Rules:
     )
 
 
+def _asked(made: Made, target: Target) -> RequestOptions:
+    """The options as they are asked for here: amended, and with what has to ask for the format."""
+    return ask_in_format(amend_options(made.options, made.amendment), target)
+
+
 def _renamed(options: RequestOptions, target: Target) -> dict[str, str]:
     return names_on_wire((tool.name for tool in options.tools), target.dialect)
 
@@ -387,7 +395,7 @@ def _with_wire_names(options: RequestOptions, target: Target) -> RequestOptions:
 
 def _name_notes(asked: RequestOptions, sent: RequestOptions) -> list[Note]:
     pairs = zip(asked.tools, sent.tools, strict=True)
-    text = "the tool {!r:.80} goes by the name {}: the API takes no other"
+    text = "the tool {!r:.80} is called {}: the API accepts no other name"
     return [
         Note("tools", text.format(own.name, wire.name))
         for own, wire in pairs
@@ -414,8 +422,13 @@ def _count_fixed(conversation: RequestOptions, target: Target, counter: Counter)
     return Parts(
         frame=facts.frame_tokens + (facts.tool_frame_tokens if tools else 0),
         system=counter.count(system) + MESSAGE_OVERHEAD if system else 0,
-        tools=count_tools(tools, counter),
+        tools=count_tools(tools, counter) + _count_format(conversation, counter),
     )
+
+
+def _count_format(conversation: RequestOptions, counter: Counter) -> int:
+    wanted = conversation.format
+    return counter.count(msgspec.json.encode(wanted.schema).decode()) if wanted else 0
 
 
 def _usable(
@@ -454,6 +467,7 @@ def _request(
         stream=conversation.stream,
         keep_thinking=snapshot["reasoning.includeInContext"] and not strips,
         reasoning_field=made.field,
+        format=conversation.format,
     )
 
 
@@ -461,7 +475,7 @@ def _cache_notes(snapshot: Snapshot) -> list[Note]:
     keeps_last = snapshot["reasoning.stripFromContext"] == "allButLast"
     if not keeps_last or not snapshot["reasoning.includeInContext"]:
         return []
-    text = "every turn takes the thinking of the one before out again: prompt caches end there"
+    text = "every turn removes the thinking of the one before: prompt caches end there"
     return [Note(about="reasoning.stripFromContext", text=text)]
 
 

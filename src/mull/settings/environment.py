@@ -95,9 +95,7 @@ def _key_of(name: str) -> str | None:
     if key is None and _claims_setting(rest):
         near = closest(upper, map(env_name, REGISTRY))
         hint = f"did you mean {near}? " if near else ""
-        raise SettingError(
-            f"{quote(name)} is no setting's variable: {hint}`mull settings` lists all"
-        )
+        raise SettingError(f"{quote(name)} matches no setting: {hint}`mull settings` lists all")
     return key
 
 
@@ -150,4 +148,4 @@ def _clear_thinking(clear: bool) -> dict[str, SettingValue]:
 
 
 def _ignored(name: str, raw: str, allowed: str) -> str:
-    return f"{name} is ignored, {quote(raw)} means nothing to mull: use {allowed}"
+    return f"{name} is ignored: {quote(raw)} is not a valid value, use {allowed}"

@@ -41,7 +41,7 @@ _SECRET_KEY = pattern(
     re.IGNORECASE,
 )
 _PROVIDER = pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
-_NO_SECRETS = "profiles hold no secrets, keys belong in environment variables"
+_NO_SECRETS = "profiles do not hold secrets: put API keys into environment variables"
 
 
 class Parameters(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -113,7 +113,7 @@ def profile_from_json(data: bytes, name: str, providers: Collection[str] | None 
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         reason = str(error).removeprefix("JSON is malformed: ").lower()
         raise ProfileError(
-            f"profile {quote(name)} is damaged ({reason}): mend its file or save it anew"
+            f"profile {quote(name)} is damaged ({reason}): fix its file or save it again"
         ) from None
     profile = _read(decoded, name)
     if providers is not None:
@@ -164,7 +164,7 @@ def _check_version(version: object, where: str) -> None:
     if version > VERSION:
         raise ProfileError(
             f"{where} has version {quote_value(version)} and this mull reads up to {VERSION}: "
-            "update mull, or save the profile anew"
+            "upgrade mull, or save the profile again"
         )
 
 

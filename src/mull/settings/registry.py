@@ -98,7 +98,7 @@ REGISTRY: Mapping[str, Setting] = _table(
         aliases=LEVEL_ALIASES,
     ),
     Setting(
-        "reasoning.maxTokens", "count", None, "thinking budget in tokens; goes before the effort"
+        "reasoning.maxTokens", "count", None, "thinking budget in tokens; overrides the effort"
     ),
     Setting(
         "reasoning.format",
@@ -111,62 +111,80 @@ REGISTRY: Mapping[str, Setting] = _table(
         "reasoning.stripFromContext",
         "choice",
         "none",
-        "which earlier thinking to leave out before anything is sent",
+        "which earlier thinking to leave out of requests",
         choices=("all", "allButLast", "none"),
     ),
     Setting(
         "reasoning.maxSeconds",
         "seconds",
         None,
-        "end a thought after this many seconds, once a turn",
+        "stop the thinking after this many seconds, once per turn",
     ),
-    Setting("reasoning.fieldName", "field", None, "read and send back thinking in this field only"),
+    Setting(
+        "reasoning.fieldName",
+        "field",
+        None,
+        "read thinking from this field only, and send it back there",
+    ),
     Setting(
         "reasoning.summary",
         "choice",
         "auto",
-        "which summary of the thinking the Responses API is asked for",
+        "which summary of the thinking to request from the Responses API",
         choices=("auto", "concise", "detailed", "none"),
     ),
     Setting(
         "reasoning.handoff",
         "choice",
         "drop",
-        "what a model gets of another model's thinking: nothing, or its text",
+        "whether a model gets another model's thinking as text",
         choices=("drop", "text"),
     ),
     Setting("reasoning.dynamicBudget", "boolean", True, "lower the budget in a long context"),
-    Setting("reasoning.dynamicBudgetOver", "count", 150_000, "tokens from which a context is long"),
+    Setting(
+        "reasoning.dynamicBudgetOver",
+        "count",
+        150_000,
+        "number of tokens above which a context is long",
+    ),
     Setting("reasoning.dynamicBudgetCap", "count", 10_000, "highest budget in a long context"),
     Setting(
         "reasoning.condenseOver",
         "count",
         None,
-        "send unsigned thoughts longer than this many tokens as a summary",
+        "summarise unsigned thinking longer than this many tokens",
     ),
-    Setting("context.limit", "count", None, "context window in tokens, if the catalog is wrong"),
+    Setting("context.limit", "count", None, "context window in tokens; overrides the catalog"),
     Setting(
-        "compression.threshold", "share", 0.85, "how full the usable window is when it compresses"
+        "compression.threshold",
+        "share",
+        0.85,
+        "how full the usable window may get before mull compresses",
     ),
     Setting(
         "compression.strategy",
         "choice",
         "middle-out",
-        "what compression does: summarise the middle, cut the oldest, or summarise all",
+        "summarise the middle, drop the oldest turns, or summarise everything",
         choices=("middle-out", "truncate", "one-shot"),
     ),
-    Setting("compression.model", "model", None, "model that summarises; unset is the one in use"),
+    Setting(
+        "compression.model",
+        "model",
+        None,
+        "model that writes summaries; unset means the current one",
+    ),
     Setting(
         "tools.onDemandOver",
         "count",
         40,
-        "tools of MCP servers in a request; beyond, the model looks for them",
+        "most MCP tools in a request; beyond that the model searches for them",
     ),
     Setting(
         "tools.onDemandTokens",
         "count",
         12_000,
-        "tokens of their definitions in a request; beyond, the model looks for them",
+        "most tokens of MCP tool definitions; beyond that the model searches",
     ),
     Setting(
         "terminal.notify",
@@ -177,7 +195,12 @@ REGISTRY: Mapping[str, Setting] = _table(
     ),
     Setting("terminal.notifyAfter", "seconds", 20.0, "a turn is long from this many seconds on"),
     Setting("terminal.title", "boolean", True, "say in the window's title what goes on"),
-    Setting("model.presets", "boolean", True, "apply what the catalog knows a model needs"),
+    Setting(
+        "model.presets",
+        "boolean",
+        True,
+        "apply the settings that the catalog recommends for a model",
+    ),
 )
 
 _BY_LOWER = {key.lower(): setting for key, setting in REGISTRY.items()}
@@ -193,7 +216,7 @@ def find(key: str) -> Setting:
     if setting is None:
         near = closest(key, REGISTRY)
         hint = f"did you mean {near}? " if near else ""
-        raise SettingError(f"no setting is called {quote(key)}: {hint}`mull settings` lists all")
+        raise SettingError(f"there is no setting {quote(key)}: {hint}`mull settings` lists all")
     return setting
 
 
@@ -222,7 +245,7 @@ def parse_all(values: Mapping[str, object], *, unset: bool = False) -> dict[str,
     for key, raw in values.items():
         name = find(key).key
         if name in parsed:
-            raise SettingError(f"{name} is there twice: keep one")
+            raise SettingError(f"{name} is given twice: keep one")
         if raw is not None:
             parsed[name] = parse(name, raw)
         elif unset and REGISTRY[name].default is None:

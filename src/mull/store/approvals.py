@@ -80,7 +80,7 @@ def load_policy(config: Path, folder: Path) -> ToolPolicy:
         environment = (*own.environment, *theirs.environment)
         return ToolPolicy((*rules, *theirs.allow), environment, trusted)
     warning = (
-        f"{PROJECT_FILE} of this folder would allow more, and that is not obeyed: a project may"
+        f"{PROJECT_FILE} in this folder has allow rules, which mull ignores: a project may"
         f" only deny. If you trust it, add it to trusted in {config / TOOLS_FILE}"
     )
     return ToolPolicy(rules, own.environment, trusted, (warning,))

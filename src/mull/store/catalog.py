@@ -58,7 +58,7 @@ def _load(
             catalog = load(layers, pin(load(base=base), shipped()))
     except (CatalogError, ConfigError) as error:
         catalog = load(layers)  # raises again if it was an overlay that is wrong
-        warn(f"{stored} is not used: {error}; `mull models update` writes it anew")
+        warn(f"{stored} is not used: {error}; `mull models update` rebuilds it")
         return catalog
     # an upgrade of mull may bring facts that are newer than the last update
     return catalog if catalog.header.date >= shipped_date() else load(layers)

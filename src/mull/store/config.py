@@ -184,14 +184,14 @@ def _provider(table: Mapping[str, Any], name: str, file: str) -> ProviderConfig:
     for key in table:
         if key not in ProviderConfig.__struct_fields__ and "key" in key.lower():
             raise ConfigError(
-                f"{where}: {quote(key)} is unknown: keys are not kept in files, "
+                f"{where}: {quote(key)} is unknown: API keys do not belong in this file, "
                 "name the variable that holds yours with key_env"
             )
     for key, value in table.items():
         if isinstance(value, dict) and key not in ProviderConfig.__struct_fields__:
             whole = f"{name}.{key}"
             raise ConfigError(
-                f"{where}: {quote(key)} is unknown: a provider's name that holds a dot is quoted, "
+                f"{where}: {quote(key)} is unknown: a provider name with a dot must be quoted, "
                 f'[providers."{whole}"]'
             )
     check_keys(table, ProviderConfig.__struct_fields__, where)
@@ -207,8 +207,8 @@ def _provider(table: Mapping[str, Any], name: str, file: str) -> ProviderConfig:
 def _base_url(value: object, where: str) -> str | None:
     if isinstance(value, str) and "@" in value:  # a password in it would be shown and stored
         raise ConfigError(
-            f"{where}: base_url holds a name or password before the @: leave it out, and send it"
-            " as a header or as the key"
+            f"{where}: base_url contains a user name or password before the @: remove it, and send"
+            " it as a header or as the key"
         )
     if value is None:
         return None

@@ -192,7 +192,7 @@ class Keys:
         if file.version != _VERSION:  # what it holds is not told: it may be keys
             raise ConfigError(
                 f"{self.path} is damaged or from another version of mull: "
-                "move it away and store your keys anew with `mull keys set PROVIDER`"
+                "move it away and store your keys again with `mull keys set PROVIDER`"
             )
         return file.keys
 

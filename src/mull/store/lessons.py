@@ -20,7 +20,7 @@ def load_lessons(data_dir: Path) -> Lessons:
         data = read_bytes(data_dir / LESSONS_FILE)
         return Lessons() if data is None else lessons_from_json(data)
     except ConfigError as error:
-        log_warning(f"what refusals taught is not used: {error}")
+        log_warning(f"lessons from earlier rejections are not used: {error}")
         return Lessons()
 
 
@@ -29,4 +29,4 @@ def save_lessons(data_dir: Path, lessons: Lessons) -> None:
     try:
         write_atomic(data_dir / LESSONS_FILE, lessons_to_json(lessons))
     except ConfigError as error:
-        log_warning(f"what a refusal taught is not kept: {error}")
+        log_warning(f"a lesson from a rejection was not stored: {error}")

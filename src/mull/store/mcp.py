@@ -96,7 +96,7 @@ def _check_kind(table: Mapping[str, Any], where: str) -> None:
     """A server is either run or asked, and each kind has keys of its own."""
     if ("command" in table) == ("url" in table):
         found = "has both a command and a url" if "url" in table else "has no command and no url"
-        raise ConfigError(f"{where} {found}: give the one by which it is reached")
+        raise ConfigError(f"{where} {found}: give exactly one of them")
     foreign, kind = (
         (_OF_COMMANDS, "a command") if "url" in table else (_OF_ADDRESSES, "an address, url")
     )
@@ -149,8 +149,8 @@ def _url(value: object, where: str) -> str | None:
         if "@" not in value.partition("://")[2].partition("/")[0]:
             return value
         raise ConfigError(
-            f"{where}: url holds a name or password before the @: leave it out, and send it as "
-            'headers = { Authorization = "Basic $VAR" }'
+            f"{where}: url contains a user name or password before the @: remove it, and send it"
+            ' as headers = { Authorization = "Basic $VAR" }'
         )
     raise ConfigError(f"{where}: url cannot be that: use an address such as https://host/mcp")
 

@@ -42,7 +42,7 @@ class Profiles:
         path = self._path(name)
         data = profile_to_json(profile, name)
         if not overwrite and path.exists():
-            raise ProfileError(f"profile {quote(name)} exists already: --overwrite replaces it")
+            raise ProfileError(f"profile {quote(name)} already exists: --overwrite replaces it")
         write_atomic(path, data)
         return path
 

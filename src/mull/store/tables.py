@@ -72,7 +72,9 @@ def check_keys(table: Mapping[str, Any], known: Collection[str], where: str) -> 
         if key in known:
             continue
         if any(setting.namespace == key for setting in REGISTRY.values()):
-            raise ConfigError(f"{where}: {key} stands alone, settings belong under [settings]")
+            raise ConfigError(
+                f"{where}: {key} is at the top level: settings belong under [settings]"
+            )
         near = closest(key, known)
         hint = f"did you mean {near}?" if near else f"use {join_or(known)}"
         raise ConfigError(f"{where}: {quote(key)} is unknown: {hint}")

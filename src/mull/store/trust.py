@@ -60,7 +60,7 @@ class Trust:
             data = read_bytes(self._path)
             return {} if data is None else msgspec.json.decode(data, type=_Known)
         except (ConfigError, msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            log_warning(f"what you trusted is not known: {self._path}: {error}")
+            log_warning(f"cannot read what you trusted: {self._path}: {error}")
             return {}
 
     def _write(self, known: _Known) -> None:

@@ -62,8 +62,8 @@ class SystemVault:
         except Exception as error:
             reason = type(error).__name__  # its text may hold anything
             raise ConfigError(
-                f"the system's keyring does not give the key of {name} ({reason}): "
-                f"unlock it, or store the key anew with `mull keys set {name} --file`"
+                f"the system keyring did not return the key of {name} ({reason}): "
+                f"unlock it, or store the key again with `mull keys set {name} --file`"
             ) from None
         return Secret(found) if isinstance(found, str) and found else None
 
@@ -79,7 +79,7 @@ class SystemVault:
                 backend.delete_password(_SERVICE, name)
         except Exception as error:
             raise ConfigError(
-                f"the system's keyring does not delete the key of {name} "
+                f"the system keyring did not delete the key of {name} "
                 f"({type(error).__name__}): unlock it and try again"
             ) from None
 

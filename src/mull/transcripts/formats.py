@@ -93,7 +93,7 @@ def _read_document(data: bytes, where: str) -> Transcript:
         kind = _kind(data)
         if kind.version > VERSION:
             raise ConfigError(
-                f"{where}the file is of version {kind.version}, written by a newer mull:"
+                f"{where}the file has version {kind.version}, from a newer mull:"
                 " upgrade mull to read it"
             )
         held = msgspec.structs.asdict(_document(data))
@@ -121,7 +121,7 @@ def _problem(records: tuple[Record, ...], at: int, record: Record) -> str | None
     match record:
         case Summary() | Undone():
             if not 0 <= record.start <= record.end <= at:
-                return f"speaks of records {record.start} to {record.end}, which are not before it"
+                return f"refers to records {record.start} to {record.end}, which do not precede it"
         case Condensed():
             before = records[record.entry] if 0 <= record.entry < at else None
             blocks = before.message.blocks if isinstance(before, Entry) else ()

@@ -22,7 +22,7 @@ from mull.neutral.blocks import (
     ToolCallBlock,
     ToolResultBlock,
 )
-from mull.transcripts.contain import visible
+from mull.transcripts.contain import fence, visible
 from mull.transcripts.markdown_html import markdown_html
 from mull.transcripts.words import describe_media, thought_line, without_text
 
@@ -55,7 +55,7 @@ def block_html(block: Block, entry: Entry, *, thinking: bool) -> str:
         case OpaqueBlock():
             inner = _pre(_json(block.data))
             return (
-                f'<div class="tool">{_fold("Something only its provider understands", inner)}</div>'
+                f'<div class="tool">{_fold("Data that only the provider understands", inner)}</div>'
             )
         case _:
             assert_never(block)
@@ -85,7 +85,17 @@ def call_html(block: ToolCallBlock, result: ToolResultBlock | None) -> str:
     """A call with its arguments and what came of it."""
     told = _result(result) if result else '<p class="label">No result.</p>'
     name = f"<p>Tool call <code>{escape(visible(block.name))}</code></p>"
-    return f'<div class="tool">{name}{_arguments(block)}{told}</div>'
+    asked = _diff(result.diff) if result and result.diff else _arguments(block)
+    return f'<div class="tool">{name}{asked}{told}</div>'
+
+
+def _diff(text: str) -> str:
+    """What a call changed, in place of the arguments that say the same."""
+    inner = markdown_html(fence(text, "diff"))
+    if not _is_long(text):
+        return inner
+    lines = text.count("\n") + 1
+    return _fold(f"Diff: {lines:,} lines", inner)
 
 
 def _thought(block: ThinkingBlock, entry: Entry) -> str:

@@ -1,7 +1,7 @@
 """A transcript as Markdown that GitHub shows well: a heading for each turn, thoughts folded away.
 
 What was said stays Markdown, but cannot leave its place (`contain`). Tool calls and results are
-code blocks; long results are folded.
+code blocks, and a change of a file is its diff; long results are folded.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class _Writer:
             case MediaBlock():
                 yield _media(block)
             case OpaqueBlock():
-                yield _folded("Something only its provider understands", _json(block.data))
+                yield _folded("Data that only the provider understands", _json(block.data))
             case ToolCallBlock():
                 yield from _call(block, None)
             case _:
@@ -188,7 +188,9 @@ def _thought(block: ThinkingBlock, entry: Entry) -> Iterator[str]:
 
 def _call(block: ToolCallBlock, result: ToolResultBlock | None) -> Iterator[str]:
     yield f"**Tool call** {inline_code(block.name)}"
-    if block.arguments is not None and not block.input:
+    if result is not None and result.diff:
+        yield fence(result.diff, "diff")
+    elif block.arguments is not None and not block.input:
         yield fence(block.arguments, "text")
     elif block.input:
         yield _json(block.input)

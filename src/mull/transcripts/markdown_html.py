@@ -1,14 +1,14 @@
-"""Events of Markdown as safe HTML.
+"""Renders Markdown as safe HTML.
 
-There is no raw HTML, everything is escaped, and a link goes to http, https or mailto or is none.
-Line ends and indents are kept for a page that shows them (`white-space: pre-wrap`), so that nothing
-a model laid out by hand is lost; only sentences broken at a margin are joined.
+Raw HTML is escaped, and a link leads to http, https or mailto unless the caller knows better. Line
+breaks and indents are kept for a page that shows them (`white-space: pre-wrap`), so that text laid
+out by hand survives; only sentences broken at a margin are joined.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from html import escape
 from typing import TypeAlias, assert_never
 
@@ -17,15 +17,17 @@ from mull.markdown.highlight import Highlighter
 from mull.markdown.reader import read
 from mull.transcripts.contain import visible
 
-__all__ = ["markdown_html"]
+__all__ = ["Link", "markdown_html", "web_link"]
 
 _FIRST_HEADING = 3
-"""Headings of a text are below those of the page: its title and its turns."""
+"""Headings in a message rank below those of the page: its title and its turns."""
 _LISTS = ("ul", "ol")
 _SIDES = {"<": "", ">": ' class="right"', "^": ' class="middle"'}
 _SAFE = re.compile(r"(?:https?://|mailto:)[^\s]+", re.IGNORECASE)
 
 _Mark: TypeAlias = tuple[str, str]
+Link: TypeAlias = Callable[[str, bool], _Mark]
+"""Gives the HTML before and after a link's text, from its address and whether it is an image."""
 _MARKS: tuple[tuple[int, _Mark], ...] = (
     (md.BOLD, ("<strong>", "</strong>")),
     (md.ITALIC, ("<em>", "</em>")),
@@ -34,18 +36,22 @@ _MARKS: tuple[tuple[int, _Mark], ...] = (
 )
 
 
-def markdown_html(text: str) -> str:
-    """The text as HTML blocks."""
-    page = _Page()
+def markdown_html(
+    text: str, *, first_heading: int = _FIRST_HEADING, link: Link | None = None
+) -> str:
+    """Render the text as HTML blocks, `#` as `<h{first_heading}>`; `link` replaces `web_link`."""
+    page = _Page(first_heading, link or web_link)
     for event in read(visible(text)):
         page.add(event)
     return page.html()
 
 
 class _Page:
-    """Takes events, writes tags. A list stays open until something else than its item comes."""
+    """Turns events into tags. A list stays open until something other than its item follows."""
 
-    def __init__(self) -> None:
+    def __init__(self, first_heading: int, link: Link) -> None:
+        self._first_heading = first_heading
+        self._link = link
         self._out: list[str] = []
         self._open: list[str] = []
         self._is_first = True  # whether the next block is the first in what is open
@@ -63,13 +69,13 @@ class _Page:
             case md.Item():
                 self._item(event)
             case md.Pieces(pieces):
-                self._out.append(_inline(pieces))
+                self._out.append(_inline(pieces, self._link))
             case md.CodeLine(text):
                 self._out.append(self._coloured(text) + "\n")
             case md.CodePart(text, is_last):
                 self._out.append(escape(text, quote=False) + "\n" * is_last)
             case md.Row(cells):
-                self._out.append(_row("td", cells, self._sides))
+                self._out.append(_row("td", cells, self._sides, self._link))
             case md.Sign.DONE:
                 self._out.append(self._leaf_end)
             case md.Sign.END:
@@ -88,7 +94,7 @@ class _Page:
             self._out.append("\n")
         match event:
             case md.Text(level):
-                tag = f"h{min(6, level + _FIRST_HEADING - 1)}" if level else "p"
+                tag = f"h{min(6, level + self._first_heading - 1)}" if level else "p"
                 if not level and is_first and self._open and self._open[-1] == "li":
                     tag = "span"  # the first paragraph of an item needs no frame of its own
                 self._out.append(f"<{tag}>" if tag == "span" else f'<{tag} dir="auto">')
@@ -100,7 +106,7 @@ class _Page:
                 self._leaf_end = "</code></pre>"
             case md.Table(header, aligned):
                 self._sides = [_SIDES[side] for side in aligned]
-                head = f"<thead>{_row('th', header, self._sides)}</thead><tbody>"
+                head = f"<thead>{_row('th', header, self._sides, self._link)}</thead><tbody>"
                 self._out.append(f'<div class="wide" tabindex="0"><table>{head}')
                 self._leaf_end = "</tbody></table></div>"
             case md.Sign.RULE:
@@ -135,19 +141,22 @@ class _Page:
         )
 
 
-def _row(tag: str, cells: list[list[md.Piece]], sides: list[str]) -> str:
-    pairs = zip(cells, sides, strict=True)
-    return f"<tr>{''.join(f'<{tag}{side}>{_inline(cell)}</{tag}>' for cell, side in pairs)}</tr>"
+def _row(tag: str, cells: list[list[md.Piece]], sides: list[str], link: Link) -> str:
+    shown = (
+        f"<{tag}{side}>{_inline(cell, link)}</{tag}>"
+        for cell, side in zip(cells, sides, strict=True)
+    )
+    return f"<tr>{''.join(shown)}</tr>"
 
 
-def _inline(pieces: Iterable[md.Piece]) -> str:
-    """Marked text. A mark that goes on from one piece to the next stays open."""
+def _inline(pieces: Iterable[md.Piece], link: Link) -> str:
+    """Marked text. A mark that continues from one piece to the next stays open."""
     out: list[str] = []
     opened: list[_Mark] = []
     for text, flags, address in pieces:
         if flags & md.URL:
             continue  # the link before it can be followed
-        wanted = _marks(flags, address)
+        wanted = _marks(flags, address, link)
         same = 0
         while same < len(opened) and opened[same] in wanted:
             same += 1
@@ -165,17 +174,17 @@ def _inline(pieces: Iterable[md.Piece]) -> str:
     return "".join((*out, *(closing for _, closing in reversed(opened)))).rstrip(" ")
 
 
-def _marks(flags: int, address: str) -> list[_Mark]:
+def _marks(flags: int, address: str, link: Link) -> list[_Mark]:
     if not flags:
         return []
     marks = [mark for flag, mark in _MARKS if flags & flag]
     if flags & md.LINK:
-        marks.insert(0, _link(address, is_image=bool(flags & md.IMAGE)))
+        marks.insert(0, link(address, bool(flags & md.IMAGE)))
     return marks
 
 
-def _link(address: str, *, is_image: bool) -> _Mark:
-    """What stands around a link's text; one that is not safe is shown as it was written."""
+def web_link(address: str, is_image: bool) -> _Mark:
+    """A link to the web; any other is shown as it was written."""
     if not _SAFE.fullmatch(address):
         return "![" if is_image else "[", f"]({escape(address)})"
     picture = "🖼 " if is_image else ""

@@ -24,7 +24,7 @@ __all__ = [
     "summary_line",
 ]
 
-UNDONE_LINE = "What is marked as taken back was taken back here."
+UNDONE_LINE = "The messages marked as withdrawn were withdrawn here."
 
 Results = Mapping[tuple[int, int], ToolResultBlock]
 """The result of a call, by the position of its message and its place in it."""
@@ -104,9 +104,9 @@ def summary_line(summary: Summary, told: Outline) -> str:
     first = told.turn_of(summary.start)
     last = told.turn_of(max(summary.start, summary.end - 1))
     turns = f"turn {first}" if first == last else f"turns {first} to {last}"
-    return f"From here on, requests hold this summary of what was said in {turns}:"
+    return f"From here on, requests contain this summary of {turns}:"
 
 
 def condensed_line(condensed: Condensed, told: Outline) -> str:
     """What a shorter form belongs to."""
-    return f"A shorter form of a thought of turn {told.turn_of(condensed.entry)}"
+    return f"A shorter version of the thinking in turn {told.turn_of(condensed.entry)}"

@@ -76,7 +76,7 @@ def to_html(transcript: Transcript, *, thinking: bool = True) -> str:
 </header>
 <main>
 {button}
-{turns or '<p class="unsaid">Nothing was said yet.</p>'}
+{turns or '<p class="unsaid">This conversation is empty.</p>'}
 </main>
 <footer>Exported by mull, which keeps a model’s thinking. This page loads nothing.</footer>
 <script>{SCRIPT}</script>

@@ -95,8 +95,8 @@ def _read_lines(data: bytes, written_by: Target | None, tell: Callable[[str], No
         return _stamped(from_jsonl(data), written_by)
     if "role" not in first:
         raise ConfigError(
-            "a file of lines must hold a session or a message a line; several conversations are"
-            " imported one by one"
+            "a file of lines must contain one session, or one message per line; import several"
+            " conversations one by one"
         )
     messages: list[Any] = []
     for number, line in enumerate(lines, 1):
@@ -114,9 +114,9 @@ def _transcript(
     held = document if isinstance(document, dict) else {}
     conversation = _conversation(document, held, written_by)
     if not conversation.messages:
-        raise ConfigError("the conversation is empty: nothing is said in it")
+        raise ConfigError("the conversation is empty")
     if conversation.rest:
-        tell(f"not imported, a session has no place for it: {', '.join(conversation.rest)}")
+        tell(f"not imported, because sessions cannot hold it: {', '.join(conversation.rest)}")
     model = held.get("model")
     return Transcript(
         title=_title(conversation.messages),

@@ -129,7 +129,7 @@ article.you{{background:var(--you);border-left:3px solid var(--you-edge);
   border-radius:4px 12px 12px 4px;padding:.8rem 1.1rem}}
 article.you>h3{{color:var(--ink)}}
 article.back{{border-left:3px dashed var(--line);padding-left:1rem}}
-article.back>h3::after{{content:" · taken back"}}
+article.back>h3::after{{content:" · withdrawn"}}
 .said{{white-space:pre-wrap;overflow-wrap:anywhere;margin:0}}
 p{{margin:.65em 0;white-space:pre-wrap;overflow-wrap:anywhere}}
 li{{white-space:pre-wrap;overflow-wrap:anywhere;margin:.2em 0}}

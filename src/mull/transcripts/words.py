@@ -29,10 +29,10 @@ __all__ = [
 UNKNOWN = "unknown"
 
 STATUS_WORDS: dict[Status, str] = {
-    "interrupted": "Interrupted: the answer was broken off here.",
-    "truncated": "Cut off: the limit of output tokens was reached.",
+    "interrupted": "Interrupted: the answer broke off here.",
+    "truncated": "Cut off: the output token limit was reached.",
     "truncated_in_reasoning": "Cut off while thinking: the limit was reached before an answer.",
-    "no_answer": "The model thought and gave no answer.",
+    "no_answer": "The model thought but gave no answer.",
     "error": "The answer ended with an error.",
 }
 """What a person is told of an answer that is not complete."""
@@ -128,9 +128,9 @@ def without_text(block: ThinkingBlock) -> str | None:
     if block.thought.strip():
         return None
     if block.redacted:
-        return "The provider sent this thought redacted: only it can read it."
+        return "The provider sent this thinking redacted: only it can read it."
     if block.encrypted:
-        return "The provider sent this thought encrypted: only it can read it."
+        return "The provider sent this thinking encrypted: only it can read it."
     if block.signature:
         return "The provider sent only a signature, no text."
     return "The provider sent only data of its own, no text." if block.wire else None

@@ -41,7 +41,7 @@ __all__ = ["Wishes", "run_terminal"]
 USUAL: Mode = "preview"
 """How thoughts are shown, where they are, unless someone says otherwise."""
 
-_HELP = "/help lists commands and keys. Ctrl-T shows or hides thoughts, Esc stops the model."
+_HELP = "/help lists commands and keys. Ctrl-T opens thoughts, Esc stops the model."
 _PLAIN_HELP = "/help lists commands. /view shows or hides thoughts, Ctrl-C stops the model."
 
 
@@ -55,6 +55,7 @@ class Wishes(Value, frozen=True):
     mode: Approval = "ask"
     max_tokens: int | None = None
     temperature: float | None = None
+    question: str = ""
 
 
 async def run_terminal(
@@ -67,7 +68,7 @@ async def run_terminal(
     """
     plain = wishes.plain or os.environ.get("TERM") == "dumb"
     around = Surroundings("none", None) if plain else look_around(engine.setup.config.themes)
-    theme = around.theme("plain" if plain else wishes.theme)
+    theme = _spoken_theme() if plain else around.theme(wishes.theme)
     if wishes.view is not None:
         engine.setup.settings.set(SHOWN, wishes.view != "hidden")
     shape = USUAL if wishes.view in (None, "hidden") else wishes.view
@@ -91,7 +92,7 @@ async def run_terminal(
     for text in told:
         talk.tell(text, warning=True)
     try:
-        await front.run(talk, lambda: _begin(desk, talk), around.typed)
+        await front.run(talk, lambda: _begin(desk, talk, wishes.question), around.typed)
     finally:
         await talk.close()
         with suppress(OSError):  # a terminal that was closed takes no last words
@@ -151,10 +152,12 @@ class _Parts:
         return self._completer
 
 
-async def _begin(desk: SessionDesk, talk: Talk) -> None:
+async def _begin(desk: SessionDesk, talk: Talk, question: str) -> None:
     await choose_model(desk, talk)
     await talk.open()
     greet(talk)
+    if question:
+        talk.say(question)  # when this is over: it waits like anything that was typed meanwhile
 
 
 def greet(talk: Talk) -> None:
@@ -227,7 +230,13 @@ def _history() -> History:
     return FileHistory(str(path))
 
 
+def _spoken_theme() -> Theme:
+    from mull.tui.screen.plain import spoken_theme
+
+    return spoken_theme()
+
+
 def _plain_front(parts: _Parts) -> PlainFront:
     from mull.tui.screen.plain import PlainFront
 
-    return PlainFront(lambda: parts.painter.frame())
+    return PlainFront(lambda: parts.painter.frame(), lambda: parts.painter.progress())

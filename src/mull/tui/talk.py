@@ -1,18 +1,22 @@
 """One session at the terminal: takes what is typed, runs turns, shows what happens.
 
-Nothing here knows how the terminal is drawn. What is typed while the model works waits in a queue;
-a stop keeps what came; an error is told and the conversation goes on.
+Nothing here knows how the terminal is drawn. What is typed while the model works goes along with
+the next results of tools, or waits until the turn is over; a stop keeps what came and gives back
+what waits; an error is told, and a question that nothing came of stands in the line again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from msgspec.structs import replace
+
 from mull.neutral.errors import LocalError, MullError
+from mull.neutral.events import Event, StateChanged, Steered, TextDelta, ThinkingDelta
 from mull.neutral.messages import user
 from mull.tui.conversation.standing import Standing
 from mull.tui.conversation.thought import MODES, SHOWN, Mode
@@ -22,21 +26,41 @@ if TYPE_CHECKING:
     from mull.agent.results import Result
     from mull.agent.session import Session
     from mull.agent.streams import AsyncStream
+    from mull.agent.turn import State
     from mull.neutral.blocks import MediaBlock, TextBlock
-    from mull.neutral.messages import Message
+    from mull.neutral.messages import Message, Status
     from mull.policy.approval import Rule
     from mull.policy.prepare import Prepared
     from mull.tui.commands.host import Host
-    from mull.tui.screen.front import Front
+    from mull.tui.screen.front import Front, Unfolded
     from mull.tui.screen.painter import Painter
+    from mull.tui.screen.viewer import Document
 
-__all__ = ["Desk", "Talk"]
+__all__ = ["Desk", "Talk", "in_pieces"]
 
 Work: TypeAlias = Coroutine[Any, Any, None]
 Command: TypeAlias = "Callable[[Host, str], Work]"
 
 TICK = 0.25
 """Seconds between two looks at the clock while the model works."""
+_PIECE = 16_384
+"""Characters of an answer that are drawn before keys are heard again."""
+
+
+BROKEN: tuple[Status, ...] = ("interrupted", "error")
+
+
+class _Waiting:
+    """What was typed while the model works, and the message that goes along with results."""
+
+    def __init__(self, text: str, *, steers: bool = False) -> None:
+        self.text = text
+        self.steers = steers
+        self.message: Message | None = None
+
+    @property
+    def shown(self) -> str:
+        return f"{'next' if self.steers else 'queued'}: {self.text}"
 
 
 class Desk(Protocol):
@@ -70,9 +94,10 @@ class Talk:
         self._painter = painter
         self._shape = painter.mode
         self._command = command
-        self._queue: deque[str] = deque()
+        self._waiting: list[_Waiting] = []
         self._session: Session | None = None
         self._work: asyncio.Task[None] | None = None
+        self._is_turn = self._leaving = False
         self._beside: set[asyncio.Task[None]] = set()
 
     # The session
@@ -86,7 +111,7 @@ class Talk:
 
     @session.setter
     def session(self, session: Session) -> None:
-        session.interactive = True
+        session.interactive = session.patient = True
         self._session, self.last, self.sent = session, None, None
 
     @property
@@ -109,7 +134,7 @@ class Talk:
                 self.failure = error
             finally:
                 if not self.is_open:
-                    self._queue.clear()
+                    self._waiting.clear()
                     self.front.leave()
 
         self._start(opening())
@@ -126,7 +151,6 @@ class Talk:
         self.session = await self._desk.open(reference, new=new, fork_at=fork_at)
         if before is not None:
             await before.aclose()
-            self._painter.forget()
             self.front.clear()
         title = _opened(self.session, is_first=before is None)
         self._painter.open(self.session.log, title, mode=self.view)
@@ -154,12 +178,67 @@ class Talk:
             self.say(text)
 
     def say(self, text: str) -> None:
-        """Say something to the model, now or when it has finished."""
-        if self.busy:
-            self._queue.append(text)
-            self._painter.queued(list(self._queue))
-        else:
+        """Say something to the model: now, or with the next results of its tools."""
+        if not self.busy:
             self._start(self._say(text), is_turn=True)
+            return
+        waiting = _Waiting(text, steers=self._is_turn)
+        self._wait_with(waiting)
+        if waiting.steers:
+            self._start(self._steer(waiting), beside=True)
+
+    def queue(self, text: str) -> None:
+        """Say something when the turn is over; a command is carried out as ever."""
+        if self.busy and not text.startswith(("/", "!")):
+            self._wait_with(_Waiting(text))
+        else:
+            self.enter(text)
+
+    def _wait_with(self, *more: _Waiting) -> None:
+        self._waiting += more
+        self._painter.queued([waiting.shown for waiting in self._waiting])
+
+    async def _steer(self, waiting: _Waiting) -> None:
+        message = await self._message(waiting.text)
+        if waiting in self._waiting and self.session.steer(message):
+            waiting.message = message
+            self.attached.clear()
+            self.ran.clear()
+
+    def _steered(self) -> None:
+        """What waited longest went along with results."""
+        for waiting in self._waiting:
+            if waiting.message is not None:
+                self._waiting.remove(waiting)
+                self._painter.said(waiting.message)
+                break
+        self._wait_with()
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether something waits to be sent."""
+        return bool(self._waiting)
+
+    def take_back(self) -> None:
+        """Put the last of what waits back into the line."""
+        if self._waiting:
+            taken = self._waiting.pop()
+            if taken.message is not None:
+                self.session.take_back()
+                for waiting in self._waiting:
+                    if waiting.message is not None:
+                        self.session.steer(waiting.message)
+            self._wait_with()
+            self.front.put(taken.text)
+
+    def _give_back(self) -> list[str]:
+        """What waits, which waits no more."""
+        texts = [waiting.text for waiting in self._waiting]
+        self._waiting.clear()
+        if self.is_open:
+            self.session.take_back()
+        self._wait_with()
+        return texts
 
     async def _say(self, text: str) -> None:
         message = await self._message(text)
@@ -170,9 +249,14 @@ class Talk:
         except LocalError:  # nothing was sent, nothing is kept: it can be said again
             self.front.put(text)
             raise
-        self.attached.clear()
-        self.ran.clear()
-        await self._answer(stream)
+        attached, self.attached = self.attached, []
+        ran, self.ran = self.ran, []
+        try:
+            await self._answer(stream, text)
+        except (MullError, asyncio.CancelledError):
+            if not _came(stream):
+                self.attached[:0], self.ran[:0] = attached, ran
+            raise
 
     def send(self, text: str) -> None:
         """Say a text that a command has made, as if it had been typed."""
@@ -188,17 +272,15 @@ class Talk:
         attached."""
         if "@" not in text and not self.attached and not self.ran:
             return user(text)
-        from mull.policy.view.media import takes
-        from mull.tui.commands.attach import ANY_IMAGE, expand_mentions
+        from mull.agent.attachments import expand_mentions
         from mull.tui.commands.prompts import attach_resources
 
-        pictures = takes(self.session.target.facts.input, ANY_IMAGE)
         resources, missing = await attach_resources(text, self.session) if "@" in text else ((), ())
         said, notes = expand_mentions(
             text,
             self.session.info.folder,
             (*self.ran, *resources, *self.attached),
-            pictures=pictures,
+            inputs=self.session.target.facts.input,
             rules=self._reading_rules() if "@" in text else (),
         )
         for note in (*missing, *notes):
@@ -221,10 +303,8 @@ class Talk:
         if self._work is None:
             return False
         self._work.cancel()
-        for text in reversed(self._queue):
+        for text in reversed(self._give_back()):
             self.front.put(text)
-        self._queue.clear()
-        self._painter.queued(())
         return True
 
     def answer_now(self) -> bool:
@@ -240,6 +320,26 @@ class Talk:
 
         self._change(lambda: cycle_level(self))
 
+    def read_thoughts(self) -> None:
+        """Open the thoughts of the conversation for reading; what a key does."""
+        unfolded: Mapping[Mode, Unfolded] = {"full": "all", "preview": "last", "hidden": "none"}
+        if self._painter.thoughts:
+            self._read("Thoughts", lambda: self._painter.thoughts, unfolded[self.view])
+        else:
+            self.tell("There are no thoughts to read yet.")
+
+    def read_output(self) -> None:
+        """Open what tools did for reading; what a key does."""
+        if self._painter.tool_uses:
+            self._read("Tools", lambda: self._painter.tool_uses, "last")
+        else:
+            self.tell("No tool was used yet.")
+
+    def _read(
+        self, title: str, documents: Callable[[], Sequence[Document]], unfolded: Unfolded
+    ) -> None:
+        self._start(self.front.view(title, documents, unfolded=unfolded), beside=True)
+
     def next_mode(self) -> None:
         """Go on to the next approval mode; what a key does."""
         from mull.tui.commands.tools import cycle_mode
@@ -247,10 +347,17 @@ class Talk:
         if self.is_open:
             self._change(lambda: cycle_mode(self))
 
-    def next_view(self) -> None:
-        """Show thoughts in the next way; what a key does. Without a session there are none."""
-        if self.is_open:
-            self._change(self.cycle_view)
+    @asynccontextmanager
+    async def working(self, state: State) -> AsyncIterator[None]:
+        """Show that something goes on, as it is shown of a turn."""
+        self._painter.begin()
+        self._painter.event(StateChanged(state, 1, 0))
+        clock = asyncio.get_running_loop().create_task(self._tick())
+        try:
+            yield
+        finally:
+            clock.cancel()
+            self._painter.idle()
 
     # What is seen
 
@@ -261,13 +368,14 @@ class Talk:
         return self._shape if shown else "hidden"
 
     def cycle_view(self) -> Mode:
-        """Show thoughts in the next way, the past ones too."""
+        """Show thoughts in the next way."""
         after = MODES[(MODES.index(self.view) + 1) % len(MODES)]
         self.show_thoughts(after)
         return after
 
     def show_thoughts(self, view: Mode) -> None:
-        """Show thoughts this way from now on: the setting says so too, and the past ones follow."""
+        """Show thoughts this way from now on: the setting says so too, and those that are still on
+        the screen follow."""
         shown = view != "hidden"
         if shown:
             self._shape = view
@@ -278,36 +386,32 @@ class Talk:
     def _see(self) -> None:
         """Draw thoughts as they are to be shown by now, whatever has changed that."""
         view = self.view
-        if view == self._painter.mode:
-            return
-        self.front.clear()
-        self._painter.show_thoughts(view, past=self.front.redraws)
+        if view != self._painter.mode:
+            self.front.repaint(lambda lines: self._painter.restyle(lines, mode=view))
 
     def redraw(self) -> None:
-        """Draw the conversation anew as it is stored, without what was taken back."""
-        self._painter.forget()
-        self.front.clear()
-        self._painter.open(self.session.log)
+        """Make the screen follow the conversation as it is stored: what was taken back goes from
+        it, and what has come back is drawn."""
+        self.front.repaint(lambda lines: self._painter.follow(self.session.log, lines))
 
     def repaint(self) -> None:
-        """Draw all that was there anew."""
-        self.front.clear()
-        self._painter.restyle(width=self.front.width)
+        """Draw what is on the screen anew."""
+        self.front.repaint(self.resized)
 
-    def resized(self, rows: int) -> None:
-        """Draw the last lines for another width: what is above them the terminal has kept."""
-        self.front.clear()
-        self._painter.restyle(width=self.front.width, most=rows)
+    def resized(self, replaceable: int) -> int:
+        """Draw the last lines of the screen for another width, as far as they can be replaced; how
+        many are."""
+        return self._painter.restyle(replaceable, width=self.front.width)
 
     def set_theme(self, name: str) -> None:
-        """Draw everything in another theme.
+        """Draw what is on the screen, and what comes, in another theme.
 
         Raises:
             LocalError: there is none of this name.
         """
         self.front.set_theme(name)
-        self.front.clear()
-        self._painter.restyle(theme=self.front.theme)
+        theme = self.front.theme
+        self.front.repaint(lambda lines: self._painter.restyle(lines, theme=theme))
 
     def tell(self, text: str, *, warning: bool = False) -> None:
         """Say something to the user in mull's own name."""
@@ -335,7 +439,8 @@ class Talk:
 
     async def close(self) -> None:
         """Stop what is going on and close the session."""
-        self._queue.clear()
+        self._leaving = True
+        self._give_back()
         self.stop()
         for task in self._beside:
             task.cancel()
@@ -360,7 +465,7 @@ class Talk:
             self._beside.add(task)
             task.add_done_callback(self._beside.discard)
         else:
-            self._work = task
+            self._work, self._is_turn = task, is_turn
             task.add_done_callback(self._ended)
 
     async def _guard(self, work: Work, is_turn: bool) -> None:
@@ -388,19 +493,45 @@ class Talk:
             return
         self._work = None
         self._painter.idle()
-        if self._queue:
-            text = self._queue.popleft()
-            self._painter.queued(list(self._queue))
-            self.say(text)
+        if self._waiting:
+            self._say_next()
 
-    async def _answer(self, stream: AsyncStream) -> None:
-        """One turn, drawn as it comes."""
+    def _say_next(self) -> None:
+        """Say what the turn ended without: all that was meant for it, or the next of the queue."""
+        self.session.take_back()
+        steering = [waiting for waiting in self._waiting if waiting.steers]
+        said = steering or self._waiting[:1]
+        self._waiting = [waiting for waiting in self._waiting if waiting not in said]
+        self._wait_with()
+        self.say("\n\n".join(waiting.text for waiting in said))
+
+    async def _answer(self, stream: AsyncStream, asked: str = "") -> None:
+        """One turn, drawn as it comes. What waits for one that fails is put back into the line,
+        and so is a question that nothing came of."""
+        try:
+            await self._draw(stream)
+        except (MullError, asyncio.CancelledError):
+            if not self._leaving:
+                back = [] if _came(stream) else [asked]
+                for text in reversed([*back, *self._give_back()]):
+                    if text:
+                        self.front.put(text)
+            raise
+        if stream.result.status in BROKEN:
+            self.tell("/retry asks again.")
+
+    async def _draw(self, stream: AsyncStream) -> None:
         self._painter.begin()
         began = time.monotonic()
-        clock = asyncio.get_running_loop().create_task(self._tick())
+        clock = asyncio.get_running_loop().create_task(self._tick(stream))
         try:
             async for event in stream:
-                self._painter.event(event)
+                for piece in in_pieces(event):
+                    self._painter.event(piece)
+                    if piece is not event:
+                        await asyncio.sleep(0)  # keys are heard between the pieces
+                if isinstance(event, Steered):
+                    self._steered()
         finally:
             clock.cancel()
             await stream.aclose()
@@ -408,10 +539,24 @@ class Talk:
             self.last, self.sent = stream.result, stream.prepared
         self._painter.end(stream.result)
 
-    async def _tick(self) -> None:
+    async def _tick(self, stream: AsyncStream | None = None) -> None:
         while True:
             await asyncio.sleep(TICK)
-            self._painter.tick()
+            self._painter.tick(stream.silence if stream else 0.0)
+
+
+def _came(stream: AsyncStream) -> bool:
+    """Whether anything came of what was said."""
+    return any(message.blocks for message in stream.result.messages)
+
+
+def in_pieces(event: Event) -> Iterator[Event]:
+    """The event, or, if its text is so long that drawing it takes a while, parts of it."""
+    if not isinstance(event, TextDelta | ThinkingDelta) or len(event.text) <= _PIECE:
+        yield event
+        return
+    for at in range(0, len(event.text), _PIECE):
+        yield replace(event, text=event.text[at : at + _PIECE])
 
 
 def _opened(session: Session, *, is_first: bool) -> str:

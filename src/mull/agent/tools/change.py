@@ -41,6 +41,7 @@ from mull.agent.tools.replace import (
     with_breaks,
 )
 from mull.agent.tools.shown import plural, shown_name
+from mull.agent.tools.states import look_at
 from mull.agent.tools.text import BEYOND_ASCII, Encoding, decode, describe, encode, encoding_of
 from mull.agent.tools.tool import Outcome, Preview, ToolFailure
 from mull.agent.tools.workspace import Located
@@ -142,7 +143,12 @@ class _Changing(BuiltinTool[A], Generic[A]):
                     change.check()
                 if left.is_set():  # who asked for it has gone
                     raise ToolFailure("nothing was written")
+                paths = [str(change.place.path) for change in changes]
+                before = [look_at(path) for path in paths]
                 _make(changes)
+                if self.workspace.keeper is not None:
+                    after = [look_at(path) for path in paths]
+                    self.workspace.keeper.keep(zip(paths, before, after, strict=True))
             return Outcome("\n".join(change.done for change in changes if change.done))
 
         titles = [", ".join((change.title, *change.remarks)) for change in changes]

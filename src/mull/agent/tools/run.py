@@ -23,6 +23,7 @@ from mull.agent.tools.jobs import job_outcome
 from mull.agent.tools.output import MOST, Output
 from mull.agent.tools.process import Command
 from mull.agent.tools.shown import one_line, visible
+from mull.agent.tools.snapshot import take_snapshot
 from mull.agent.tools.tool import Outcome, Preview, ToolContext, ToolFailure
 from mull.agent.tools.workspace import Workspace
 from mull.policy.allowance import room
@@ -98,6 +99,8 @@ class Run(BuiltinTool[RunArguments]):
     async def _run(self, given: RunArguments, context: ToolContext) -> Outcome:
         """Run it to its end, or to the end of its time."""
         seconds = min(given.timeout, self._most_seconds)
+        keeper, root = self.workspace.keeper, self.workspace.root
+        before = await asyncio.to_thread(take_snapshot, root) if keeper else None
         command = await Command.start(
             _shell(given.command), self.workspace.root, self._environment()
         )
@@ -114,6 +117,8 @@ class Run(BuiltinTool[RunArguments]):
             output.close()
             left_behind = command.left_behind
             status = await command.end()
+            if keeper is not None and before is not None:
+                await asyncio.to_thread(keeper.keep_changed, before)
         return _outcome(output.text(), status, seconds if is_late else None, left_behind)
 
     def _environment(self) -> dict[str, str]:

@@ -63,8 +63,16 @@ def builtin_tools(
     return dict(made)
 
 
-def choose_tools(text: str, tools: Mapping[str, T], *, may_miss: bool = False) -> dict[str, T]:
+def choose_tools(
+    text: str,
+    tools: Mapping[str, T],
+    *,
+    may_miss: bool = False,
+    taught: Collection[str] | None = None,
+) -> dict[str, T]:
     """Those that `--tools` names: groups, names and patterns such as `mcp__github__*`.
+
+    Of a group only those count that the model was `taught`, where it was taught but a few.
 
     Raises:
         LocalError: a word fits no tool, unless that may be.
@@ -74,7 +82,8 @@ def choose_tools(text: str, tools: Mapping[str, T], *, may_miss: bool = False) -
         if word == "none":
             continue
         if word in GROUPS:
-            found = [n for n, tool in tools.items() if word == "all" or not tool.changes]
+            known = [n for n in tools if taught is None or n in taught]
+            found = [n for n in known if word == "all" or not tools[n].changes]
         else:
             found = [name for name in tools if text_matches(word, name)]
             if not found and not may_miss:

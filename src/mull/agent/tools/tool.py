@@ -42,6 +42,7 @@ __all__ = [
 BUILT_IN = "built in"
 """The source of mull's own tools."""
 LONGEST_FAILURE = 8_000
+LONGEST_DIFF = 256 << 10
 """Bytes of a failure: it may repeat what the model sent, which has no limit."""
 
 A = TypeVar("A", bound=msgspec.Struct)
@@ -116,7 +117,9 @@ class PreparedCall:
             outcome = Outcome(fitted(str(failure), LONGEST_FAILURE), failed=True)
         except (Exception, SystemExit) as error:  # a fault of a tool must not end the turn
             outcome = Outcome(explain(error), failed=True)
-        return ToolResultBlock(self.call.id, outcome.text, outcome.failed, outcome.media)
+        changed = self.preview.kind == "diff" and not outcome.failed
+        diff = fitted(self.preview.detail, LONGEST_DIFF) if changed else ""
+        return ToolResultBlock(self.call.id, outcome.text, outcome.failed, outcome.media, diff)
 
 
 @runtime_checkable

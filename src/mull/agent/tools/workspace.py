@@ -13,13 +13,16 @@ import threading
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mull.agent.tools.aside import Aside
 from mull.agent.tools.background import Jobs
 from mull.agent.tools.shown import one_line, shown_name
 from mull.agent.tools.tool import ToolFailure
 from mull.neutral.errors import LocalError
+
+if TYPE_CHECKING:
+    from mull.agent.checkpoints import Keeper
 
 __all__ = ["Located", "Workspace"]
 
@@ -43,6 +46,8 @@ class Workspace:
         self.extra_roots = tuple(_folder(extra) for extra in extra_roots)
         self.changing = threading.Lock()
         """Held while a file is read, changed and written: calls run side by side."""
+        self.keeper: Keeper | None = None
+        """Keeps what is changed, so that it can be undone; a session gives its own."""
         self._aside = Aside()
         self.jobs = Jobs(self._aside)
         weakref.finalize(self, self.jobs.end)

@@ -21,4 +21,5 @@ TRAITS = Traits(
     tool_names="[a-zA-Z0-9_-]{1,128}",
     answer_ids="msg_",
     call_ids="toolu_",
+    closes_objects=True,
 )

@@ -10,8 +10,8 @@ from mull.dialects.anthropic.encode import CHOICES
 from mull.dialects.anthropic.history import read_history
 from mull.dialects.fields import Fields, choice_of, template_thinking, tool_of
 from mull.dialects.foreign import as_object, as_text, objects
-from mull.neutral.asked import AnswerFormat, Asked, ThinkingAsked
-from mull.neutral.request import NamedTool, Tool, ToolChoice
+from mull.neutral.asked import Asked, ThinkingAsked
+from mull.neutral.request import AnswerFormat, NamedTool, Tool, ToolChoice
 
 __all__ = ["decode_request"]
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from mull.dialects.anthropic.messages import History
 from mull.dialects.body import dump, merge
+from mull.dialects.schemas import with_known_words
 from mull.dialects.tables import Words
 from mull.neutral.request import NamedTool, Note, Request, Tool, ToolChoice, WireRequest
 from mull.neutral.target import Target
@@ -73,6 +74,9 @@ def _body(request: Request, target: Target, history: History) -> dict[str, Any]:
     body["messages"] = history.messages
     if request.temperature is not None:
         body["temperature"] = request.temperature
+    if request.format is not None and request.format.schema is not None:
+        schema = with_known_words(request.format.schema)
+        body["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
     if request.stream:
         body["stream"] = True
     return body

@@ -17,4 +17,5 @@ TRAITS = Traits(
     off_forbids_thoughts=True,
     needs_follower=True,
     call_ids="tooluse_",
+    closes_objects=True,
 )

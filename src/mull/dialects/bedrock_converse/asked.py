@@ -12,10 +12,10 @@ from mull.dialects.bedrock_converse.history import read_history
 from mull.dialects.bedrock_converse.words import CHOICES
 from mull.dialects.fields import Fields, choice_of, tool_of
 from mull.dialects.foreign import as_object, as_text, objects
-from mull.neutral.asked import AnswerFormat, Asked, ThinkingAsked
+from mull.neutral.asked import Asked, ThinkingAsked
 from mull.neutral.errors import ConfigError
 from mull.neutral.percent import unquote_part
-from mull.neutral.request import NamedTool, Tool, ToolChoice
+from mull.neutral.request import AnswerFormat, NamedTool, Tool, ToolChoice
 
 __all__ = ["decode_request"]
 

@@ -12,8 +12,17 @@ from typing import Any
 from mull.dialects.bedrock_converse.messages import History
 from mull.dialects.bedrock_converse.words import CHOICES
 from mull.dialects.body import dump, merge
+from mull.dialects.schemas import FORMAT_NAME, with_known_words
 from mull.neutral.percent import quote_part
-from mull.neutral.request import NamedTool, Note, Request, Tool, ToolChoice, WireRequest
+from mull.neutral.request import (
+    AnswerFormat,
+    NamedTool,
+    Note,
+    Request,
+    Tool,
+    ToolChoice,
+    WireRequest,
+)
 from mull.neutral.target import Target
 from mull.neutral.thinking import DEFAULT_ANSWER, write_thinking
 
@@ -81,6 +90,8 @@ def _body(request: Request, target: Target, history: History) -> tuple[dict[str,
         body["toolConfig"] = {"tools": tools}
     if request.tool_choice is not None:
         merge(body, _choose(request.tool_choice, request, notes))
+    if request.format is not None and request.format.schema is not None:
+        body["outputConfig"] = {"textFormat": _format(request.format, request.format.schema)}
     return body, notes
 
 
@@ -94,6 +105,13 @@ def _inference(request: Request) -> dict[str, Any]:
     if request.temperature is not None:
         config["temperature"] = request.temperature
     return config
+
+
+def _format(wanted: AnswerFormat, schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema is a text here."""
+    text = dump(with_known_words(schema)).decode()
+    held = {"schema": text, "name": wanted.name or FORMAT_NAME}
+    return {"type": "json_schema", "structure": {"jsonSchema": held}}
 
 
 def _tool(tool: Tool) -> dict[str, Any]:

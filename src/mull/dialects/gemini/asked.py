@@ -10,8 +10,8 @@ from mull.dialects.fields import Fields, choice_of, tool_of
 from mull.dialects.foreign import as_object, objects
 from mull.dialects.gemini.encode import CHOICES
 from mull.dialects.gemini.history import read_history
-from mull.neutral.asked import AnswerFormat, Asked, ThinkingAsked
-from mull.neutral.request import NamedTool, Tool, ToolChoice
+from mull.neutral.asked import Asked, ThinkingAsked
+from mull.neutral.request import AnswerFormat, NamedTool, Tool, ToolChoice
 
 __all__ = ["decode_request"]
 

@@ -16,7 +16,7 @@ from mull.neutral.blocks import TextBlock
 from mull.neutral.messages import Message
 from mull.neutral.request import NamedTool, Note, Request, Tool, ToolChoice, WireRequest
 from mull.neutral.target import Target
-from mull.neutral.thinking import write_thinking
+from mull.neutral.thinking import traits_of_writer, write_thinking
 
 __all__ = ["CHOICES", "encode_request"]
 
@@ -27,7 +27,9 @@ CHOICES = Words(("AUTO", "auto"), ("NONE", "none"), ("ANY", "required"))
 def encode_request(request: Request, target: Target) -> WireRequest:
     """The request as it goes out, without any key."""
     plan = request.thinking
-    writer = ContentWriter(needs_signatures=target.compat.thinking_writer == "gemini-level")
+    writer = ContentWriter(
+        needs_signatures=traits_of_writer(target.compat.thinking_writer).demands_signatures
+    )
     system, messages = _split_system(request)
     writer.write(messages)
     body: dict[str, Any] = {"contents": writer.contents}
@@ -97,4 +99,8 @@ def _generation(request: Request) -> dict[str, Any]:
         config["maxOutputTokens"] = request.max_tokens
     if request.temperature is not None:
         config["temperature"] = request.temperature
+    if request.format is not None:
+        config["responseMimeType"] = "application/json"
+        if request.format.schema is not None:
+            config["responseJsonSchema"] = request.format.schema
     return {"generationConfig": config} if config else {}

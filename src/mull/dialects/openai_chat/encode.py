@@ -11,7 +11,16 @@ from typing import Any
 from mull.dialects.body import dump, merge
 from mull.dialects.openai_chat.messages import MessageList
 from mull.dialects.openai_chat.reasoning import ReasoningRule
-from mull.neutral.request import NamedTool, Note, Request, Tool, ToolChoice, WireRequest
+from mull.dialects.schemas import FORMAT_NAME, closed, is_strict
+from mull.neutral.request import (
+    AnswerFormat,
+    NamedTool,
+    Note,
+    Request,
+    Tool,
+    ToolChoice,
+    WireRequest,
+)
 from mull.neutral.target import Compat, Target
 from mull.neutral.thinking import write_thinking
 
@@ -28,7 +37,9 @@ def encode_request(request: Request, target: Target) -> WireRequest:
     stream = request.stream
     if compat.thinking_needs_stream and thinks and not stream:
         stream = True
-        notes.append(Note("stream", "streamed all the same: the endpoint thinks in streams only"))
+        notes.append(
+            Note("stream", "streamed all the same: the endpoint supports thinking only in streams")
+        )
     history = MessageList(ReasoningRule(request, compat))
     if request.system:
         history.add_system(request.system)
@@ -60,6 +71,8 @@ def _options(request: Request, compat: Compat, notes: list[Note]) -> dict[str, A
             options["tool_choice"] = _tool_choice(request.tool_choice)
     elif request.tool_choice is not None:
         notes.append(Note("toolChoice", "tool choice not sent: there are no tools"))
+    if request.format is not None:
+        options["response_format"] = _format(request.format)
     if request.max_tokens is not None:
         options[compat.max_tokens_field] = request.max_tokens
     if request.temperature is not None:
@@ -73,6 +86,15 @@ def _tool(tool: Tool) -> dict[str, Any]:
         function["description"] = tool.description
     function["parameters"] = tool.parameters or {"type": "object", "properties": {}}
     return {"type": "function", "function": function}
+
+
+def _format(wanted: AnswerFormat) -> dict[str, Any]:
+    if wanted.schema is None:
+        return {"type": "json_object"}
+    schema = closed(wanted.schema)
+    strict = is_strict(schema) if wanted.strict is None else wanted.strict
+    held = {"name": wanted.name or FORMAT_NAME, "schema": schema, "strict": strict}
+    return {"type": "json_schema", "json_schema": held}
 
 
 def _tool_choice(choice: ToolChoice) -> Any:

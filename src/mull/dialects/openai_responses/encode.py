@@ -12,8 +12,17 @@ from typing import Any
 from mull.dialects.body import dump, merge
 from mull.dialects.openai_responses import DIALECT
 from mull.dialects.openai_responses.messages import InputItems
+from mull.dialects.schemas import FORMAT_NAME, closed, is_strict
 from mull.neutral.blocks import own_keys
-from mull.neutral.request import NamedTool, Note, Request, Tool, ToolChoice, WireRequest
+from mull.neutral.request import (
+    AnswerFormat,
+    NamedTool,
+    Note,
+    Request,
+    Tool,
+    ToolChoice,
+    WireRequest,
+)
 from mull.neutral.target import Target
 from mull.neutral.thinking import write_thinking
 
@@ -45,6 +54,8 @@ def encode_request(request: Request, target: Target) -> WireRequest:
         body["tool_choice"] = _tool_choice(request.tool_choice, request.tools)
     if request.temperature is not None:
         body["temperature"] = request.temperature
+    if request.format is not None:
+        body["text"] = {"format": _format(request.format)}
     notes = [*written.notes, *_limit(body, request, target)]
     merge(body, write_thinking(request.thinking))
     if request.keep_thinking and request.thinking.thinks:
@@ -89,6 +100,15 @@ def _tool(tool: Tool) -> dict[str, Any]:
     made["parameters"] = tool.parameters or {"type": "object", "properties": {}}
     made["strict"] = False
     return made
+
+
+def _format(wanted: AnswerFormat) -> dict[str, Any]:
+    if wanted.schema is None:
+        return {"type": "json_object"}
+    schema = closed(wanted.schema)
+    strict = is_strict(schema) if wanted.strict is None else wanted.strict
+    name = wanted.name or FORMAT_NAME
+    return {"type": "json_schema", "name": name, "schema": schema, "strict": strict}
 
 
 def _tool_choice(choice: ToolChoice, tools: Sequence[Tool]) -> Any:

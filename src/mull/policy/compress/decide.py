@@ -64,7 +64,7 @@ def accept(message: Message) -> str | Rejected:
         case "interrupted" | "error":
             return Rejected("the answer broke off")
         case "truncated" if text:
-            return Rejected("it was cut off at its length limit", again=True)
+            return Rejected("it was truncated at its length limit", again=True)
         case "truncated" | "truncated_in_reasoning":
             return Rejected(f"it reached its length limit without any text{thought}", again=True)
     return text or Rejected(f"it was empty{thought}", again=True)

@@ -99,13 +99,13 @@ class _Planner:
         units, first = self._units, self._first()
         cut = self._cut(first)
         if cut is None or cut <= first:
-            return NotCompressed("there is nothing before the last turn that could be left out")
+            return NotCompressed("there is nothing to leave out before the last turn")
         goes_on = not (units[cut].begins_turn if cut < len(units) else is_closed(units))
         if goes_on:
             first = self._behind_media(first, cut)
         covered = units[first:cut]
         if all(unit.summary for unit in covered):
-            return NotCompressed("what could be summarised is a summary already")
+            return NotCompressed("everything that could be summarised already is")
         start, end = covered[0].start, covered[-1].end
         quotes = self._quotes(start, end, goes_on=goes_on)
         if strategy == "truncate" and goes_on and cut == len(units):
@@ -115,7 +115,7 @@ class _Planner:
         if strategy == "truncate":
             kept += sum(map(self._counter.count, summaries))
         if tokens - kept < min(LEAST_RANGE, (self._usable or self._tokens) // LEAST_SHARE):
-            return NotCompressed("what could be left out is too short to gain anything")
+            return NotCompressed("leaving out earlier turns would gain too little")
         leads = all(unit.message.role == "system" for unit in units[:first])
         return CompressionPlan(
             start=start,

@@ -11,6 +11,8 @@ from mull.policy.heal.causes import causes_of
 __all__ = ["advise", "explain"]
 
 SHOWN = 300
+SERVER_FAULT = 500
+"""The status from which it is the server that failed."""
 _SECRETS = re.compile(
     r"(?i:bearer)\s+[^\s,;\"']+"
     r"|(?i:api[-_ ]?key)\s*[=:]\s*[^\s,;\"']+"
@@ -24,7 +26,8 @@ def explain(failure: Failure, target: Target) -> str:
     """What the provider said, why as far as known, and what to do: two lines for a person."""
     said = _shortened(failure.text)
     status = "" if failure.streamed else f" ({failure.status})"
-    first = f"{target.provider_name} refused the request for {target.model}{status}"
+    did = "could not answer" if (failure.status or 0) >= SERVER_FAULT else "refused"
+    first = f"{target.provider_name} {did} the request for {target.model}{status}"
     first += f": {said}" if said else " without a reason"
     return f"{first}\n{advise(failure, target)}".rstrip()
 
@@ -32,7 +35,7 @@ def explain(failure: Failure, target: Target) -> str:
 def advise(failure: Failure, target: Target) -> str:
     """Why, and what to do, as far as known: one line for a person, or nothing."""
     if failure.keyless and failure.status == 401:
-        return f"No key was sent; `mull keys set {target.provider}` stores one."
+        return f"No API key was sent; store one with `mull keys set {target.provider}`."
     cause, _ = next(causes_of(failure), (meaning_of(failure), None))
     why = cause.why[:1].upper() + cause.why[1:]
     return f"{why}; {cause.advice.format(provider=target.provider)}." if why else ""

@@ -40,10 +40,11 @@ Part: TypeAlias = Literal[
     "whole_answer",
     "reasoning_field",
     "empty_end",
+    "native_format",
 ]
 """What a request can do without: any thinking; the number or the summary that it asks for; values
 of the caller's; an answer in one piece; the user's own field for reasoning; an answer at the end
-that says nothing."""
+that says nothing; the endpoint's own way to hold an answer to a schema."""
 
 
 class Amendment(Value, frozen=True):
@@ -85,6 +86,8 @@ def amend_options(options: RequestOptions, amendment: Amendment) -> RequestOptio
         changes["tool_choice"] = None
     if "forced_tool" in amendment.without:
         changes["tool_choice"] = "auto"
+    if "native_format" in amendment.without:
+        changes["plain_format"] = True
     if "whole_answer" in amendment.without:
         changes["stream"] = True
     if amendment.limit is not None and options.max_tokens is not None:

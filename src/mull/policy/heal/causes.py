@@ -18,7 +18,7 @@ from mull.policy.heal.case import Cause, known
 __all__ = ["CAUSES", "causes_of"]
 
 _OFF = "set reasoning.enabled=false for this request"
-_STRIP = "set reasoning.stripFromContext=all to go on without earlier thoughts"
+_STRIP = "set reasoning.stripFromContext=all to continue without earlier thinking"
 _ROW = "say so in the compat rows of the config file"
 _SAMPLING = r"(?P<name>temperature|top_p|top_k)"
 
@@ -26,7 +26,7 @@ _HISTORY = (
     known(
         history.plain_calls,
         "an earlier tool call has a name or arguments that the endpoint does not take",
-        "take the turn back, or start a new conversation",
+        "undo the turn, or start a new conversation",
         (r"failed to parse tool call arguments", "llama.cpp, llama-server"),
         (
             r"tool_calls\[\d+\]\.function\.(name|arguments)\b.{0,40}"
@@ -43,20 +43,20 @@ _HISTORY = (
     ),
     known(
         history.drop_bound,
-        "a thought is bound to a conversation that has changed since",
+        "the thinking is bound to a conversation that has changed since",
         _STRIP,
         (r"bound to a different conversation", "anomalyco/opencode#48637"),
     ),
     known(
         history.drop_unverified,
-        "the signature of an earlier thought does not verify there",
+        "the endpoint cannot verify the signature of earlier thinking",
         _STRIP,
         (r"invalid signature in (a )?thinking block", "claude-code-hub#576; claw#96272"),
         (r"invalid data in (a )?redacted_thinking block", "Messages API, round trip"),
     ),
     known(
         history.drop_latest,
-        "the thoughts of an answer are not what the endpoint wrote",
+        "the thinking in an answer is not what the endpoint sent",
         _STRIP,
         (
             r"thinking( or redacted_thinking)? blocks .{0,60}cannot be modified",
@@ -66,13 +66,13 @@ _HISTORY = (
     ),
     known(
         history.drop_unsigned,
-        "an earlier thought has no signature",
+        "earlier thinking has no signature",
         _STRIP,
         (r"thinking\.signature: field required", "Messages API, round trip"),
     ),
     known(
         history.drop_extra_key,
-        "an earlier answer holds a key that is not taken back",
+        "an earlier answer has a field that the endpoint does not accept back",
         _STRIP,
         (
             r"messages\.\d+\.content\.\d+(\.\w+)?\.(?P<key>\w+): extra inputs are not permitted",
@@ -81,13 +81,13 @@ _HISTORY = (
     ),
     known(
         history.drop_blank,
-        "an earlier thought is empty",
+        "an earlier thinking block is empty",
         _STRIP,
         (r"each thinking block must contain thinking", "Messages API, round trip"),
     ),
     known(
         history.drop_trailing,
-        "an earlier answer ends with a thought",
+        "an earlier answer ends with thinking",
         _STRIP,
         (
             r"final block in an assistant message cannot be (redacted_)?thinking",
@@ -96,7 +96,7 @@ _HISTORY = (
     ),
     known(
         plan.stop_thinking,
-        "the tool chain began without a thought, so its model cannot think on",
+        "the tool chain began without thinking, so the model cannot think in it",
         _OFF,
         (r"expected thinking or redacted_thinking, but found", "anomalyco/opencode#3077"),
         (
@@ -106,7 +106,7 @@ _HISTORY = (
     ),
     known(
         history.drop_open,
-        "the request does not think, but its history has thoughts",
+        "thinking is off in the request, but its history has thinking",
         _STRIP,
         (r"when thinking is disabled, an assistant message", "tailcallhq/forgecode#1853"),
     ),
@@ -140,20 +140,20 @@ _HISTORY = (
     ),
     known(
         history.sign_calls,
-        "a tool call of this turn is not one the model signed",
+        "the model did not sign a tool call of this turn",
         "start a new turn, or switch back to the model that made the call",
         (r"missing a thought_?signature", "thClaws/thClaws#65; nanbingxyz/5ire#405"),
     ),
     known(
         history.strip_signatures,
-        "a thought signature does not verify there",
+        "the endpoint cannot verify a thought signature",
         _STRIP,
         (r"(invalid|corrupted) thought_? ?signature", "docs.apiyi.com gemini-thought-signature"),
         (r"thought_? ?signature is not valid", "Vertex, docs.apiyi.com"),
     ),
     known(
         rest.add_reasoning,
-        "the endpoint wants the reasoning of earlier answers back",
+        "the endpoint requires the reasoning of earlier answers",
         "set reasoning.includeInContext=true, or reasoning.enabled=false",
         (
             r"reasoning_content is (?P<blank>missing) in assistant tool call message",
@@ -175,7 +175,7 @@ _HISTORY = (
     ),
     known(
         rest.keep_reasoning_home,
-        "the endpoint does not take reasoning back in this field",
+        "the endpoint does not accept reasoning in this field",
         "set reasoning.includeInContext=false",
         (
             r"messages[.\[, ]+\d+.{0,200}?\b(reasoning\w*|thinking)\b.{0,120}?"
@@ -193,13 +193,13 @@ _HISTORY = (
 _PLAN = (
     known(
         plan.other_shape,
-        "the model decides itself how long it thinks and takes no budget",
+        "the model decides how long to think and accepts no budget",
         _ROW,
         (r"(?P<budget>thinking\.type\.enabled) is not supported", "anomalyco/opencode#22863"),
     ),
     known(
         plan.other_shape,
-        "the model is steered by a thinking budget",
+        "the model's thinking is controlled by a budget",
         _ROW,
         (
             r"(?P<adaptive>thinking\.type\.adaptive|adaptive thinking) is not supported",
@@ -212,7 +212,7 @@ _PLAN = (
     ),
     known(
         plan.other_shape,
-        "the model is steered by levels",
+        "the model's thinking is controlled by levels",
         _ROW,
         (
             r"thinking[_ ]?(?P<budget>budget) is not supported",
@@ -233,7 +233,7 @@ _PLAN = (
     known(
         plan.nearest_effort,
         "the model does not have this level",
-        "set reasoning.effort to a level that it has",
+        "set reasoning.effort to one of its levels",
         (
             r"unsupported value: .{0,120}supported values are:? (?P<values>.{0,120})",
             "egoist/chatwise-releases#1257; anomalyco/opencode#4451",
@@ -274,14 +274,14 @@ _PLAN = (
     ),
     known(
         plan.drop_effort,
-        "the model takes no effort",
+        "the model accepts no effort",
         "unset reasoning.effort",
         (r"does not support the effort parameter", "anthropics/claude-code#30795"),
         (r"effort .{0,60}does not support reasoning effort", "caozhiyuan/copilot-api#296"),
     ),
     known(
         plan.drop_summary,
-        "summaries of its reasoning are not for everyone",
+        "the account may not request reasoning summaries",
         "set reasoning.summary=none",
         (r"must be verified to generate reasoning summaries", "openai/codex, issue threads"),
     ),
@@ -315,7 +315,7 @@ _PLAN = (
     ),
     known(
         plan.lower_limit,
-        "an answer cannot be that long there",
+        "the answer limit is too high for the endpoint",
         "set a smaller max_tokens, or compress the conversation",
         (
             r"max_tokens: \d{1,9} > (?P<limit>\d{1,9}), which is the maximum allowed",
@@ -348,10 +348,44 @@ _PLAN = (
     ),
 )
 
+_FORMAT = r"(response_?format|response_?(json_)?schema|json_schema|output_(config\.)?format)"
+_FORMATS = (
+    known(
+        rest.format_in_words_once,
+        "the endpoint does not take this schema, or none beside tools",
+        "use a simpler schema, or no tools",
+        (
+            r"(function calling|tool use) with a response mime type: \S{0,40} is unsupported",
+            "googleapis/python-genai#867; snailyp/gemini-balance#264",
+        ),
+        (r"invalid schema for response.?format", "OpenAI; i-am-bee/beeai-framework#1215 (Groq)"),
+        (rf"{_FORMAT}\.schema\b", "veryfront/veryfront-code#3918, Messages API"),
+        (r"schema .{0,60}too (complex|large|many)", "Messages API, Gemini API"),
+    ),
+    known(
+        rest.format_in_words,
+        "the endpoint holds no answer to a schema",
+        _ROW,
+        (
+            rf"{_FORMAT}\b.{{0,80}}(unavailable now|not (available|supported)|unsupported)",
+            "llm-exe/llm-exe#662; BerriAI/litellm#7580 (DeepSeek); OpenAI, older models",
+        ),
+        (
+            r"response_format.{0,60}not one of the allowed values",
+            "dzhng/deep-research#127 (Groq)",
+        ),
+        (
+            rf"does not support .{{0,40}}({_FORMAT}|response format|structured output)",
+            "ItzCrazyKns/Vane#980 (Groq); laurent22/joplin#15801 (older Claude)",
+        ),
+        (r"structured outputs? (is|are) not (supported|available)", "Messages API, older models"),
+    ),
+)
+
 _REST = (
     known(
         rest.to_responses,
-        "the model takes tools with reasoning on the Responses API only",
+        "the model supports tools with reasoning only on the Responses API",
         "choose the dialect openai-responses",
         (
             r"function tools with reasoning_effort are not supported",
@@ -361,7 +395,7 @@ _REST = (
     ),
     known(
         rest.to_stream,
-        "the endpoint thinks in streams only",
+        "the endpoint supports thinking only in streams",
         "leave streaming on",
         (
             r"enable_thinking (must be set to false for non-streaming|only supports? stream)",
@@ -385,15 +419,15 @@ _REST = (
     ),
     known(
         rest.end_with_user,
-        "the model does not go on with an answer that is put into its mouth",
-        "end the conversation with a message of yours",
+        "the model does not support a prefilled answer",
+        "end the conversation with a user message",
         (r"prefill is incompatible with enable_thinking", "ggml-org/llama.cpp#20861"),
         (r"does not support assistant message prefill", "anomalyco/opencode#13768"),
         (r"conversation must end with a user message", "langchain-ai/deepagents#1585"),
     ),
     known(
         rest.rename_limit,
-        "the limit of the answer has another name there",
+        "the endpoint has another name for the answer limit",
         _ROW,
         (
             r"max_tokens is not supported .{0,40}use (?P<name>max_\w*tokens)",
@@ -402,7 +436,7 @@ _REST = (
     ),
     known(
         rest.drop_parameter,
-        "the model does not take this value, or not while it thinks",
+        "the model does not accept this value, or not with thinking",
         "leave the parameter out",
         (rf"{_SAMPLING} may only be set to", "MartialBE/one-hub#529"),
         (rf"unsupported value: {_SAMPLING}\b", "OpenAI, reasoning models"),
@@ -423,7 +457,7 @@ _REST = (
     ),
     known(
         rest.drop_parameter,
-        "the endpoint does not take this parameter",
+        "the endpoint does not accept this parameter",
         _ROW,
         (r"unsupported parameter:? (?P<name>[\w.]{1,80})", "OpenAI, code unsupported_parameter"),
         (r"does not support parameters: \[?(?P<name>[\w.]{1,80})", "BerriAI/litellm#10108"),
@@ -455,7 +489,7 @@ _REST = (
     ),
 )
 
-CAUSES: tuple[Cause, ...] = (*_HISTORY, *_PLAN, *_REST)
+CAUSES: tuple[Cause, ...] = (*_HISTORY, *_FORMATS, *_PLAN, *_REST)
 
 
 def causes_of(failure: Failure) -> Iterator[tuple[Cause, re.Match[str]]]:

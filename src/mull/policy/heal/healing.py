@@ -17,7 +17,7 @@ from mull.neutral.blocks import Value
 from mull.neutral.errors import BudgetError
 from mull.neutral.request import Note, Request
 from mull.neutral.target import Target
-from mull.neutral.thinking import ThinkingPlan, write_thinking
+from mull.neutral.thinking import ThinkingPlan, traits_of_writer, write_thinking
 from mull.policy.failure import Failure, overflow_of, plain, stated, worded
 from mull.policy.heal.case import Case, Mend, keys_of, squashed
 from mull.policy.heal.causes import causes_of
@@ -75,7 +75,7 @@ def _mends(prepared: Prepared, refusal: Failure) -> Iterator[tuple[str, Mend]]:
     overflow = overflow_of(refusal)
     if overflow is not None:
         for mend in lower_answer(prepared, overflow):
-            yield "request and answer together are longer than the window", mend
+            yield "request and answer together exceed the context window", mend
         return
     case = Case(prepared.request, prepared.target, plain(refusal))
     for cause, found in causes_of(refusal):
@@ -83,7 +83,7 @@ def _mends(prepared: Prepared, refusal: Failure) -> Iterator[tuple[str, Mend]]:
             yield cause.why, mend
     if _blames_guess(case, refusal):
         for mend in take_back(case):
-            yield "how this endpoint steers thinking was not known", mend
+            yield "it was not known how this endpoint controls thinking", mend
 
 
 def _blames_guess(case: Case, refusal: Failure) -> bool:
@@ -118,7 +118,7 @@ def _anew(prepared: Prepared, mend: Mend) -> Prepared | None:
 def _written(prepared: Prepared) -> tuple[object, ...]:
     """All that an encoder looks at; of the writer, what it writes."""
     request, target = prepared.request, prepared.target
-    signs = target.compat.thinking_writer == "gemini-level"
+    signs = traits_of_writer(target.compat.thinking_writer).demands_signatures
     return (
         write_thinking(request.thinking),
         msgspec.structs.replace(request, thinking=_NO_PLAN),

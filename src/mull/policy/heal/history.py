@@ -61,7 +61,7 @@ def _is_blank(block: ThinkingBlock) -> bool:
 def plain_calls(case: Case, found: re.Match[str]) -> Mends:
     """Tool calls that are refused for their names or arguments: the plainest form that a call can
     have, else words."""
-    yield Mend("tool calls sent in their plainest form", amendment=Amendment(calls="plain"))
+    yield Mend("tool calls sent in their simplest form", amendment=Amendment(calls="plain"))
     yield Mend("tool calls and their results sent as text", amendment=Amendment(calls="text"))
 
 
@@ -82,7 +82,7 @@ def drop_unverified(case: Case, found: re.Match[str]) -> Mends:
     in_blocks = TRAITS[case.target.dialect].takes == "signed"  # a filler is one with a signature
     if in_blocks and compat.missing_reasoning is not None:
         lesson = Lesson(compat={"missingReasoning": None})
-        yield Mend("no filler sent in place of thoughts", lesson)
+        yield Mend("no placeholder sent for missing thinking", lesson)
 
 
 def drop_bound(case: Case, found: re.Match[str]) -> Mends:
@@ -105,7 +105,7 @@ def drop_latest(case: Case, found: re.Match[str]) -> Mends:
     if named is None:
         latest = [run for run in _runs(messages) if messages[run.start].role == "assistant"]
         named = latest[-1] if latest else range(0)
-    said = "of one answer left out: not what the endpoint remembers"
+    said = "of one answer left out: not what the endpoint sent"
     yield from _without(_thoughts(messages, named), said)
 
 

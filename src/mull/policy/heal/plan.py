@@ -123,20 +123,20 @@ def drop_effort(case: Case, found: re.Match[str]) -> Mends:
     plan = msgspec.structs.replace(case.plan, effort=None)
     is_switch = plan.writer == "anthropic-adaptive" or sayable(plan).state == plan.state
     if write_thinking(plan) and is_switch:
-        yield Mend("no effort sent: the model takes none", _on_or_off(case.target.facts))
+        yield Mend("no effort sent: the model accepts none", _on_or_off(case.target.facts))
     yield from take_back(case)
 
 
 def drop_summary(case: Case, found: re.Match[str]) -> Mends:
     """Summaries are refused: think without one."""
-    yield once("no summary of the reasoning asked for", "summary")
+    yield once("no reasoning summary requested", "summary")
 
 
 def drop_budget(case: Case, found: re.Match[str]) -> Mends:
     """The server cannot hold to a budget: think without one."""
     if case.plan.budget:
         lesson = Lesson(compat={"budgetField": None})
-        yield once("no thinking budget sent: the server takes none", "budget", lesson=lesson)
+        yield once("no thinking budget sent: the server accepts none", "budget", lesson=lesson)
 
 
 def lower_budget(case: Case, found: re.Match[str]) -> Mends:

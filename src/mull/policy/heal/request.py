@@ -26,6 +26,8 @@ __all__ = [
     "add_reasoning",
     "drop_parameter",
     "end_with_user",
+    "format_in_words",
+    "format_in_words_once",
     "free_tools",
     "keep_reasoning_home",
     "no_encrypted_reasoning",
@@ -35,6 +37,10 @@ __all__ = [
 ]
 
 _FIELD = "reasoning_content"
+_OF_FORMATS = frozenset(
+    {"responseformat", "format", "textformat", "responsejsonschema", "responsemimetype"}
+)
+"""The fields of a format, squashed."""
 
 
 def add_reasoning(case: Case, found: re.Match[str]) -> Mends:
@@ -50,7 +56,7 @@ def add_reasoning(case: Case, found: re.Match[str]) -> Mends:
         filler = " "  # some count an empty string as missing: anomalyco/opencode#25758
     taught: dict[str, Any] = {"requiresReasoning": requires, "missingReasoning": filler}
     facts: dict[str, Any] = {}
-    text = "reasoning sent with earlier answers, and a filler where there is none"
+    text = "reasoning sent with earlier answers, with a placeholder where there is none"
     if traits.takes != "fields":
         yield Mend(text, Lesson(compat=taught))
         return
@@ -83,7 +89,7 @@ def keep_reasoning_home(case: Case, found: re.Match[str]) -> Mends:
         return
     if thoughts or case.target.compat.missing_reasoning:
         taught = {"reasoningOut": "never", "requiresReasoning": "no", "missingReasoning": None}
-        text = "earlier reasoning not sent back: the endpoint refuses its field"
+        text = "earlier reasoning not sent back: the endpoint rejects its field"
         yield once(text, "reasoning_field", lesson=Lesson(compat=taught))
 
 
@@ -93,7 +99,7 @@ def no_encrypted_reasoning(case: Case, found: re.Match[str]) -> Mends:
         yield from take_back(case)
         return
     lesson = Lesson(compat={"thinkingWriter": "none"}, facts={"reasoning": False})
-    yield Mend("no reasoning asked for: the model has none to give", lesson)
+    yield Mend("no reasoning requested: the model has none", lesson)
 
 
 def drop_parameter(case: Case, found: re.Match[str]) -> Mends:
@@ -108,8 +114,10 @@ def drop_parameter(case: Case, found: re.Match[str]) -> Mends:
         yield once("temperature not sent", "temperature", lesson=lesson)
     elif "toolchoice" in named and request.tool_choice is not None:
         yield once("tool choice not sent", "tool_choice")
+    elif case.request.format is not None and not _OF_FORMATS.isdisjoint(named):
+        yield from format_in_words(case, found)
     elif "streamoptions" in named and compat.stream_usage:
-        yield Mend("usage in the stream not asked for", Lesson(compat={"streamUsage": False}))
+        yield Mend("usage not requested in the stream", Lesson(compat={"streamUsage": False}))
     elif squashed(compat.max_tokens_field) in named and compat.max_tokens_field != "max_tokens":
         yield Mend("the limit sent as max_tokens", Lesson(compat={"maxTokensField": "max_tokens"}))
     elif any(key in named for key in keys_of(write_thinking(case.plan))):
@@ -133,6 +141,19 @@ def _drop_thinking(case: Case, found: re.Match[str], last: str) -> Mends:
     return take_back(case)
 
 
+def format_in_words(case: Case, found: re.Match[str]) -> Mends:
+    """The endpoint holds no answer to a schema, whatever the catalog says."""
+    if case.request.format is not None:
+        lesson = Lesson(facts={"structured_output": False})
+        yield Mend("the schema put into the instructions", lesson)
+
+
+def format_in_words_once(case: Case, found: re.Match[str]) -> Mends:
+    """The endpoint does not take this schema, or none beside the rest of this request."""
+    if case.request.format is not None:
+        yield once("the schema put into the instructions", "native_format")
+
+
 def rename_limit(case: Case, found: re.Match[str]) -> Mends:
     """The limit of the answer has another name here."""
     if case.request.max_tokens is not None:
@@ -145,14 +166,16 @@ def free_tools(case: Case, found: re.Match[str]) -> Mends:
     choice = case.request.tool_choice
     if choice == "required" or isinstance(choice, NamedTool):
         yield from stop_thinking(case, found)
-        yield once("the tool is left to the model: it cannot be forced here", "forced_tool")
+        yield once(
+            "the choice of tool is left to the model: it cannot be forced here", "forced_tool"
+        )
 
 
 def to_stream(case: Case, found: re.Match[str]) -> Mends:
     """The endpoint thinks in streams only."""
     if not case.request.stream:
         lesson = Lesson(compat={"thinkingNeedsStream": True})
-        text = "streamed: the endpoint thinks in streams only"
+        text = "streamed: the endpoint supports thinking only in streams"
         yield once(text, "whole_answer", lesson=lesson)
 
 

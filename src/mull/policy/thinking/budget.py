@@ -123,11 +123,11 @@ def check_range(option: ReasoningOption, budget: int, model: str) -> int:
         return raised if option.max is None else min(raised, option.max)
     if option.min is not None and budget < option.min:
         raise BudgetError(
-            f"a thinking budget of {budget:,} is under {option.min:,}, the least {model} takes"
+            f"a thinking budget of {budget:,} is below {option.min:,}, the minimum of {model}"
         )
     if option.max is not None and budget > option.max:
         raise BudgetError(
-            f"a thinking budget of {budget:,} is over {option.max:,}, the most {model} takes"
+            f"a thinking budget of {budget:,} is above {option.max:,}, the maximum of {model}"
         )
     return budget
 

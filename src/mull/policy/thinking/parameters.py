@@ -39,7 +39,7 @@ def forced_tools_stop_thinking(
         return None
     if target.facts.forced_tools is False or target.facts.off_type != "disabled":
         return None  # being off would not help
-    return "Thinking is off for this request: the endpoint takes no forced tool while it thinks"
+    return "Thinking is off for this request: the endpoint accepts no forced tool while it thinks"
 
 
 def settle_parameters(conversation: RequestOptions, target: Target, planned: Planned) -> Parameters:
@@ -68,7 +68,7 @@ def _refuses_force(target: Target, planned: Planned) -> str | None:
     if target.facts.forced_tools is False:
         return f"{target.model} takes no forced tool"
     if planned.thinks and planned.plan.writer in REFUSES_FORCED_TOOLS:
-        return f"{target.model} cannot stop thinking and takes no forced tool while it thinks"
+        return f"{target.model} cannot stop thinking and accepts no forced tool while it thinks"
     return None
 
 

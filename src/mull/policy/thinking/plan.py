@@ -16,7 +16,14 @@ from mull.neutral.blocks import Value
 from mull.neutral.errors import BudgetError
 from mull.neutral.request import Note
 from mull.neutral.target import Target
-from mull.neutral.thinking import LADDER, ThinkingPlan, WriterName, sayable, write_thinking
+from mull.neutral.thinking import (
+    LADDER,
+    ThinkingPlan,
+    WriterName,
+    sayable,
+    traits_of_writer,
+    write_thinking,
+)
 from mull.policy.heal.amendment import UNAMENDED, Amendment
 from mull.policy.thinking.budget import (
     ANY_BUDGET,
@@ -264,8 +271,6 @@ def _fit(
 
 
 def _effort_words(writer: WriterName, effort: str, *, share: bool = True) -> str:
-    if writer == "gemini-level":
-        return f"{effort.upper()} level"
     if writer == "responses" and share and effort in _SHARE_OF_OUTPUT:
         return f"{effort} effort (~{_SHARE_OF_OUTPUT[effort]}% of output budget)"
-    return f"{effort} effort"
+    return traits_of_writer(writer).effort_words(effort)

@@ -45,7 +45,7 @@ DEFAULT_LEVEL: Level = "medium"
 """What a model gets that is steered by words, does not think by itself, and is to."""
 
 CANNOT_STOP = "This model does not support disabling thinking"
-MAY_GO_ON = "thinking may go on"
+MAY_GO_ON = "thinking may continue"
 _ALWAYS = "always on"
 LEFT, BY_ITSELF = "left to the endpoint", "the model's default"
 """What it comes to where a request says nothing: of the endpoint, or of a model that is known."""
@@ -199,8 +199,8 @@ def _as_guess(choice: Choice, wish: Wish) -> Choice:
     is_off, ignorable = choice.state == "off", choice.writer in _SWITCHES_BY_WORD | _TEMPLATED
     what = "off" if is_off else choice.effort or wish.words
     told = (
-        f"how this endpoint steers thinking is not known: {what} is sent as most servers take it"
-        f"{f', and {MAY_GO_ON}' if is_off and ignorable else ''}; {_SETTLE}"
+        f"it is not known how this endpoint controls thinking: {what} is sent as most servers"
+        f" accept it{f', and {MAY_GO_ON}' if is_off and ignorable else ''}; {_SETTLE}"
     )
     thinks, warnings = choice.thinks or ignorable, (*choice.warnings, told)
     return msgspec.structs.replace(choice, guessed=True, thinks=thinks, warnings=warnings)
@@ -220,7 +220,7 @@ def _unsayable(target: Target, wish: Wish) -> Choice:
         return Choice("absent", _ALWAYS, warnings=(CANNOT_STOP,))
     if not explicit:
         return Choice("absent")
-    told = f"no way to switch thinking off is known for {target.model} here: {MAY_GO_ON}"
+    told = f"it is not known how to turn thinking off for {target.model} here: {MAY_GO_ON}"
     return Choice("off", f"{LEFT}: {MAY_GO_ON}", warnings=(told,))
 
 
@@ -232,7 +232,7 @@ def _always(target: Target, means: _Means, wish: Wish) -> Choice:
     elif wish.budget is not None:
         warnings = (_no_budget(target, wish.budget),)
     elif wish.level is not None:
-        warnings = ("This model's thinking cannot be steered",)
+        warnings = ("This model's thinking cannot be controlled",)
     return Choice("absent" if means.unsure else "default", _ALWAYS, warnings=warnings)
 
 

@@ -19,7 +19,7 @@ from mull.policy.reasoning import has_thinking
 from mull.policy.tokens import Counter, count_block
 from mull.policy.view.binding import Bound
 from mull.policy.view.notes import WARNED_OF
-from mull.policy.view.repair import Repair, repair_turn
+from mull.policy.view.repair import Repair, is_unfinished, repair_turn
 from mull.policy.view.turn import (
     Condensing,
     Keep,
@@ -37,6 +37,7 @@ __all__ = ["LogView", "Memory"]
 KEPT_VIEWS = 4
 """One request may look twice, when its own history keeps it from thinking, by two counters."""
 _NOTHING = View((), Tally())
+_LEFT_OUT = View((), Tally(unanswered=1))
 
 
 class _Round:
@@ -54,12 +55,15 @@ class _Round:
 class _Turn:
     """One turn of the log, and where it stands among all sent messages.
 
-    The rounds up to `fresh` are as they should be under `keep`.
+    The rounds up to `fresh` are as they should be under `keep`. A question that was `asked` here
+    and that nothing came of is sent as long as it is the last.
     """
 
-    __slots__ = ("at", "fresh", "keep", "length", "rounds")
+    __slots__ = ("asked", "at", "fresh", "is_left_out", "keep", "length", "rounds")
 
-    def __init__(self) -> None:
+    def __init__(self, asked: bool) -> None:
+        self.asked = asked
+        self.is_left_out = False
         self.rounds: list[_Round] = []
         self.fresh = 0
         self.keep: Keep | None = None
@@ -68,17 +72,33 @@ class _Turn:
 
     def take(self, message: Message) -> None:
         """Add a message of the log."""
-        if not self.rounds or not message.carries_results:
+        new = not self.rounds or not message.carries_results
+        if new:
             self.rounds.append(_Round())
         self.rounds[-1].messages.append(message)
-        self.fresh = min(self.fresh, len(self.rounds) - 1)
+        changed = 1
+        if new and len(self.rounds) > 1 and is_unfinished(self.rounds[-2].messages[0]):
+            changed = 2  # the turn went on without that answer
+        self.fresh = min(self.fresh, len(self.rounds) - changed)
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether nothing came of the question."""
+        if not self.asked:
+            return False
+        return not any(m.blocks and m.role != "user" for one in self.rounds for m in one.messages)
 
     def repair(self) -> bool:
         """Put the new rounds in order; whether the turn waits for the model after its calls."""
-        for one in self.rounds[self.fresh :]:
-            one.repaired = repair_turn(one.messages)
+        last = len(self.rounds) - 1
+        for at, one in enumerate(self.rounds[self.fresh :], self.fresh):
+            one.repaired = repair_turn(one.messages, goes_on=at < last)
         left = (one.repaired.messages for one in reversed(self.rounds))
-        return is_open_chain(next(filter(None, left), ()))
+        return is_open_chain(next(filter(_has_unspoken, left), ()))
+
+
+def _has_unspoken(messages: Sequence[Message]) -> bool:
+    return not all(message.is_spoken for message in messages)
 
 
 class _Counts:
@@ -192,7 +212,7 @@ class LogView:
         new = log.active[self._seen :]
         for at, message in enumerate(new, self._seen):
             if not self._turns or log.starts_turn(at):
-                self._turns.append(_Turn())
+                self._turns.append(_Turn(log.was_asked(at)))
             self._turns[-1].take(message)
             current = len(self._turns) - 1
             if has_thinking(message):
@@ -207,14 +227,19 @@ class LogView:
         turn = self._turns[index]
         place = Standing(index == len(self._turns) - 1, index == self._last_thinking)
         keep = keep_for(place, self._rules, open_chain=turn.repair())
-        start = turn.fresh if keep == turn.keep else 0
+        is_left_out = not place.last and turn.is_unanswered
+        start = turn.fresh if (keep, is_left_out) == (turn.keep, turn.is_left_out) else 0
         if index >= self._placed:  # turns are placed in order, so a new one goes at the end
             turn.at, self._placed = len(self._messages), index + 1
         rounds = turn.rounds[start:]
         old = _sent_of(rounds)
         for one in rounds:
-            self._view(one, keep)
-        turn.keep, turn.fresh = keep, len(turn.rounds)
+            if is_left_out:
+                self._take_view(one, _LEFT_OUT if one is turn.rounds[0] else _NOTHING)
+            else:
+                rules, condensing = self._rules, self._condensing
+                self._take_view(one, view_repaired(one.repaired, keep, rules, condensing))
+        turn.keep, turn.is_left_out, turn.fresh = keep, is_left_out, len(turn.rounds)
         new = _sent_of(rounds)
         self._put(turn.at + turn.length - len(old), old, new)
         shift = len(new) - len(old)
@@ -223,8 +248,7 @@ class LogView:
             for later in self._turns[index + 1 : self._placed]:
                 later.at += shift
 
-    def _view(self, one: _Round, keep: Keep) -> None:
-        view = view_repaired(one.repaired, keep, self._rules, self._condensing)
+    def _take_view(self, one: _Round, view: View) -> None:
         parts = count_parts(view.messages, self._counts.sent)
         if view.tally != one.view.tally:
             self.tally += view.tally - one.view.tally

@@ -14,15 +14,15 @@ _SAID_OF = (
     (
         "required",
         "reasoning.includeInContext",
-        "{n} {thoughts} of the open tool chain sent all the same: the endpoint needs them;"
-        " once the chain is closed they go, and the prompt cache with them",
+        "{n} {thoughts} of the open tool chain sent anyway: the endpoint requires them;"
+        " when the chain ends they are left out, which ends the prompt cache",
         False,
     ),
     (
         "returned",
         "reasoning.includeInContext",
         "{n} {thoughts} of the open tool chain sent back to the server that sent them;"
-        " once the chain is closed they go, and the prompt cache with them",
+        " when the chain ends they are left out, which ends the prompt cache",
         False,
     ),
     ("untaken", "reasoning", "{n} {thoughts} not sent: the endpoint takes none back", False),
@@ -30,7 +30,7 @@ _SAID_OF = (
     (
         "unreadable",
         "reasoning",
-        "{n} {thoughts} not sent: without anything that the endpoint could read",
+        "{n} {thoughts} not sent: nothing that the endpoint could read",
         False,
     ),
     (
@@ -51,7 +51,15 @@ _SAID_OF = (
         "{n} {thoughts} left out: the endpoint takes none while thinking is off",
         False,
     ),
-    ("unfinished", "history", "{n} unfinished {answers} not sent", False),
+    ("unfinished", "history", "{n} unfinished {answers} not sent: asked again since", False),
+    ("interrupted", "history", "{n} interrupted {answers} sent as far as it went", False),
+    (
+        "unmade_calls",
+        "history",
+        "{n} tool {calls} of an interrupted answer not sent: never run",
+        False,
+    ),
+    ("unanswered", "history", "{n} {questions} without any answer not sent again", False),
     ("empty", "history", "{n} {answers} of thinking alone not sent", False),
     ("closed_calls", "history", "{n} tool {calls} without a result closed", True),
     ("orphans", "history", "{n} tool {results} without a call not sent", True),
@@ -77,7 +85,8 @@ WARNED_OF = tuple(field for field, _, _, warning in _SAID_OF if warning)
 """The differences that a person should know of when they are new."""
 
 _NOUNS = (
-    "thoughts", "pieces", "answers", "calls", "results", "images", "files", "videos", "PDFs",
+    "thoughts", "pieces", "answers", "questions", "calls", "results", "images", "files", "videos",
+    "PDFs",
 )  # fmt: skip
 _MANY = {noun: noun for noun in _NOUNS}
 _ONE = {noun: noun.removesuffix("s") for noun in _NOUNS}

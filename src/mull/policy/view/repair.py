@@ -1,8 +1,9 @@
 """Makes one turn acceptable to any endpoint: calls and results in pairs, no empty messages.
 
-An unfinished answer is shown but not sent, nor is a call that the token limit cut; a call without
-a result gets one that says so; a result without a call is left out. Faultless messages pass through
-as the same objects.
+An unfinished answer goes as far as it came, and its last words say that it was cut off; calls of it
+that never ran are left out, and so is a call that the token limit cut. A call without a result gets
+one that says so; a result without a call is left out. Faultless messages pass through as the same
+objects.
 """
 
 from __future__ import annotations
@@ -23,7 +24,19 @@ from mull.neutral.blocks import (
 from mull.neutral.messages import Message
 from mull.policy.view.calls import has_object
 
-__all__ = ["NO_OBJECT", "NO_RESULT", "Repair", "repair_turn"]
+__all__ = [
+    "BROKEN_OFF",
+    "INTERRUPTED",
+    "NO_OBJECT",
+    "NO_RESULT",
+    "Repair",
+    "is_unfinished",
+    "repair_turn",
+]
+
+INTERRUPTED = "[Interrupted by the user]"
+BROKEN_OFF = "[Cut off: the connection or the provider failed]"
+"""The last words of an answer that is sent as far as it came."""
 
 NO_RESULT = "No result: the tool did not finish."
 NO_OBJECT = "No result: the arguments were not a JSON object, so the tool did not run."
@@ -31,37 +44,50 @@ _VOID = TextBlock("")
 
 
 class Repair(Value, frozen=True):
-    """The sendable messages of a turn, and how much was mended."""
+    """The sendable messages of a turn, and how much was mended.
+
+    `interrupted` are answers that go as far as they came; `unfinished` are left out, because the
+    turn went on without them. `unmade_calls` never ran.
+    """
 
     messages: tuple[Message, ...]
     unfinished: int = 0
+    interrupted: int = 0
+    unmade_calls: int = 0
     empty: int = 0
     closed_calls: int = 0
     orphans: int = 0
     cut_calls: int = 0
 
 
-def repair_turn(messages: Sequence[Message]) -> Repair:
-    """Mend one turn (from a user's message up to the next)."""
+def repair_turn(messages: Sequence[Message], *, goes_on: bool = False) -> Repair:
+    """Mend one turn (from a user's message up to the next), or a round of one that `goes_on`."""
     out: list[Message] = []
-    unfinished = empty = closed = orphans = cut = 0
-    for head, results in _groups(messages):
+    unfinished = interrupted = unmade = empty = closed = orphans = cut = 0
+    groups = _groups(messages)
+    for at, (head, results) in enumerate(groups):
         calls: Sequence[ToolCallBlock] = ()
         if head is not None:
             clean, strays = _without_strays(head)
             clean, cuts = _without_cut(clean, results)
             orphans, cut = orphans + strays, cut + cuts
-            if _is_unfinished(clean, results):
+            is_partial = is_unfinished(clean) and not _has_results(clean, results)
+            if is_partial:
+                given, clean = clean, _as_far_as_it_came(clean)
+            if is_partial and (goes_on or at + 1 < len(groups)):
                 unfinished += 1
             elif _says_nothing(clean, head):
                 empty += 1
             else:
                 out.append(clean)
                 calls = clean.tool_calls
+                if is_partial:
+                    interrupted += 1
+                    unmade += len(given.tool_calls)
         paired, more_closed, more_orphans = _pair(calls, results)
         out += paired
         closed, orphans = closed + more_closed, orphans + more_orphans
-    return Repair(tuple(out), unfinished, empty, closed, orphans, cut)
+    return Repair(tuple(out), unfinished, interrupted, unmade, empty, closed, orphans, cut)
 
 
 def _groups(messages: Sequence[Message]) -> list[tuple[Message | None, list[Message]]]:
@@ -99,10 +125,32 @@ def _is_void(block: Block) -> bool:
     return isinstance(block, TextBlock) and block == _VOID
 
 
-def _is_unfinished(message: Message, results: Sequence[Message]) -> bool:
-    if message.role != "assistant" or message.status not in ("interrupted", "error"):
-        return False
-    return not any(call.id in _answered(results) for call in message.tool_calls)
+def is_unfinished(message: Message) -> bool:
+    """Whether it is an answer that somebody or something cut off."""
+    return message.role == "assistant" and message.status in ("interrupted", "error")
+
+
+def _has_results(message: Message, results: Sequence[Message]) -> bool:
+    return any(call.id in _answered(results) for call in message.tool_calls)
+
+
+def _as_far_as_it_came(message: Message) -> Message:
+    """What was said and thought, and that it ends there. Nothing came: nothing is left.
+
+    Calls were not made, and pieces that only their provider understands may be half of a pair."""
+    blocks = tuple(b for b in message.blocks if isinstance(b, TextBlock | ThinkingBlock))
+    if all(_is_blank(block) for block in blocks) and not message.tool_calls:
+        return msgspec.structs.replace(message, blocks=())
+    by_user = message.status == "interrupted" and message.stop_reason is None
+    mark = INTERRUPTED if by_user else BROKEN_OFF
+    gap = "\n\n" if blocks and isinstance(blocks[-1], TextBlock) else ""
+    return msgspec.structs.replace(message, blocks=(*blocks, TextBlock(gap + mark)))
+
+
+def _is_blank(block: TextBlock | ThinkingBlock) -> bool:
+    if isinstance(block, TextBlock):
+        return not block.text.strip()
+    return block.is_blank
 
 
 def _answered(results: Sequence[Message]) -> set[str]:

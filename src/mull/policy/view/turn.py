@@ -122,6 +122,9 @@ class Tally(Value, frozen=True):
     condensed: int = 0
     forbidden: int = 0
     unfinished: int = 0
+    interrupted: int = 0
+    unmade_calls: int = 0
+    unanswered: int = 0
     empty: int = 0
     closed_calls: int = 0
     orphans: int = 0
@@ -149,8 +152,10 @@ class View(Value, frozen=True):
 
 
 def is_open_chain(messages: Sequence[Message]) -> bool:
-    """Whether the turn waits for the model to go on after its own tool calls."""
-    return bool(messages) and messages[-1].carries_results
+    """Whether the turn waits for the model to go on after its own tool calls; the user may have
+    said something beside their results."""
+    heard = (message for message in reversed(messages) if not message.is_spoken)
+    return next((message.carries_results for message in heard), False)
 
 
 def chain_lacks_thought(turn: Sequence[Message], origin: Origin) -> bool:
@@ -195,6 +200,8 @@ def view_repaired(
     shorter = _Shorter(condensing)
     tally = Tally(
         unfinished=repaired.unfinished,
+        interrupted=repaired.interrupted,
+        unmade_calls=repaired.unmade_calls,
         empty=repaired.empty,
         closed_calls=repaired.closed_calls,
         orphans=repaired.orphans,

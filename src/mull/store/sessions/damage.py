@@ -84,12 +84,28 @@ def _rescue(aside: Path, new: Connection) -> tuple[int, int]:
                 shutil.copyfile(f"{aside}{ending}", f"{copy}{ending}")
         with suppress(sqlite3.Error, UnicodeDecodeError), closing(sqlite3.connect(copy)) as old:
             old.row_factory = sqlite3.Row
-            for row in old.execute("SELECT * FROM sessions"):
+            for row in sorted(_sessions(old), key=_last_written):
                 if _carry_over(old, new, row):
                     whole += 1
                 else:
                     broken += 1
     return whole, broken
+
+
+def _sessions(old: Connection) -> list[Row]:
+    """The sessions that can be read."""
+    import sqlite3
+
+    found: list[Row] = []
+    with suppress(sqlite3.Error, UnicodeDecodeError):
+        for row in old.execute("SELECT * FROM sessions"):
+            found.append(row)  # one by one: what was read before the damage is kept
+    return found
+
+
+def _last_written(session: Row) -> float:
+    at = session["updated"]
+    return at if isinstance(at, float) else 0.0
 
 
 def _carry_over(old: Connection, new: Connection, session: Row) -> bool:

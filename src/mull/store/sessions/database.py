@@ -36,14 +36,14 @@ _LOG_BYTES = 16 << 20
 """What SQLite's own log may keep of the disk after something big was written."""
 
 _REASONS = {  # by SQLite's primary result codes
-    3: "mull may not open it",
-    5: "another process keeps it busy; try again",
-    6: "another process keeps it busy; try again",
+    3: "mull has no permission to open it",
+    5: "another process is using it; try again",
+    6: "another process is using it; try again",
     8: "it, or the directory it is in, is read-only",
     10: "the disk cannot be read or written, or is full",
     13: "the disk is full",
     14: "it cannot be opened; check that its directory exists and that you may write there",
-    23: "mull may not open it",
+    23: "mull has no permission to open it",
 }
 _UNWRITABLE = frozenset((3, 8, 10, 13, 14, 23))
 
@@ -269,6 +269,8 @@ def _connected(path: Path) -> Connection:
     """A connection to a store of this version that can be read."""
     try:
         make_parents(path.parent)
+        if path.exists() and not (path.is_file() or path.is_dir()):  # SQLite would wait for ever
+            raise ConfigError(f"cannot open {path}: it is not a file; nothing was changed")
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite would let all read it
     except OSError as error:
         raise UnwritableError(

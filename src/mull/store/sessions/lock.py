@@ -101,7 +101,7 @@ def _pid(path: Path) -> int | None:
 def _busy(session: str, pid: int | None) -> SessionBusy:
     where = "in this process" if pid == os.getpid() else f"in process {pid or 'unknown'}"
     return SessionBusy(
-        f"session {session} is open {where}: end it there, or go on with a copy"
+        f"session {session} is open {where}: close it there, or continue with a copy"
         f" (`mull sessions fork {session}`)",
         pid,
     )

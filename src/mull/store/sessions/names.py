@@ -66,7 +66,7 @@ def checked_name(name: str) -> str:
     """
     tidy = unicodedata.normalize("NFC", " ".join(name.split()))
     if not tidy or len(tidy) > LONGEST_NAME or not tidy.isprintable():
-        why = f"use 1 to {LONGEST_NAME} characters that can be seen"
+        why = f"use 1 to {LONGEST_NAME} visible characters"
     elif tidy.startswith("-"):
         why = "it would be taken for an option"
     elif _LIKE_AN_ID.fullmatch(tidy):

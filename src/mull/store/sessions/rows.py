@@ -34,9 +34,9 @@ __all__ = [
 # in the order of SessionInfo's fields
 _COLUMNS = """
     id, folder, created, updated, name, title, model, base_url, system, settings, parent, parent_at,
-    (SELECT coalesce(max(position) + 1, 0) FROM records WHERE session = sessions.id), turns
+    (SELECT coalesce(max(position) + 1, 0) FROM records WHERE session = sessions.id), turns, kind
 """
-_CHANGED = ("name", "model", "base_url", "system", "settings")
+_CHANGED = ("name", "model", "base_url", "system", "settings", "kind")
 _MOST_NAMED = 5
 
 
@@ -85,7 +85,7 @@ def check_name_free(connection: Connection, info: SessionInfo) -> None:
     taken = (info.name, info.folder, info.id)
     for other in read_infos(connection, "name = ? AND folder = ? AND id <> ?", taken):
         raise SessionError(
-            f"session {other.id} of this folder is called {quote(info.name)} already"
+            f"session {other.id} in this folder is already called {quote(info.name)}"
         )
 
 
@@ -211,7 +211,7 @@ def find_info(connection: Connection, reference: str, folder: str | None) -> Ses
 def _ambiguous(word: str, found: Sequence[SessionInfo]) -> str:
     named = [f"{info.id} ({info.label or info.folder})" for info in found[:_MOST_NAMED]]
     more = "" if len(found) <= _MOST_NAMED else " or others"
-    return f"{quote(word)} may be {join_or(named)}{more}: write the whole id"
+    return f"{quote(word)} could be {join_or(named)}{more}: give the whole id"
 
 
 def _missing(connection: Connection, word: str, folder: str | None) -> str:

@@ -64,7 +64,13 @@ def _searchable(connection: Connection) -> None:
         account_all(connection, session)
 
 
-_MIGRATIONS: Sequence[Callable[[Connection], None]] = (_first, _searchable)
+def _kinds(connection: Connection) -> None:
+    """Version 3 tells single questions from conversations; what was there before is the latter."""
+    kind = "kind TEXT NOT NULL DEFAULT 'conversation'"
+    connection.execute(f"ALTER TABLE sessions ADD COLUMN {kind}")
+
+
+_MIGRATIONS: Sequence[Callable[[Connection], None]] = (_first, _searchable, _kinds)
 """What makes version 1 from nothing, version 2 from version 1, and so on."""
 
 VERSION = len(_MIGRATIONS)

@@ -22,6 +22,7 @@ from mull.logs import log_warning
 from mull.neutral.errors import ConfigError, SessionBusy, SessionError
 from mull.neutral.events import Event
 from mull.neutral.messages import Origin
+from mull.store.checkpoints import forget_checkpoints
 from mull.store.paths import data_dir
 from mull.store.sessions import search as searching
 from mull.store.sessions.database import Database
@@ -52,6 +53,7 @@ from mull.store.sessions.values import (
     JournalBatch,
     SearchKind,
     SessionInfo,
+    SessionKind,
     SessionStore,
 )
 
@@ -62,6 +64,7 @@ __all__ = ["SqliteSessions", "open_sessions", "sessions_path", "this_folder"]
 
 _LOCKS = "session-locks"
 """The directory of lock files, beside the store."""
+_WHERE = "(? IS NULL OR folder = ?) AND (? IS NULL OR kind = ?)"
 
 
 def sessions_path() -> Path:
@@ -78,13 +81,24 @@ def this_folder() -> str:
     try:
         return os.fsencode(os.path.realpath(os.getcwd())).decode("utf-8", "backslashreplace")
     except OSError:
-        raise ConfigError("the folder that mull was started in is gone: go to another") from None
+        raise ConfigError(
+            "the folder that mull was started in no longer exists: change to another one"
+        ) from None
 
 
 def open_sessions(tell: Callable[[str], None] | None = None) -> SessionStore:
     """The user's store of sessions; what there is to say about its file goes to `tell`, or to the
     log."""
     return SqliteSessions(sessions_path(), tell=tell)
+
+
+# records are numbered as they are written; clocks are set back
+_LAST = (
+    "SELECT session FROM (SELECT id AS session, (SELECT records.id FROM records"
+    " WHERE records.session = sessions.id ORDER BY position DESC LIMIT 1) AS written"
+    " FROM sessions WHERE folder = ? AND (? IS NULL OR kind = ?))"
+    " WHERE written IS NOT NULL ORDER BY written DESC LIMIT 1"
+)
 
 
 class SqliteSessions:
@@ -150,16 +164,19 @@ class SqliteSessions:
         with self._database.reading() as connection:
             return read_info(connection, session)
 
-    def last(self, folder: str) -> SessionInfo | None:
-        spoken = "folder = ? AND EXISTS (SELECT 1 FROM records WHERE session = sessions.id)"
+    def last(self, folder: str, kind: SessionKind | None = None) -> SessionInfo | None:
         with self._database.reading() as connection:
-            return next(iter(read_infos(connection, spoken, (folder,), 1)), None)
+            values = (folder, kind, kind)
+            return next(iter(read_infos(connection, f"id = ({_LAST})", values, 1)), None)
 
     def list(
-        self, folder: str | None = None, limit: int | None = None
+        self,
+        folder: str | None = None,
+        limit: int | None = None,
+        kind: SessionKind | None = None,
     ) -> builtins.list[SessionInfo]:
         with self._database.reading() as connection:
-            return read_infos(connection, "? IS NULL OR folder = ?", (folder, folder), limit)
+            return read_infos(connection, _WHERE, (folder, folder, kind, kind), limit)
 
     def load(self, session: str) -> tuple[SessionInfo, builtins.list[Record]]:
         with self._database.reading() as connection:
@@ -174,7 +191,7 @@ class SqliteSessions:
             if info.records != position:
                 raise SessionError(
                     f"session {session} has {info.records} records, not {position}: another process"
-                    " wrote it. Nothing was stored; open it again, or go on with a copy"
+                    " wrote it. Nothing was stored; open it again, or continue with a copy"
                     f" (`mull sessions fork {session}`)"
                 )
             if changes:
@@ -200,6 +217,7 @@ class SqliteSessions:
             with hold:
                 times = {"created": now, "updated": now}
                 origin = {"parent": session, "parent_at": end}
+                wanted["kind"] = "conversation"  # a copy is made to go on with
                 copy = msgspec.structs.replace(parent, id=ident, **times, **wanted, **origin)
                 self._copy(connection, copy)
             return read_info(connection, ident)
@@ -224,6 +242,7 @@ class SqliteSessions:
 
         with self.hold(session):
             self._database.erase(forget)
+            forget_checkpoints(session)
 
     def repair(self) -> str:
         """Make what can be read usable again, and say what was found and done.
@@ -250,7 +269,7 @@ class SqliteSessions:
                 mend(connection, faults)
         broken = sum(map(len, faults.records.values()))
         return (
-            f"Mended {len(faults.sessions)} of {count} sessions: {broken} messages could not be"
+            f"Repaired {len(faults.sessions)} of {count} sessions: {broken} messages could not be"
             f" read and say so now, {len(faults.rows)} sessions had unreadable names, times or"
             f" settings, {len(faults.batches)} pieces of unfinished answers are gone. The file as"
             f" it was is kept as {copy}"

@@ -15,10 +15,22 @@ from mull.neutral.blocks import Value
 from mull.neutral.events import Event
 from mull.neutral.messages import Origin
 
-__all__ = ["Changes", "Hit", "Hold", "JournalBatch", "SearchKind", "SessionInfo", "SessionStore"]
+__all__ = [
+    "Changes",
+    "Hit",
+    "Hold",
+    "JournalBatch",
+    "SearchKind",
+    "SessionInfo",
+    "SessionKind",
+    "SessionStore",
+]
 
 SearchKind: TypeAlias = Literal["thinking", "answer", "question", "tool"]
 """Where a search looks."""
+
+SessionKind: TypeAlias = Literal["conversation", "ask"]
+"""A conversation that one comes back to, or a single question of `mull ask`."""
 
 
 class SessionInfo(Value, frozen=True):
@@ -43,6 +55,7 @@ class SessionInfo(Value, frozen=True):
     parent_at: int | None = None
     records: int = 0
     turns: int = 0
+    kind: SessionKind = "conversation"
 
     @property
     def label(self) -> str:
@@ -58,6 +71,7 @@ class Changes(TypedDict, total=False):
     base_url: str | None
     system: str
     settings: Mapping[str, Any]
+    kind: SessionKind
 
 
 class Hit(Value, frozen=True):
@@ -125,13 +139,16 @@ class SessionStore(Protocol):
     def info(self, session: str) -> SessionInfo:
         """The session of exactly this id, as it is now."""
 
-    def last(self, folder: str) -> SessionInfo | None:
-        """The session that was last written in a folder."""
+    def last(self, folder: str, kind: SessionKind | None = None) -> SessionInfo | None:
+        """The session that was last written in a folder, of one kind or of any."""
 
     def list(
-        self, folder: str | None = None, limit: int | None = None
+        self,
+        folder: str | None = None,
+        limit: int | None = None,
+        kind: SessionKind | None = None,
     ) -> builtins.list[SessionInfo]:
-        """The sessions of a folder or of all, the last written first."""
+        """The sessions of a folder or of all, of one kind or of any, the last written first."""
 
     def load(self, session: str) -> tuple[SessionInfo, builtins.list[Record]]:
         """A session and all its records."""

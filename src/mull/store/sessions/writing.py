@@ -113,7 +113,7 @@ class Writing:
 
     def _check_held(self) -> None:
         if not self.is_held:
-            raise SessionError("this session is closed: open it again to go on with it")
+            raise SessionError("this session is closed: open it again to continue")
 
 
 def begin_writing(store: SessionStore, *, folder: str, **given: Unpack[Changes]) -> Writing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, cast
 
@@ -140,7 +141,12 @@ async def compress_now(host: Host, text: str) -> None:
             began = True
             host.tell(f"{event.text} …")
 
-    await session.compress(say, strategy)
+    try:
+        async with host.working("compressing"):
+            await session.compress(say, strategy)
+    except asyncio.CancelledError:
+        host.tell("Stopped: nothing was compressed.")
+        raise
 
 
 def _tell_compressed(host: Host, event: Compressed) -> None:

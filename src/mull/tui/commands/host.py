@@ -7,6 +7,7 @@ raises LocalError for what the user can mend.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -17,6 +18,7 @@ from mull.tui.text.lines import Line
 if TYPE_CHECKING:
     from mull.agent.results import Result
     from mull.agent.session import Session
+    from mull.agent.turn import State
     from mull.neutral.blocks import MediaBlock, TextBlock
     from mull.neutral.messages import Message
     from mull.policy.prepare import Prepared
@@ -61,6 +63,9 @@ class Host(Protocol):
 
     def retry(self) -> None:
         """Ask for another answer."""
+
+    def working(self, state: State) -> AbstractAsyncContextManager[None]:
+        """Show that something goes on, as it is shown of a turn."""
 
     def redraw(self) -> None:
         """Draw the whole conversation anew."""

@@ -123,9 +123,9 @@ class Known:
         return [Item(name, "profile") for name in profiles().list()]
 
     def sessions(self) -> list[SessionInfo]:
-        """The sessions of this folder, without the one that is open and those that are empty."""
+        """The conversations of this folder, without the one that is open and empty ones."""
         session = self.session
-        found = session.store.list(self.folder, MOST_SESSIONS)
+        found = session.store.list(self.folder, MOST_SESSIONS, "conversation")
         return [info for info in found if info.id != session.info.id and info.records]
 
     def tools(self) -> Mapping[str, RunnableTool]:

@@ -61,7 +61,8 @@ class Page:
     def note(self, text: str, *, warning: bool = False, indent: int = 2) -> None:
         """A remark with its mark: ⚠ for what is worth attention, a dot for the rest."""
         style = self.theme.warning if warning else self.theme.note
-        self.text(text, style, indent, "⚠ " if warning else "· ")
+        warns, notes = ("Warning: ", "- ") if self.theme.words else ("⚠ ", "· ")
+        self.text(text, style, indent, warns if warning else notes)
 
     def table(
         self,

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from mull.agent.attachments import MENTION, TRAILING
 from mull.neutral.blocks import Block, TextBlock
 from mull.neutral.errors import LocalError, MullError
-from mull.tui.commands.attach import MENTION, TRAILING
 from mull.tui.commands.host import Command, Host
 
 if TYPE_CHECKING:

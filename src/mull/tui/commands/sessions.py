@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mull.history.log import Entry, Record
 from mull.neutral.errors import LocalError, SessionError
 from mull.transcripts.transcript import split_turns
-from mull.tui.commands.host import Host, page
+from mull.tui.commands.host import Host, page, path_words
 from mull.tui.commands.known import Known
 from mull.tui.commands.words import single, split_words
 from mull.tui.conversation.attached import typed
@@ -26,6 +27,7 @@ __all__ = [
     "begin_session",
     "fork_session",
     "list_sessions",
+    "redo_turn",
     "rename_session",
     "resume_session",
     "retry_turn",
@@ -50,8 +52,9 @@ async def list_sessions(host: Host, text: str) -> None:
         for info in infos
     ]
     shown.table(rows, (shown.theme.accent, shown.theme.text, shown.theme.note), give=1)
-    more = "/resume goes on with one, /sessions WORDS searches them."
-    shown.text(more if rows else "There is no other session in this folder.", shown.theme.note)
+    if not rows:
+        shown.text("There is no other conversation in this folder.", shown.theme.note)
+    shown.text("/resume goes on with one, /sessions WORDS searches them.", shown.theme.note)
     host.show(shown.lines)
 
 
@@ -92,22 +95,39 @@ def _running(host: Host, info: SessionInfo) -> str:
 
 
 async def resume_session(host: Host, text: str) -> None:
-    """Go on with another session: by id, its beginning or a name; picked if none is named.
+    """Go on with another session: by id, its beginning or a name, or picked: of all, or of those
+    that hold the words.
 
     Raises:
         LocalError: there is no such session, or another process has it open.
     """
     reference = text.strip()
-    if reference:
+    infos = _found(host, reference) if reference else Known(host).sessions()
+    if reference and not infos:
         return await host.open(reference)
-    infos = Known(host).sessions()
     if not infos:
-        raise SessionError("there is no other session in this folder")
+        raise SessionError(
+            "there is no other conversation in this folder; /resume WORDS looks in single questions"
+            " of `mull ask` too"
+        )
     by_name = {f"{info.label} · {info.id}": info for info in infos}
     items = [Item(name, f"{_turns(info)}, {_age(info)}") for name, info in by_name.items()]
     picked = await host.front.pick("Which session?", items)
     if picked is not None:
         await host.open(by_name[picked].id)
+
+
+def _found(host: Host, text: str) -> list[SessionInfo]:
+    """The sessions of this folder that hold all the words, single questions too; none where the
+    text is what one of them is called."""
+    store, here = host.session.store, host.session.info
+    try:
+        store.find(text, here.folder)
+    except SessionError:
+        hits = store.search(split_words(text), None, here.folder, MOST_HITS)
+        found = {hit.session.id: hit.session for hit in hits if hit.session.id != here.id}
+        return [*found.values()]
+    return []
 
 
 async def begin_session(host: Host, text: str) -> None:
@@ -128,7 +148,9 @@ async def fork_session(host: Host, text: str) -> None:
     records = tuple(session.log)
     if not records:
         raise LocalError("nothing was said yet: there is nothing to copy")
+    label = session.info.label
     await host.open(session.info.id, fork_at=_end_of(records, word))
+    host.tell(f"This is a copy of {label or session.info.id}; the original stays as it was.")
 
 
 def _end_of(records: Sequence[Record], word: str | None) -> int:
@@ -161,17 +183,44 @@ async def retry_turn(host: Host, text: str) -> None:
 
 
 async def undo_turn(host: Host, text: str) -> None:
-    """Take the last turn back and put its words into the line again.
+    """Take the last turns back, files too, and put the first one's words into the line again.
 
     Raises:
-        LocalError: there is none.
+        LocalError: there are not so many.
     """
-    if text.strip():
-        raise LocalError("/undo takes no words")
-    message = host.session.undo()
+    word = single(split_words(text), "/undo [TURNS]") or "1"
+    if not word.isascii() or not word.isdigit():
+        raise LocalError("/undo takes the number of turns to take back")
+    message = host.session.undo(int(word))
     host.redraw()
     host.front.put(typed(message))
-    host.tell("The last turn is taken back; the model does not see it any more.")
+    what = "The last turn is" if word == "1" else f"The last {word} turns are"
+    host.tell(f"{what} taken back; the model does not see it any more. /redo brings it back.")
+    _tell_files(host)
+
+
+async def redo_turn(host: Host, text: str) -> None:
+    """Bring back what the last /undo took, files too.
+
+    Raises:
+        LocalError: nothing was undone, or something was said since.
+    """
+    if text.strip():
+        raise LocalError("/redo takes no words")
+    host.session.redo()
+    host.redraw()
+    host.tell("What /undo took is back.")
+    _tell_files(host)
+
+
+def _tell_files(host: Host) -> None:
+    """Say what became of files: `retry.py +1 −1`."""
+    for file in host.session.restored:
+        name = path_words(host, Path(file.path))
+        if file.problem:
+            host.tell(f"{name} stays as it is: {file.problem}", warning=True)
+        else:
+            host.tell(f"{name} +{file.added:,} −{file.removed:,}")
 
 
 def session_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from mull.agent.attachments import fenced
 from mull.agent.tools.output import Output
 from mull.agent.tools.process import Command
 from mull.agent.tools.run import shell
 from mull.agent.tools.workspace import Workspace
 from mull.neutral.blocks import TextBlock
 from mull.neutral.errors import LocalError
-from mull.tui.commands.attach import fenced
 from mull.tui.commands.host import Host, page
 from mull.tui.text.safe import one_line
 

@@ -73,7 +73,7 @@ def cycle_mode(host: Host) -> None:
 
 def _show_tools(host: Host, toolbox: Toolbox) -> None:
     shown, gate = page(host), toolbox.gate
-    theme, offered = shown.theme, toolbox.offered()
+    theme, offered = shown.theme, toolbox.offered(host.session.target.facts.taught_tools)
     shown.text(f"Approval: {gate.mode}, {MODES[gate.mode]}.")
     shown.text(f"Offered: {len(offered)} of {len(toolbox.all)} tools ({toolbox.wanted}).")
     rows = [

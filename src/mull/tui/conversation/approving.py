@@ -3,13 +3,16 @@ and what the model wants to know."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from mull.agent.tools.approve import LETTERS, ApprovalAnswer, ApprovalRequest, UserQuestion
 from mull.agent.trust import TRUST_LETTERS, TrustAnswer, TrustRequest
 from mull.store.approvals import rules_file
-from mull.tui.screen.front import Choice, Question
+from mull.tui.conversation.sections import Look
+from mull.tui.screen.front import WHOLE, Choice, Question
+from mull.tui.screen.viewer import Document
+from mull.tui.text.diff_lines import diff_lines, diff_rows
 from mull.tui.text.lines import BLANK, Line, Span
 from mull.tui.text.safe import neutralise, one_line
 from mull.tui.text.wrap import wrapped
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["FrontApprover", "preview_lines"]
 
 MOST_LINES = 40
+_TITLES = {"command": "Run this command?", "diff": "Make this change?"}
 _WHOLE = "v"
 _SHORTEST_RULE = 20
 _BESIDE_RULE = 24
@@ -36,29 +40,44 @@ class FrontApprover:
         self._painter = painter
 
     async def ask(self, request: ApprovalRequest) -> ApprovalAnswer:
-        """Ask, and give the answer. What is long is shown from its beginning, with a key to see all
-        of it first; where there are no keys all of it is shown."""
+        """Ask, and give the answer. What is long is shown from its beginning, with a key to read
+        all of it first; where there are no keys all of it is shown."""
         hidden = self._show(request, MOST_LINES if self._front.has_keys else None)
         while True:
             key, text = await self._asked(self._question(request, hidden))
             if key != _WHOLE:
                 break
-            hidden = self._show(request, None)
+            await self._view(request.preview.title, lambda look: whole_lines(request, look))
         if key == "t":
             return ApprovalAnswer("no", feedback=text)
         return ApprovalAnswer(LETTERS[key])
 
+    async def _view(self, title: str, lines: Callable[[Look], list[Line]]) -> None:
+        """Let all of something be read over the screen."""
+        document = Document(one_line(title), lines, 0, "")
+        await self._front.view(WHOLE, lambda: [document], unfolded="all")
+
     def _show(self, request: ApprovalRequest, most: int | None) -> int:
-        """Show so many lines of what a call would do; how many more there are."""
+        """Show so many lines of what a call would do, unless they stand right above; how many more
+        there are."""
         theme, width = self._front.theme, self._front.width
-        self._painter.show(preview_lines(request, theme, width, most))
+        preview = request.preview
+        if preview.kind == "diff":
+            shown = preview_lines(request, theme, width, most)
+            self._painter.show_diff(request.call_id, preview.detail, shown)
+        elif not self._painter.tells_all(request.call_id, preview.detail or preview.title):
+            self._painter.show(preview_lines(request, theme, width, most))
         return 0 if most is None else max(0, len(_rows(request)) - most)
 
     def _question(self, request: ApprovalRequest, hidden: int) -> Question:
+        preview = request.preview
         rule = one_line(request.rules[0], max(_SHORTEST_RULE, self._front.width - _BESIDE_RULE))
+        if preview.kind == "command" and rule == f"{request.tool}({preview.detail})":
+            rule = "this very command"
         whole = [Choice(_WHOLE, f"view the other {hidden:,} lines")] if hidden else []
+        title = _TITLES.get(preview.kind) or f"Allow {one_line(request.tool)}?"
         return Question(
-            f"Run {one_line(request.tool)}?",
+            title,
             (
                 *whole,
                 Choice("y", "yes, once"),
@@ -107,8 +126,7 @@ class FrontApprover:
             key, _ = await self._asked(Question("May the model have these instructions?", choices))
             if key != _WHOLE:
                 return TRUST_LETTERS[key]
-            self._painter.show(self._plain_rows(rows))
-            hidden = 0
+            await self._view("Instructions", lambda _: self._plain_rows(rows))
 
     def _plain_rows(self, rows: Sequence[str]) -> list[Line]:
         theme, width = self._front.theme, self._front.width
@@ -129,24 +147,31 @@ class FrontApprover:
 def preview_lines(
     request: ApprovalRequest, theme: Theme, width: int, most: int | None = None
 ) -> list[Line]:
-    """What a call would do: its title, and the diff or the command below it, or the first `most`
-    lines of that."""
+    """What a call would do: the diff with its title, or the command, or the first `most` lines of
+    that."""
     preview = request.preview
-    out: list[Line] = wrapped(neutralise(preview.title), theme.heading, width)
+    out: list[Line] = []
+    if preview.kind != "command":
+        out += wrapped(neutralise(preview.title), theme.heading, width)
+    if preview.kind == "diff":
+        return [*out, *diff_lines(preview.detail, theme, width, most)]
     rows = _rows(request)
     for row in rows[:most]:
-        style = theme.code
-        if preview.kind == "diff":
-            style = {"+": theme.added, "-": theme.removed}.get(row[:1], theme.tool_output)
-        out += wrapped(neutralise(f"  {row}"), style, width) or [BLANK]
+        out += wrapped(neutralise(f"  {row}"), theme.code, width) or [BLANK]
     if most is not None and len(rows) > most:
         out.append((Span(f"  … {len(rows) - most:,} more lines", theme.faint),))
     return out
 
 
-def _rows(request: ApprovalRequest) -> list[str]:
+def whole_lines(request: ApprovalRequest, look: Look) -> list[Line]:
+    """All that a call would do."""
+    title = wrapped(neutralise(request.preview.title), look.theme.heading, look.width)
+    above = title if request.preview.kind == "command" else []
+    return [*above, *preview_lines(request, look.theme, look.width)]
+
+
+def _rows(request: ApprovalRequest) -> Sequence[object]:
     preview = request.preview
-    rows = preview.detail.splitlines()
-    if preview.kind == "diff" and rows[:1] and rows[0].startswith("--- "):
-        return rows[2:]  # the title names the file already
-    return rows
+    if preview.kind == "diff":
+        return diff_rows(preview.detail)
+    return preview.detail.splitlines()

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from mull.neutral.blocks import MediaBlock, OpaqueBlock, TextBlock, ToolCallBlock
+from mull.neutral.blocks import MediaBlock, OpaqueBlock, TextBlock
 from mull.neutral.messages import Message
 from mull.tui.conversation.sections import Fixed, Look
-from mull.tui.conversation.tool_lines import call_line, result_line
+from mull.tui.conversation.tool_lines import ToolUse, call_line, result_lines
 from mull.tui.text.lines import Line, Span
 from mull.tui.text.safe import neutralise
 from mull.tui.text.wrap import wrapped
 
 __all__ = ["called", "media", "opaque", "remarked", "resulted", "user_said"]
 
-_PROMPT = "❯ "
+_PROMPT, _PLAIN_PROMPT = "❯ ", "You: "
 
 
 def user_said(message: Message) -> Fixed:
@@ -26,27 +26,25 @@ def user_said(message: Message) -> Fixed:
 
     def draw(look: Look) -> list[Line]:
         theme = look.theme
-        rows = wrapped(text, theme.user, look.width - len(_PROMPT))
-        marks = [_PROMPT, *[" " * len(_PROMPT)] * len(rows)]
+        prompt = _PLAIN_PROMPT if theme.words else _PROMPT
+        rows = wrapped(text, theme.user, look.width - len(prompt))
+        marks = [prompt, *[" " * len(prompt)] * len(rows)]
         return [
             (Span(mark, theme.user_mark), *row) if row else ()
             for mark, row in zip(marks, rows, strict=False)
         ]
 
-    return Fixed("user", draw)
+    return Fixed("user", draw, message.text)
 
 
-def called(call: ToolCallBlock, title: str) -> Fixed:
+def called(tool: ToolUse) -> Fixed:
     """A call of a tool."""
-    return Fixed("tool", lambda look: [call_line(call.name, title, look.theme, look.width)])
+    return Fixed("tool", lambda look: [call_line(tool.name, tool.title, look.theme, look.width)])
 
 
-def resulted(output: str, name: str, failed: bool, *, at_end: bool = False) -> Fixed:
-    """A tool's result; the name only where the call does not stand right above."""
-    return Fixed(
-        "tool",
-        lambda look: [result_line(output, look, name=name, failed=failed, at_end=at_end)],
-    )
+def resulted(tool: ToolUse, *, apart: bool) -> Fixed:
+    """A tool's result; it says whose it is where the call does not stand right above."""
+    return Fixed("tool", lambda look: result_lines(tool, look, apart=apart))
 
 
 def opaque(block: OpaqueBlock) -> Fixed:

@@ -14,7 +14,15 @@ from msgspec.structs import replace
 
 from mull.neutral.blocks import ThinkingBlock
 from mull.neutral.events import Key
-from mull.tui.conversation.thought import Mode, ThoughtView, render_thought
+from mull.tui.conversation.thought import (
+    Mode,
+    ThoughtView,
+    boxed,
+    render_thought,
+    room_in,
+    thinking_theme,
+    thought_title,
+)
 from mull.tui.screen.theme import Theme
 from mull.tui.text.lines import Line
 from mull.tui.text.markdown import MarkdownStream, markdown_lines
@@ -71,6 +79,10 @@ class Answer:
         """Draw it from its beginning, and go on so."""
         self._stream = MarkdownStream(look.theme, look.width)
         self._stream.feed(self.text)
+
+    def go_on(self, look: Look) -> None:
+        """Go on at another width; what is out stays as it is."""
+        self._stream.resize(look.width)
 
 
 class Thought:
@@ -131,15 +143,41 @@ class Thought:
         self._view = ThoughtView(look.theme, look.width, look.mode, self.block.kind)
         self._view.feed("".join(self._pieces))
 
+    def read(self, look: Look) -> list[Line]:
+        """All its text, for the viewer; as far as it has come."""
+        lines = markdown_lines(
+            self.text, thinking_theme(look.theme), room_in(look.theme, look.width)
+        )
+        return [boxed(line, look.theme.thinking, look.theme, look.width) for line in lines]
+
+    def go_on(self, look: Look) -> None:
+        """Go on at another width; what is out stays as it is."""
+        self._look = self._look._replace(width=look.width)
+        self._view.resize(look.width)
+
+    @property
+    def text(self) -> str:
+        """All that came."""
+        return self.block.thought + "".join(self._pieces)
+
+    @property
+    def title(self) -> str:
+        """What it is called in the viewer: its time, its size, and what it was about."""
+        return thought_title(self.block.kind, self.text, self.seconds, self.tokens)
+
     def _elapsed(self, now: float | None) -> float | None:
         return None if now is None or self._began is None else now - self._began
 
 
 class Fixed(NamedTuple):
-    """Lines that are there at once. Two of one family stand together, without a blank line."""
+    """Lines that are there at once. Two of one family stand together, without a blank line.
+
+    `text` is what a user said.
+    """
 
     family: str
     draw: Callable[[Look], list[Line]]
+    text: str = ""
 
 
 Section: TypeAlias = Answer | Thought | Fixed

@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from mull.neutral.errors import MullError
 from mull.policy.cost import add_costs
-from mull.policy.meter import meter_of
+from mull.policy.meter import Meter, meter_of
 from mull.policy.thinking.wish import wish_of
+from mull.transcripts.words import short_count
 from mull.tui.conversation.status import Status, Working, level_word, status_line
 
 if TYPE_CHECKING:
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
 __all__ = ["Standing"]
 
 _OPENING = Status("opening …")
+
+
+def _short(meter: Meter) -> str:
+    """`1.6k/1M`; an unknown window is a question mark."""
+    window = short_count(meter.window) if meter.window else "?"
+    return f"{short_count(meter.estimate)}/{window}"
 
 
 class Standing:
@@ -44,7 +51,7 @@ class Standing:
         if session is None:
             return status_line(_OPENING, theme, width, tick)
         self._look(session)
-        working = Working(state.state, state.round, state.rounds) if state else None
+        working = Working(state.state, state.round) if state else None
         return status_line(replace(self._status, view=view, working=working), theme, width, tick)
 
     def _look(self, session: Session) -> None:
@@ -79,7 +86,7 @@ class Standing:
         return Status(
             model=session.target.name,
             level=level_word(prepared.target, session.snapshot(), prepared.request.thinking),
-            meter=f"{'' if session.log else '~'}{meter}",
+            meter=f"{'' if session.log else '~'}{_short(meter)}",
             fullness=meter.fullness,
             cost=add_costs(row.cost for row in turn_rows(tuple(session.log), price)),
             profile=session.engine.setup.profile_name,

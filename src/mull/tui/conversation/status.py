@@ -50,7 +50,6 @@ class Working(Value, frozen=True):
 
     state: str
     round: int = 0
-    rounds: int = 0
 
 
 class Status(Value, frozen=True):
@@ -111,8 +110,8 @@ def _cost(cost: CostSum) -> str:
 def _working(working: Working, theme: Theme, width: int, tick: int) -> str:
     signs = _PLAIN_SPINNER if theme.marks else SPINNER
     word = f" {_STATES.get(working.state, working.state)}" if width >= _NARROW else ""
-    rounds = f" {working.round}/{working.rounds}" if working.round > 1 else ""
-    return f"{signs[tick % len(signs)]}{word}{rounds}"
+    round_ = f", round {working.round:,}" if working.round > 1 and word else ""
+    return f"{signs[tick % len(signs)]}{word}{round_}"
 
 
 def _taken(parts: Sequence[_Part]) -> int:

@@ -3,19 +3,23 @@
 `full` shows the text on its shade, and the time it took below it: what is in the scrollback cannot
 be changed, so nothing that still counts stands above it. `preview` shows the last lines while the
 model thinks and folds to one line. `hidden` shows nothing at all. A thought drawn from storage
-looks as it did when it came. Blank thoughts are not drawn; those without readable text are
-explained.
+looks as it did when it came. Its text is Markdown, as an answer is. Blank thoughts are not drawn;
+those without readable text are explained.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Literal, TypeAlias
+from functools import lru_cache
+from typing import Any, Literal, TypeAlias
+
+from msgspec.structs import replace
 
 from mull.neutral.blocks import ThinkingBlock, ThinkingKind
-from mull.tui.conversation.thought_text import ThoughtText
+from mull.transcripts.words import duration
 from mull.tui.screen.theme import Theme
 from mull.tui.text.lines import Line, Span, Style, padded
+from mull.tui.text.markdown import MarkdownStream
 from mull.tui.text.safe import Inbox
 from mull.tui.text.width import cell_width, fitted
 from mull.tui.text.wrap import wrapped
@@ -28,7 +32,10 @@ __all__ = [
     "boxed",
     "render_thought",
     "room_in",
+    "spoken",
+    "thinking_theme",
     "thought_label",
+    "thought_title",
     "unreadable",
 ]
 
@@ -49,26 +56,21 @@ _UNREADABLE = {
 }
 
 
-def _duration(seconds: float) -> str:
-    whole = max(1, round(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
-    return f"{minutes // 60} h {minutes % 60} min"
-
-
 def thought_label(
     seconds: float | None, tokens: int | None, *, exact: bool = True, running: bool = False
 ) -> str:
     """`Thinking… 12 s · ~340 tokens` or `Thought for 12 s · 1,240 tokens`; unknown is left out."""
     told = "Thinking…" if running else "Thought" if seconds is None else "Thought for"
     if seconds is not None:
-        told += f" {_duration(seconds)}"
+        told += f" {duration(float(int(seconds)) if running else max(seconds, 0.1))}"
     if not tokens:
         return told
     return f"{told} · {'' if exact else '~'}{tokens:,} {'token' if tokens == 1 else 'tokens'}"
+
+
+def spoken(label: str) -> str:
+    """A label for those who hear it: without signs that are read aloud."""
+    return label.replace(" · ", ", ").replace("~", "about ").replace("…", ",")
 
 
 class ThoughtView:
@@ -83,7 +85,7 @@ class ThoughtView:
         self._pieces: list[str] = []
         self._bytes = 0
         self._recent: list[Line] = []
-        self._text = ThoughtText(theme, self._room, marked=kind == "summary")
+        self._text = MarkdownStream(thinking_theme(theme), self._room)
 
     def feed(self, text: str) -> None:
         """The next piece of the thought."""
@@ -92,7 +94,7 @@ class ThoughtView:
     def commit(self) -> list[Line]:
         """The lines that became final since the last time; none unless all text is shown."""
         self._read(self._inbox.take())
-        rows = self._text.take()
+        rows = self._text.commit()
         self._recent = [*self._recent, *rows][-_PREVIEW_ROWS:]
         return self._boxed(rows) if self._mode == "full" else []
 
@@ -103,8 +105,8 @@ class ThoughtView:
             return []
         label = self.label(seconds)
         if self._mode == "full":
-            return [*self._boxed(self._text.sketch()), self._labelled(label)]
-        rows = [*self._recent, *self._text.sketch()][-_PREVIEW_ROWS:]
+            return [*self._boxed(self._text.open_lines()), self._labelled(label)]
+        rows = [*self._recent, *self._text.open_lines()][-_PREVIEW_ROWS:]
         return [self._labelled(label), *self._boxed(rows)]
 
     def label(self, seconds: float | None) -> str:
@@ -119,8 +121,13 @@ class ThoughtView:
             return []
         told = thought_label(seconds, tokens or self._estimate(), exact=bool(tokens))
         if self._mode == "full":
-            return [*self._boxed(self._text.finish()), self._labelled(told)]
+            return [*self._boxed(self._text.close()), self._labelled(told)]
         return [self._labelled(told, _gist(whole))]
+
+    def resize(self, width: int) -> None:
+        """Another width for the lines that are not committed yet."""
+        self._width = width
+        self._text.resize(self._room)
 
     def _read(self, text: str) -> None:
         if not text:
@@ -128,11 +135,10 @@ class ThoughtView:
         self._pieces.append(text)
         self._bytes += len(text) if text.isascii() else len(text.encode())
         if self._mode != "hidden":
-            self._text.add(text)
+            self._text.feed(text)
 
     def _estimate(self) -> int | None:
-        """A quarter of the text's bytes; the length of a summary says nothing of the thought's."""
-        return None if self._kind == "summary" else -(-self._bytes // 4)
+        return _estimate(self._kind, self._bytes)
 
     @property
     def _room(self) -> int:
@@ -144,11 +150,25 @@ class ThoughtView:
     def _labelled(self, label: str, gist: str = "") -> Line:
         """The label, with what was thought if there is room for it."""
         style = self._theme.thinking_label
+        label, between = (spoken(label), ": ") if self._theme.words else (label, " · ")
         spans = [Span(fitted(label, self._room), style)]
         room = self._room - cell_width(label) - 3
         if gist and room >= 12:
-            spans += [Span(" · ", style), Span(fitted(gist, room), self._theme.thinking)]
+            spans += [Span(between, style), Span(fitted(gist, room), self._theme.thinking)]
         return boxed(tuple(spans), style, self._theme, self._width)
+
+
+@lru_cache(8)
+def thinking_theme(theme: Theme) -> Theme:
+    """The theme for Markdown inside a thought: every role on its shade, and slanted as it is."""
+    on = theme.thinking
+    styles: dict[str, Any] = {
+        role: style._replace(fg=style.fg or on.fg, bg=on.bg, italic=True, dim=style.dim or on.dim)
+        for role in theme.__struct_fields__
+        if isinstance(style := getattr(theme, role), Style)
+    }
+    styles |= {"text": on, "heading": on._replace(bold=True), "code_block": on, "quote": on}
+    return replace(theme, **styles)
 
 
 def room_in(theme: Theme, width: int) -> int:
@@ -188,6 +208,17 @@ def unreadable(block: ThinkingBlock) -> str:
         if getattr(block, carrier):
             return f"A thought without readable text: {why}."
     return ""
+
+
+def thought_title(kind: ThinkingKind, text: str, seconds: float | None, tokens: int | None) -> str:
+    """A thought in one line: its time, its size, and what it was about."""
+    count = tokens or _estimate(kind, len(text.encode()))
+    return f"{thought_label(seconds, count, exact=bool(tokens))} · {_gist(text)}"
+
+
+def _estimate(kind: ThinkingKind, size: int) -> int | None:
+    """A quarter of the text's bytes; the length of a summary says nothing of the thought's."""
+    return None if kind == "summary" else -(-size // 4)
 
 
 def _gist(text: str) -> str:

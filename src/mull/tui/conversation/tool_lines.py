@@ -1,37 +1,112 @@
-"""A tool's call and its result, a line each.
+"""A tool's call and its result, folded to what matters.
 
-The call stands where the model made it. The result follows when it comes, with the tool's name if
-another call was made in between.
+The call stands where the model made it. The result follows when it comes: of a command its exit
+status and its last lines, of a file that was read its length, of a change its diff. It says what
+it belongs to if another call was made in between. All of it is kept for the viewer.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
 
 from mull.agent.tools.shown import telling_line
+from mull.agent.tools.trained import own_name
 from mull.neutral.blocks import ToolCallBlock
 from mull.tui.conversation.sections import Look
 from mull.tui.screen.theme import Theme
-from mull.tui.text.lines import Line, Span
+from mull.tui.text.diff_lines import diff_lines
+from mull.tui.text.lines import BLANK, Line, Span, Style
 from mull.tui.text.safe import neutralise
 from mull.tui.text.width import cell_width, fitted
-from mull.tui.text.wrap import expanded
+from mull.tui.text.wrap import expanded, wrapped
 
-__all__ = ["RunningTool", "call_line", "call_title", "result_line", "running_call"]
+__all__ = ["RunningTool", "ToolUse", "call_line", "call_title", "result_lines", "running_call"]
 
 _CALL, _RESULT = "● ", "  └ "
-_TAIL_ROWS = 3
+_PLAIN_CALL, _PLAIN_RESULT = "Tool: ", "  Result: "
+_LIVE_ROWS = 3
+_END_ROWS, _FAILED_ROWS = 3, 8
+"""Lines of a command's output that stay on the screen, and of one that failed."""
+DIFF_ROWS = 40
 _ABOUT = ("path", "command", "pattern", "query", "url")
 """Names of arguments that say what a call is about."""
+_CHANGES = ("edit", "write")
 _SHORT = 24
+_ENDS = re.compile(r"\[((?:exit status|ended|what it left).*)\]")
+"""What mull adds below the output of a command, a line each."""
+_NUMBERED = re.compile(r"\s*\d+\t")
+
+
+class ToolUse:
+    """One call as a person sees it: what it is about, what it changed, what came of it.
+
+    `shown` says that the diff stands on the screen already, because it was asked about.
+    """
+
+    def __init__(self, name: str, title: str = "") -> None:
+        self.name = name
+        self.title = title
+        self.diff = ""
+        self.output = ""
+        self.live = ""
+        self.is_over = False
+        self.failed = False
+        self.shown = False
+
+    @property
+    def label(self) -> str:
+        """`run make test`."""
+        return f"{_one_line(self.name, 60)} {_one_line(self.title, 200)}".rstrip()
+
+    @property
+    def is_command(self) -> bool:
+        """Whether what came of it is the output of a command."""
+        return own_name(self.name) == "run"
+
+    @property
+    def is_change(self) -> bool:
+        """Whether what it does to files is shown as a diff."""
+        return own_name(self.name) in _CHANGES
+
+    def add(self, text: str) -> None:
+        """More of what it prints while it runs."""
+        self.live += text
+
+    def end(self, output: str, failed: bool) -> None:
+        """It is over."""
+        self.output, self.failed, self.is_over, self.live = output, failed, True, ""
+
+    def body(self, look: Look) -> list[Line]:
+        """All there is to see of it, for the viewer."""
+        theme, width, _ = look
+        diff = diff_lines(self.diff, theme, width) if self.diff else []
+        text = self.output if self.is_over else self.live
+        style = theme.error if self.failed and not self.is_command else theme.tool_output
+        said = _indented(neutralise(text).strip("\n"), style, width)
+        between = [BLANK] if diff and said else []
+        return [*diff, *between, *(said or ([] if diff else [_nothing(theme)]))]
+
+
+def _nothing(theme: Theme) -> Line:
+    return (Span("  (no output)", theme.faint),)
+
+
+def _indented(text: str, style: Style, width: int) -> list[Line]:
+    rows: list[Line] = []
+    for row in text.split("\n") if text else ():
+        lines = wrapped(expanded(row), style, max(width - 2, 8)) or [BLANK]
+        rows += [(Span("  ", style), *line) if line else BLANK for line in lines]
+    return rows
 
 
 def call_title(call: ToolCallBlock) -> str:
     """What a call does, in words of its input: what it is about first, the rest with its name.
 
     Long values beside what it is about say nothing in a line: the result, or the diff, shows them.
+    So does what a change replaces.
     """
     if not call.input:
         return call.arguments or ""
@@ -39,6 +114,8 @@ def call_title(call: ToolCallBlock) -> str:
     about = next((name for name in values if name in _ABOUT or len(values) == 1), None)
     if about is None:
         return ", ".join(f"{name}: {value}" for name, value in values.items())
+    if own_name(call.name) in _CHANGES:
+        return values[about]
     rest = [(name, value) for name, value in values.items() if name != about]
     short = [f"{name}: {value}" for name, value in rest if len(value) <= _SHORT]
     return ", ".join((values[about], *short))
@@ -55,12 +132,13 @@ def _one_line(text: str, most: int) -> str:
 
 def call_line(name: str, title: str, theme: Theme, width: int) -> Line:
     """`● read_file  src/a.py`"""
+    mark = _PLAIN_CALL if theme.words else _CALL
     name = fitted(_one_line(name or "(a tool without a name)", 60), width // 2)
-    room = width - cell_width(_CALL + name) - 2
+    room = width - cell_width(mark + name) - 2
     said = fitted(_one_line(title, width), room)
     bold = theme.tool._replace(bold=True)
     end = (Span("  " + said, theme.text),) if said else ()
-    return (Span(_CALL, theme.tool), Span(name, bold), *end)
+    return (Span(mark, theme.tool), Span(name, bold), *end)
 
 
 def running_call(name: str, size: int, theme: Theme, width: int) -> Line:
@@ -68,37 +146,88 @@ def running_call(name: str, size: int, theme: Theme, width: int) -> Line:
     return call_line(name, f"… {size:,} characters" if size >= 200 else "…", theme, width)
 
 
-def result_line(
-    output: str, look: Look, *, name: str = "", failed: bool = False, at_end: bool = False
-) -> Line:
-    """`  └ the first line (+41 lines)`, of a command the last; who wants all of it asks for it."""
+def result_lines(tool: ToolUse, look: Look, *, apart: bool) -> list[Line]:
+    """The result below its call; `apart` from it, it says which one it belongs to."""
+    label = tool.label if apart else ""
+    if tool.is_command:
+        return _command_lines(tool, look, label)
+    head = _result_head(tool, look, label)
+    if not tool.diff or tool.shown or tool.failed:
+        return [head]
+    return [head, *diff_lines(tool.diff, look.theme, look.width, DIFF_ROWS)]
+
+
+def _result_head(tool: ToolUse, look: Look, label: str) -> Line:
+    """`  └ 41 lines`, or the first line and how many more there are."""
+    output = tool.output.strip("\n")
+    count = output.count("\n") + 1
+    first = telling_line(output, at_end=False)
+    if not tool.failed and own_name(tool.name) == "read" and _NUMBERED.match(output):
+        rows = sum(1 for row in output.split("\n") if _NUMBERED.match(row))
+        return _told(look, label, _plural(rows), "", tool.failed)
+    more = f" (+{_plural(count - 1)})" if count > 1 else ""
+    return _told(look, label, first or "(nothing)", more, tool.failed)
+
+
+def _command_lines(tool: ToolUse, look: Look, label: str) -> list[Line]:
+    """`  └ exit status 3 · 12 lines above`, and the last lines of what it printed."""
     theme, width, _ = look
-    first = telling_line(output, at_end=at_end)
-    count = output.strip("\n").count("\n")
-    before = (f"{_one_line(name, 60)}: " if name else "") + ("failed: " if failed else "")
-    after = f" (+{count:,} {'line' if count == 1 else 'lines'})" if count else ""
-    room = max(width - cell_width(_RESULT + before + after), 8)
-    said = fitted(_one_line(first, width), room) or "(nothing)"
+    rows = tool.output.strip("\n").split("\n") if tool.output.strip() else []
+    ends: list[str] = []
+    while rows and (end := _ENDS.fullmatch(rows[-1])):
+        ends.insert(0, end[1])
+        rows.pop()
+    most = _FAILED_ROWS if tool.failed else _END_ROWS
+    tail = rows[-most:]
+    hidden = len(rows) - len(tail)
+    above = f"{_plural(hidden)} above{_key(theme)}" if hidden else ""
+    told = " · ".join(filter(None, ("; ".join(ends), above)))
+    if not told and len(tail) == 1:
+        return [_told(look, label, tail[0], "", tool.failed)]
+    style = theme.error if tool.failed else theme.tool_output
+    indent = " " * cell_width(_RESULT)
+    lines = [
+        (Span(indent, style), Span(fitted(_row(row), width - len(indent)), theme.tool_output))
+        for row in tail
+    ]
+    said = told or (_plural(len(rows)) if rows else "no output")
+    return [_told(look, label, said, "", tool.failed), *lines]
+
+
+def _key(theme: Theme) -> str:
+    """Which key shows what is folded away."""
+    return "" if theme.words else " (Ctrl-O)"
+
+
+def _row(text: str) -> str:
+    return expanded(neutralise(text))
+
+
+def _plural(lines: int) -> str:
+    return f"{lines:,} {'line' if lines == 1 else 'lines'}"
+
+
+def _told(look: Look, label: str, said: str, after: str, failed: bool) -> Line:
+    theme, width, _ = look
+    mark = _PLAIN_RESULT if theme.words else _RESULT
+    room = max(width - cell_width(mark), 8)
+    before = (f"{fitted(label, room // 2)}: " if label else "") + ("failed: " if failed else "")
+    said = fitted(_one_line(said, width), max(room - cell_width(before + after), 8))
     style = theme.error if failed else theme.tool_output
-    told = fitted(before + said + after, width - cell_width(_RESULT))
-    return (Span(_RESULT, theme.faint), Span(told, style))
+    return (Span(mark, theme.faint), Span(fitted(before + said + after, room), style))
 
 
 class RunningTool:
     """What a tool that runs has printed last."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._tail = ""
-
-    def add(self, text: str) -> None:
-        """More output."""
-        self._tail = (self._tail + text)[-4000:]
+    def __init__(self, tool: ToolUse) -> None:
+        self.tool = tool
 
     def lines(self, theme: Theme, width: int) -> list[Line]:
         """The last lines of its output, below its call."""
-        rows = [line for line in neutralise(self._tail).split("\n") if line.strip()][-_TAIL_ROWS:]
-        shown = rows or [f"{_one_line(self._name, 60)} …"]
+        tail = neutralise(self.tool.live[-4000:])
+        rows = [line for line in tail.split("\n") if line.strip()][-_LIVE_ROWS:]
+        shown = rows or [f"{_one_line(self.tool.name, 60)} …"]
         indent = " " * cell_width(_RESULT)
         room = width - len(indent)
         return [

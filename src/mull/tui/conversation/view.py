@@ -1,8 +1,8 @@
 """A conversation drawn in the order of the wire: live from events, later from stored messages.
 
 Each block of an answer is a section. A section ends where another begins, so a thought is over with
-the first character of the answer. `redraw` draws everything again in another mode, theme or width;
-nothing that is stored or sent depends on it.
+the first character of the answer. `redraw` draws what is still on the screen again in another mode,
+theme or width; nothing that is stored or sent depends on it.
 
 Live drawing cannot put a late piece of an earlier block back into its place, nor take back lines
 that are out when text turns out to have been a thought. It shows them where they come.
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mull.agent.tools.trained import own_name
 from mull.history.log import Entry
 from mull.neutral.assemble import Assembler
 from mull.neutral.blocks import (
@@ -41,16 +40,22 @@ from mull.neutral.events import (
     ToolStarted,
     UsageReported,
 )
-from mull.neutral.messages import Message, Status
+from mull.neutral.messages import FAILED, Message, Status
 from mull.tui.conversation.attached import folded
 from mull.tui.conversation.fixed import called, media, opaque, remarked, resulted, user_said
 from mull.tui.conversation.sections import Answer, Fixed, Look, Thought
 from mull.tui.conversation.thought import Mode
-from mull.tui.conversation.tool_lines import RunningTool, call_title, running_call
+from mull.tui.conversation.tool_lines import (
+    RunningTool,
+    ToolUse,
+    call_line,
+    call_title,
+    running_call,
+)
 from mull.tui.conversation.words import ENDINGS, remark
-from mull.tui.screen.canvas import Canvas
+from mull.tui.screen.canvas import Canvas, Redrawn
 from mull.tui.screen.theme import Theme
-from mull.tui.text.lines import Line
+from mull.tui.text.lines import Line, plain_text
 
 __all__ = ["ConversationView", "render_message"]
 
@@ -75,7 +80,7 @@ class ConversationView:
         self._writing: ToolCallDelta | None = None
         self._written = 0
         self._running: dict[str, RunningTool] = {}
-        self._names: dict[str, str] = {}
+        self._tools: dict[str, ToolUse] = {}  # by the id of the call, in their order
         self._last_call = ""
 
     # What is drawn
@@ -94,19 +99,60 @@ class ConversationView:
             lines += next(iter(self._running.values())).lines(theme, width)
         return lines
 
+    def commit_last(self, most: int) -> list[Line]:
+        """The same, but of a long conversation only its end: about `most` lines."""
+        return self._canvas.commit_last(most)
+
     def redraw(
         self,
         *,
         theme: Theme | None = None,
         width: int | None = None,
         mode: Mode | None = None,
-        most: int | None = None,
-    ) -> list[Line]:
-        """All lines again in another look; of old sections only the last, about `most` lines."""
+        replaceable: int = 0,
+    ) -> Redrawn:
+        """Draw in another look what stands whole in the last `replaceable` lines."""
         look = self._canvas.look
         return self._canvas.redraw(
-            Look(theme or look.theme, width or look.width, mode or look.mode), most
+            Look(theme or look.theme, width or look.width, mode or look.mode), replaceable
         )
+
+    def take_back(self, last: str, replaceable: int) -> int:
+        """Take turns off the screen that come after the one which began with these words; how many
+        lines go. What has lines above the last `replaceable` ones stays."""
+        gone = 0
+        while (said := self._last_said()) is not None and said.text != last:
+            lines = self._canvas.cut(said, replaceable - gone)
+            if lines is None:
+                break
+            gone += lines
+        return gone
+
+    @property
+    def last_said(self) -> str | None:
+        """What the user said last, of what is shown."""
+        said = self._last_said()
+        return None if said is None else said.text
+
+    def _last_said(self) -> Fixed | None:
+        said = [one for one in self._canvas.sections if isinstance(one, Fixed) and one.text]
+        return said[-1] if said else None
+
+    @property
+    def look(self) -> Look:
+        """How everything is drawn."""
+        return self._canvas.look
+
+    @property
+    def thoughts(self) -> list[Thought]:
+        """The thoughts that can be read, in order; the last may still grow."""
+        found = [one for one in self._canvas.sections if isinstance(one, Thought)]
+        return [one for one in found if one.text.strip() and not one.block.is_hidden]
+
+    @property
+    def tools(self) -> list[ToolUse]:
+        """The calls of tools, in order; the last may still run."""
+        return list(self._tools.values())
 
     @property
     def mode(self) -> Mode:
@@ -126,6 +172,20 @@ class ConversationView:
         """A remark of the program's own, between sections."""
         self._flush(None)
         self._canvas.add(remarked(role, text))
+
+    def tells_all(self, call_id: str, text: str) -> bool:
+        """Whether a call is the last thing that was drawn, and says all of this text."""
+        self._flush(None)
+        tool, look = self._tools.get(call_id), self._canvas.look
+        if tool is None or call_id != self._last_call or "\n" in text.strip():
+            return False
+        return plain_text([call_line(tool.name, tool.title, *look[:2])]).endswith(text.strip())
+
+    def show_diff(self, call_id: str, diff: str, lines: Sequence[Line]) -> None:
+        """What a call would change, shown before it is made: lines that were made elsewhere."""
+        tool = self._tool(call_id, "")
+        tool.diff, tool.shown = diff, True
+        self.show(lines)
 
     def show(self, lines: Sequence[Line]) -> None:
         """Lines that were made elsewhere: they look the same whatever is drawn around them."""
@@ -158,12 +218,14 @@ class ConversationView:
                     thought.tokens = message.usage.reasoning if message.usage else None
                 self._canvas.add(thought)
         if message.status is not None:
-            self.end(message.status)
+            self.end(message.status, broke=message.stop_reason == FAILED)
 
-    def end(self, status: Status) -> None:
-        """How an answer ended, if that needs to be said."""
+    def end(self, status: Status, *, broke: bool = False) -> None:
+        """How an answer ended, if that needs to be said: stopped by the user, or it `broke` off."""
         self._flush(None)
-        self._running.clear()
+        self._keep_running()
+        if broke and status == "interrupted":
+            status = "error"
         if status in ENDINGS:
             self._canvas.add(remarked("warning", ENDINGS[status]))
 
@@ -177,6 +239,7 @@ class ConversationView:
             case ToolCallBlock():
                 self._call(block)
             case ToolResultBlock():
+                self._tool(block.call_id, "").diff = block.diff
                 self._result(block.call_id, block.output, block.is_error)
             case OpaqueBlock():
                 self._canvas.add(opaque(block))
@@ -254,13 +317,9 @@ class ConversationView:
         answer = self._canvas.current
         if not isinstance(answer, Answer) or event.key not in (None, answer.key):
             return
-        shown = self._canvas.drop()
         thought = Thought(self._canvas.look, ThinkingBlock(answer.text), answer.key)
-        if shown:
-            self._canvas.keep(thought)
+        if self._canvas.replace_current(thought):
             self._canvas.add(remarked("note", "The text above was a thought."))
-        else:
-            self._canvas.add(thought)
 
     def _count(self, event: UsageReported) -> None:
         """The provider's count is known at the end: later drawings of an only thought have it."""
@@ -270,17 +329,20 @@ class ConversationView:
     def _run(self, event: ToolStarted | ToolOutput | ToolRan) -> None:
         if isinstance(event, ToolRan):
             self._running.pop(event.call_id, None)
-            self._names[event.call_id] = event.name
+            self._tool(event.call_id, event.name)
             self._result(event.call_id, event.output, event.is_error)
         elif isinstance(event, ToolStarted):
-            self._running[event.call_id] = RunningTool(event.name)
+            tool = self._tool(event.call_id, event.name)
+            if tool.is_change:
+                tool.diff = event.detail
+            self._running[event.call_id] = RunningTool(tool)
         elif event.call_id in self._running:
-            self._running[event.call_id].add(event.text)
+            self._tools[event.call_id].add(event.text)
 
     def _remark(self, event: Event, now: float | None) -> None:
         if isinstance(event, Finished | Failed):
             self._flush(now)
-            self._running.clear()
+            self._keep_running()
         said = remark(event)
         if said is not None:
             self._flush(now)
@@ -295,15 +357,29 @@ class ConversationView:
                 self._block(block)
 
     def _call(self, call: ToolCallBlock) -> None:
-        self._names[call.id] = call.name
+        tool = self._tools[call.id] = ToolUse(call.name, self._title(call))
         self._last_call = call.id
-        self._canvas.add(called(call, self._title(call)))
+        self._canvas.add(called(tool))
+
+    def _tool(self, call_id: str, name: str) -> ToolUse:
+        """The use that a call began; a new one where its call was never seen."""
+        return self._tools.setdefault(call_id, ToolUse(name))
 
     def _result(self, call_id: str, output: str, failed: bool) -> None:
-        called = self._names.get(call_id, "")
-        name = "" if call_id == self._last_call else called
+        tool = self._tool(call_id, "")
+        tool.end(output, failed)
+        apart = call_id != self._last_call
         self._last_call = ""
-        self._canvas.add(resulted(output, name, failed, at_end=own_name(called) == "run"))
+        self._canvas.add(resulted(tool, apart=apart))
+
+    def _keep_running(self) -> None:
+        """What tools that were stopped have printed stays on the screen."""
+        for running in self._running.values():
+            lines = running.tool.live
+            if lines.strip():
+                running.tool.end(lines, failed=False)
+                self._canvas.add(resulted(running.tool, apart=False))
+        self._running.clear()
 
 
 def _carriers(event: ThinkingCarrier) -> dict[str, object]:

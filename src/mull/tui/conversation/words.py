@@ -23,7 +23,7 @@ ENDINGS: Mapping[Status, str] = {
     "interrupted": "Stopped; what came is kept.",
     "truncated": "The answer is cut off at its limit of tokens.",
     "truncated_in_reasoning": "The limit was reached before the thought was over: no answer.",
-    "no_answer": "The model thought and gave no answer.",
+    "no_answer": "The model thought but gave no answer.",
     "error": "The answer broke off; what came is kept.",
 }
 
@@ -42,8 +42,8 @@ def remark(event: Event) -> Remark | None:
             return Remark("warning", event.text)
         case Failed():
             return Remark("error", event.text)
-        case Retrying():
-            return Remark("note", f"{event.reason}: asking again in {event.seconds:.0f} s")
+        case Retrying(attempt=2):  # further tries are counted down, not written one by one
+            return Remark("note", f"{event.reason}; retrying")
         case Healed():
             return Remark("note", f"The endpoint refused ({event.reason}): {event.change}")
         case Nudged():

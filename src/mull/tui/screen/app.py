@@ -7,6 +7,7 @@ Whatever a key means to the conversation is passed on to it.
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,15 +21,18 @@ from prompt_toolkit.output import ColorDepth
 from mull.tui.commands.mention import is_mention
 from mull.tui.screen.asking import Asking
 from mull.tui.screen.bindings import bind
-from mull.tui.screen.bottom import InlineApplication, InlineScreen
-from mull.tui.screen.front import Item, Mark, Question
+from mull.tui.screen.bottom import InlineApplication, InlineOutput, InlineScreen
+from mull.tui.screen.echo import Echo
+from mull.tui.screen.front import WHOLE, Item, Mark, Question, Unfolded
 from mull.tui.screen.keyboard import Keyboard
 from mull.tui.screen.keys import KEYS, Key
 from mull.tui.screen.layout import lay_out
 from mull.tui.screen.pastes import Pastes
 from mull.tui.screen.picker import Picker
 from mull.tui.screen.signs import Signs
+from mull.tui.screen.terminal import reflows
 from mull.tui.screen.theme import Theme
+from mull.tui.screen.viewer import Viewer
 from mull.tui.text.lines import Line, Span
 from mull.tui.text.safe import neutralise, unguarded
 
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
     from mull.tui.screen.depth import Depth
     from mull.tui.screen.look import Surroundings
     from mull.tui.screen.painter import Frame
+    from mull.tui.screen.viewer import Document as Readable
     from mull.tui.talk import Talk
 
 __all__ = ["TerminalFront"]
@@ -62,7 +67,6 @@ class TerminalFront:
 
     echoes = False
     has_keys = True
-    redraws = True
 
     def __init__(  # noqa: PLR0913 - keywords, most of them optional
         self,
@@ -82,7 +86,7 @@ class TerminalFront:
         self.keys = keys
         self._around = around
         self._status = status
-        self._screen = InlineScreen(around.depth, frame)
+        self._screen = InlineScreen(around.depth, frame, reflows=reflows(os.environ))
         self.asking = Asking(self.refresh, self._lend_line)
         self._line_before: Document | None = None
         self._talk: Talk | None = None
@@ -105,6 +109,7 @@ class TerminalFront:
         output = _output()
         self._signs = signs = Signs(output, title, alerts)
         self.app = InlineApplication(
+            Echo(self.buffer, self._takes_letters),
             self._resized,
             layout=lay_out(self, self._screen.region, self._search),
             key_bindings=bind(self),
@@ -112,12 +117,13 @@ class TerminalFront:
             input=Keyboard(sys.stdin, output, lent=signs.restore),
             output=output,
             erase_when_done=True,
-            min_redraw_interval=0.02,
+            max_render_postpone_time=None,  # what a model says is drawn at a rate of its own
         )
         self.app.ttimeoutlen = _ESC_WAITS
         self.app.after_render += lambda _: signs.entitle()
         self.app.key_processor.before_key_press += lambda _: signs.touched()
         self._screen.app = self.app
+        self.app.output.enable_cpr = True
 
     @property
     def width(self) -> int:
@@ -134,8 +140,39 @@ class TerminalFront:
         self._screen.refresh()
 
     def clear(self) -> None:
-        """Begin anew at the top of the screen."""
+        """Begin anew at the top of an empty screen; what is on it goes into the scrollback."""
         self._screen.clear()
+
+    def repaint(self, change: Callable[[int], int]) -> None:
+        """Draw what is on the screen anew, as far as it is whole there."""
+        self._screen.repaint(change)
+
+    async def view(
+        self, title: str, documents: Callable[[], Sequence[Readable]], *, unfolded: Unfolded
+    ) -> None:
+        """Show documents over the screen until they are closed."""
+        from mull.tui.screen.viewing import view_documents
+
+        count = len(documents())
+        first = {"all": 0, "last": count - 1, "none": count}[unfolded]
+        viewer = Viewer(title, documents(), range(max(first, 0), count))
+        self._screen.flush()
+        self._screen.is_covered = True
+        try:
+            await view_documents(
+                viewer,
+                documents,
+                self.theme,
+                self.depth,
+                output=self.app.output,
+                colours=self.app.color_depth,
+                waiting=lambda: self.asking.question is not None and title != WHOLE,
+            )
+        finally:
+            self._screen.is_covered = False
+        self.app.pace.forget()
+        self.app.check_size()
+        self.refresh()
 
     def put(self, text: str) -> None:
         """Put text into the input line, before what stands there."""
@@ -258,9 +295,15 @@ class TerminalFront:
         """Whether the line is for the conversation."""
         return self.asking.picker is None and not self.asking.wants_words
 
+    def _takes_letters(self) -> bool:
+        """Whether a letter at the end of the line changes nothing but the line."""
+        asking, text = self.asking, self.buffer.text
+        free = asking.question is None and asking.picker is None and not asking.wants_words
+        return free and not self.searches() and not text.startswith(("/", "!")) and "@" not in text
+
     def _resized(self) -> None:
         if self._talk is not None:
-            self._talk.resized(self._screen.height)
+            self._screen.resized(self._talk.resized)
 
     # What keys do: `mull.tui.screen.keys` names these.
 
@@ -297,6 +340,24 @@ class TerminalFront:
         self.buffer.delete_before_cursor(len(typed))
         self.buffer.insert_text(taken)
         return True
+
+    def on_queue(self) -> None:
+        """Send what is typed when the turn is over; at once where none is going on."""
+        text, talk = self.pastes.whole(self.buffer.text), self._talk
+        if text.strip() and talk is not None and not self.asking.wants_words:
+            self.buffer.text = text
+            self.buffer.append_to_history()
+            self.buffer.reset()
+            talk.queue(text)
+
+    def has_waiting(self) -> bool:
+        """Whether the line is empty and something waits to be sent."""
+        return not self.buffer.text and self._talk is not None and self._talk.has_waiting
+
+    def on_take_back(self) -> None:
+        """Take the last of what waits back into the line."""
+        if self._talk is not None:
+            self._talk.take_back()
 
     def on_complete(self) -> None:
         """Offer what can be typed here, or take the next offer."""
@@ -342,9 +403,14 @@ class TerminalFront:
             self.leave()
 
     def on_view(self) -> None:
-        """Show thoughts in the next way."""
+        """Read the thoughts of the conversation."""
         if self._talk is not None:
-            self._talk.next_view()
+            self._talk.read_thoughts()
+
+    def on_output(self) -> None:
+        """Read what tools were called for and gave back."""
+        if self._talk is not None:
+            self._talk.read_output()
 
     def on_mode(self) -> None:
         """Go on to the next approval mode."""
@@ -373,15 +439,13 @@ class TerminalFront:
         self.app.suspend_to_background()
 
     def on_redraw(self) -> None:
-        """Draw everything anew."""
+        """Draw what is on the screen anew."""
         if self._talk is not None:
             self._talk.repaint()
 
 
 def _output() -> Output:
     """The terminal, without asking it where its cursor is: the region is always at the bottom."""
-    from prompt_toolkit.output.vt100 import Vt100_Output
-
-    output = Vt100_Output.from_pty(unguarded(sys.stdout))
+    output = InlineOutput.from_pty(unguarded(sys.stdout))
     output.enable_cpr = False
     return output

@@ -29,8 +29,11 @@ def bind(front: TerminalFront) -> KeyBindings:
     picking = Condition(lambda: asking.picker is not None)
     searching = Condition(front.searches)
     free = ~choosing & ~picking & ~searching
+    waiting = Condition(front.has_waiting)
     for key in front.keys:
-        if key.action:
+        if key.action == "take_back":  # otherwise the key is the editor's own
+            keys.add(*key.pressed, filter=free & waiting)(_caller(front, key.action))
+        elif key.action:
             keys.add(*key.pressed, filter=free, eager=True)(_caller(front, key.action))
     keys.add(Keys.BracketedPaste)(lambda event: front.paste(event.data))
     labelled = Condition(lambda: bool(_label_before(front)))

@@ -8,34 +8,44 @@ reading never waits for drawing.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit.application import Application
+from prompt_toolkit.data_structures import Size
 from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent, merge_key_bindings
+from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import FormattedTextControl, Window
+from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.renderer import Renderer
 
 from mull.tui.screen.colour import PALETTE, Rgb, nearest_256
 from mull.tui.screen.depth import Depth
-from mull.tui.text.lines import BLANK, Line, Style
+from mull.tui.screen.echo import Echo
+from mull.tui.screen.pace import QUERY, Pace
+from mull.tui.text.lines import BLANK, Line, Style, line_width
 from mull.tui.text.safe import neutralise
 from mull.tui.text.sgr import encode
 
 if TYPE_CHECKING:
     from mull.tui.screen.painter import Frame
 
-__all__ = ["PAUSE", "InlineApplication", "InlineScreen", "fragments"]
+__all__ = ["PAUSE", "InlineApplication", "InlineOutput", "InlineScreen", "fragments"]
 
 PAUSE = 0.05
 """Seconds between two drawings."""
 _SETTLED = 0.12
 """Seconds that a window's size must stay before everything is drawn for it."""
+_LAST_ANSWER = 1.0
+"""Seconds to wait, at the end, for what the terminal was asked."""
 _BELOW = 6
 """Rows kept for what stands below the live lines."""
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 """Terminals that know this show what lies between in one step; the others pass over it."""
-_CLEAR = "\x1b[2J\x1b[H"
 _ANSI = (
     "ansiblack ansired ansigreen ansiyellow ansiblue ansimagenta ansicyan ansigray "
     "ansibrightblack ansibrightred ansibrightgreen ansibrightyellow ansibrightblue "
@@ -43,21 +53,100 @@ _ANSI = (
 ).split()
 
 
-class InlineApplication(Application[None]):
-    """An application that leaves it to the conversation to draw itself at another width."""
+class InlineOutput(Vt100_Output):
+    """A terminal that is never cleared as a whole: some push what they clear into the scrollback,
+    where it would stand twice."""
 
-    def __init__(self, resized: Callable[[], None], **more: Any) -> None:
+    _size = 0
+
+    def write(self, data: str) -> None:
+        """Text, whose size is counted."""
+        self._size += len(data)
+        super().write(data)
+
+    def write_raw(self, data: str) -> None:
+        """Sequences, whose size is counted."""
+        self._size += len(data)
+        super().write_raw(data)
+
+    def take_size(self) -> int:
+        """About how many bytes were written since the last time."""
+        size, self._size = self._size, 0
+        return size
+
+    @property
+    def responds_to_cpr(self) -> bool:
+        """True once the renderer is made: it never asks by itself, but waits at the end for what
+        was asked."""
+        return self.enable_cpr
+
+    def erase_down(self) -> None:
+        """Erase the row of the cursor, and then those below it."""
+        self.write_raw("\x1b7\x1b[K\x1b[1B\x1b[J\x1b8")
+
+
+class InlineApplication(Application[None]):
+    """An application that draws at the bottom, and leaves it to the conversation to draw itself at
+    another width. While a window is being resized nothing is drawn."""
+
+    output: InlineOutput
+    _lent = False
+
+    def __init__(self, echo: Echo, resized: Callable[[], None], **more: Any) -> None:
+        self.on_lent: Callable[[], None] = lambda: None
         super().__init__(**more)
+        self.pace = Pace()
+        self.on_answer: Callable[[], None] = lambda: None
+        self._echo = echo
         self._resized = resized
-        self._columns = self.output.get_size().columns
+        self._size = self.output.get_size()
         self._settling: asyncio.TimerHandle | None = None
         self.before_render += lambda _: self.begin_step()
         self.after_render += lambda _: self._end_step()
+        answers = KeyBindings()
+        answers.add(Keys.CPRResponse, eager=True, save_before=lambda _: False)(self._answered)
+        self.key_bindings = merge_key_bindings([more["key_bindings"], answers])
+        self._answer = asyncio.Event()
+        # an answer that comes when the program has ended would be typed into the shell
+        self.renderer.wait_for_cpr_responses = self._wait_for_answer  # type: ignore[method-assign, assignment]
+
+    async def _wait_for_answer(self, _: float = 0) -> None:
+        self._answer.clear()
+        if self.pace.is_asked:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_ANSWER):
+                    await self._answer.wait()
+
+    def _answered(self, _: KeyPressEvent) -> None:
+        self._answer.set()
+        self.pace.answered()
+        self.on_answer()
 
     @property
     def is_lent(self) -> bool:
-        """Whether an editor has the terminal."""
-        return self._running_in_terminal
+        """Whether an editor, the shell or the viewer has the terminal."""
+        return self._lent
+
+    @property
+    def _running_in_terminal(self) -> bool:
+        return self._lent
+
+    @_running_in_terminal.setter
+    def _running_in_terminal(self, lent: bool) -> None:
+        """prompt_toolkit lends the terminal, and has no event for it."""
+        self._lent = lent
+        if lent:
+            self.on_lent()
+
+    @property
+    def is_settling(self) -> bool:
+        """Whether the window may still change its size."""
+        return self._settling is not None
+
+    @property
+    def size_before(self) -> Size:
+        """The size for which the region was drawn last."""
+        return self._size
 
     def begin_step(self) -> None:
         """What is written from here on is seen when the region is drawn, and not before."""
@@ -65,46 +154,86 @@ class InlineApplication(Application[None]):
 
     def draw(self) -> None:
         """Draw the region now."""
-        self._redraw()
+        super()._redraw()
+
+    def check_size(self) -> None:
+        """Look whether the window is another one than before."""
+        if self._settling is None and self.output.get_size().columns != self._size.columns:
+            self._on_resize()
+
+    def _redraw(self, render_as_done: bool = False) -> None:
+        if not self.is_lent and not render_as_done:
+            self.check_size()
+        if self.is_settling and not render_as_done:
+            return
+        if render_as_done or not self._echo.echo(self, self.draw):
+            super()._redraw(render_as_done)
 
     def _end_step(self) -> None:
         self.output.write_raw(_END)
         self.output.flush()
+        if not self.is_done and self.pace.sent(self.output.take_size()):
+            self.output.write_raw(QUERY)
+            self.output.flush()
+        self._echo.drawn()
 
     def _on_resize(self) -> None:
-        columns = self.output.get_size().columns
-        if columns == self._columns:
+        if self._settling is not None:
+            self._settling.cancel()
+        elif self.output.get_size().columns == self._size.columns:
+            self._size = self.output.get_size()
             self.begin_step()
             super()._on_resize()
             return
-        # the terminal has moved the lines about: once the window rests, all is drawn afresh
-        if self._settling is not None:
-            self._settling.cancel()
+        # the terminal has moved the lines about: once the window rests, the region is drawn afresh
         self._settling = asyncio.get_running_loop().call_later(_SETTLED, self._settle)
 
     def _settle(self) -> None:
         self._settling = None
-        self._columns = self.output.get_size().columns
-        self._resized()
+        if self.is_running and not self.is_lent:
+            self._resized()
+            self._size = self.output.get_size()
 
 
 class InlineScreen:
-    """Draws above and into the region of a running application."""
+    """Draws above and into the region of a running application.
 
-    def __init__(self, depth: Depth, frame: Callable[[], Frame]) -> None:
+    It knows which lines above the region are surely still on the screen: they can be replaced. What
+    has gone into the scrollback never is.
+    """
+
+    def __init__(self, depth: Depth, frame: Callable[[], Frame], *, reflows: bool) -> None:
         self.depth: Depth = depth
-        self.app: InlineApplication | None = None
+        self._app: InlineApplication | None = None
         self._frame = frame
+        self._reflows = reflows
         self._live: Sequence[Line] = ()
-        self._cleared = False
+        self._above: deque[Line] = deque()
+        self._pending: deque[Line] = deque()
+        self._gone = 0
         self._timer: asyncio.TimerHandle | None = None
         self._drawn = 0.0
+        self._late = False
+        self.is_covered = False
+        """Whether the terminal is lent to something that leaves the screen as it was."""
         self.region = Window(
             FormattedTextControl(self._fragments),
             dont_extend_height=True,
             wrap_lines=False,
             always_hide_cursor=True,
         )
+
+    @property
+    def app(self) -> InlineApplication | None:
+        """The application at the bottom."""
+        return self._app
+
+    @app.setter
+    def app(self, app: InlineApplication) -> None:
+        self._app = app
+        app.on_answer = self._go_on
+        app.on_lent = self._lend
+        app.after_render += lambda _: self._forget_scrolled()
 
     @property
     def width(self) -> int:
@@ -116,10 +245,55 @@ class InlineScreen:
         """The rows of the terminal."""
         return self.app.output.get_size().rows if self.app else 24
 
-    def clear(self) -> None:
-        """Begin at the top of an empty screen; the scrollback stays the terminal's."""
-        self._cleared = True
+    def repaint(self, change: Callable[[int], int]) -> None:
+        """Draw what is on the screen anew: `change` is told how many of its last lines can be
+        replaced, and says how many will be."""
+        gone = change(len(self._above) + len(self._pending) - self._gone)
+        for _ in range(min(gone, len(self._pending))):
+            self._pending.pop()
+            gone -= 1
+        self._gone += gone
         self.refresh()
+
+    def _lend(self) -> None:
+        if not self.is_covered:  # whoever has the terminal may write anything
+            self.forget()
+
+    def forget(self) -> None:
+        """What stands above the region is somebody else's by now."""
+        self._above.clear()
+        self._gone = 0
+
+    def clear(self) -> None:
+        """Begin at the top of an empty screen: what is on it goes up into the scrollback."""
+        self.flush(force=True)
+        app = self.app
+        if app is not None and app.is_running and not app.is_lent:
+            app.begin_step()
+            app.renderer.erase()
+            app.output.write_raw("\r\n" * (self.height - 1) + "\x1b[H")
+            self.forget()
+            app.draw()
+
+    def resized(self, change: Callable[[int], int]) -> None:
+        """The window has another width: erase the region where the terminal has put it, and draw
+        what is on the screen for that width."""
+        app = self.app
+        if app is None:
+            return
+        size, before = app.output.get_size(), app.size_before
+        rows = [self._rows(width, size.columns) for width in _row_widths(app.renderer)]
+        x, y = app.renderer._cursor_pos
+        within = x // size.columns if self._reflows else 0
+        self._trim(sum(rows), min(size.rows, before.rows))
+        gone = change(len(self._above))  # what is pending stays as it is
+        up = sum(rows[:y]) + within + self._take_off(gone)
+        app.begin_step()
+        app.output.write_raw("\r")
+        app.output.cursor_up(up)
+        app.output.erase_down()
+        app.renderer.reset()
+        self.flush(force=True)
 
     def refresh(self) -> None:
         """Draw soon."""
@@ -128,8 +302,9 @@ class InlineScreen:
             wait = max(0.0, self._drawn + PAUSE - loop.time())
             self._timer = loop.call_later(wait, self.flush)
 
-    def flush(self) -> None:
-        """Draw now, unless the terminal is lent to an editor: then nothing is lost, only late."""
+    def flush(self, *, force: bool = False) -> None:
+        """Draw now, unless the terminal is lent to an editor or being resized: then nothing is
+        lost, only late."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -137,21 +312,72 @@ class InlineScreen:
         app = self.app
         if app is None or not app.is_running or app.is_lent:
             return
-        final, self._live = self._frame()
-        if not final and not self._cleared:
+        if not force:
+            app.check_size()
+        if app.is_settling:
+            self.refresh()
+            return
+        if app.pace.is_waiting and not force:  # the answer goes on, or the next look at the clock
+            self._late = True
+            return
+        new, self._live = self._frame()
+        self._pending += new
+        final = self._next_lines(None if force else app.pace.most)
+        if not final and not self._gone and not force:
             app.invalidate()
             return
-        clearing, self._cleared = _CLEAR if self._cleared else "", False
         app.begin_step()
         app.renderer.erase()
-        app.output.write_raw(clearing + self._encoded(final))
+        up, self._gone = self._take_off(self._gone), 0
+        if up:
+            app.output.cursor_up(up)
+            app.output.erase_down()
+        app.output.write_raw(self._encoded(final))
+        self._above += final
         app.draw()
 
     def finish(self) -> None:
         """Write what became final after the application has ended."""
         if self.app is not None:
-            self.app.output.write_raw(self._encoded(self._frame().final))
+            self._pending += self._frame().final
+            self.app.output.write_raw(self._encoded(self._next_lines(None)))
             self.app.output.flush()
+
+    def _go_on(self) -> None:
+        """What was sent has arrived: send what has waited for that."""
+        if self._late or self._pending:
+            self._late = False
+            self.refresh()
+
+    def _next_lines(self, most: int | None) -> list[Line]:
+        """Finished lines to write now: all, or about `most` bytes of them."""
+        out: list[Line] = []
+        while self._pending and (most is None or most > 0):
+            out.append(self._pending.popleft())
+            if most is not None:
+                most -= 2 + sum(len(text) + 8 for text, _ in out[-1])
+        return out
+
+    def _take_off(self, lines: int) -> int:
+        """Forget the last lines; how many rows of the screen they take."""
+        width = self.width
+        return sum(self._rows(line_width(self._above.pop()), width) for _ in range(lines))
+
+    def _rows(self, cells: int, width: int) -> int:
+        """The rows that a line takes in a window that was made narrower after it was written."""
+        return max(1, -(-cells // width)) if self._reflows else 1
+
+    def _forget_scrolled(self) -> None:
+        """Lines that may have gone into the scrollback cannot be replaced any more."""
+        screen = self.app.renderer.last_rendered_screen if self.app else None
+        if screen is not None and len(self._above) + screen.height > self.height:
+            self._trim(screen.height, self.height)
+
+    def _trim(self, region: int, height: int) -> None:
+        width = self.width
+        taken = region + sum(self._rows(line_width(line), width) for line in self._above)
+        while self._above and taken > height:
+            taken -= self._rows(line_width(self._above.popleft()), width)
 
     def _encoded(self, lines: Sequence[Line]) -> str:
         return encode(lines, self.depth).replace("\n", "\r\n")
@@ -160,6 +386,19 @@ class InlineScreen:
         """What is live, and a blank line between it and the input."""
         room = max(1, self.height - _BELOW)
         return fragments([*self._live[-room:], BLANK], self.depth)
+
+
+def _row_widths(renderer: Renderer) -> list[int]:
+    """The cells that each row of the region takes, as it was written."""
+    screen, has_style = renderer.last_rendered_screen, renderer._style_string_has_style
+    if screen is None or has_style is None:
+        return []
+    widths = []
+    for y in range(screen.height):
+        row = screen.data_buffer[y]
+        used = [x + c.width for x, c in row.items() if c.char != " " or has_style[c.style]]
+        widths.append(max(used, default=0))
+    return widths
 
 
 def fragments(lines: Sequence[Line], depth: Depth) -> StyleAndTextTuples:

@@ -27,6 +27,7 @@ __all__ = [
     "readable_256",
     "shade",
     "shade_256",
+    "tint",
 ]
 
 
@@ -108,6 +109,13 @@ def shade(background: Rgb, strength: float = _SHADE) -> Rgb:
         return _mixed(background, WHITE, part)
     part = (light + 0.05) * (1 - 1 / strength) / light
     return _mixed(background, BLACK, part)
+
+
+@lru_cache(256)
+def tint(background: Rgb, hue: Rgb, part: float) -> Rgb:
+    """A background with a part of a hue in it, as the eye counts parts."""
+    pairs = zip(background, hue, strict=True)
+    return Rgb(*(round(a + part * (b - a)) for a, b in pairs))
 
 
 @lru_cache(1024)

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from mull.neutral.blocks import Value
 from mull.tui.screen.keys import Key
 from mull.tui.screen.theme import Theme
 
-__all__ = ["Choice", "Front", "Item", "Mark", "Question"]
+if TYPE_CHECKING:
+    from mull.tui.screen.viewer import Document
+
+__all__ = ["WHOLE", "Choice", "Front", "Item", "Mark", "Question", "Unfolded"]
+
+Unfolded: TypeAlias = Literal["all", "last", "none"]
+"""Which documents are open when one begins to read."""
+WHOLE = "All of it"
+"""What the viewer is called that shows what a question is about."""
 
 
 class Choice(Value, frozen=True):
@@ -55,7 +63,16 @@ class Front(Protocol):
         """Draw what has changed, soon."""
 
     def clear(self) -> None:
-        """Begin anew at the top."""
+        """Begin anew at the top of an empty screen."""
+
+    def repaint(self, change: Callable[[int], int]) -> None:
+        """Draw what is on the screen anew. `change` is told how many of the last lines can be
+        replaced, and says how many will be; what takes their place is drawn next."""
+
+    async def view(
+        self, title: str, documents: Callable[[], Sequence[Document]], *, unfolded: Unfolded
+    ) -> None:
+        """Let a person read documents that may still grow, until they have seen enough."""
 
     def set_theme(self, name: str) -> None:
         """Use another theme.
@@ -79,10 +96,6 @@ class Front(Protocol):
     @property
     def has_keys(self) -> bool:
         """Whether single keys mean something."""
-
-    @property
-    def redraws(self) -> bool:
-        """Whether what was written can be drawn anew."""
 
     @property
     def echoes(self) -> bool:

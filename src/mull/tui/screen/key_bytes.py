@@ -33,6 +33,7 @@ _OPEN_STRING = re.compile(r"\x1b[]P_^][^\x00-\x06\x08-\x1b]*\x1b?\Z")
 _LONGEST = 256
 """Characters of a sequence that is waited for; an answer of a terminal is shorter."""
 _NUMBERED = re.compile(r"\x1b\[(\d+)((?::\d*)*)(?:;(\d*)(?::(\d*))?)?(?:;[\d:]*)?u")
+"""Where the cursor is: an answer, unless it is F3 with another key held."""
 _OTHER = re.compile(r"\x1b\[27;(\d+);(\d+)~")
 _MODIFIED = re.compile(r"\x1b\[(\d+);(\d+)(?::\d+)?([A-Z~])")
 _CURSOR = re.compile(r"\x1b\[\d+;\d+R")
@@ -129,7 +130,9 @@ class KeyDecoder:
             return self._function_key(text, at)
         if second in "]P_^" and (taken := self._string(text, at)) != 0:
             return taken
-        if second == "\x1b" and text[at + 2 : at + 3] in ("[", "O"):  # Alt, as rxvt writes it
+        told = _CURSOR.match(text, at + 1)  # Esc was pressed just before the terminal answered
+        if second == "\x1b" and text[at + 2 : at + 3] in ("[", "O") and not told:
+            # Alt, as rxvt writes it
             self._press(Keys.Escape)
             return 1
         if alone or second == "\x1b":
@@ -173,7 +176,7 @@ class KeyDecoder:
             self._pasted = []
         elif _PROTOCOL.fullmatch(sequence):
             self._speaks()
-        elif _CURSOR.fullmatch(sequence):  # who asked where the cursor is waits for it
+        elif _CURSOR.fullmatch(sequence):
             self._press(Keys.CPRResponse, sequence)
         elif (keys := _decoded(sequence)) is not None:
             for key in keys:

@@ -21,7 +21,9 @@ class Key(Value, frozen=True):
 
 
 KEYS = (
-    Key(("enter",), "Enter", "enter", "send; while the model works: send it next"),
+    Key(("enter",), "Enter", "enter", "send; while the model works: with the next tool result"),
+    Key(("c-q",), "Ctrl-Q", "queue", "send when the turn is over"),
+    Key(("up",), "Up", "take_back", "on an empty line: edit what waits to be sent"),
     Key(("escape", "enter"), "Alt-Enter", "newline",
         "begin a new line (also Ctrl-J, a backslash before Enter, and Shift-Enter where the"
         " terminal tells it from Enter)"),
@@ -30,7 +32,8 @@ KEYS = (
     Key(("c-c",), "Ctrl-C", "interrupt", "stop; or clear the line; twice on an empty line: quit"),
     Key(("<sigint>",), "", "interrupt", ""),
     Key(("c-d",), "Ctrl-D", "end", "quit, on an empty line"),
-    Key(("c-t",), "Ctrl-T", "view", "thoughts in full, as a preview, or hidden; past ones too"),
+    Key(("c-t",), "Ctrl-T", "view", "read the thoughts of this conversation"),
+    Key(("c-o",), "Ctrl-O", "output", "read what tools did: commands and their output, diffs"),
     Key(("s-tab",), "Shift-Tab", "mode", "the next approval mode: ask, accept-edits, read-only"),
     Key(("escape", "t"), "Alt-T", "level", "the next thinking level that the model has (also F2)"),
     Key(("f2",), "", "level", ""),
@@ -38,6 +41,6 @@ KEYS = (
     Key(("c-x", "c-e"), "Ctrl-X Ctrl-E", "edit", "write in your own editor"),
     Key(("c-r",), "Ctrl-R", "", "search what you typed before"),
     Key(("tab",), "Tab", "complete", "complete commands, settings, values, models and files"),
-    Key(("c-l",), "Ctrl-L", "redraw", "draw everything anew"),
+    Key(("c-l",), "Ctrl-L", "redraw", "draw what is on the screen anew"),
     Key(("c-z",), "Ctrl-Z", "suspend", "go back to the shell; `fg` there comes back"),
 )  # fmt: skip

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from mull.agent.results import Result
-from mull.history.log import Log
+from mull.history.log import Entry, Log
 from mull.neutral.events import (
     Event,
     Hurried,
@@ -24,10 +24,14 @@ from mull.neutral.events import (
 )
 from mull.neutral.messages import Message, Status
 from mull.tui.conversation.attached import folded
+from mull.tui.conversation.sections import Thought
 from mull.tui.conversation.status import SPINNER
-from mull.tui.conversation.thought import Mode
+from mull.tui.conversation.thought import Mode, spoken
+from mull.tui.conversation.tool_lines import ToolUse
 from mull.tui.conversation.view import ConversationView
+from mull.tui.conversation.waiting import Wait
 from mull.tui.screen.theme import Theme
+from mull.tui.screen.viewer import Document
 from mull.tui.text.lines import BLANK, Line, Span
 from mull.tui.text.safe import neutralise
 from mull.tui.text.width import fitted
@@ -82,6 +86,7 @@ class Painter:
         self._final: list[Line] = []
         self._arriving = False
         self._waiting: list[Remark] = []
+        self._wait = Wait()
 
     def frame(self) -> Frame:
         """What has changed since the last time. Called when there is time to draw."""
@@ -96,7 +101,8 @@ class Painter:
 
     def commanded(self, text: str) -> None:
         """The user has given a command."""
-        shown = fitted(f"❯ {' '.join(neutralise(text).split())}", self._width)
+        prompt = "> " if self._theme.words else "❯ "
+        shown = fitted(f"{prompt}{' '.join(neutralise(text).split())}", self._width)
         self.show([(Span(shown, self._theme.faint),)])
 
     def begin(self) -> None:
@@ -111,6 +117,7 @@ class Painter:
             return
         if isinstance(event, StateChanged):
             self._state = event
+        self._wait.event(event, self._clock())
         self._view.event(event, self._clock())
         if isinstance(event, UsageReported):  # some count at every piece
             return
@@ -119,13 +126,14 @@ class Painter:
             self._add_waiting()
         self._refresh()
 
-    def tick(self) -> None:
-        """Time has passed."""
+    def tick(self, silence: float = 0.0) -> None:
+        """Time has passed; the endpoint has been silent for so long."""
+        self._wait.silence = silence
         self._refresh()
 
     def end(self, result: Result) -> None:
         """The turn is over."""
-        self._over(result.status)
+        self._over(result.status, broke=True)
         for note in result.notes:
             if note.warning:
                 self._view.say(note.text, "warning")
@@ -142,12 +150,20 @@ class Painter:
         """Something that mull itself has to say."""
         self._say(lambda view: view.say(text, "warning" if warning else "note"))
 
+    def tells_all(self, call_id: str, text: str) -> bool:
+        """Whether a call stands right above, and says all of this text."""
+        return self._view.tells_all(call_id, text)
+
+    def show_diff(self, call_id: str, diff: str, lines: Sequence[Line]) -> None:
+        """What a call would change, before a person is asked about it."""
+        self._say(lambda view: view.show_diff(call_id, diff, lines))
+
     def show(self, lines: Sequence[Line]) -> None:
         """Lines that a command has made."""
         self._say(lambda view: view.show(lines))
 
     def queued(self, texts: Sequence[str]) -> None:
-        """What waits to be said."""
+        """What waits to be said, and for what."""
         self._queue = texts
         self._refresh()
 
@@ -156,6 +172,16 @@ class Painter:
         self._state, self._arriving = None, False
         self._add_waiting()
         self._refresh()
+
+    def progress(self) -> str:
+        """What goes on, in words, for those to whom nothing live is shown: nothing between turns,
+        and while a person is asked."""
+        if self._state is None or self.asks:
+            return ""
+        now = self._clock()
+        label = self.mode != "hidden" and self._view.thinking(now)
+        working = f"{_WORDS.get(self._state.state, self._state.state)}, {int(now - self._began)} s"
+        return spoken(label) if label else working
 
     @property
     def mode(self) -> Mode:
@@ -169,24 +195,59 @@ class Painter:
 
     def restyle(
         self,
+        replaceable: int = 0,
         *,
         mode: Mode | None = None,
         theme: Theme | None = None,
         width: int | None = None,
-        most: int = MOST_LINES,
-    ) -> None:
-        """Draw the last lines anew in another look; the caller has made room."""
+    ) -> int:
+        """Draw in another look what stands whole in the last `replaceable` lines of the screen, and
+        all that comes; how many of those lines are to be taken off the screen."""
         self._theme, self._width = theme or self._theme, width or self._width
-        lines = self._view.redraw(theme=theme, width=width, mode=mode, most=most)
-        self._final = lines[-most:]
-        self._refresh()
+        undrawn = self._undrawn()
+        gone, lines = self._view.redraw(
+            theme=theme, width=width, mode=mode, replaceable=replaceable + len(undrawn)
+        )
+        return self._replace(undrawn, gone, lines)
 
-    def show_thoughts(self, mode: Mode, *, past: bool) -> None:
-        """Show thoughts in this way; the `past` ones too if the caller has made room for them."""
-        if past:
-            self.restyle(mode=mode)
-        else:
-            self._view.mode = mode
+    def follow(self, log: Log, replaceable: int = 0) -> int:
+        """Make the screen follow a log that was changed: turns that were taken back go from the
+        last `replaceable` lines, as far as they stand whole there, and turns that have come back
+        are drawn. How many lines are to be taken off the screen."""
+        undrawn = self._undrawn()
+        entries = [entry for _, entry in log.entries()]
+        said = [at for at, entry in enumerate(entries) if _is_said(entry)]
+        texts = {at: folded(entries[at].message).text for at in said}
+        gone = self._view.take_back(texts[said[-1]] if said else "", replaceable + len(undrawn))
+        shown = self._view.last_said
+        known = max((at for at, text in texts.items() if text == shown), default=None)
+        if known is not None or shown is None:
+            new = [at for at in said if known is None or at > known]
+            for entry in entries[new[0] :] if new else ():
+                self._view.entry(entry)
+        return self._replace(undrawn, gone, self._view.commit())
+
+    def _undrawn(self) -> list[Line]:
+        """Final lines that the screen does not have yet."""
+        undrawn, self._final = [*self._final, *self._view.commit()], []
+        return undrawn
+
+    def _replace(self, undrawn: list[Line], gone: int, lines: Sequence[Line]) -> int:
+        """Put lines in the place of the last `gone` ones; how many of those are on the screen."""
+        kept = max(len(undrawn) - gone, 0)
+        self._final = [*undrawn[:kept], *lines]
+        self._refresh()
+        return max(gone - len(undrawn), 0)
+
+    @property
+    def thoughts(self) -> list[Document]:
+        """The thoughts of the conversation, for the viewer."""
+        return [_thought_document(one) for one in self._view.thoughts]
+
+    @property
+    def tool_uses(self) -> list[Document]:
+        """What tools were called for and what came of it, for the viewer."""
+        return [_tool_document(one) for one in self._view.tools]
 
     def open(self, log: Log, title: str = "", *, mode: Mode | None = None) -> None:
         """Begin anew with what a log holds, below what is still to be drawn."""
@@ -196,13 +257,8 @@ class Painter:
             self._view.entry(entry)
         if title:
             self._view.say(title)
-        self._final = [*before, *self._view.redraw(most=MOST_LINES)]
+        self._final = [*before, *self._view.commit_last(MOST_LINES)]
         self._refresh()
-
-    def forget(self) -> None:
-        """What is still to be drawn is not wanted any more."""
-        self._final = []
-        self._view.commit()
 
     def _say(self, remark: Remark) -> None:
         self._waiting.append(remark)
@@ -215,9 +271,9 @@ class Painter:
         for remark in waiting:
             remark(self._view)
 
-    def _over(self, status: Status) -> None:
+    def _over(self, status: Status, *, broke: bool = False) -> None:
         self._state, self._arriving = None, False
-        self._view.end(status)
+        self._view.end(status, broke=broke)
         self._add_waiting()
         self._refresh()
 
@@ -225,12 +281,12 @@ class Painter:
         now = self._clock()
         lines = list(self._view.open_lines(now))
         seen = self.mode != "hidden" and self._view.thinking(now)
-        if self._state is not None and not seen:
+        if self._state is not None and (not seen or self._wait.is_silent):
             lines += [*([BLANK] if lines else []), self._working(now)]
         if self._waiting:
             lines += [*([BLANK] if lines else []), *self._remarks()]
         for text in self._queue:
-            shown = fitted(f"  next: {' '.join(neutralise(text).split())}", self._width)
+            shown = fitted(f"  {' '.join(neutralise(text).split())}", self._width)
             lines.append((Span(shown, self._theme.faint),))
         return lines
 
@@ -246,6 +302,28 @@ class Painter:
         seconds = int(now - self._began)
         spinner = SPINNER[int(now * 8) % len(SPINNER)]
         word = "Waiting for you" if self.asks else _WORDS.get(self._state.state, self._state.state)
-        round_ = f" · round {self._state.round}" if self._state.round > 1 else ""
-        text = f"{word} {seconds} s{round_} · Esc stops"
+        text = self._wait.text(f"{word} {seconds} s{_round(self._state)}", now)
         return (Span(f"{spinner} ", self._theme.accent), Span(text, self._theme.faint))
+
+
+def _is_said(entry: Entry) -> bool:
+    """Whether an entry is what a user said, and begins a turn."""
+    message = entry.message
+    return message.role == "user" and not message.carries_results and not entry.own
+
+
+def _round(state: StateChanged) -> str:
+    """Which request of a turn it is, once there is more than one."""
+    if state.round < 2:
+        return ""
+    most = f" of at most {state.rounds:,}" if state.rounds else ""
+    return f" · tool round {state.round:,}{most}"
+
+
+def _thought_document(thought: Thought) -> Document:
+    return Document(thought.title, thought.read, len(thought.text), thought.text)
+
+
+def _tool_document(tool: ToolUse) -> Document:
+    size = len(tool.output) + len(tool.live) + len(tool.diff)
+    return Document(tool.label, tool.body, size, f"{tool.diff}\n{tool.output or tool.live}")

@@ -9,26 +9,39 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from mull.neutral.errors import LocalError
-from mull.tui.screen.front import Item, Mark, Question
+from mull.tui.conversation.sections import Look
+from mull.tui.screen.front import Item, Mark, Question, Unfolded
 from mull.tui.screen.keys import Key
 from mull.tui.screen.picker import matching
 from mull.tui.screen.plain_lines import LineReader, unechoed
 from mull.tui.screen.theme import Theme, theme_for
+from mull.tui.text.lines import Span
 from mull.tui.text.safe import draw_on, neutralise, one_line
 from mull.tui.text.sgr import encode
 
 if TYPE_CHECKING:
     from mull.tui.screen.painter import Frame
+    from mull.tui.screen.viewer import Document
     from mull.tui.talk import Talk
 
-__all__ = ["PlainFront"]
+__all__ = ["PlainFront", "spoken_theme"]
 
 _SHOWN = 20
+SILENCE = 10.0
+"""Seconds after which a line says that the model still works."""
+
+
+def spoken_theme() -> Theme:
+    """A theme without colours or signs, for those who hear what is written."""
+    return replace(theme_for("plain", None, "none"), bar="", words=True)
 
 
 class PlainFront:
@@ -36,12 +49,13 @@ class PlainFront:
 
     has_keys = False
     keys: Sequence[Key] = ()
-    redraws = False
 
-    def __init__(self, frame: Callable[[], Frame]) -> None:
-        self.theme: Theme = theme_for("plain", None, "none")
+    def __init__(self, frame: Callable[[], Frame], progress: Callable[[], str]) -> None:
+        self.theme: Theme = spoken_theme()
         self.echoes = sys.stdin.isatty()
         self._frame = frame
+        self._progress = progress
+        self._said_last = time.monotonic()
         self._soon: asyncio.Handle | None = None
         self._lines = LineReader(sys.stdin.fileno())
         self._leaving = False
@@ -57,7 +71,21 @@ class PlainFront:
             self._soon = asyncio.get_running_loop().call_soon(self._write)
 
     def clear(self) -> None:
+        """There is no screen: what comes next stands below."""
+
+    def repaint(self, change: Callable[[int], int]) -> None:
         """What was written stays: only what comes next is new."""
+        change(0)
+
+    async def view(
+        self, title: str, documents: Callable[[], Sequence[Document]], *, unfolded: Unfolded
+    ) -> None:
+        """Write all of them."""
+        self._write()
+        look = Look(self.theme, self.width, "full")
+        for document in documents():
+            head = (Span(document.title, self.theme.heading),)
+            draw_on(sys.stdout, encode([head, *document.lines(look)], "none"))
 
     def set_theme(self, name: str) -> None:
         """There are no colours here.
@@ -172,3 +200,15 @@ class PlainFront:
             self._soon = None
         final, _ = self._frame()
         draw_on(sys.stdout, encode(final, "none"))
+        if final:
+            self._said_last = time.monotonic()
+        self._tell_progress()
+
+    def _tell_progress(self) -> None:
+        """A line now and then for who waits: nothing else shows that the model is at work."""
+        going_on = self._progress() if self.echoes else ""
+        if not going_on:
+            self._said_last = time.monotonic()
+        elif time.monotonic() - self._said_last >= SILENCE:
+            self._said_last = time.monotonic()
+            print(one_line(going_on), flush=True)

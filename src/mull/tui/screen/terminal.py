@@ -11,15 +11,41 @@ import os
 import re
 import select
 import time
+from collections.abc import Mapping
 from typing import NamedTuple
 
-__all__ = ["ATTRIBUTES_QUERY", "PATIENCE", "Heard", "ask_terminal", "is_answered", "listen", "sift"]
+__all__ = [
+    "ATTRIBUTES_QUERY",
+    "PATIENCE",
+    "Heard",
+    "ask_terminal",
+    "is_answered",
+    "listen",
+    "reflows",
+    "sift",
+]
 
 ATTRIBUTES_QUERY = b"\x1b[c"
 _ATTRIBUTES = re.compile(rb"\x1b\[\?[0-9;]*c")
 _COLOUR = re.compile(rb"\x1b\]11;[^\x07\x1b]*(?:\x07|\x1b\\)")
 PATIENCE = 0.2
 """Seconds; a terminal over a slow line that takes longer is drawn for as if it were dark."""
+
+
+_REFLOWING = (
+    "TMUX", "VTE_VERSION", "KITTY_WINDOW_ID", "WEZTERM_PANE", "ALACRITTY_WINDOW_ID", "WT_SESSION",
+    "KONSOLE_VERSION", "ITERM_SESSION_ID", "GHOSTTY_RESOURCES_DIR", "TERM_PROGRAM",
+)  # fmt: skip
+_REFLOWING_KINDS = re.compile(r"tmux|foot|alacritty|xterm-kitty|xterm-ghostty|wezterm|contour")
+
+
+def reflows(environment: Mapping[str, str]) -> bool:
+    """Whether a terminal breaks lines anew when its window is made narrower, as most do; xterm and
+    the console of Linux cut them off. What cannot be told apart is taken for one that cuts."""
+    if "XTERM_VERSION" in environment and "TMUX" not in environment:
+        return False
+    kind = _REFLOWING_KINDS.match(environment.get("TERM", ""))
+    return kind is not None or any(name in environment for name in _REFLOWING)
 
 
 class Heard(NamedTuple):

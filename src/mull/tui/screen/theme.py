@@ -22,10 +22,12 @@ from mull.tui.screen.colour import (
     PALETTE,
     Rgb,
     is_dark,
+    nearest_256,
     readable,
     readable_256,
     shade,
     shade_256,
+    tint,
 )
 from mull.tui.screen.depth import Depth
 from mull.tui.text.lines import PLAIN, Colour, Style
@@ -51,6 +53,10 @@ class Theme(Value, frozen=True):
     comment: Style = PLAIN
     added: Style = PLAIN
     removed: Style = PLAIN
+    added_line: Style = PLAIN
+    removed_line: Style = PLAIN
+    added_word: Style = PLAIN
+    removed_word: Style = PLAIN
     quote: Style = PLAIN
     link: Style = PLAIN
     url: Style = PLAIN
@@ -67,6 +73,8 @@ class Theme(Value, frozen=True):
     bar: str = "  "
     marks: bool = False
     """Whether headings and code keep the marks of their source, because no style shows them."""
+    words: bool = False
+    """Whether words stand where there would be signs, for those who hear what is written."""
 
 
 class _Hue(NamedTuple):
@@ -103,6 +111,8 @@ _HUES: Mapping[str, _Hue] = {
 _THOUGHT = (Rgb(176, 182, 198), Rgb(78, 86, 100))
 _LABEL = (Rgb(142, 150, 168), Rgb(96, 104, 118))
 _FAINT = (Rgb(96, 103, 118), Rgb(168, 174, 184))
+_BANDS = {"added": (Rgb(46, 160, 67), 0.17, 0.38), "removed": (Rgb(218, 54, 51), 0.17, 0.38)}
+"""Hues behind the lines of a diff, how much of them a line has, and how much a changed word."""
 _GROUNDS = {"dark": Rgb(24, 24, 28), "light": Rgb(255, 255, 255)}
 
 _ANSI = Theme(
@@ -117,6 +127,10 @@ _ANSI = Theme(
     comment=Style(dim=True, italic=True),
     added=Style(fg=2),
     removed=Style(fg=1),
+    added_line=Style(fg=2),
+    removed_line=Style(fg=1),
+    added_word=Style(fg=2, bold=True, underline=True),
+    removed_word=Style(fg=1, bold=True, underline=True),
     quote=Style(dim=True),
     link=Style(underline=True),
     url=Style(dim=True),
@@ -164,6 +178,7 @@ def _without_colours(name: str) -> Theme:
         if isinstance(style := getattr(_ANSI, role), Style)
     }
     styles |= {"error": _BOLD, "warning": _BOLD, "added": _BOLD, "removed": Style(dim=True)}
+    styles |= {"added_line": _BOLD, "removed_line": Style(dim=True)}
     return replace(_ANSI, name=name, marks=True, **styles)
 
 
@@ -185,7 +200,17 @@ def _coloured(name: str, ground: Rgb, depth: Depth) -> Theme:
         faint=Style(choose(_FAINT[side], ground, LEAST_CONTRAST if strict else 1.5)),
         user=_BOLD,
     )
-    return replace(theme, **styles)
+    return replace(theme, **styles, **_bands(ground, depth))
+
+
+def _bands(ground: Rgb, depth: Depth) -> dict[str, Style]:
+    """What lies behind the lines and words of a diff."""
+    bands: dict[str, Style] = {}
+    for role, (hue, line, word) in _BANDS.items():
+        for part, strength in (("line", line), ("word", word)):
+            back = tint(ground, hue, strength)
+            bands[f"{role}_{part}"] = Style(bg=nearest_256(back) if depth == "256" else back)
+    return bands
 
 
 def _chosen(wanted: Rgb, on: Rgb, least: float, *, few: bool) -> Colour:

@@ -19,7 +19,7 @@ from mull.tui.text.wrap import chopped
 
 __all__ = ["Drawing"]
 
-_QUOTED = "▎ "
+_QUOTED, _PLAIN_QUOTED = "▎ ", "> "
 _NARROWEST = 8
 
 
@@ -85,12 +85,13 @@ class Drawing:
             case md.Sign.RULE:
                 self._space(apart=True)
                 width = min(_room(self._open, self._width), 40)
-                self._emit([(Span("─" * width, self._theme.faint),)])
+                rule = "" if self._theme.words else "─" * width
+                self._emit([(Span(rule, self._theme.faint),) if rule else BLANK])
                 self._stands_apart = True
             case md.Sign.BLANK:
                 self._blank = True
             case md.Sign.QUOTE | md.Item():
-                self._open.append(_Container(_mark(event)))
+                self._open.append(_Container(_mark(event, words=self._theme.words)))
             case md.Sign.END:
                 if not self._open[-1].drawn and self._open[-1].mark != _QUOTED:
                     self._space()
@@ -142,7 +143,8 @@ class Drawing:
         spans = []
         for container in containers:
             if container.mark == _QUOTED:
-                spans.append(Span(_QUOTED, self._theme.faint))
+                mark = _PLAIN_QUOTED if self._theme.words else _QUOTED
+                spans.append(Span(mark, self._theme.faint))
             else:
                 mark = " " * len(container.mark) if container.drawn else container.mark
                 spans.append(Span(mark, self._theme.note))
@@ -152,12 +154,14 @@ class Drawing:
         return next(chopped(spans, room)) if room > 0 else ()
 
 
-def _mark(event: md.Sign | md.Item) -> str:
+def _mark(event: md.Sign | md.Item, *, words: bool) -> str:
     if isinstance(event, md.Sign):
         return _QUOTED
     if event.done is not None:
-        return "☑ " if event.done else "☐ "
-    return "• " if event.number is None else f"{event.number}{event.delimiter} "
+        done, open_ = ("done: ", "to do: ") if words else ("☑ ", "☐ ")
+        return done if event.done else open_
+    bullet = "- " if words else "• "
+    return bullet if event.number is None else f"{event.number}{event.delimiter} "
 
 
 def _room(containers: Sequence[_Container], width: int) -> int:

@@ -88,6 +88,6 @@ class CodeLines:
 
     def _draw(self, rows: Iterable[Line]) -> None:
         for row in rows:
-            mark = _INDENT + _GOES_ON if self._goes_on else _INDENT
+            mark = _INDENT + (_GOES_ON if self._goes_on and not self._theme.words else "")
             self._done.append((Span(mark, self._theme.faint), *row))
             self._goes_on = True

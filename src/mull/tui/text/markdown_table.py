@@ -90,8 +90,10 @@ class TableLines:
     def _fit(self, natural: list[int]) -> list[int]:
         """Widths that have room together: small columns whole, large ones share the rest.
 
-        An empty list says that there is no room for columns.
+        An empty list says that there is no room for columns, or that nobody sees them.
         """
+        if self._theme.words:
+            return []
         columns = [max(1, width) for width in natural]
         room = self._width - _GAP * (len(columns) - 1)
         if sum(columns) <= room:

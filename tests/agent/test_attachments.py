@@ -8,9 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mull.agent.attachments import (
+    LARGEST,
+    LARGEST_IMAGE,
+    LARGEST_TEXT,
+    attach,
+    attach_file,
+    expand_mentions,
+    media_type,
+)
 from mull.neutral.blocks import MediaBlock, TextBlock
+from mull.neutral.errors import LocalError
 from mull.policy.approval import parse_rule
-from mull.tui.commands.attach import LARGEST_IMAGE, LARGEST_TEXT, expand_mentions
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
 
@@ -25,11 +34,22 @@ def test_a_text_file_follows_the_message_in_a_fence(tmp_path):
     assert notes == ()
 
 
-@pytest.mark.parametrize("text", ["hello", "mail me@a.py", "@nowhere.py", "@", "@ a.py"])
+@pytest.mark.parametrize(
+    "text", ["hello", "mail me@a.py", "@you", "@", "@ a.py", "@types/node", "@git:x://a.py"]
+)
 def test_what_names_no_file_stays_as_it_is(tmp_path, text):
     (tmp_path / "a.py").write_text("x")
-    (tmp_path / "src").mkdir()
     assert expand_mentions(text, tmp_path) == (text, ())
+
+
+def test_a_folder_and_a_file_that_is_not_there_are_told(tmp_path):
+    (tmp_path / "src").mkdir()
+    said, notes = expand_mentions("@src, @gone.py", tmp_path)
+    assert said == "@src, @gone.py"
+    assert notes == (
+        "src is not attached: it is a folder: name the files in it",
+        "gone.py is not attached: there is no such file",
+    )
 
 
 def test_names_in_quotation_marks_and_before_punctuation(tmp_path):
@@ -57,18 +77,10 @@ def test_files_outside_the_folder_are_not_read(tmp_path):
     folder.mkdir()
     (folder / "link.txt").symlink_to(secret)
     for name in ("../secret.txt", str(secret), "link.txt"):
-        said, (note,) = expand_mentions(f"see @{name}", folder)
+        said, notes = expand_mentions(f"see @{name}", folder)
         assert said == f"see @{name}"
-        assert note == f"{name} is not attached: it lies outside {folder}"
-    assert expand_mentions("see @../nowhere.txt", folder) == ("see @../nowhere.txt", ())
-
-
-def test_a_folder_is_not_attached_and_said_to_be_one(tmp_path):
-    (tmp_path / "src").mkdir()
-    said, notes = expand_mentions("@src, and @src/ too", tmp_path)
-    assert said == "@src, and @src/ too"
-    assert [note.partition(" is ")[0] for note in notes] == ["src", "src/"]
-    assert "it is a folder" in notes[0]
+        assert notes == (f"{name} is not attached: it lies outside this folder",)
+    assert expand_mentions("see @~/x", folder) == ("see @~/x", ())
 
 
 def test_a_long_file_is_cut_and_said_to_be(tmp_path):
@@ -85,7 +97,7 @@ def test_a_picture_goes_as_a_picture_where_the_model_takes_it(tmp_path):
         media_type="image/png", data=base64.b64encode(PNG).decode(), name="a.png"
     )
     assert notes == ()
-    said, notes = expand_mentions("@a.png", tmp_path, pictures=False)
+    said, notes = expand_mentions("@a.png", tmp_path, inputs=["text"])
     assert said == "@a.png"
     assert notes[0].startswith("a.png is not attached: this model takes no images")
 
@@ -105,7 +117,7 @@ def test_what_cannot_be_attached_is_told(tmp_path):
     said, notes = expand_mentions("@a.bin @big.png", tmp_path)
     assert said == "@a.bin @big.png"
     assert notes == (
-        "a.bin is not attached: it is an ELF program or library, 24 bytes",
+        "a.bin is not attached: it is an ELF program or library, 24 bytes, which no model takes",
         "big.png is not attached: big.png is larger than 4 MB: make it smaller first",
     )
 
@@ -124,3 +136,52 @@ def test_what_is_denied_to_read_is_not_attached(tmp_path):
     assert "TOKEN" not in "".join(block.text for block in said.blocks)
     assert notes == (".env is not attached: the rule read(.env*) (tools.toml) denies it",)
     assert len(said.blocks) == 2
+
+
+@pytest.mark.parametrize(
+    ("head", "kind"),
+    [
+        (PNG, "image/png"),
+        (b"\xff\xd8\xff\xe0", "image/jpeg"),
+        (b"RIFF\0\0\0\0WEBP", "image/webp"),
+        (b"RIFF\0\0\0\0WAVE", "audio/wav"),
+        (b"ID3\x04", "audio/mpeg"),
+        (b"%PDF-1.7", "application/pdf"),
+        (b"\xff\xfeh\0i\0", None),
+        (b"plain", None),
+        (b"", None),
+    ],
+)
+def test_a_file_is_what_it_holds_whatever_its_name(tmp_path, head, kind):
+    assert media_type(head) == kind
+    (tmp_path / "a.txt").write_bytes(head)
+    block = attach_file(tmp_path / "a.txt", "a.txt")
+    assert getattr(block, "media_type", None) == kind
+
+
+def test_a_text_that_is_asked_for_goes_whole(tmp_path):
+    (tmp_path / "long.txt").write_text("x" * (LARGEST_TEXT + 1))
+    assert attach_file(tmp_path / "long.txt", "long.txt").text.count("x") == LARGEST_TEXT + 3
+
+
+@pytest.mark.parametrize(
+    ("data", "inputs", "why"),
+    [
+        (PNG, ["text"], "takes no images"),
+        (b"%PDF-1.7", ["text"], "takes no PDFs"),
+        (b"ID3", ["text", "image"], "takes no audio"),
+        (b"PK\x03\x04", [], "it is a ZIP archive, 4 bytes, which no model takes"),
+        (PNG + bytes(LARGEST_IMAGE), [], "larger than 4 MB"),
+    ],
+)
+def test_what_no_model_or_not_this_one_takes_is_refused(data, inputs, why):
+    with pytest.raises(LocalError, match=why):
+        attach(data, "it", inputs)
+
+
+def test_what_is_too_large_or_no_file_is_not_read(tmp_path):
+    with (tmp_path / "sparse").open("wb") as file:
+        file.truncate(LARGEST + 1)
+    for name, why in (("sparse", "larger than 20 MB"), (".", "a folder"), ("x", "no such file")):
+        with pytest.raises(LocalError, match=why):
+            attach_file(tmp_path / name, name)

@@ -1,0 +1,149 @@
+"""Undoing what a session's tools did to files, and doing it again.
+
+A file goes back only if it still holds what the tools left there: what somebody else has changed
+since is named and stays.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from mull.agent.tools.states import Found, look_at, put_at
+from mull.neutral.blocks import Value
+from mull.neutral.errors import ConfigError
+from mull.store.checkpoints import Change, Checkpoints, FileState
+
+if TYPE_CHECKING:
+    from mull.agent.tools.snapshot import Changed, Snapshot
+
+__all__ = ["Keeper", "Restored", "Restoring", "plan_restoring"]
+
+CHANGED_SINCE = "changed since by someone else"
+NOT_KEPT = "too large to be kept"
+
+
+class Keeper:
+    """Keeps what tools change, for the turn that is under way. `turn` is where that begins."""
+
+    def __init__(
+        self, checkpoints: Checkpoints, turn: Callable[[], int], warn: Callable[[str], None]
+    ) -> None:
+        self.checkpoints = checkpoints
+        self._turn = turn
+        self._warn = warn
+
+    def keep(self, changed: Iterable[Changed | tuple[str, Found | None, Found | None]]) -> None:
+        """Keep both sides of what was changed; a full disk costs the undo, not the change."""
+        turn, changes, contents = self._turn(), list[Change](), list[bytes]()
+        for path, before, after in changed:
+            states = [None if found is None else found.state for found in (before, after)]
+            changes.append(Change(turn, path, *states))
+            found = (one for one in (before, after) if one is not None)
+            contents += [one.content for one in found if one.content is not None]
+        if not changes:
+            return
+        try:
+            self.checkpoints.add(changes, contents)
+        except ConfigError as error:
+            self._warn(f"/undo will not put back what was changed just now: {error}")
+
+    def keep_changed(self, since: Snapshot) -> None:
+        """Keep what is different from a snapshot, if that can be said."""
+        changed = since.changed()
+        if changed is None:
+            self._warn("/undo will not put back what this command changed: it is too much")
+        else:
+            self.keep(changed)
+
+
+class Restored(Value, frozen=True):
+    """A file that goes back, with the lines that come and go, or the reason why it does not."""
+
+    path: str
+    added: int = 0
+    removed: int = 0
+    problem: str = ""
+
+
+class _Step(NamedTuple):
+    path: str
+    now: FileState | None
+    then: FileState | None
+
+
+class Restoring:
+    """Files that are to be put back: looked at first, then written."""
+
+    def __init__(self, steps: Sequence[_Step], broken: Iterable[str], kept: Checkpoints) -> None:
+        self._kept = kept
+        self._ready: list[tuple[_Step, bytes]] = []
+        self.files: list[Restored] = [Restored(path, problem=CHANGED_SINCE) for path in broken]
+        """What becomes of each."""
+        for step in steps:
+            self.files.append(self._look(step))
+
+    def run(self) -> list[Restored]:
+        """Put them back; what became of each."""
+        failed: dict[str, str] = {}
+        for step, content in self._ready:
+            try:
+                put_at(step.path, step.then, content)
+            except OSError as error:
+                failed[step.path] = error.strerror or str(error)
+        return [
+            Restored(one.path, problem=failed[one.path]) if one.path in failed else one
+            for one in self.files
+        ]
+
+    def _look(self, step: _Step) -> Restored:
+        try:
+            found = look_at(step.path)
+        except OSError as error:
+            return Restored(step.path, problem=error.strerror or str(error))
+        is_moved = os.path.realpath(Path(step.path).parent) != str(Path(step.path).parent)
+        if is_moved or (found.state if found else None) != step.now:
+            return Restored(step.path, problem=CHANGED_SINCE)
+        content = b"" if step.then is None else self._kept.content(step.then)
+        if content is None:
+            return Restored(step.path, problem=NOT_KEPT)
+        self._ready.append((step, content))
+        from mull.agent.tools.compare import diff  # few turns are undone
+
+        held = found.content if found and found.content else b""
+        change = diff(_text(held), _text(content), step.path)
+        return Restored(step.path, change.added, change.removed)
+
+
+def plan_restoring(
+    kept: Checkpoints, turns: Iterable[int], *, again: bool = False
+) -> Restoring | None:
+    """What undoing these turns does to files, or doing them `again`; None if nothing."""
+    wanted = set(turns)
+    first: dict[str, FileState | None] = {}
+    last: dict[str, FileState | None] = {}
+    broken: list[str] = []
+    for change in kept.changes():
+        if change.turn not in wanted:
+            continue
+        path = change.path
+        if path not in first:
+            first[path], last[path] = change.before, change.after
+        elif change.before == last[path]:
+            last[path] = change.after
+        elif change.after != last[path] and path not in broken:
+            broken.append(path)  # somebody else was at it in between
+    sides = (first, last) if again else (last, first)
+    steps = [
+        _Step(path, sides[0][path], sides[1][path])
+        for path in first
+        if path not in broken and first[path] != last[path]
+    ]
+    return Restoring(steps, broken, kept) if steps or broken else None
+
+
+def _text(content: bytes) -> str:
+    """What lines are counted of: none of a binary file."""
+    return "" if b"\0" in content else content.decode("utf-8", "replace")

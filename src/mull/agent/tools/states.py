@@ -1,0 +1,70 @@
+"""What stands at a path, whole, and putting it there again: files, links, or nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from pathlib import Path
+from typing import NamedTuple
+
+from mull.store.checkpoints import LARGEST, FileState, digest_of
+
+__all__ = ["Found", "look_at", "put_at"]
+
+
+class Found(NamedTuple):
+    """A state, and the content behind it; None where that is too large to be kept."""
+
+    state: FileState
+    content: bytes | None
+
+
+def look_at(path: str | Path) -> Found | None:
+    """What stands there; None if nothing does, or nothing that can be put back.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    try:
+        found = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if stat.S_ISLNK(found.st_mode):
+        leads = os.fsencode(os.readlink(path))
+        return Found(FileState(digest_of(leads), "link"), leads)
+    if not stat.S_ISREG(found.st_mode):
+        return None
+    with open(path, "rb") as file:
+        content = file.read()
+    state = FileState(digest_of(content), mode=stat.S_IMODE(found.st_mode))
+    return Found(state, content if len(content) <= LARGEST else None)
+
+
+def put_at(path: str | Path, state: FileState | None, content: bytes) -> None:
+    """Let this stand there, whole or not at all; folders that are missing are made.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    import tempfile  # few turns are undone
+
+    path = Path(path)
+    if state is None:
+        path.unlink(missing_ok=True)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(b"" if state.kind == "link" else content)
+        if state.kind == "link":
+            os.unlink(temporary)
+            os.symlink(os.fsdecode(content), temporary)
+        else:
+            os.chmod(temporary, state.mode)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise

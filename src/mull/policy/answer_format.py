@@ -1,0 +1,125 @@
+"""How an answer is brought into the form of a schema: by the endpoint, by a tool, or by words.
+
+Where the catalog says that the model's endpoint holds answers to a schema, it is asked to. A model
+that does not think and calls tools is made to call one whose arguments are the answer. All others
+are told in words: a forced tool would end their thinking, or be refused beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from mull.dialects.schemas import has_open_objects
+from mull.dialects.traits import TRAITS
+from mull.neutral.messages import Message
+from mull.neutral.request import AnswerFormat, NamedTool, Note, RequestOptions, Tool
+from mull.neutral.target import Target
+
+__all__ = ["FormatWay", "answer_value", "ask_in_format", "format_notes", "format_way", "tool_name"]
+
+FormatWay: TypeAlias = Literal["native", "tool", "prompt"]
+
+_SAID: dict[FormatWay, str] = {
+    "native": "the endpoint holds the answer to the schema",
+    "tool": "the model is made to call a tool that takes the answer: its endpoint takes no schema",
+    "prompt": "the schema stands in the instructions: the endpoint is not known to hold to one",
+}
+_WORDS = """\
+Your answer must be a single JSON value that fits the JSON schema below. Write the value alone: no \
+words before or after it, no code fence.
+
+"""
+_FENCED = re.compile(r"```[^\n]*\n(.*?)\n?```", re.DOTALL)
+
+
+def format_way(options: RequestOptions, target: Target) -> FormatWay:
+    """How this request asks for its format."""
+    facts = target.facts
+    if options.plain_format:
+        return "prompt"
+    if facts.structured_output and _is_held(options.format, target):
+        return "native"
+    is_free = not options.tools and options.tool_choice is None
+    can_force = facts.tool_call is True and facts.forced_tools is not False and not facts.reasoning
+    return "tool" if is_free and can_force else "prompt"
+
+
+def _is_held(wanted: AnswerFormat | None, target: Target) -> bool:
+    """Whether the endpoint's own way can say what the schema says."""
+    schema = wanted.schema if wanted is not None else None
+    return not (TRAITS[target.dialect].closes_objects and has_open_objects(schema or {}))
+
+
+def tool_name(wanted: AnswerFormat) -> str:
+    """What the tool is called whose arguments are the answer."""
+    return wanted.name or "answer"
+
+
+def ask_in_format(options: RequestOptions, target: Target) -> RequestOptions:
+    """The options with whatever has to ask for their format; `format` stays for the native way."""
+    wanted = options.format
+    if wanted is None:
+        return options
+    way, schema = format_way(options, target), wanted.schema or {}
+    if way == "native":
+        return options
+    if way == "tool":
+        name = tool_name(wanted)
+        tool = Tool(name, "Give your answer: its arguments are the answer itself.", schema)
+        return replace(options, tools=(tool,), tool_choice=NamedTool(name), format=None)
+    said = _WORDS + msgspec.json.format(msgspec.json.encode(schema), indent=1).decode()
+    system = f"{options.system}\n\n{said}" if options.system else said
+    return replace(options, system=system, format=None)
+
+
+def format_notes(options: RequestOptions, target: Target) -> list[Note]:
+    """Which way it is."""
+    if options.format is None:
+        return []
+    way = format_way(options, target)
+    return [Note("format", _SAID[way], requested="schema", effective=way, kind="way")]
+
+
+def answer_value(message: Message, wanted: AnswerFormat) -> Any:
+    """The JSON value that an answer gives, by a call or by its text.
+
+    Raises:
+        ValueError: it holds none; says why.
+    """
+    for call in message.tool_calls:
+        if call.name == tool_name(wanted):
+            return call.input
+    text = message.text.strip()
+    if not text:
+        raise ValueError("the answer is empty")
+    try:
+        return _decode(text)
+    except ValueError as error:
+        for found in _embedded(text):
+            return found
+        raise ValueError(f"the answer is not JSON ({error})") from None
+
+
+def _decode(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+
+
+def _embedded(text: str) -> list[Any]:
+    """The one value that stands among words: in a fence, or from the first bracket to the last."""
+    tries = [found[1] for found in _FENCED.finditer(text)][-1:]
+    starts = [at for sign in "{[" if (at := text.find(sign)) >= 0]
+    if starts:
+        tries.append(text[min(starts) : max(text.rfind("}"), text.rfind("]")) + 1])
+    for one in tries:
+        try:
+            return [_decode(one)]
+        except ValueError:
+            continue
+    return []
