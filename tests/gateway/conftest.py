@@ -32,13 +32,15 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(models: Mapping[str, ServedModel], memory: Memory | None = None) -> Iterator[str]:
+def serving(
+    models: Mapping[str, ServedModel], memory: Memory | None = None, default: str | None = None
+) -> Iterator[str]:
     """The address of a gateway that serves these models."""
     port, ready, stop = free_port(), threading.Event(), threading.Event()
 
     async def run() -> None:
         async with Engine(isolated=True) as engine:
-            routes = Routes(engine, ServeConfig(models=models))
+            routes = Routes(engine, ServeConfig(models=models, default=default))
             gateway = Gateway(engine, routes, memory or InProcess(), Envelopes(SECRET))
             server = Server(
                 GatewayApp(gateway), port=port, interface=Interfaces.ASGI, log_enabled=False

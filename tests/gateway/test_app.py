@@ -131,7 +131,8 @@ def test_tokens_are_counted_without_asking_the_upstream():
     few = once(app, "POST", "/v1/messages/count_tokens", body).json["input_tokens"]
     longer = {"model": "m", "messages": [{"role": "user", "content": "word " * 500}]}
     many = once(app, "POST", "/v1/messages/count_tokens", json.dumps(longer).encode())
-    assert 0 < few < 50 < 400 < many.json["input_tokens"] < 700
+    assert 0 < few < 50
+    assert 400 < many.json["input_tokens"] < 700
     contents = json.dumps({"contents": [{"role": "user", "parts": [{"text": "q"}]}]}).encode()
     counted = once(app, "POST", "/v1/models/m:countTokens", contents)
     assert counted.json["totalTokens"] > 0

@@ -10,10 +10,10 @@ import subprocess
 import sys
 
 import pytest
-from effort import tried
 from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import tried
 from mull.gateway import sqlite
 from mull.gateway.envelope import Envelopes, Sealed, is_envelope
 from mull.gateway.ids import is_sound, mint, normalised
