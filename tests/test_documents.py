@@ -169,7 +169,7 @@ def test_the_messages_in_the_architecture_are_what_the_code_writes():
         assert json.loads(message_to_json(message_from_json(block))) == json.loads(block)
 
 
-_OF_A_DIALECT = ("/encode.py", "/decode.py", "/answer.py", "/asked.py")
+_OF_A_DIALECT = ("/encode.py", "/decode.py", "/answer.py", "/asked.py", "/surface.py")
 
 
 def test_the_architecture_names_every_module():

@@ -43,6 +43,7 @@ PAGES: Mapping[str, Mapping[str, str]] = {
         "docs/compression.md": "Compression",
         "docs/configuration.md": "Configuration",
         "docs/library.md": "Library",
+        "docs/gateway.md": "Gateway",
         "docs/testing.md": "Testing your client",
     },
     "How to": {

@@ -31,6 +31,7 @@ COMMANDS = {
     "models": ("mull.cli.models", "list and show models, and what thinking levels become"),
     "wire": ("mull.cli.wire", "see what a request or an answer is on the wire, without sending"),
     "strict": ("mull.cli.strict", "play a provider by its real rules, to test a client"),
+    "serve": ("mull.cli.serve", "serve any model to any client, with its reasoning kept"),
     "local": ("mull.cli.local", "start, stop and look at the small model that comes with mull"),
     "keys": ("mull.cli.keys", "store keys, log in, and see where each key is found"),
     "mcp": ("mull.cli.mcp", "add, test and list servers of tools (MCP)"),

@@ -2,7 +2,8 @@
 
 The writer of a dialect knows the shapes of its wire; this file knows blocks. One block follows the
 other on every wire, so a block that goes on without having been ended is ended when another one
-begins. Only calls stay open beside each other, because their pieces may alternate.
+begins. Only the pieces of calls may alternate. Where a wire tells calls one after the other, a call
+waits until the one before it has ended: many clients keep but one in mind.
 
 What a wire has no words for is left out and told in `notes`. An answer that never ended is written
 as one that broke off: it must not look finished.
@@ -11,6 +12,7 @@ as one that broke off: it must not look finished.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import Callable
 from itertools import count
 from typing import Any, ClassVar, TypeAlias, cast
@@ -124,12 +126,14 @@ class Thought(_Written):
 
 
 class Call(_Written):
-    """A call. It is not opened on the wire before it has a name and an id."""
+    """A call. It is not opened on the wire before it has a name and an id. With `is_over` no more
+    of it comes, though it may have to wait for its turn."""
 
-    __slots__ = ("id", "name", "pieces", "signature")
+    __slots__ = ("id", "is_over", "name", "pieces", "signature")
 
     def __init__(self) -> None:
         super().__init__()
+        self.is_over = False
         self.id: str | None = None
         self.name: str | None = None
         self.pieces: list[str] = []
@@ -159,6 +163,8 @@ class AnswerWriter(BlockFinder, ABC):
     ALIVE: ClassVar[bytes] = b": alive\n\n"
     """What tells a client that the answer is still coming; it may stand between any two events."""
 
+    CALLS_APART: ClassVar[bool] = True
+    """Whether a call begins on the wire only when the one before it has ended."""
     DOCUMENT_FAILS: ClassVar[bool] = False
     """Whether a document can hold what came before a failure, and say that it failed."""
 
@@ -171,7 +177,7 @@ class AnswerWriter(BlockFinder, ABC):
         self.usage: Usage | None = None
         self._left_out: dict[str, int] = {}
         self._opened: dict[int, Block] = {}
-        self._calling: dict[int, Call] = {}
+        self._calling: OrderedDict[int, Call] = OrderedDict()  # its first one is found at once
         self._ids: set[str] = set()
         self._numbers = count()
         self._begun = self._ended = False
@@ -380,9 +386,14 @@ class AnswerWriter(BlockFinder, ABC):
             out += self.piece(block, event.arguments) if event.arguments else b""
         else:
             block.pieces += [event.arguments] if event.arguments else []
-            out = self._open_call(block) if block.id and block.name else b""
+            ready = block.id and block.name and not self._waits(block)
+            out = self._open_call(block) if ready else b""
         self._goes_on(block, event, event.key)
         return out
+
+    def _waits(self, block: Call) -> bool:
+        """Whether an earlier call has not ended yet."""
+        return self.CALLS_APART and next(iter(self._calling.values()), block) is not block
 
     def _open_call(self, block: Call) -> bytes:
         said = "".join(block.pieces)
@@ -419,23 +430,50 @@ class AnswerWriter(BlockFinder, ABC):
         if type(block) is Call:
             self._calling[block.number] = block
         else:
-            out += b"".join([self._stop(one) for one in [*self._calling.values()]])
+            out += self._stop_calls()
             self._opened[block.number] = block
         return out
 
     def _stop(self, block: Block) -> bytes:
-        out = b""
         if type(block) is Call:
-            out = b"" if block.is_open else self._open_call(block)
-            del self._calling[block.number]
-        else:
-            del self._opened[block.number]
+            return self._stop_call(block)
+        del self._opened[block.number]
         block.is_stopped = True
-        return out + self.stop(block)
+        return self.stop(block)
+
+    def _stop_call(self, block: Call) -> bytes:
+        """End a call when its turn has come, and begin the one that waited for that."""
+        block.is_over = True
+        if self._waits(block):
+            return b""
+        out, ending = [], block
+        while True:
+            if not ending.is_open:
+                out.append(self._open_call(ending))
+            del self._calling[ending.number]
+            ending.is_stopped = True
+            out.append(self.stop(ending))
+            following = next(iter(self._calling.values()), None)
+            if following is None or following.is_open or not self.CALLS_APART:
+                return b"".join(out)
+            if not following.is_over:
+                if following.id and following.name:
+                    out.append(self._open_call(following))
+                return b"".join(out)
+            ending = following
+
+    def _stop_calls(self) -> bytes:
+        """End all calls, in their order."""
+        out = []
+        while self._calling:
+            out.append(self._stop_call(next(iter(self._calling.values()))))
+        return b"".join(out)
 
     def _stop_all(self) -> bytes:
-        still_open = [*self._opened.values(), *self._calling.values()]
-        return b"".join([self._stop(one) for one in sorted(still_open, key=_number)])
+        opened = [*self._opened.values()]
+        before = [one for one in opened if not self._calling or one.number < min(self._calling)]
+        out = b"".join([self._stop(one) for one in before]) + self._stop_calls()
+        return out + b"".join([self._stop(one) for one in opened if one not in before])
 
     def _block_ended(self, event: BlockEnded) -> bytes:
         self._kind = None
@@ -447,12 +485,9 @@ class AnswerWriter(BlockFinder, ABC):
         else:
             places = [self._by_key.get((kind, key)) for kind in (Text, Thought, Call)]
         self._open = None
-        ended = [self._found[at] for at in places if at in self._opened or at in self._calling]
+        going = (at for at in places if at is not None)
+        ended = [self._found[at] for at in going if at in self._opened or at in self._calling]
         return b"".join([self._stop(one) for one in ended])
-
-
-def _number(block: Block) -> int:
-    return block.number
 
 
 def encode(value: Any) -> bytes:

@@ -30,6 +30,11 @@ class BlockFinder:
         self._by_key: dict[tuple[type, int | str], int] = {}
         self._calls_by_id: dict[str, int] = {}
 
+    @property
+    def at(self) -> int | None:
+        """The place of the block that is open: the one that the last event was of."""
+        return self._open
+
     def _find(self, kind: type[Any], key: Key) -> Any:
         if key is not None:
             at = self._by_key.get((kind, key))

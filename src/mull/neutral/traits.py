@@ -32,7 +32,9 @@ class Traits(Value, frozen=True):
     reasoning, where that is another; `buffer` is how many tokens of output are recommended.
     `closes_objects`: it holds an answer to a schema only where every object names all its members.
     `tool_names` is the pattern of the names that its endpoints take, as the strictest of them
-    publish it.
+    publish it. For a server: `answer_ids` and `call_ids` are how the ids of answers and calls
+    begin, `envelope` is the carrier that clients return unread, and with `signs_calls` it stands on
+    calls.
     """
 
     usual_writer: WriterName
@@ -51,3 +53,7 @@ class Traits(Value, frozen=True):
     buffer: int | None = None
     closes_objects: bool = False
     tool_names: str = "[a-zA-Z0-9_-]{1,64}"
+    answer_ids: str = ""
+    call_ids: str = "call_"
+    envelope: Literal["signature", "encrypted"] = "signature"
+    signs_calls: bool = False

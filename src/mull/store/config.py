@@ -35,6 +35,7 @@ from mull.store.tables import (
 
 if TYPE_CHECKING:
     from mull.store.mcp import McpConfig
+    from mull.store.serve import ServeConfig
 
 __all__ = ["CONFIG_FILE", "Config", "ProviderConfig", "load_config", "read_config"]
 
@@ -61,6 +62,7 @@ class Config(Struct, frozen=True):
     compat: tuple[Mapping[str, Any], ...] = ()
     mcp: Mapping[str, McpConfig] = {}
     themes: Mapping[str, Mapping[str, Any]] = {}
+    serve: ServeConfig | None = None
     keys: Mapping[str, tuple[str, ...]] = {}
 
     @property
@@ -120,6 +122,14 @@ def _servers(tables: Mapping[str, Any], file: str) -> Mapping[str, McpConfig]:
     return read_servers(table_of(tables, "mcp", file), file)
 
 
+def _serve(tables: Mapping[str, Any], file: str) -> ServeConfig | None:
+    if "serve" not in tables:
+        return None
+    from mull.store.serve import read_serve
+
+    return read_serve(table_of(tables, "serve", file), file)
+
+
 def _read(tables: Mapping[str, Any], file: str) -> Config:
     model = tables.get("model")
     providers, themes = table_of(tables, "providers", file), table_of(tables, "themes", file)
@@ -134,6 +144,7 @@ def _read(tables: Mapping[str, Any], file: str) -> Config:
         compat=_compat(tables.get("compat", []), file),
         mcp=_servers(tables, file),
         themes={name: table_of(themes, name, file) for name in themes},
+        serve=_serve(tables, file),
         keys=_keys(table_of(tables, "keys", file), file),
     )
     _check_overlay(config, file)

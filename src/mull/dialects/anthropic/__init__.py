@@ -19,5 +19,7 @@ TRAITS = Traits(
     needs_follower=True,
     takes_fillers=True,
     tool_names="[a-zA-Z0-9_-]{1,128}",
+    answer_ids="msg_",
+    call_ids="toolu_",
     closes_objects=True,
 )

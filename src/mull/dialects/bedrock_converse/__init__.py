@@ -16,5 +16,6 @@ TRAITS = Traits(
     thinks_at_one=True,
     off_forbids_thoughts=True,
     needs_follower=True,
+    call_ids="tooluse_",
     closes_objects=True,
 )

@@ -16,4 +16,5 @@ TRAITS = Traits(
     needs_carriers_only=True,
     marks_calls=True,
     tool_names="[a-zA-Z_][a-zA-Z0-9_.-]{0,63}",
+    signs_calls=True,
 )

@@ -14,4 +14,6 @@ TRAITS = Traits(
     "switch",
     takes_fillers=True,
     tools_api="openai-responses",
+    answer_ids="chatcmpl-",
+    envelope="encrypted",
 )

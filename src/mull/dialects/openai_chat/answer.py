@@ -55,6 +55,7 @@ class Writer(AnswerWriter):
     """Writes chunks; the counts follow the reason in a chunk of their own, then `[DONE]`."""
 
     DIALECT: ClassVar[Dialect] = DIALECT
+    CALLS_APART: ClassVar[bool] = False
 
     def __init__(self, about: About, statuses: Statuses = STATUSES) -> None:
         super().__init__(about, statuses)

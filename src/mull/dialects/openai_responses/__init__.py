@@ -15,4 +15,6 @@ TRAITS = Traits(
     needs_follower=True,
     api="Responses API",
     buffer=25_000,
+    answer_ids="resp_",
+    envelope="encrypted",
 )

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from mull.agent.usable import keyed_providers
 from mull.catalog.order import ranked
 from mull.neutral.errors import MullError
 from mull.tui.screen.front import Item
 
 if TYPE_CHECKING:
-    from mull.agent.engine import Engine
     from mull.agent.session import Session
     from mull.agent.tools.tool import RunnableTool
     from mull.settings.layers import Snapshot
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mull.tui.commands.complete_files import ProjectFiles
     from mull.tui.commands.host import Host
 
-__all__ = ["Known", "ModelIndex", "keyed_providers"]
+__all__ = ["Known", "ModelIndex"]
 
 MOST_MODELS = 60
 MOST_SESSIONS = 100
@@ -63,17 +63,6 @@ def _rank(name: str, wanted: str) -> int:
     if name.startswith(wanted):
         return 0
     return 1 if f"/{wanted}" in name else 2
-
-
-def keyed_providers(engine: Engine) -> set[str]:
-    """The providers that a key is known for."""
-    config = engine.setup.config.providers
-    found = set()
-    for provider in engine.setup.catalog().providers.values():
-        own = config[provider.id].key_env if provider.id in config else ()
-        if engine.keys.places(provider.id, provider.env, own=own):
-            found.add(provider.id)
-    return found
 
 
 class Known:

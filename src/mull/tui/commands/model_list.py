@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from mull.agent.usable import keyed_providers
 from mull.catalog.order import ranked
 from mull.store.favourites import Favourites
 from mull.store.paths import data_dir
 from mull.transcripts.words import short_count
-from mull.tui.commands.known import keyed_providers
 from mull.tui.screen.front import Item
 
 if TYPE_CHECKING:

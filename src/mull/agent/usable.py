@@ -1,0 +1,37 @@
+"""The models that can be used here and now: by a key, on a local server, or that mull brings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mull.agent.engine import Engine
+
+__all__ = ["keyed_providers", "usable_models"]
+
+EMBEDDED_MODEL = "local/smollm2"
+
+
+def keyed_providers(engine: Engine) -> set[str]:
+    """The providers that a key is known for."""
+    config = engine.setup.config.providers
+    found = set()
+    for provider in engine.setup.catalog().providers.values():
+        own = config[provider.id].key_env if provider.id in config else ()
+        if engine.keys.places(provider.id, provider.env, own=own):
+            found.add(provider.id)
+    return found
+
+
+def usable_models(engine: Engine) -> list[str]:
+    """Their names, provider by provider; the small model that comes with mull is the last."""
+    from mull.local.weights import is_installed
+
+    catalog, keyed = engine.setup.catalog(), keyed_providers(engine)
+    names = [
+        f"{provider}/{model}"
+        for provider in catalog.providers
+        if provider in keyed
+        for _, model in catalog.search(provider=provider, reasoning=None)
+    ]
+    return [*names, EMBEDDED_MODEL] if is_installed() else names

@@ -1,0 +1,23 @@
+"""The Responses API as a server offers it; its models are listed by Chat Completions' surface."""
+
+from __future__ import annotations
+
+from mull.dialects.surface import Path, Surface
+from mull.dialects.writer import encode
+
+__all__ = ["SURFACE"]
+
+SURFACE = Surface(
+    paths=(
+        Path("POST", r"(?:/v1)?/responses", "answer"),
+        Path("POST", r"(?:/v1)?/responses/compact", "compact"),
+        Path("POST", r"(?:/v1)?/responses/input_tokens", "count"),
+        Path("GET", r"(?:/v1)?/responses/(?P<name>[\w-]+)", "response"),
+        Path("DELETE", r"(?:/v1)?/responses/(?P<name>[\w-]+)", "response"),
+        Path("GET", r"(?:/v1)?/responses/(?P<name>[\w-]+)/input_items", "items"),
+    ),
+    header=None,
+    write_count=lambda tokens: encode({"object": "response.input_tokens", "input_tokens": tokens}),
+    write_models=lambda models: b"",
+    write_model=lambda one: b"",
+)

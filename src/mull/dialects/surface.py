@@ -1,0 +1,113 @@
+"""What a server of a dialect offers beside answers: its paths, its list of models, its counts.
+
+Each dialect that clients speak to a server has a module `surface` with one `Surface`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Literal, NamedTuple, TypeAlias
+
+from mull.dialects.traits import DIALECTS, package_of
+from mull.neutral.blocks import Value
+from mull.neutral.messages import Dialect
+
+__all__ = ["Listed", "Operation", "Path", "Place", "Surface", "find_place", "spoken", "surface_of"]
+
+Operation: TypeAlias = Literal[
+    "answer", "count", "models", "model", "response", "items", "compact", "cancel"
+]
+
+
+class Listed(Value, frozen=True):
+    """A model in a list of models."""
+
+    name: str
+    owner: str = ""
+    label: str = ""
+    window: int | None = None
+    output: int | None = None
+    created: int = 0
+
+
+class Path(NamedTuple):
+    """A row of a surface; the pattern may have a group `name`."""
+
+    method: str
+    pattern: str
+    operation: Operation
+
+
+class Surface(NamedTuple):
+    """The paths of a dialect and what it writes there. `header` is what only its clients send;
+    `as_list` says by the query whether a stream is one JSON list."""
+
+    paths: tuple[Path, ...]
+    header: str | None
+    write_count: Callable[[int], bytes]
+    write_models: Callable[[Sequence[Listed]], bytes]
+    write_model: Callable[[Listed], bytes]
+    as_list: Callable[[Mapping[str, Sequence[str]]], bool] = lambda _: False
+
+
+class Place(NamedTuple):
+    """What a request asks for; `name` is in its path."""
+
+    dialect: Dialect
+    operation: Operation
+    name: str | None = None
+
+
+@cache
+def surface_of(dialect: Dialect) -> Surface | None:
+    """The surface of a dialect; None where no client speaks it to a server."""
+    name = f"{package_of(dialect)}.surface"
+    if find_spec(name) is None:
+        return None
+    found: Surface = import_module(name).SURFACE
+    return found
+
+
+@cache
+def _rows() -> tuple[tuple[re.Pattern[str], Dialect, Path], ...]:
+    return tuple(
+        (re.compile(path.pattern), dialect, path)
+        for dialect in DIALECTS
+        if (surface := surface_of(dialect)) is not None
+        for path in surface.paths
+    )
+
+
+def find_place(
+    method: str, path: str, headers: Mapping[str, str]
+) -> Place | Literal["path", "method"]:
+    """What a request asks for; else whether its path is unknown, or only its method.
+
+    Where several dialects have a path, the header that only one of them sends decides, then the
+    order of the dialects.
+    """
+    path = path.rstrip("/") or "/"
+    found = [
+        (Place(dialect, row.operation, match.groupdict().get("name")), row.method)
+        for pattern, dialect, row in _rows()
+        if (match := pattern.fullmatch(path)) is not None
+    ]
+    places = [place for place, verb in found if verb == method]
+    if not places:
+        return "method" if found else "path"
+    sent = (place for place in places if _header(place.dialect) in headers)
+    return next(sent, places[0])
+
+
+def spoken(headers: Mapping[str, str]) -> Dialect:
+    """The dialect of whoever sends these headers; the most common one where nothing tells."""
+    return next((one for one in DIALECTS if _header(one) in headers), DIALECTS[0])
+
+
+def _header(dialect: Dialect) -> str | None:
+    surface = surface_of(dialect)
+    return surface.header if surface is not None else None

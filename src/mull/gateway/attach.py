@@ -1,0 +1,248 @@
+"""Gives a conversation back what its client dropped, altered or cannot know.
+
+A client sends what it has: answers with calls under minted ids, perhaps with thoughts, perhaps with
+envelopes. Here each answer is found again as its provider gave it. What the client says was said
+and called holds; what only the provider can read goes along where both agree. An answer that is not
+found goes without carriers: whose they are is not known, and no endpoint is sent another's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+from msgspec.structs import replace
+
+from mull.gateway.anchors import (
+    Past,
+    call_key,
+    carrier_key,
+    carriers_of,
+    same_calls,
+    same_text,
+)
+from mull.gateway.envelope import Sealed, is_envelope
+from mull.gateway.record import Kept
+from mull.neutral.blocks import Block, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
+from mull.neutral.messages import Message
+from mull.neutral.request import Note
+
+__all__ = ["Attached", "Unknown", "attach", "keys_of", "past_of"]
+
+
+Unknown: TypeAlias = Literal["bare", "readable", "trusted"]
+"""How an answer that nobody knows goes: without its thoughts, with those that can be read, or as it
+is, where nobody could be asked and its dialect is the target's."""
+
+
+class Attached(NamedTuple):
+    """The conversation with all that is known of it, and what became of its answers."""
+
+    messages: tuple[Message, ...]
+    found: int
+    unknown: int
+    notes: tuple[Note, ...]
+
+
+def keys_of(messages: Sequence[Message]) -> list[tuple[str, ...]]:
+    """For each message the keys that its record may have, best first; none if it is no answer."""
+    past, keys = Past(), []
+    for message in messages:
+        keys.append(tuple(_keys(message, past)) if message.role == "assistant" else ())
+        past.add(message)
+    return keys
+
+
+def past_of(messages: Iterable[Message]) -> Past:
+    """What was said before the answer to come."""
+    past = Past()
+    for message in messages:
+        past.add(message)
+    return past
+
+
+def _keys(message: Message, past: Past) -> Iterator[str]:
+    for call in message.tool_calls:
+        yield call_key(call.id)
+    yield past.key(message)
+    for block in message.blocks:
+        for carrier in carriers_of(block):
+            if not is_envelope(carrier):
+                yield carrier_key(carrier)
+
+
+def attach(
+    messages: Sequence[Message],
+    keys: Sequence[tuple[str, ...]],
+    found: Mapping[str, Kept],
+    unseal: Callable[[str], Sealed | None],
+    unknown: Unknown = "bare",
+) -> Attached:
+    """Put together what the client sent and what the store and the envelopes hold."""
+    messages, keys = _joined(messages, keys, found)
+    made: list[Message] = []
+    ids: dict[str, str] = {}
+    counts = {"found": 0, "unknown": 0, "altered": 0}
+    for message, wanted in zip(messages, keys, strict=True):
+        if message.role != "assistant":
+            made.append(_with_own_ids(message, ids))
+            continue
+        kept = next((found[key] for key in wanted if key in found), None)
+        if kept is not None:
+            ids |= kept.ids
+            answer, how = _from_record(message, kept)
+        else:
+            answer, how = _from_envelopes(message, unseal, unknown)
+            ids |= _moved(message, answer)
+        counts[how] += 1
+        made.append(answer)
+    return Attached(tuple(made), counts["found"], counts["unknown"], tuple(_notes(counts)))
+
+
+def _joined(
+    messages: Sequence[Message], keys: Sequence[tuple[str, ...]], found: Mapping[str, Kept]
+) -> tuple[Sequence[Message], Sequence[tuple[str, ...]]]:
+    """The conversation with each answer in one piece: some clients tell calls and results in turn,
+    as if each call had been an answer of its own."""
+    said: list[Message] = []
+    named: list[tuple[str, ...]] = []
+    last: tuple[int, dict[str, str]] | None = None
+    for message, wanted in zip(messages, keys, strict=True):
+        ids = next((found[key].ids for key in wanted if key in found), {})
+        if message.role == "assistant":
+            if last is not None and ids and last[1] == ids and said[-1].role == "tool":
+                at = last[0]
+                said[at] = replace(said[at], blocks=(*said[at].blocks, *message.blocks))
+                named[at] = (*named[at], *wanted)
+                continue
+            last = (len(said), ids)
+        elif message.role == "tool" and said and said[-1].role == "tool":
+            said[-1] = replace(said[-1], blocks=(*said[-1].blocks, *message.blocks))
+            continue
+        elif message.role != "tool":
+            last = None
+        said.append(message)
+        named.append(wanted)
+    return said, named
+
+
+def _from_record(message: Message, kept: Kept) -> tuple[Message, str]:
+    """The answer as it was given, where the client says no other."""
+    given = Message(role="assistant", status="complete", origin=kept.origin, blocks=kept.blocks)
+    if same_calls(message, given):
+        if same_text(message, given):
+            return given, "found"
+        return replace(given, blocks=tuple(_retold(given.blocks, message.text))), "found"
+    bare = _without_carriers(message.blocks, thoughts=False)
+    blocks = tuple(_renamed(block, kept.ids) for block in bare)
+    return replace(message, blocks=blocks, origin=None), "altered"
+
+
+def _retold(blocks: Iterable[Block], text: str) -> Iterator[Block]:
+    """The blocks with the client's text in the place of their own."""
+    told = False
+    for block in blocks:
+        if not isinstance(block, TextBlock):
+            if isinstance(block, ToolCallBlock) and text and not told:
+                told = True
+                yield TextBlock(text)
+            yield block
+        elif text and not told:
+            told = True
+            yield TextBlock(text)
+    if text and not told:
+        yield TextBlock(text)
+
+
+def _from_envelopes(
+    message: Message, unseal: Callable[[str], Sealed | None], unknown: Unknown
+) -> tuple[Message, str]:
+    """The answer with what its envelopes hold, each block in the place that it had."""
+    opened = [
+        sealed
+        for block in message.blocks
+        for carrier in carriers_of(block)
+        if (sealed := unseal(carrier)) is not None
+    ]
+    if not opened:
+        if unknown == "trusted":
+            return replace(message, origin=None), "unknown"
+        bare = _without_carriers(message.blocks, thoughts=unknown == "readable")
+        return replace(message, blocks=tuple(bare), origin=None), "unknown"
+    held = {at: block for sealed in opened for at, block in sealed.blocks.items()}
+    said = _without_carriers(message.blocks, thoughts=False)
+    blocks = tuple(_in_place(held, said))
+    return replace(message, blocks=blocks, origin=opened[0].origin), "found"
+
+
+def _moved(before: Message, after: Message) -> dict[str, str]:
+    """The ids that changed."""
+    pairs = zip(before.tool_calls, after.tool_calls, strict=True)
+    return {call_key(one.id): other.id for one, other in pairs if one.id != other.id}
+
+
+def _in_place(held: Mapping[int, Block], said: Iterable[Block]) -> Iterator[Block]:
+    """Thoughts where they stood, and between them what the client says was said and called."""
+    thoughts = {at: block for at, block in held.items() if isinstance(block, ThinkingBlock)}
+    calls = [block for block in held.values() if isinstance(block, ToolCallBlock)]
+    at = 0
+    for block in said:
+        while at in thoughts:
+            yield thoughts.pop(at)
+            at += 1
+        at += 1
+        yield _signed(block, calls)
+    yield from (thoughts[at] for at in sorted(thoughts))
+
+
+def _signed(block: Block, sealed: list[ToolCallBlock]) -> Block:
+    """A call with the signature and the keys that it came with."""
+    if isinstance(block, ToolCallBlock):
+        for at, one in enumerate(sealed):
+            if one.name == block.name:
+                del sealed[at]
+                return replace(block, id=one.id, signature=one.signature, wire=one.wire)
+    return block
+
+
+def _without_carriers(blocks: Iterable[Block], *, thoughts: bool) -> list[Block]:
+    """The readable part; a thought of which nothing can be read goes."""
+    left: list[Block] = []
+    for block in blocks:
+        match block:
+            case ThinkingBlock():
+                if block.thought and thoughts:
+                    left.append(ThinkingBlock(block.thought, source_field=block.source_field))
+            case TextBlock():
+                left.append(TextBlock(block.text))
+            case ToolCallBlock():
+                left.append(replace(block, signature=None, wire=None))
+            case _:
+                left.append(block)
+    return left
+
+
+def _renamed(block: Block, ids: Mapping[str, str]) -> Block:
+    if isinstance(block, ToolCallBlock):
+        return replace(block, id=ids.get(call_key(block.id), block.id))
+    return block
+
+
+def _with_own_ids(message: Message, ids: Mapping[str, str]) -> Message:
+    """Results under the ids that the provider gave their calls."""
+    blocks = tuple(
+        replace(block, call_id=ids.get(call_key(block.call_id), block.call_id))
+        if isinstance(block, ToolResultBlock)
+        else block
+        for block in message.blocks
+    )
+    return message if blocks == message.blocks else replace(message, blocks=blocks)
+
+
+def _notes(counts: Mapping[str, int]) -> Iterator[Note]:
+    if counts["altered"]:
+        text = "{} of the answers call something else than they did: their reasoning is left out"
+        yield Note("reattached", text.format(counts["altered"]), warning=True)
+    if counts["unknown"]:
+        text = "{} of the answers are not known here: they go without what only their origin reads"
+        yield Note("reattached", text.format(counts["unknown"]))

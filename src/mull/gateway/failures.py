@@ -1,0 +1,65 @@
+"""What a client is told when there is no answer: the status, the words, and when to come back."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from mull.dialects.serving import write_failure
+from mull.gateway.http import TooLarge
+from mull.neutral.errors import (
+    CatalogError,
+    LocalError,
+    MullError,
+    NetworkError,
+    RefusedError,
+    SilenceError,
+)
+from mull.neutral.events import Failed
+from mull.neutral.messages import Dialect
+
+__all__ = ["Refusal", "refusal_of"]
+
+BAD_REQUEST, NOT_FOUND, SERVER_ERROR, BAD_GATEWAY, TIMED_OUT = 400, 404, 500, 502, 504
+TOO_LARGE = 413
+_KEPT = ("retry-after", "retry-after-ms", "x-should-retry")
+
+
+class Refusal(NamedTuple):
+    """An error as it goes to a client."""
+
+    status: int
+    body: bytes
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+def refusal_of(error: BaseException, dialect: Dialect, source: Dialect | None = None) -> Refusal:
+    """The error in the client's dialect. A provider's own words are passed on: clients repair
+    their requests by them."""
+    match error:
+        case RefusedError():
+            failed = Failed(error.text or str(error), error.code)
+            status, body = write_failure(failed, dialect, error.status, source)
+            return Refusal(status, body, _retry_headers(error))
+        case SilenceError():
+            status, text = TIMED_OUT, str(error)
+        case NetworkError():
+            status, text = BAD_GATEWAY, str(error)
+        case TooLarge():
+            status, text = TOO_LARGE, str(error)
+        case CatalogError():
+            status, text = NOT_FOUND, str(error)
+        case LocalError():
+            status, text = BAD_REQUEST, str(error)
+        case MullError():
+            status, text = BAD_GATEWAY, str(error)
+        case _:
+            status, text = SERVER_ERROR, "the gateway failed; its log says more"
+    return Refusal(*write_failure(Failed(text), dialect, status))
+
+
+def _retry_headers(error: RefusedError) -> tuple[tuple[str, str], ...]:
+    kept = {name: error.headers[name] for name in _KEPT if name in error.headers}
+    if "retry-after" not in kept and error.retry_after is not None:
+        kept["retry-after"] = str(math.ceil(error.retry_after))
+    return tuple(kept.items())

@@ -1,0 +1,146 @@
+"""Bodies in, documents out: what every request to the gateway needs of ASGI."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from contextlib import suppress
+from typing import Any, TypeAlias, TypeVar
+
+from mull.neutral.errors import ConfigError
+from mull.neutral.nesting import is_deep
+from mull.neutral.request import Note
+
+__all__ = [
+    "JSON",
+    "MOST_BODY",
+    "Gone",
+    "Headers",
+    "Receive",
+    "Scope",
+    "Send",
+    "TooLarge",
+    "give",
+    "leave",
+    "note_headers",
+    "read_body",
+    "start",
+    "while_there",
+]
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Headers: TypeAlias = Iterable[tuple[str, str]]
+_T = TypeVar("_T")
+
+MOST_BODY = 32 << 20
+"""Bytes of a request, unpacked."""
+JSON = "application/json"
+_MOST_NOTES = 2_000
+
+
+class Gone(Exception):
+    """The client is not there any more."""
+
+
+class TooLarge(ConfigError):
+    """The request is larger than is taken here."""
+
+
+async def read_body(receive: Receive, headers: Mapping[str, str]) -> bytes:
+    """The request's body, unpacked.
+
+    Raises:
+        TooLarge: it is.
+        ConfigError: it is packed in an unknown way, or nested too deeply.
+        Gone: the client left before it was whole.
+    """
+    length = headers.get("content-length", "")
+    if length.isdecimal() and (len(length) > len(str(MOST_BODY)) or int(length) > MOST_BODY):
+        raise _too_large()
+    pieces, size = [], 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Gone
+        piece = message.get("body", b"")
+        size += len(piece)
+        if size > MOST_BODY:
+            raise _too_large()
+        pieces.append(piece)
+        if not message.get("more_body"):
+            break
+    body = _unpacked(b"".join(pieces), headers.get("content-encoding", "identity").lower())
+    if is_deep(body):
+        raise ConfigError("the request is nested too deeply")
+    return body
+
+
+def _unpacked(data: bytes, packing: str) -> bytes:
+    if packing == "identity":
+        return data
+    if packing not in ("gzip", "deflate"):
+        raise ConfigError(f"the request is packed as {packing!r:.40}: use gzip, or send it plain")
+    try:
+        unpacked = zlib.decompressobj(wbits=47).decompress(data, MOST_BODY + 1)
+    except zlib.error:
+        raise ConfigError("the request cannot be unpacked") from None
+    if len(unpacked) > MOST_BODY:
+        raise _too_large()
+    return unpacked
+
+
+def _too_large() -> TooLarge:
+    return TooLarge(f"the request has more than {MOST_BODY >> 20} MB")
+
+
+def note_headers(notes: Iterable[Note]) -> list[tuple[str, str]]:
+    """What was changed or left out, as a header; only what can stand in one."""
+    told = "; ".join(f"{note.about}: {note.text}" for note in notes)
+    told = " ".join(told.encode("ascii", "replace").decode().split())
+    printable = "".join(char for char in told if char.isprintable())
+    return [("x-mull-notes", printable[:_MOST_NOTES])] if printable else []
+
+
+async def start(send: Send, status: int, media: str, headers: Headers = ()) -> None:
+    """The head of a response."""
+    pairs = [("content-type", media), *headers]
+    raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in pairs]
+    await send({"type": "http.response.start", "status": status, "headers": raw})
+
+
+async def give(
+    send: Send, body: bytes, headers: Headers = (), status: int = 200, media: str = JSON
+) -> None:
+    """A whole response."""
+    await start(send, status, media, [("content-length", str(len(body))), *headers])
+    await send({"type": "http.response.body", "body": body})
+
+
+async def leave(receive: Receive) -> None:
+    """Return when the client is gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def while_there(work: Awaitable[_T], receive: Receive) -> _T:
+    """The result, unless the client goes away before it is there: then the work ends too.
+
+    Raises:
+        Gone: it did.
+    """
+    task = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(leave(receive))
+    try:
+        await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        raise Gone
+    finally:
+        for one in (task, leaving):
+            if not one.done():
+                one.cancel()
+                with suppress(asyncio.CancelledError):
+                    await one

@@ -1,0 +1,212 @@
+"""The gateway without its HTTP: a client's request in, an answer in the client's dialect out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from mull.client.exchange import ExchangeOptions
+from mull.client.retry import RetryRules
+from mull.dialects.serving import answer_writer, write_answer
+from mull.dialects.traits import TRAITS
+from mull.dialects.writer import About
+from mull.gateway.anchors import Past
+from mull.gateway.attach import Attached, Unknown, attach, keys_of, past_of
+from mull.gateway.envelope import Envelopes
+from mull.gateway.ids import mint_answer_id
+from mull.gateway.record import kept_from, kept_to
+from mull.gateway.relay import Client, Relay
+from mull.gateway.routes import Route, Routes
+from mull.gateway.wishes import Wishes, wishes_of
+from mull.history.log import Log
+from mull.logs import log_warning
+from mull.neutral.asked import Asked
+from mull.neutral.assemble import Assembler
+from mull.neutral.errors import BudgetError
+from mull.neutral.events import Event, Failed, Finished
+from mull.neutral.messages import Dialect, Message
+from mull.neutral.request import Note
+from mull.policy.prepare import Prepared, prepare
+
+if TYPE_CHECKING:
+    from mull.agent.engine import Engine
+    from mull.dialects.writer import AnswerWriter
+    from mull.gateway.memory import Memory
+
+__all__ = ["Gateway", "Job"]
+
+_OPTIONS = ExchangeOptions(retry=RetryRules(attempts=1))
+"""Clients ask again themselves, and know better how long they want to wait."""
+
+
+class Job:
+    """One request of a client, ready to be sent, and its answer."""
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        client: Client,
+        asked: Asked,
+        route: Route,
+        prepared: Prepared,
+        notes: Sequence[Note],
+    ) -> None:
+        self.asked = asked
+        self.prepared = prepared
+        self.notes = tuple(notes)
+        self.id = mint_answer_id(client.dialect)
+        self._gateway = gateway
+        self._client = client
+        self._route = route
+        self._relay = Relay(client, prepared.target.origin, gateway.envelopes)
+
+    def about(self, *, as_list: bool = False) -> About:
+        """What the client's writer needs to know."""
+        return About(
+            source=self.prepared.target.dialect,
+            id=self.id,
+            model=self.asked.model or self.prepared.target.name,
+            created=int(time.time()),
+            usage=self.asked.stream_usage,
+            as_list=as_list,
+            free_text=frozenset(tool.name for tool in self.asked.tools if tool.free_text),
+        )
+
+    def writer(self, *, as_list: bool = False) -> AnswerWriter:
+        """The writer of the client's dialect."""
+        return answer_writer(self._client.dialect, self.about(as_list=as_list))
+
+    async def events(self) -> AsyncIterator[list[Event]]:
+        """The answer as the client hears it, batch by batch. Its last events come when it is
+        stored.
+
+        Raises:
+            RemoteError: the upstream refused or could not be reached before it said anything.
+        """
+        send = self._gateway.engine.sender(self._route.way, _OPTIONS)
+        async with aclosing(send(self.prepared)) as batches:
+            async for batch in batches:
+                told = self._relay.told(batch)
+                if not told:
+                    continue
+                if isinstance(told[-1], Finished):
+                    await self._gateway.remember(self._client, self.asked, self._relay)
+                yield told
+
+    async def whole(self) -> Message:
+        """The answer in one piece.
+
+        Raises:
+            RemoteError: there is none.
+        """
+        folded = Assembler(self.prepared.target.origin)
+        async for events in self.events():
+            folded.add_all(events)
+            if isinstance(events[-1], Failed) and not folded.blocks():
+                raise _as_error(events[-1])
+        return folded.message()
+
+    async def document(self) -> bytes:
+        """The answer as one document of the client's dialect.
+
+        Raises:
+            RemoteError: there is none.
+        """
+        return write_answer(await self.whole(), self._client.dialect, self.about()).body
+
+
+class Gateway:
+    """Takes requests of clients to models. One for a process."""
+
+    def __init__(
+        self, engine: Engine, routes: Routes, memory: Memory, envelopes: Envelopes
+    ) -> None:
+        self.engine = engine
+        self.routes = routes
+        self.memory = memory
+        self.envelopes = envelopes
+
+    async def job(self, client: Client, asked: Asked) -> Job:
+        """Prepare a client's request for the model that it asks for.
+
+        Raises:
+            LocalError: it cannot be sent as it is.
+        """
+        route = self.routes.find(asked.model)
+        attached = await self._attached(client, asked.messages, route.target.dialect)
+        wishes = wishes_of(asked)
+        prepared = _prepared(route, attached, wishes)
+        notes = (*attached.notes, *wishes.notes, *prepared.notes)
+        return Job(self, client, asked, route, prepared, notes)
+
+    async def _attached(
+        self, client: Client, messages: Sequence[Message], upstream: Dialect
+    ) -> Attached:
+        keys = keys_of(messages)
+        wanted = dict.fromkeys(key for some in keys for key in some)
+        stored = await self._find(client.scope, wanted) if wanted else {}
+        unknown: Unknown = "readable" if TRAITS[upstream].takes == "fields" else "bare"
+        if stored is None and client.dialect == upstream:
+            unknown = "trusted"
+        found = {key: kept for key, data in (stored or {}).items() if (kept := kept_from(data))}
+        unseal = partial(self.envelopes.open, client.scope)
+        return attach(messages, keys, found, unseal, unknown)
+
+    async def _find(self, scope: str, keys: Iterable[str]) -> Mapping[str, bytes] | None:
+        """The records; None where the store cannot be asked."""
+        try:
+            return await self.memory.find(scope, keys)
+        except Exception as error:  # envelopes may still hold it; a request never fails for this
+            log_warning(f"the gateway's store cannot be read: {error!r:.200}")
+            return None
+
+    async def count(self, client: Client, asked: Asked) -> int:
+        """How many tokens the request would hold, by the model's own counter.
+
+        Raises:
+            LocalError: it cannot be sent as it is.
+        """
+        job = await self.job(client, asked)
+        counter = self.engine.counter_for(job.prepared.target)
+        made = job.prepared.made
+        log, target = made.log, job.prepared.target
+        return prepare(log, made.snapshot, target, made.options, counter=counter).estimate
+
+    async def close(self) -> None:
+        """End what is kept open."""
+        await self.memory.close()
+        await self.engine.close()
+
+    async def remember(self, client: Client, asked: Asked, relay: Relay) -> None:
+        """Store an answer, so that it is found when it comes back."""
+        past: Past = past_of(asked.messages)
+        keys, kept = relay.keep(past)
+        try:
+            await self.memory.keep(client.scope, keys, kept_to(kept))
+        except Exception as error:
+            log_warning(f"the gateway's store cannot be written: {error!r:.200}")
+
+
+def _prepared(route: Route, attached: Attached, wishes: Wishes) -> Prepared:
+    """The request; numbers that cannot hold upstream become a level."""
+    log = Log(attached.messages)
+    snapshot = route.snapshot.having(wishes.settings)
+    try:
+        return prepare(log, snapshot, route.target, wishes.options)
+    except BudgetError as error:
+        settings = {k: v for k, v in wishes.settings.items() if k != "reasoning.maxTokens"}
+        prepared = prepare(log, route.snapshot.having(settings), route.target, wishes.options)
+        note = Note("reasoning.maxTokens", f"the budget is left out: {error}", warning=True)
+        return replace(prepared, notes=(note, *prepared.notes))
+
+
+def _as_error(failed: Failed) -> Exception:
+    from mull.neutral.errors import RefusedError
+
+    status = int(failed.code) if failed.code and failed.code.isdecimal() else 502
+    return RefusedError(failed.text, status=status, text=failed.text, code=failed.code)

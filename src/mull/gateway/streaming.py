@@ -1,0 +1,93 @@
+"""An answer that goes out to a client as it comes in.
+
+Until the upstream has said something it may still refuse, and a refusal has a status of its own; a
+silent one is taken for accepted after a while. Then the client hears from time to time that the
+answer is still coming. A client that goes away ends the upstream's work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from mull.gateway.http import JSON, Receive, Send, leave, note_headers, start
+from mull.gateway.service import Job
+from mull.neutral.errors import MullError
+from mull.neutral.events import Failed
+
+__all__ = ["SILENCE", "Streaming"]
+
+SILENCE = 10.0
+"""Seconds after which a client is told that the answer is still coming."""
+
+
+class Streaming:
+    """One such answer; `run` returns when it is over."""
+
+    def __init__(self, job: Job, receive: Receive, send: Send, *, as_list: bool) -> None:
+        self._job = job
+        self._writer = job.writer(as_list=as_list)
+        self._media = JSON if as_list else self._writer.MEDIA_TYPE
+        self._alive = b"\n" if as_list else self._writer.ALIVE
+        self._receive, self._send = receive, send
+        self._begun = self._sending = self._gone = False
+        self._last = time.monotonic()
+
+    async def run(self) -> None:
+        """Answer.
+
+        Raises:
+            MullError: there is no answer, and the client was told nothing yet.
+        """
+        main, loop = asyncio.current_task(), asyncio.get_running_loop()
+        assert main is not None
+        beside = [loop.create_task(self._watch(main)), loop.create_task(self._keep_alive())]
+        try:
+            await self._pump()
+        except asyncio.CancelledError:
+            if not self._gone:
+                raise
+            main.uncancel()
+        except MullError as error:
+            if not self._begun:
+                raise
+            await self._put(self._writer.feed(Failed(str(error))), more=False)
+        finally:
+            for task in beside:
+                task.cancel()
+
+    async def _pump(self) -> None:
+        feed = self._writer.feed
+        async for events in self._job.events():
+            if data := b"".join([feed(event) for event in events]):
+                await self._put(data)
+        await self._put(self._writer.close(), more=False)
+
+    async def _put(self, data: bytes, *, more: bool = True) -> None:
+        self._sending = True
+        try:
+            if not self._begun:
+                self._begun = True
+                headers = [("cache-control", "no-cache"), *note_headers(self._job.notes)]
+                await start(self._send, 200, self._media, headers)
+            await self._send({"type": "http.response.body", "body": data, "more_body": more})
+        finally:
+            self._sending = False
+            self._last = time.monotonic()
+
+    async def _keep_alive(self) -> None:
+        while True:
+            left = self._last + SILENCE - time.monotonic()
+            if left > 0:
+                await asyncio.sleep(left)
+            elif self._sending:
+                await asyncio.sleep(SILENCE)
+            else:
+                await self._put(self._alive)
+
+    async def _watch(self, main: asyncio.Task[Any]) -> None:
+        """Stop the upstream when the client goes away."""
+        await leave(self._receive)
+        self._gone = True
+        main.cancel()

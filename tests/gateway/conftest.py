@@ -1,0 +1,75 @@
+"""A gateway on loopback, served as it is in life."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import pytest
+from granian.constants import Interfaces
+from granian.server.embed import Server
+
+from mull.agent.engine import Engine
+from mull.gateway.app import GatewayApp
+from mull.gateway.envelope import Envelopes
+from mull.gateway.memory import InProcess, Memory
+from mull.gateway.routes import Routes
+from mull.gateway.service import Gateway
+from mull.store.serve import ServeConfig, ServedModel
+
+SECRET = b"0123456789abcdef0123456789abcdef"
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+@contextmanager
+def serving(
+    models: Mapping[str, ServedModel], memory: Memory | None = None, default: str | None = None
+) -> Iterator[str]:
+    """The address of a gateway that serves these models."""
+    port, ready, stop = free_port(), threading.Event(), threading.Event()
+
+    async def run() -> None:
+        async with Engine(isolated=True) as engine:
+            routes = Routes(engine, ServeConfig(models=models, default=default))
+            gateway = Gateway(engine, routes, memory or InProcess(), Envelopes(SECRET))
+            server = Server(
+                GatewayApp(gateway), port=port, interface=Interfaces.ASGI, log_enabled=False
+            )
+            task = asyncio.create_task(server.serve())
+            await asyncio.to_thread(_wait_open, port)
+            ready.set()
+            await asyncio.to_thread(stop.wait)
+            server.stop()
+            await task
+
+    thread = threading.Thread(target=asyncio.run, args=(run(),))
+    thread.start()
+    try:
+        assert ready.wait(30)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        stop.set()
+        thread.join(30)
+
+
+def _wait_open(port: int) -> None:
+    while True:
+        with socket.socket() as one:
+            if one.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def gateway():
+    return serving

@@ -1,0 +1,215 @@
+"""The gateway's HTTP: streams, documents, lists, counts, refusals, and clients that go away."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+
+import pytest
+
+from mull.agent.engine import Engine
+from mull.gateway.app import GatewayApp
+from mull.gateway.door import Door, Token, hashed
+from mull.gateway.envelope import Envelopes
+from mull.gateway.http import MOST_BODY
+from mull.gateway.memory import InProcess
+from mull.gateway.routes import Routes
+from mull.gateway.service import Gateway
+from mull.store.serve import ServeConfig, ServedModel
+from mull.testing import CUT, Gate, Reply, Say, ScriptedServer, StrictServer, Think
+
+KIMI = "moonshotai/kimi-k2.5"
+SCRIPT = [[Think("Let me see. " * 3), Say("Milk.")]]
+
+
+class Answer:
+    """What an application sent."""
+
+    def __init__(self, sent):
+        self.status = sent[0]["status"]
+        self.headers = {k.decode(): v.decode() for k, v in sent[0]["headers"]}
+        self.body = b"".join(one.get("body", b"") for one in sent[1:])
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+
+def app_for(url, *, tokens=(), hosts=(), name="m", model=KIMI):
+    engine = Engine(isolated=True)
+    config = ServeConfig(models={name: ServedModel(model, base_url=url)})
+    gateway = Gateway(engine, Routes(engine, config), InProcess(), Envelopes(b"k" * 32))
+    return GatewayApp(gateway, Door(tokens, hosts))
+
+
+async def ask(app, method, path, body=b"", *, leave=None, **headers):
+    """One request; `leave` is awaited, then the client goes away."""
+    path, _, query = path.partition("?")
+    sent, pieces = [], [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive():
+        if pieces:
+            return pieces.pop()
+        await (leave() if leave else asyncio.Event().wait())
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        sent.append(message)
+
+    named = {"host": "127.0.0.1:8484", **{k.replace("_", "-"): v for k, v in headers.items()}}
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "query_string": query.encode(),
+        "headers": [(k.encode(), v.encode()) for k, v in named.items()],
+    }
+    await app(scope, receive, send)
+    return Answer(sent) if sent else None
+
+
+def once(app, *words, **more):
+    async def run():
+        try:
+            return await ask(app, *words, **more)
+        finally:
+            await app._gateway.close()
+
+    return asyncio.run(run())
+
+
+QUESTION = json.dumps({"model": "m", "messages": [{"role": "user", "content": "q"}]}).encode()
+STREAMED = json.dumps({**json.loads(QUESTION), "stream": True}).encode()
+
+
+def test_a_thought_streams_in_the_clients_own_field():
+    with StrictServer("kimi", SCRIPT) as server:
+        answer = once(app_for(server.url), "POST", "/v1/chat/completions", STREAMED)
+    assert answer.status == 200
+    assert answer.headers["content-type"] == "text/event-stream"
+    chunks = [json.loads(line[6:]) for line in answer.body.decode().split("\n\n")[:-2]]
+    deltas = [chunk["choices"][0]["delta"] for chunk in chunks if chunk["choices"]]
+    assert "".join(d.get("reasoning_content", "") for d in deltas) == "Let me see. " * 3
+    assert "".join(d.get("content") or "" for d in deltas) == "Milk."
+    assert answer.body.endswith(b"data: [DONE]\n\n")
+    assert {chunk["model"] for chunk in chunks} == {"m"}
+    assert len({chunk["id"] for chunk in chunks}) == 1
+
+
+def test_gemini_streams_a_list_where_it_is_not_asked_for_events():
+    body = json.dumps({"contents": [{"role": "user", "parts": [{"text": "q"}]}]}).encode()
+    for query, kind in (("", "application/json"), ("?alt=sse", "text/event-stream")):
+        with StrictServer("kimi", SCRIPT) as server:
+            path = f"/v1beta/models/m:streamGenerateContent{query}"
+            answer = once(app_for(server.url), "POST", path, body)
+        assert answer.headers["content-type"] == kind
+        if not query:
+            parts = [p for one in answer.json for p in one["candidates"][0]["content"]["parts"]]
+            assert "".join(p["text"] for p in parts if not p.get("thought")) == "Milk."
+
+
+def test_models_are_listed_in_each_dialects_shape():
+    app = app_for("http://127.0.0.1:9")
+    plain = once(app, "GET", "/v1/models").json
+    assert [one["id"] for one in plain["data"]] == ["m"]
+    assert plain["data"][0]["context_length"] == 262_144
+    version = {"anthropic-version": "2023-06-01"}
+    named = once(app, "GET", "/v1/models", **version).json
+    assert named["data"][0]["type"] == "model"
+    assert named["has_more"] is False
+    google = once(app, "GET", "/v1beta/models").json
+    assert google["models"][0]["name"] == "models/m"
+    assert google["models"][0]["inputTokenLimit"] == 262_144
+    assert once(app, "GET", "/v1/models/m").json["id"] == "m"
+    assert once(app, "GET", "/v1/models/other").status == 404
+
+
+def test_tokens_are_counted_without_asking_the_upstream():
+    app = app_for("http://127.0.0.1:9")
+    body = json.dumps({**json.loads(QUESTION), "max_tokens": 10}).encode()
+    few = once(app, "POST", "/v1/messages/count_tokens", body).json["input_tokens"]
+    longer = {"model": "m", "messages": [{"role": "user", "content": "word " * 500}]}
+    many = once(app, "POST", "/v1/messages/count_tokens", json.dumps(longer).encode())
+    assert 0 < few < 50
+    assert 400 < many.json["input_tokens"] < 700
+    contents = json.dumps({"contents": [{"role": "user", "parts": [{"text": "q"}]}]}).encode()
+    counted = once(app, "POST", "/v1/models/m:countTokens", contents)
+    assert counted.json["totalTokens"] > 0
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("GET", "/nowhere", b"", 404),
+        ("GET", "/v1/chat/completions", b"", 405),
+        ("POST", "/v1/chat/completions", b"{", 400),
+        ("POST", "/v1/chat/completions", b"[]", 400),
+        ("POST", "/v1/chat/completions", b'{"messages":' + b"[" * 5_000, 400),
+        ("POST", "/v1/chat/completions", b" " * (MOST_BODY + 1), 413),
+        ("POST", "/v1/messages", b'{"model":"other","messages":[]}', 404),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_what_cannot_be_answered_is_refused_in_the_dialects_shape(method, path, body, status):
+    answer = once(app_for("http://127.0.0.1:9"), method, path, body)
+    assert answer.status == status
+    assert answer.json["error"]["message"]
+
+
+def test_a_refusal_keeps_its_status_its_words_and_when_to_come_back():
+    said = {"error": {"message": "slow down, key sk-secret-upstream-key", "type": "rate_limit"}}
+    reply = Reply.json(said, 429, {"retry-after": "7"})
+    with ScriptedServer([reply]) as server:
+        app = app_for(server.url)
+        body = json.dumps({**json.loads(QUESTION), "max_tokens": 9}).encode()
+        answer = once(app, "POST", "/v1/messages", body)
+    assert answer.status == 429
+    assert answer.headers["retry-after"] == "7"
+    assert answer.json["type"] == "error"
+    assert answer.json["error"]["type"] == "rate_limit_error"
+    assert "slow down" in answer.json["error"]["message"]
+
+
+def test_an_upstream_that_breaks_off_never_looks_finished():
+    chunk = {"choices": [{"index": 0, "delta": {"reasoning_content": "Hm"}}]}
+    with ScriptedServer([Reply.events(chunk, CUT)]) as server:
+        answer = once(app_for(server.url), "POST", "/v1/chat/completions", STREAMED)
+    assert b'"reasoning_content":"Hm"' in answer.body
+    assert b"[DONE]" not in answer.body
+    assert b'"error"' in answer.body
+
+
+def test_a_client_that_goes_away_ends_the_upstreams_work():
+    gate = Gate()
+    chunk = {"choices": [{"index": 0, "delta": {"content": "Hm"}}]}
+    with ScriptedServer([Reply.events(chunk, gate)]) as server:
+        left = lambda: asyncio.to_thread(gate.wait_reached)  # noqa: E731
+        once(app_for(server.url), "POST", "/v1/chat/completions", STREAMED, leave=left)
+        assert server.requests[0].wait_left()
+        gate.open()
+
+
+def test_packed_requests_are_read_and_bombs_are_not():
+    app = app_for("http://127.0.0.1:9")
+    counting = json.dumps({**json.loads(QUESTION), "max_tokens": 9}).encode()
+    path, packed = "/v1/messages/count_tokens", {"content_encoding": "gzip"}
+    assert once(app, "POST", path, gzip.compress(counting), **packed).status == 200
+    assert once(app, "POST", path, gzip.compress(b" " * (MOST_BODY + 9)), **packed).status == 413
+    assert once(app, "POST", path, b"nonsense", **packed).status == 400
+    assert once(app, "POST", path, b"x", content_encoding="br").status == 400
+
+
+def test_a_foreign_name_and_a_wrong_token_are_not_let_in():
+    token = Token("team", hashed("right"))
+    app = app_for("http://127.0.0.1:9", tokens=(token,), hosts=("gate.example",))
+    assert once(app, "GET", "/v1/models", authorization="Bearer right").status == 200
+    assert once(app, "GET", "/v1/models", x_api_key="right").status == 200
+    assert once(app, "GET", "/v1/models?key=right").status == 200
+    assert once(app, "GET", "/v1/models", x_goog_api_key="wrong").status == 401
+    assert once(app, "GET", "/v1/models").status == 401
+    named = {"authorization": "Bearer right", "host": "gate.example"}
+    assert once(app, "GET", "/v1/models", **named).status == 200
+    evil = once(app, "GET", "/v1/models", **{**named, "host": "evil.example"})
+    assert evil.status == 403
+    assert once(app, "GET", "/health", **named).json == {"status": "ok"}
