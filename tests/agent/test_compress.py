@@ -132,7 +132,11 @@ FAILURES = {
     "calls": ([chat("so", calls=True, finish="tool_calls")], "it called a tool", 1),
     "echo": ([chat(summary_request("x", None, 9).text)], "repeated what it was asked", 1),
     "refused": ([Reply.json({"error": {"message": "no credit"}}, 402)], "no credit", 1),
-    "broken": ([Reply.events({"choices": [{"delta": {"content": "a"}}]}, CUT)], "stands", 1),
+    "broken": (
+        [Reply.events({"choices": [{"delta": {"content": "a"}}]}, CUT)],
+        "what arrived before is kept",
+        1,
+    ),
     "unreachable": ([Reply.hang_up()], "closed before it answered", 1),
 }
 

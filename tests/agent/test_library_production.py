@@ -278,7 +278,7 @@ def test_an_isolated_engine_takes_nothing_from_outside_and_leaves_nothing(
     assert {r.headers["authorization"] for r in talk.server.requests} == {"Bearer ours"}
     assert "max" not in str(talk.server.requests[0].json)
     assert sorted(home.rglob("*")) == before
-    with pytest.raises(LocalError, match="no key"):
+    with pytest.raises(LocalError, match="no API key"):
         Conversation("zai/glm-4.7", engine=engine).ask("Why?")
 
 

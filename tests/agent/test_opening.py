@@ -157,10 +157,10 @@ def test_what_was_chosen_before_the_first_word_is_stored_with_it(store):
 def test_a_name_is_taken_from_the_moment_it_is_given(begin, store):
     first = begin(Opening("/w", name="mine", model=MODEL))
     assert [info.name for info in store.list()] == ["mine"]
-    with pytest.raises(SessionError, match=r'is called "[mM]ine" already'):
+    with pytest.raises(SessionError, match=r'is already called "[mM]ine"'):
         begin(Opening("/w", name="Mine", model=MODEL))
     with begin(Opening("/w", model=MODEL)) as second:
-        with pytest.raises(SessionError, match=r'is called "[mM]ine" already'):
+        with pytest.raises(SessionError, match=r'is already called "[mM]ine"'):
             second.rename("mine")
         assert second.info.name is None
         second.rename("yours")

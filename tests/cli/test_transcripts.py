@@ -227,7 +227,7 @@ def test_standard_input_can_be_imported(store, monkeypatch):
         (b"{", [], "^cannot import talk.json: line 1: not JSON"),
         (None, [], "^cannot import talk.json: No such file or directory"),
         (json.dumps(MESSAGES).encode(), ["--name", "x" * 99], "a session cannot be called"),
-        (json.dumps(MESSAGES).encode(), ["--name", "retry"], 'is called "retry" already'),
+        (json.dumps(MESSAGES).encode(), ["--name", "retry"], 'is already called "retry"'),
         (
             json.dumps(MESSAGES).encode(),
             ["--from", "moonshotai/kimi-k2-thinking"],

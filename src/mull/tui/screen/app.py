@@ -361,10 +361,11 @@ class TerminalFront:
 
     def on_complete(self) -> None:
         """Offer what can be typed here, or take the next offer."""
-        if self.buffer.complete_state:
+        state = self.buffer.complete_state
+        if state and state.completions:
             self.buffer.complete_next()
-        else:
-            self._takes_offer = True  # offers that were asked for by typing may come first
+        else:  # offers that were asked for by typing may come first, or be on their way
+            self._takes_offer = True
             self.buffer.start_completion(select_first=True)
 
     def on_stop(self) -> None:
