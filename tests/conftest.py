@@ -23,6 +23,7 @@ settings.register_profile(
     "mull",
     deadline=None,
     max_examples=int(os.environ.get("MULL_EXAMPLES", "30")),
+    derandomize="MULL_EXAMPLES" not in os.environ,  # a change fails by its own fault, not by luck
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("mull")
