@@ -117,7 +117,7 @@ def test_providers_and_models_go_over_the_catalog_in_its_own_shape(path):
         (
             "zzz = 1",
             'config.toml: "zzz" is unknown: use model, settings, providers, models, compat, mcp,'
-            " themes or keys",
+            " themes, serve or keys",
         ),
         (
             '[reasoning]\neffort = "high"',

@@ -6,10 +6,14 @@ import base64
 import re
 from pathlib import Path
 
+import pytest
+
 from mull.store.keys import Keys
 from mull.store.paths import config_dir, data_dir
 from mull.testing.server import Gate, ScriptedServer
 from tui.scripts import answer, call, calls, say
+
+pytestmark = pytest.mark.slow
 
 LONG = "\n".join(f"line {n}" for n in range(300))
 

@@ -13,6 +13,8 @@ from mull.tui.screen.colour import Rgb, contrast
 from tui.scripts import answer, say, think
 from tui.terminal import DARK, LIGHT
 
+pytestmark = pytest.mark.slow
+
 STEP = re.compile(rb"\x1b\[\?2026h.*?\x1b\[\?2026l", re.DOTALL)
 THOUGHT = "Let me weigh the options here."
 

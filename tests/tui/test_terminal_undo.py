@@ -5,8 +5,12 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from mull.testing.server import STALL, ScriptedServer
 from tui.scripts import answer, call, calls, say
+
+pytestmark = pytest.mark.slow
 
 
 def test_undo_puts_files_back_also_after_the_session_was_left(converse, start):

@@ -18,6 +18,8 @@ from mull.testing.strict import StrictServer
 from tui.scripts import answer, say, think
 from tui.test_plain import piped
 
+pytestmark = pytest.mark.slow
+
 KEY = "reasoning.includeInResponse"
 SHOW, HIDE, UNSET = f"/set {KEY} true", f"/set {KEY} false", f"/unset {KEY}"
 AIR, SEA = "Air scatters.", "Salt dissolves."
