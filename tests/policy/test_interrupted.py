@@ -57,7 +57,7 @@ def answer_of(dialect, n, end, origin):
         case "complete":
             return [assistant(signed(dialect, f"thought{n}"), text, origin=origin)]
         case "stopped":
-            return [assistant(signed(dialect, "t"), text, origin=origin, status="interrupted")]
+            return [assistant(signed(dialect, f"t{n}"), text, origin=origin, status="interrupted")]
         case "cut":
             cut = assistant(text, origin=origin, status="interrupted", stop_reason=FAILED)
             return [cut]
