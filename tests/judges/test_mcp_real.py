@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from judges.test_strict_agents import NODE_TRUSTS
 from mcp_servers import serving
 from mull.neutral.blocks import ToolCallBlock
 from mull.store.mcp import McpConfig
@@ -48,7 +49,7 @@ def npm():
                 str(HOME),
                 *(f"{SCOPE}/{name}@{VERSION}" for name in PACKAGES),
             ],
-            env={**os.environ, "PATH": PATH},
+            env={**NODE_TRUSTS, **os.environ, "PATH": PATH},
             check=True,
             timeout=170,
         )

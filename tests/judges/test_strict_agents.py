@@ -25,6 +25,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 HOME = Path(os.environ.get("MULL_AGENTS") or Path(sys.prefix) / "agents-judge")
 BIN = Path(sys.executable).parent  # Node.js may come as a Python package
 PATH = f"{HOME / 'node_modules/.bin'}{os.pathsep}{BIN}{os.pathsep}{os.environ['PATH']}"
+CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
+NODE_TRUSTS = {"NODE_EXTRA_CA_CERTS": str(CERTIFICATES)} if CERTIFICATES.exists() else {}
+"""Node.js brings certificates of its own, and leaves out those that a machine was given."""
 PACKAGES = {
     "@anthropic-ai/claude-code": "2.1.325",
     "@google/gemini-cli": "0.61.0",
@@ -120,7 +123,7 @@ def installed(package: str) -> None:
         return
     npm = str(shutil.which("npm", path=PATH))
     command = [npm, "install", "--silent", "--prefix", str(HOME), f"{package}@{PACKAGES[package]}"]
-    environ = {**os.environ, "PATH": PATH}
+    environ = {**NODE_TRUSTS, **os.environ, "PATH": PATH}
     subprocess.run(command, env=environ, check=True, timeout=400)
     if (folder / "install.cjs").exists():  # npm may leave out install scripts
         subprocess.run(["node", "install.cjs"], cwd=folder, env=environ, check=True, timeout=200)
