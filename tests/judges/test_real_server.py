@@ -308,7 +308,12 @@ def test_ask_as_a_command(home):
         "usage",
         "notes",
         "message",
+        "value",
+        "model",
         "session",
+        "cost",
+        "duration",
+        "requestId",
         "error",
     ]
     assert shown["status"] == "complete"

@@ -176,7 +176,7 @@ th{{font-weight:600;white-space:nowrap}}
 .thought>summary::before{{content:"";flex:none;width:.45em;height:.45em;border:solid currentColor;
   border-width:0 2px 2px 0;transform:rotate(-45deg) translate(-.1em,-.1em)}}
 .thought[open]>summary::before{{transform:rotate(45deg) translate(-.1em,-.1em)}}
-.thought>summary b{{font-weight:600;white-space:nowrap}}
+.thought>summary b{{font-weight:600;flex:none;max-width:100%}}
 .thought>summary i{{overflow:hidden;text-overflow:ellipsis;white-space:nowrap;flex:1 1 9rem}}
 .thought[open]>summary i{{display:none}}
 .thought>.text{{padding:0 1.1rem .9rem;font-style:italic}}
