@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from mull.testing.server import STALL, Gate, ScriptedServer
 from tui.scripts import answer, call, calls, say, think
+
+pytestmark = pytest.mark.slow
 
 DRAWN = b"\x1b[?2026l"
 THOUGHTS = [f"**Title {n}**\n\nfirst-{n} `code` words\n\nlast-{n} words." for n in range(3)]
