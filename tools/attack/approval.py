@@ -15,8 +15,11 @@ from mull.agent.tools.workspace import Workspace
 from mull.neutral.blocks import ToolCallBlock
 from mull.policy.approval import Asked, Subject, decide, parse_rule
 from tools.attack.ground import Home, Server, Trial, attack, calling, home
+from tools.pictures.screen import TerminalScreen
 from tools.pseudo_terminal import PseudoTerminal, Timeout
 
+_SIZE = (100, 32)
+_PAGE_DOWN, _MOST_PAGES = "\x1b[6~", 6
 _KIND = "Approval"
 _PATIENCE = 40
 _COUNTS = re.compile(r"[+−]([\d,]+)")
@@ -223,16 +226,34 @@ def _long() -> Iterator[Trial]:
 def _cut(place: Home, server: Server, front: tuple[str, ...], words: list[str]) -> str | None:
     place.configure("openai-chat", server.url)
     command = [sys.executable, "-m", "mull", *front, "-m", "evil-openai-chat/m", "--tools", "all"]
-    with PseudoTerminal(command, environment=place.environment, folder=place.folder) as terminal:
+    screen = TerminalScreen(*_SIZE)
+    with PseudoTerminal(
+        command,
+        environment=place.environment,
+        folder=place.folder,
+        size=_SIZE,
+        seen=screen.feed,
+        cursor=screen.cursor,
+    ) as terminal:
         try:
             terminal.read_until(lambda heard: b"/help" in heard, _PATIENCE)
             terminal.press("q\r")
             heard = terminal.read_until(_is_question, _PATIENCE) + terminal.rest(1)
+            seen = _plain(heard).decode("utf-8", "replace")
             if b"view the other 80 lines" in _plain(heard):
-                terminal.press("v")
-                heard += terminal.rest(2)
+                seen += "".join(_pages(terminal, screen))
         except Timeout as timeout:
             return f"it was not asked about: {str(timeout)[-80:]!r}"
-    seen = _plain(heard).decode("utf-8", "replace")
     missing = [word for word in words if word not in seen]
     return f"{len(missing)} of {len(words)} words are not shown" if missing else None
+
+
+def _pages(terminal: PseudoTerminal, screen: TerminalScreen) -> Iterator[str]:
+    """What the viewer shows of the whole, a page after the other."""
+    terminal.press("v")
+    terminal.rest(1)
+    yield screen.text
+    for _ in range(_MOST_PAGES):
+        terminal.press(_PAGE_DOWN)
+        terminal.rest(0.5)
+        yield screen.text
