@@ -82,7 +82,8 @@ def test_whoever_stops_waiting_is_free_at_once(workspace, quick):
 def test_processes_that_it_starts_end_with_it(workspace, tmp_path, quick):
     command = "sleep 999 & echo $! > pid; trap '' TERM; wait; sleep 999"
     use(workspace, "run", command=command, background=True)
-    pid = int(until((tmp_path / "pid").read_text))
+    written = tmp_path / "pid"
+    pid = int(until(lambda: written.exists() and written.read_text().strip()))
     use(workspace, "jobs", id=1, end=True)
     assert not is_running(pid)
 
