@@ -39,8 +39,6 @@ class Attached(NamedTuple):
     """The conversation with all that is known of it, and what became of its answers."""
 
     messages: tuple[Message, ...]
-    found: int
-    unknown: int
     notes: tuple[Note, ...]
 
 
@@ -96,7 +94,7 @@ def attach(
             ids |= _moved(message, answer)
         counts[how] += 1
         made.append(answer)
-    return Attached(tuple(made), counts["found"], counts["unknown"], tuple(_notes(counts)))
+    return Attached(tuple(made), tuple(_notes(counts)))
 
 
 def _joined(

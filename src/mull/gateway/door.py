@@ -22,11 +22,10 @@ _HEADERS = ("x-api-key", "x-goog-api-key", "api-key")
 
 
 class Token(Value, frozen=True):
-    """What a client shows, known by its hash alone; `models` are those it may use, all if none."""
+    """What a client shows, known by its hash alone."""
 
     name: str
     hash: str
-    models: tuple[str, ...] = ()
 
 
 def hashed(token: str) -> str:
