@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import parse_qs, unquote
 
 from mull.dialects.serving import decode_request, write_failure
-from mull.dialects.surface import Place, Surface, find_place, spoken, surface_of
+from mull.dialects.surface import Operation, find_place, spoken, surface_of
+from mull.gateway.calls import Call
 from mull.gateway.door import Door
 from mull.gateway.failures import Refusal, refusal_of
 from mull.gateway.http import (
@@ -30,8 +31,14 @@ from mull.neutral.events import Failed
 if TYPE_CHECKING:
     from mull.gateway.service import Gateway
     from mull.neutral.asked import Asked
+    from mull.neutral.messages import Dialect
 
-__all__ = ["GatewayApp"]
+__all__ = ["GatewayApp", "Handler", "Page"]
+
+Handler: TypeAlias = Callable[[Call, Receive, Send], Awaitable[None]]
+"""Answers the requests of one operation of a dialect."""
+Page: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+"""Answers the requests to a path that belongs to no dialect; the client was let in already."""
 
 _HEALTHY = b'{"status":"ok"}'
 _UNANSWERED = {
@@ -40,23 +47,21 @@ _UNANSWERED = {
 }
 
 
-class Call(NamedTuple):
-    """One HTTP request, its head read."""
-
-    place: Place
-    surface: Surface
-    client: Client
-    path: str
-    query: Mapping[str, list[str]]
-    headers: Mapping[str, str]
-
-
 class GatewayApp:
     """`await app(scope, receive, send)`."""
 
-    def __init__(self, gateway: Gateway, door: Door | None = None) -> None:
+    def __init__(
+        self, gateway: Gateway, door: Door | None = None, pages: Mapping[str, Page] | None = None
+    ) -> None:
         self._gateway = gateway
         self._door = door or Door()
+        self._pages = {"/health": _health} | dict(pages or {})
+        self._handlers: dict[Operation, Handler] = {
+            "answer": self._complete,
+            "count": self._count,
+            "models": self._models,
+            "model": self._model,
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -70,13 +75,27 @@ class GatewayApp:
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
         dialect = spoken(headers)
+        path, query = _path(scope), parse_qs(scope["query_string"].decode("latin-1"))
         try:
-            call = self._call(scope, headers)
-            if isinstance(call, Refusal):
-                await _refuse(send, call)
+            token = self._door.enter(headers, query)
+            page = self._pages.get(path)
+            if page is not None:
+                await page(scope, receive, send)
                 return
-            dialect = call.place.dialect
-            await self._answer(call, receive, send)
+            place = find_place(scope["method"], path, headers)
+            if isinstance(place, str):
+                await _unanswered(send, dialect, place)
+                return
+            dialect = place.dialect
+            surface = surface_of(dialect)
+            assert surface is not None
+            client = Client(dialect, token.name if token else "")
+            call = Call(place, surface, client, path, query, headers)
+            handler = self._handlers.get(place.operation)
+            if handler is None:
+                await _unanswered(send, dialect, "path")
+            else:
+                await handler(call, receive, send)
         except Gone:
             return
         except MullError as error:
@@ -85,46 +104,18 @@ class GatewayApp:
             log_warning(f"a request to the gateway failed: {error!r}")
             await _refuse(send, refusal_of(error, dialect))
 
-    def _call(self, scope: Scope, headers: Mapping[str, str]) -> Call | Refusal:
-        """What is asked for, by whom.
+    async def _count(self, call: Call, receive: Receive, send: Send) -> None:
+        asked = await self._asked(call, receive)
+        tokens = await self._gateway.count(call.client, asked)
+        await give(send, call.surface.write_count(tokens))
 
-        Raises:
-            RefusedError: whoever asks may not.
-        """
-        path, query = unquote(scope["path"]), parse_qs(scope["query_string"].decode("latin-1"))
-        root = scope.get("root_path") or ""
-        path = path.removeprefix(root) if root else path
-        token = self._door.enter(headers, query)
-        if path == "/health":
-            return Refusal(200, _HEALTHY)
-        place = find_place(scope["method"], path, headers)
-        if isinstance(place, str):
-            status, text = _UNANSWERED[place]
-            return Refusal(*write_failure(Failed(text), spoken(headers), status))
-        surface = surface_of(place.dialect)
-        assert surface is not None
-        client = Client(place.dialect, token.name if token else "")
-        return Call(place, surface, client, path, query, headers)
+    async def _models(self, call: Call, receive: Receive, send: Send) -> None:
+        await give(send, call.surface.write_models(listing(self._gateway.routes)))
 
-    async def _answer(self, call: Call, receive: Receive, send: Send) -> None:
-        match call.place.operation:
-            case "answer":
-                await self._complete(call, receive, send)
-            case "count":
-                asked = await self._asked(call, receive)
-                tokens = await self._gateway.count(call.client, asked)
-                await give(send, call.surface.write_count(tokens))
-            case "models":
-                await give(send, call.surface.write_models(listing(self._gateway.routes)))
-            case "model":
-                name = (call.place.name or "").removeprefix("models/")
-                found = listed_as(name, self._gateway.routes.find(name).target)
-                await give(send, call.surface.write_model(found))
-            case _:
-                status, text = _UNANSWERED["path"]
-                await _refuse(
-                    send, Refusal(*write_failure(Failed(text), call.place.dialect, status))
-                )
+    async def _model(self, call: Call, receive: Receive, send: Send) -> None:
+        name = (call.place.name or "").removeprefix("models/")
+        found = listed_as(name, self._gateway.routes.find(name).target)
+        await give(send, call.surface.write_model(found))
 
     async def _asked(self, call: Call, receive: Receive) -> Asked:
         body = await read_body(receive, call.headers)
@@ -153,3 +144,18 @@ class GatewayApp:
 
 async def _refuse(send: Send, refusal: Refusal) -> None:
     await give(send, refusal.body, refusal.headers, refusal.status)
+
+
+async def _unanswered(send: Send, dialect: Dialect, why: str) -> None:
+    status, text = _UNANSWERED[why]
+    await _refuse(send, Refusal(*write_failure(Failed(text), dialect, status)))
+
+
+async def _health(scope: Scope, receive: Receive, send: Send) -> None:
+    await give(send, _HEALTHY)
+
+
+def _path(scope: Scope) -> str:
+    """The path below the place where the application is mounted."""
+    path, root = unquote(scope["path"]), scope.get("root_path") or ""
+    return path.removeprefix(root) if root else path

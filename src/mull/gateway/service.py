@@ -19,6 +19,7 @@ from mull.gateway.anchors import Past
 from mull.gateway.attach import Attached, Unknown, attach, keys_of, past_of
 from mull.gateway.envelope import Envelopes
 from mull.gateway.ids import mint_answer_id
+from mull.gateway.observing import Observed, Observer
 from mull.gateway.record import kept_from, kept_to
 from mull.gateway.relay import Client, Relay
 from mull.gateway.routes import Route, Routes
@@ -56,13 +57,14 @@ class Job:
         prepared: Prepared,
         notes: Sequence[Note],
     ) -> None:
+        self.client = client
         self.asked = asked
+        self.route = route
         self.prepared = prepared
         self.notes = tuple(notes)
         self.id = mint_answer_id(client.dialect)
+        self.began = time.monotonic()
         self._gateway = gateway
-        self._client = client
-        self._route = route
         self._relay = Relay(client, prepared.target.origin, gateway.envelopes)
 
     def about(self, *, as_list: bool = False) -> About:
@@ -79,7 +81,7 @@ class Job:
 
     def writer(self, *, as_list: bool = False) -> AnswerWriter:
         """The writer of the client's dialect."""
-        return answer_writer(self._client.dialect, self.about(as_list=as_list))
+        return answer_writer(self.client.dialect, self.about(as_list=as_list))
 
     async def events(self) -> AsyncIterator[list[Event]]:
         """The answer as the client hears it, batch by batch. Its last events come when it is
@@ -88,15 +90,17 @@ class Job:
         Raises:
             RemoteError: the upstream refused or could not be reached before it said anything.
         """
-        send = self._gateway.engine.sender(self._route.way, _OPTIONS)
-        async with aclosing(send(self.prepared)) as batches:
-            async for batch in batches:
-                told = self._relay.told(batch)
-                if not told:
-                    continue
-                if isinstance(told[-1], Finished):
-                    await self._gateway.remember(self._client, self.asked, self._relay)
-                yield told
+        send = self._gateway.engine.sender(self.route.way, _OPTIONS)
+        with Observed(self._gateway.observers, self) as observed:
+            async with aclosing(send(self.prepared)) as batches:
+                async for batch in batches:
+                    told = self._relay.told(batch)
+                    if not told:
+                        continue
+                    if isinstance(told[-1], Finished):
+                        await self._gateway.remember(self.client, self.asked, self._relay)
+                    observed.heard(told)
+                    yield told
 
     async def whole(self) -> Message:
         """The answer in one piece.
@@ -117,19 +121,25 @@ class Job:
         Raises:
             RemoteError: there is none.
         """
-        return write_answer(await self.whole(), self._client.dialect, self.about()).body
+        return write_answer(await self.whole(), self.client.dialect, self.about()).body
 
 
 class Gateway:
     """Takes requests of clients to models. One for a process."""
 
     def __init__(
-        self, engine: Engine, routes: Routes, memory: Memory, envelopes: Envelopes
+        self,
+        engine: Engine,
+        routes: Routes,
+        memory: Memory,
+        envelopes: Envelopes,
+        observers: Sequence[Observer] = (),
     ) -> None:
         self.engine = engine
         self.routes = routes
         self.memory = memory
         self.envelopes = envelopes
+        self.observers = tuple(observers)
 
     async def job(self, client: Client, asked: Asked) -> Job:
         """Prepare a client's request for the model that it asks for.
