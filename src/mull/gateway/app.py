@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from urllib.parse import parse_qs, unquote
 
 from mull.dialects.serving import decode_request, write_failure
@@ -37,8 +37,15 @@ __all__ = ["GatewayApp", "Handler", "Page"]
 
 Handler: TypeAlias = Callable[[Call, Receive, Send], Awaitable[None]]
 """Answers the requests of one operation of a dialect."""
-Page: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
-"""Answers the requests to a path that belongs to no dialect; the client was let in already."""
+
+
+class Page(NamedTuple):
+    """Answers requests to a path that belongs to no dialect. Its handler finds the client's token
+    in `scope["user"]`. A `public` page needs no token: it holds nothing of anybody's."""
+
+    handler: Callable[[Scope, Receive, Send], Awaitable[None]]
+    public: bool = False
+
 
 _HEALTHY = b'{"status":"ok"}'
 _UNANSWERED = {
@@ -55,7 +62,7 @@ class GatewayApp:
     ) -> None:
         self._gateway = gateway
         self._door = door or Door()
-        self._pages = {"/health": _health} | dict(pages or {})
+        self._pages = {"/health": Page(_health)} | dict(pages or {})
         self._handlers: dict[Operation, Handler] = {
             "answer": self._complete,
             "count": self._count,
@@ -77,10 +84,11 @@ class GatewayApp:
         dialect = spoken(headers)
         path, query = _path(scope), parse_qs(scope["query_string"].decode("latin-1"))
         try:
-            token = self._door.enter(headers, query)
             page = self._pages.get(path)
+            self._door.check_host(headers)
+            token = None if page and page.public else self._door.enter(headers, query)
             if page is not None:
-                await page(scope, receive, send)
+                await page.handler({**scope, "user": token}, receive, send)
                 return
             place = find_place(scope["method"], path, headers)
             if isinstance(place, str):

@@ -51,16 +51,23 @@ class Door:
         self._tokens = tokens
         self._hosts = _LOOPBACK | {host.lower() for host in hosts}
 
-    def enter(self, headers: Mapping[str, str], query: Mapping[str, list[str]]) -> Token | None:
-        """The client's token; None where none is needed.
+    def check_host(self, headers: Mapping[str, str]) -> None:
+        """Check the name that this server is called by.
 
         Raises:
-            RefusedError: it is called by a foreign name, or the token is missing or unknown.
+            RefusedError: it is a foreign one.
         """
         found = _HOST.fullmatch(headers.get("host", ""))
         host = found[1].strip("[]").lower() if found else ""
         if host not in self._hosts:
             raise _refused(403, f"this server is not called {host[:100]!r}: name it in hosts")
+
+    def enter(self, headers: Mapping[str, str], query: Mapping[str, list[str]]) -> Token | None:
+        """The client's token; None where none is needed.
+
+        Raises:
+            RefusedError: the token is missing or unknown.
+        """
         if not self._tokens:
             return None
         shown = token_in(headers, query)
