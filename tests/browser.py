@@ -109,10 +109,19 @@ class Page:
 
     def open(self, path: Path) -> None:
         """Load a file, and wait until it asks for nothing any more."""
-        loader = self.call("Page.navigate", url=path.as_uri())["loaderId"]
-        self._browser.wait_for(
-            "Page.lifecycleEvent", self._session, name="networkIdle", loaderId=loader
-        )
+        self.visit(path.as_uri(), "networkIdle")
+
+    def visit(self, url: str, until: str = "load") -> None:
+        """Load a page and wait for this event of its life."""
+        loader = self.call("Page.navigate", url=url)["loaderId"]
+        self._browser.wait_for("Page.lifecycleEvent", self._session, name=until, loaderId=loader)
+
+    def wait_until(self, expression: str) -> None:
+        """Wait until this is true on the page."""
+        deadline = time.monotonic() + PATIENCE
+        while not self.evaluate(f"Boolean({expression})"):
+            assert time.monotonic() < deadline, f"never true: {expression}"
+            time.sleep(0.05)
 
     def close(self) -> None:
         self._browser.call("Target.closeTarget", targetId=self._target)

@@ -15,10 +15,13 @@ from granian.server.embed import Server
 
 from mull.agent.engine import Engine
 from mull.gateway.app import GatewayApp
+from mull.gateway.door import Door, Token
 from mull.gateway.envelope import Envelopes
 from mull.gateway.memory import InProcess, Memory
+from mull.gateway.pages import pages_of
 from mull.gateway.routes import Routes
 from mull.gateway.service import Gateway
+from mull.gateway.watching import Watch
 from mull.store.serve import ServeConfig, ServedModel
 
 SECRET = b"0123456789abcdef0123456789abcdef"
@@ -33,7 +36,11 @@ def free_port() -> int:
 
 @contextmanager
 def serving(
-    models: Mapping[str, ServedModel], memory: Memory | None = None, default: str | None = None
+    models: Mapping[str, ServedModel],
+    memory: Memory | None = None,
+    default: str | None = None,
+    watch: Watch | None = None,
+    tokens: tuple[Token, ...] = (),
 ) -> Iterator[str]:
     """The address of a gateway that serves these models."""
     port, ready, stop = free_port(), threading.Event(), threading.Event()
@@ -41,10 +48,10 @@ def serving(
     async def run() -> None:
         async with Engine(isolated=True) as engine:
             routes = Routes(engine, ServeConfig(models=models, default=default))
-            gateway = Gateway(engine, routes, memory or InProcess(), Envelopes(SECRET))
-            server = Server(
-                GatewayApp(gateway), port=port, interface=Interfaces.ASGI, log_enabled=False
-            )
+            observers = (watch,) if watch else ()
+            gateway = Gateway(engine, routes, memory or InProcess(), Envelopes(SECRET), observers)
+            app = GatewayApp(gateway, Door(tokens), pages_of(watch) if watch else {})
+            server = Server(app, port=port, interface=Interfaces.ASGI, log_enabled=False)
             task = asyncio.create_task(server.serve())
             await asyncio.to_thread(_wait_open, port)
             ready.set()

@@ -6,12 +6,16 @@ import sys
 from argparse import ArgumentParser, Namespace
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from mull.cli import interrupt
 from mull.neutral.errors import MullError
 from mull.store.serve import ServeConfig, read_listen
+
+if TYPE_CHECKING:
+    from mull.gateway.observing import Observer
 
 __all__ = ["arguments", "run"]
 
@@ -48,6 +52,9 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--check", action="store_true", help="say what would be served and what is missing, and end"
     )
+    parser.add_argument(
+        "--watch", action="store_true", help="print requests, thoughts and answers as they stream"
+    )
 
 
 def run(options: Namespace) -> int:
@@ -69,7 +76,12 @@ def run(options: Namespace) -> int:
     from mull.gateway.serve import build_app, check_listen, listen
 
     host, port = check_listen(config, ())
-    app = build_app(engine, config, only=options.model)
+    observers: list[Observer] = []
+    if options.watch:
+        from mull.cli.serve_watch import Printer
+
+        observers.append(Printer(sys.stdout))
+    app = build_app(engine, config, only=options.model, observers=observers)
 
     def ready() -> None:
         print(f"mull serves at http://{config.listen}; Ctrl-C ends it", flush=True)

@@ -113,7 +113,7 @@ class GatewayApp:
             await _refuse(send, refusal_of(error, dialect))
 
     async def _count(self, call: Call, receive: Receive, send: Send) -> None:
-        asked = await self._asked(call, receive)
+        asked, _ = await self._asked(call, receive)
         tokens = await self._gateway.count(call.client, asked)
         await give(send, call.surface.write_count(tokens))
 
@@ -125,13 +125,14 @@ class GatewayApp:
         found = listed_as(name, self._gateway.routes.find(name).target)
         await give(send, call.surface.write_model(found))
 
-    async def _asked(self, call: Call, receive: Receive) -> Asked:
+    async def _asked(self, call: Call, receive: Receive) -> tuple[Asked, bytes]:
+        """The request, and the body that it came in."""
         body = await read_body(receive, call.headers)
-        return decode_request(call.place.dialect, body, call.path, call.headers)
+        return decode_request(call.place.dialect, body, call.path, call.headers), body
 
     async def _complete(self, call: Call, receive: Receive, send: Send) -> None:
-        asked = await self._asked(call, receive)
-        job = await self._gateway.job(call.client, asked)
+        asked, body = await self._asked(call, receive)
+        job = await self._gateway.job(call.client, asked, body)
         if asked.stream:
             as_list = call.surface.as_list(call.query)
             await Streaming(job, receive, send, as_list=as_list).run()

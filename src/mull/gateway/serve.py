@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +15,10 @@ from mull.gateway.app import GatewayApp
 from mull.gateway.door import Door, Token
 from mull.gateway.envelope import Envelopes
 from mull.gateway.memory import InProcess, Memory
+from mull.gateway.pages import pages_of
 from mull.gateway.routes import Routes
 from mull.gateway.service import Gateway
+from mull.gateway.watching import Watch
 from mull.neutral.errors import ConfigError
 from mull.store.files import read_bytes, write_atomic
 from mull.store.paths import data_dir
@@ -24,6 +26,7 @@ from mull.store.serve import ServeConfig, read_listen
 
 if TYPE_CHECKING:
     from mull.agent.engine import Engine
+    from mull.gateway.observing import Observer
 
 __all__ = ["build_app", "check_listen", "listen"]
 
@@ -39,6 +42,7 @@ def build_app(
     only: str | None = None,
     tokens: tuple[Token, ...] = (),
     memory: Memory | None = None,
+    observers: Sequence[Observer] = (),
 ) -> GatewayApp:
     """The application, with its store in the data folder unless another is given.
 
@@ -49,8 +53,17 @@ def build_app(
     routes = Routes(engine, config, only)
     kept = memory if memory is not None else _memory(config, folder)
     host, _ = read_listen(config.listen)
-    gateway = Gateway(engine, routes, kept, Envelopes(_secret(folder / "serve.key")))
-    return GatewayApp(gateway, Door(tokens, (*config.hosts, host)))
+    watch = Watch() if _is_watched(config, tokens) else None
+    watching = (*observers, watch) if watch is not None else observers
+    envelopes = Envelopes(_secret(folder / "serve.key"))
+    gateway = Gateway(engine, routes, kept, envelopes, watching)
+    pages = pages_of(watch) if watch is not None else {}
+    return GatewayApp(gateway, Door(tokens, (*config.hosts, host)), pages)
+
+
+def _is_watched(config: ServeConfig, tokens: tuple[Token, ...]) -> bool:
+    """Whether requests are kept for the page: on one's own machine, unless told otherwise."""
+    return config.watch if config.watch is not None else not tokens
 
 
 def _memory(config: ServeConfig, folder: Path) -> Memory:

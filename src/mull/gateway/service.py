@@ -56,9 +56,11 @@ class Job:
         route: Route,
         prepared: Prepared,
         notes: Sequence[Note],
+        body: bytes = b"",
     ) -> None:
         self.client = client
         self.asked = asked
+        self.body = body
         self.route = route
         self.prepared = prepared
         self.notes = tuple(notes)
@@ -141,8 +143,8 @@ class Gateway:
         self.envelopes = envelopes
         self.observers = tuple(observers)
 
-    async def job(self, client: Client, asked: Asked) -> Job:
-        """Prepare a client's request for the model that it asks for.
+    async def job(self, client: Client, asked: Asked, body: bytes = b"") -> Job:
+        """Prepare a client's request for the model that it asks for; `body` is how it came.
 
         Raises:
             LocalError: it cannot be sent as it is.
@@ -152,7 +154,7 @@ class Gateway:
         wishes = wishes_of(asked)
         prepared = _prepared(route, attached, wishes)
         notes = (*attached.notes, *wishes.notes, *prepared.notes)
-        return Job(self, client, asked, route, prepared, notes)
+        return Job(self, client, asked, route, prepared, notes, body)
 
     async def _attached(
         self, client: Client, messages: Sequence[Message], upstream: Dialect

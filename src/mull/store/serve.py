@@ -36,7 +36,8 @@ class ServeConfig(Struct, frozen=True):
     """All that `[serve]` says. `default` is the name that stands for every name not listed,
     `hosts` are further names that this server may be called by, `origins` pages that may call it
     from a browser. `store` is a URL, `keep_days` and `keep_mb` bound the file that it is by
-    default."""
+    default. `watch` keeps the latest requests in memory for the page at `/`; without a word it does
+    so where there are no client tokens."""
 
     listen: str = DEFAULT_LISTEN
     models: Mapping[str, ServedModel] = {}
@@ -46,6 +47,7 @@ class ServeConfig(Struct, frozen=True):
     store: str | None = None
     keep_days: float = 30
     keep_mb: float = 2_000
+    watch: bool | None = None
 
 
 def read_serve(table: Mapping[str, Any], file: str) -> ServeConfig:
@@ -70,6 +72,7 @@ def read_serve(table: Mapping[str, Any], file: str) -> ServeConfig:
         store=_store(table.get("store"), where),
         keep_days=_number(table, "keep_days", where, 30),
         keep_mb=_number(table, "keep_mb", where, 2_000),
+        watch=_switch(table, "watch", where),
     )
 
 
@@ -128,6 +131,13 @@ def _number(table: Mapping[str, Any], key: str, where: str, usual: float) -> flo
     if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
         raise refused(where, key, value, "a number above 0")
     return float(value)
+
+
+def _switch(table: Mapping[str, Any], key: str, where: str) -> bool | None:
+    value = table.get(key)
+    if value is not None and not isinstance(value, bool):
+        raise refused(where, key, value, "true or false")
+    return value
 
 
 def _store(value: object, where: str) -> str | None:

@@ -1,0 +1,103 @@
+"""`mull serve --watch`: requests to the gateway as lines in a terminal, while they are answered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TextIO
+
+from mull.gateway.watching import Summary, pieces_of, summary_of
+from mull.policy.cost import format_cost
+
+if TYPE_CHECKING:
+    from mull.gateway.observing import Outcome
+    from mull.gateway.service import Job
+    from mull.neutral.events import Event
+
+__all__ = ["Printer"]
+
+_LABELS = {"thought": "thinking", "text": "answer", "call": "tool call", "note": "note"}
+_LONGEST = 400
+"""Characters after which a piece is printed though its line has not ended."""
+
+
+class _Line:
+    """What a request said last and has not been printed yet."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.kind = ""
+        self.text = ""
+
+
+class Printer:
+    """Prints each request: its beginning, its thoughts and its answer line by line, its end.
+
+    Every line begins with the request's number, so that answers which stream at the same time can
+    be told apart.
+    """
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._lines: dict[int, _Line] = {}
+        self._count = 0
+
+    def began(self, job: Job) -> None:
+        """Print who asks for what, and what was changed."""
+        self._count += 1
+        line = self._lines[id(job)] = _Line(self._count)
+        one = summary_of(job)
+        road = one.speaks if one.speaks == one.upstream else f"{one.speaks} → {one.upstream}"
+        asked = f"{one.client}: " if one.client else ""
+        self._print(line, f"{asked}{one.asked or '?'} → {one.provider}/{one.model} ({road})")
+        for note in job.notes:
+            self._print(line, f"{note.about}: {note.text}")
+
+    def heard(self, job: Job, events: Sequence[Event]) -> None:
+        """Print the lines that are whole."""
+        line = self._lines.get(id(job))
+        if line is None:
+            return
+        for kind, text in pieces_of(events):
+            if kind != line.kind:
+                self._flush(line)
+                line.kind = kind
+            line.text += text
+            *whole, line.text = line.text.split("\n")
+            if len(line.text) > _LONGEST:
+                whole, line.text = [*whole, line.text], ""
+            for one in whole:
+                self._say(line, one)
+
+    def ended(self, job: Job, outcome: Outcome) -> None:
+        """Print how it ended, and what it took."""
+        line = self._lines.pop(id(job), None)
+        if line is None:
+            return
+        self._flush(line)
+        self._print(line, _end(summary_of(job, outcome)))
+
+    def _flush(self, line: _Line) -> None:
+        text, line.text = line.text, ""
+        self._say(line, text)
+
+    def _say(self, line: _Line, text: str) -> None:
+        if text.strip():
+            self._print(line, f"{_LABELS[line.kind]:<9}  {text}")
+
+    def _print(self, line: _Line, text: str) -> None:
+        print(f"#{line.number} {text}", file=self._out, flush=True)
+
+
+def _end(one: Summary) -> str:
+    facts = [one.state if one.state != "left" else "the client left"]
+    if one.error:
+        facts[0] += f": {one.error}"
+    if one.total is not None:
+        facts.append(f"{one.total:.1f} s")
+    if one.input is not None:
+        facts.append(f"{one.input:,} tokens in, {one.cached or 0:,} of them cached")
+    if one.output is not None:
+        facts.append(f"{one.output:,} out, {one.reasoning or 0:,} of them reasoning")
+    if one.cost is not None:
+        facts.append(format_cost(one.cost))
+    return ", ".join(facts)

@@ -1,0 +1,246 @@
+"""The latest requests to the gateway, kept in memory for the page that shows them.
+
+Content is held here and nowhere else: it is never logged, and is gone when newer requests need the
+room or the process ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections import OrderedDict, deque
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from mull.neutral.blocks import Value
+from mull.neutral.events import Event, Reclassified, TextDelta, ThinkingDelta, ToolCallDelta
+from mull.neutral.usage import Usage
+from mull.policy.cost import cost_of
+
+if TYPE_CHECKING:
+    from mull.gateway.observing import Outcome
+    from mull.gateway.service import Job
+
+__all__ = ["Seen", "Subscriber", "Summary", "Watch", "pieces_of", "summary_of"]
+
+_MOST_KEPT = 200
+_MOST_BYTES = 64_000_000
+_MOST_SUMMARIES = 5_000
+_MOST_WAITING = 2_000
+_OVERHEAD = 2_000
+"""Bytes that a request takes beside its content, roughly."""
+
+
+class Summary(Value, frozen=True, omit_defaults=False):
+    """One request without its content. Times are in seconds, `at` since the epoch."""
+
+    id: str
+    at: float
+    client: str
+    speaks: str
+    asked: str
+    provider: str
+    model: str
+    upstream: str
+    stream: bool
+    state: str = "open"
+    status: int = 200
+    error: str = ""
+    first: float | None = None
+    total: float | None = None
+    input: int | None = None
+    cached: int | None = None
+    output: int | None = None
+    reasoning: int | None = None
+    cost: float | None = None
+    warnings: int = 0
+
+
+class Seen:
+    """One request with what was said in it."""
+
+    def __init__(self, job: Job, number: str) -> None:
+        self.job = job
+        self.pieces: list[tuple[str, str]] = []
+        self.size = 3 * len(job.body) + _OVERHEAD
+        self.summary = summary_of(job, number=number)
+
+    def add(self, kind: str, text: str) -> None:
+        """Take in a piece of a thought, of the text or of a call."""
+        self.pieces.append((kind, text))
+        self.size += len(text)
+
+    def said(self) -> list[tuple[str, str]]:
+        """Thoughts, texts and calls in their order, each in one piece."""
+        runs = itertools.groupby(self.pieces, key=lambda piece: piece[0])
+        return [(kind, "".join(text for _, text in run)) for kind, run in runs]
+
+    def holds(self, words: str) -> bool:
+        """Whether the words are in what was asked or answered, or in its names."""
+        summary = self.summary
+        names = (summary.client, summary.asked, summary.provider, summary.model, summary.error)
+        return (
+            any(words in name.lower() for name in names)
+            or any(words in text.lower() for _, text in self.said())
+            or words in self.job.body.decode("utf-8", "replace").lower()
+        )
+
+
+class Subscriber:
+    """Hears what happens from now on; one that does not listen is told that it missed something."""
+
+    def __init__(self, scope: str | None) -> None:
+        self.scope = scope
+        self._queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue(_MOST_WAITING)
+
+    def tell(self, message: dict[str, Any]) -> None:
+        """Hand over a message, without waiting."""
+        try:
+            self._queue.put_nowait(message)
+        except asyncio.QueueFull:
+            while not self._queue.empty():
+                self._queue.get_nowait()
+            self._queue.put_nowait({"type": "missed"})
+
+    async def next(self) -> dict[str, Any]:
+        """The next message."""
+        return await self._queue.get()
+
+
+class Watch:
+    """An observer of the gateway. `scope` in its methods is the client whose requests may be seen;
+    None sees all."""
+
+    def __init__(self, most: int = _MOST_KEPT, most_bytes: int = _MOST_BYTES) -> None:
+        self._most, self._most_bytes = most, most_bytes
+        self._seen: OrderedDict[int, Seen] = OrderedDict()
+        self._done: deque[Summary] = deque(maxlen=_MOST_SUMMARIES)
+        self._subscribers: set[Subscriber] = set()
+        self._count = 0
+
+    def began(self, job: Job) -> None:
+        """Begin to keep a request."""
+        self._count += 1
+        seen = self._seen[id(job)] = Seen(job, f"{self._count}")
+        self._tell(seen, {"type": "request", "request": seen.summary})
+
+    def heard(self, job: Job, events: Sequence[Event]) -> None:
+        """Keep what was answered."""
+        seen = self._seen.get(id(job))
+        if seen is None:
+            return
+        for kind, text in pieces_of(events):
+            seen.add(kind, text)
+            self._tell(seen, {"type": "piece", "id": seen.summary.id, "kind": kind, "text": text})
+
+    def ended(self, job: Job, outcome: Outcome) -> None:
+        """Keep how it ended, and let go of the oldest."""
+        seen = self._seen.get(id(job))
+        if seen is None:
+            return
+        seen.summary = summary_of(job, outcome, seen.summary.id)
+        self._done.append(seen.summary)
+        self._tell(seen, {"type": "request", "request": seen.summary})
+        self._trim()
+
+    def _trim(self) -> None:
+        """Let the oldest requests that are over go."""
+        size = sum(seen.size for seen in self._seen.values())
+        for key, seen in list(self._seen.items()):
+            if len(self._seen) <= self._most and size <= self._most_bytes:
+                return
+            if seen.summary.state != "open":
+                del self._seen[key]
+                size -= seen.size
+
+    def summaries(self, scope: str | None = None) -> list[Summary]:
+        """All requests that are remembered, oldest first; those that are open come last."""
+        opened = [one.summary for one in self._seen.values() if one.summary.state == "open"]
+        return [one for one in (*self._done, *opened) if scope in (None, one.client)]
+
+    def search(self, words: str, scope: str | None = None) -> list[str]:
+        """The ids of the requests that hold these words."""
+        wanted = words.lower()
+        return [
+            seen.summary.id
+            for seen in self._seen.values()
+            if scope in (None, seen.summary.client) and seen.holds(wanted)
+        ]
+
+    def find(self, number: str, scope: str | None = None) -> Seen | None:
+        """A request whose content is still kept."""
+        for seen in self._seen.values():
+            if seen.summary.id == number and scope in (None, seen.summary.client):
+                return seen
+        return None
+
+    def subscribe(self, scope: str | None = None) -> Subscriber:
+        """Hear of everything from now on, until `unsubscribe`."""
+        subscriber = Subscriber(scope)
+        self._subscribers.add(subscriber)
+        return subscriber
+
+    def unsubscribe(self, subscriber: Subscriber) -> None:
+        """Hear no more."""
+        self._subscribers.discard(subscriber)
+
+    def _tell(self, seen: Seen, message: dict[str, Any]) -> None:
+        for subscriber in self._subscribers:
+            if subscriber.scope in (None, seen.summary.client):
+                subscriber.tell(message)
+
+
+def pieces_of(events: Sequence[Event]) -> Iterator[tuple[str, str]]:
+    """What can be read in these events: the kind (`thought`, `text`, `call`, `note`) and the text
+    of each piece."""
+    for event in events:
+        match event:
+            case ThinkingDelta() if event.text:
+                yield "thought", event.text
+            case TextDelta() if event.text:
+                yield "text", event.text
+            case ToolCallDelta():
+                if event.name:
+                    yield "call", f"\n{event.name} "
+                if event.arguments:
+                    yield "call", event.arguments
+            case Reclassified():
+                yield "note", "\nWhat came before was a thought.\n"
+            case _:
+                pass
+
+
+def summary_of(job: Job, outcome: Outcome | None = None, number: str = "") -> Summary:
+    """A request without its content, as far as it has come."""
+    target = job.prepared.target
+    summary = Summary(
+        id=number,
+        at=time.time() - (time.monotonic() - job.began),
+        client=job.client.scope,
+        speaks=job.client.dialect,
+        asked=job.asked.model or "",
+        provider=target.provider,
+        model=target.model,
+        upstream=target.dialect,
+        stream=job.asked.stream,
+        warnings=sum(note.warning for note in job.notes),
+    )
+    if outcome is None:
+        return summary
+    usage = outcome.usage or Usage()
+    return replace(
+        summary,
+        state=outcome.ending,
+        status=outcome.status,
+        error=outcome.error,
+        first=None if outcome.first is None else outcome.first - job.began,
+        total=outcome.ended - job.began,
+        input=usage.input,
+        cached=usage.cache_read,
+        output=usage.output,
+        reasoning=usage.reasoning,
+        cost=cost_of(outcome.usage, target.facts.cost),
+    )
