@@ -98,10 +98,13 @@ def _too_large() -> TooLarge:
 
 def note_headers(notes: Iterable[Note]) -> list[tuple[str, str]]:
     """What was changed or left out, as a header; only what can stand in one."""
-    told = "; ".join(f"{note.about}: {note.text}" for note in notes)
+    told = "; ".join([f"{note.about}: {note.text}" for note in notes])
+    if not told:
+        return []
     told = " ".join(told.encode("ascii", "replace").decode().split())
-    printable = "".join(char for char in told if char.isprintable())
-    return [("x-mull-notes", printable[:_MOST_NOTES])] if printable else []
+    if not told.isprintable():
+        told = "".join(filter(str.isprintable, told))
+    return [("x-mull-notes", told[:_MOST_NOTES])]
 
 
 async def start(send: Send, status: int, media: str, headers: Headers = ()) -> None:
