@@ -43,7 +43,7 @@ def job(client="", body=b"{}") -> Any:
     )
 
 
-OVER = Outcome("complete", 1.0, 2.0, Usage(10, 5))
+OVER = Outcome("complete", 1.0, 2.0, Usage(10, 5, reasoning=2))
 
 
 def served(watch: Watch, one: Any, *events: Any) -> None:
@@ -180,7 +180,7 @@ def test_lines_name_their_request_while_two_stream_at_once(tail):
         "#1 thinking   First",
         *([f"#2 answer     Other{tail}"] if tail else []),
         "#1 thinking   second",
-        "#1 complete, 2.0 s, 10 tokens in, 0 of them cached, 5 out, 0 of them reasoning",
+        "#1 complete, 2.0 s, 10 tokens in, 5 out (2 reasoning)",
         *([] if tail else ["#2 answer     Other"]),
         "#2 broken: cut off, 3.0 s",
     ]

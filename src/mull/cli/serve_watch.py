@@ -95,9 +95,13 @@ def _end(one: Summary) -> str:
     if one.total is not None:
         facts.append(f"{one.total:.1f} s")
     if one.input is not None:
-        facts.append(f"{one.input:,} tokens in, {one.cached or 0:,} of them cached")
+        facts.append(f"{one.input:,} tokens in{_part(one.cached, 'cached')}")
     if one.output is not None:
-        facts.append(f"{one.output:,} out, {one.reasoning or 0:,} of them reasoning")
+        facts.append(f"{one.output:,} out{_part(one.reasoning, 'reasoning')}")
     if one.cost is not None:
         facts.append(format_cost(one.cost))
     return ", ".join(facts)
+
+
+def _part(count: int | None, name: str) -> str:
+    return f" ({count:,} {name})" if count is not None else ""
