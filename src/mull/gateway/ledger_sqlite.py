@@ -1,0 +1,203 @@
+"""The ledger in the gateway's SQLite file, which all gateways and commands on this machine share.
+
+One thread does the work, so that no request waits for the disk on the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import astuple
+
+from mull.gateway.ledger import (
+    KEEP_SECONDS,
+    WINDOW,
+    Entry,
+    Second,
+    Spent,
+    Tally,
+    UsageRow,
+    day_of,
+    earliest_day,
+)
+from mull.gateway.tokens import ClientToken
+from mull.store.files import make_parents
+
+__all__ = ["SqliteLedger"]
+
+_T = TypeVar("_T")
+
+_COUNTS = Tally.__struct_fields__
+_SUMS = ", ".join(f"coalesce(sum({name}), 0)" for name in _COUNTS)
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS token (name TEXT PRIMARY KEY, data BLOB NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS usage (day TEXT NOT NULL, client TEXT NOT NULL, model TEXT NOT NULL"
+    + "".join(f", {name} INTEGER NOT NULL" for name in _COUNTS)
+    + ", PRIMARY KEY (client, day, model)) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS second (client TEXT NOT NULL, at INTEGER NOT NULL,"
+    " requests INTEGER NOT NULL, tokens INTEGER NOT NULL,"
+    " PRIMARY KEY (client, at)) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS batch (id TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID",
+)
+_ADD_USAGE = (
+    f"INSERT INTO usage (day, client, model, {', '.join(_COUNTS)})"
+    f" VALUES (?, ?, ?{', ?' * len(_COUNTS)}) ON CONFLICT DO UPDATE SET "
+    + ", ".join(f"{name} = {name} + excluded.{name}" for name in _COUNTS)
+)
+_ADD_SECOND = (
+    "INSERT INTO second (client, at, requests, tokens) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE"
+    " SET requests = requests + excluded.requests, tokens = tokens + excluded.tokens"
+)
+_PATIENCE = 5.0
+_CLEAN_EVERY = 60.0
+_KEEP_BATCHES = 86_400
+_encode = msgspec.json.Encoder().encode
+_token = msgspec.json.Decoder(ClientToken).decode
+
+
+class SqliteLedger:
+    """A ledger in this file; it is made when it is first needed."""
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+        self._path = path
+        self._clock = clock
+        self._cleaned = 0.0
+        self._db: sqlite3.Connection | None = None
+        self._thread = ThreadPoolExecutor(1, "mull-ledger")
+
+    async def tokens(self) -> Sequence[ClientToken]:
+        """All tokens, by name."""
+        return await self._read(_tokens)
+
+    async def put_token(self, token: ClientToken, *, new: bool) -> bool:
+        """Store a token; False where the name is taken, or is not there."""
+        return await self._write(lambda db: _put_token(db, token, new))
+
+    async def remove_token(self, name: str) -> bool:
+        """Forget a token; whether there was one."""
+        return await self._write(
+            lambda db: db.execute("DELETE FROM token WHERE name = ?", (name,)).rowcount > 0
+        )
+
+    async def add(self, batch: str, entries: Sequence[Entry]) -> None:
+        """Add what requests used, once for each batch."""
+        await self._write(lambda db: self._add(db, batch, entries))
+
+    async def spent(self, client: str, now: float) -> Spent:
+        """What a client has used of its limits."""
+        return await self._read(lambda db: _spent(db, client, now))
+
+    async def usage(self, since: str, until: str) -> Sequence[UsageRow]:
+        """All rows of these days."""
+        return await self._read(lambda db: _usage(db, since, until))
+
+    async def close(self) -> None:
+        """Close the file. It is opened again where the ledger is used after that."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
+
+    async def _read(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        return await self._do("BEGIN", work)
+
+    async def _write(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        return await self._do("BEGIN IMMEDIATE", work)
+
+    async def _do(self, begin: str, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, self._transact, begin, work)
+
+    def _transact(self, begin: str, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        """Do it in one transaction; a file that fails is opened anew for the next."""
+        try:
+            if self._db is None:
+                self._db = _open(self._path)
+            with self._db:
+                self._db.execute(begin)
+                return work(self._db)
+        except sqlite3.Error:
+            self._close()
+            raise
+
+    def _close(self) -> None:
+        db, self._db = self._db, None
+        if db is not None:
+            db.close()
+
+    def _add(self, db: sqlite3.Connection, batch: str, entries: Sequence[Entry]) -> None:
+        now = self._clock()
+        made = db.execute("INSERT OR IGNORE INTO batch VALUES (?, ?)", (batch, int(now)))
+        if not made.rowcount:
+            return
+        db.executemany(
+            _ADD_USAGE, [(day_of(e.at), e.client, e.model, *astuple(e.tally)) for e in entries]
+        )
+        db.executemany(
+            _ADD_SECOND,
+            [(e.client, int(e.at), e.tally.requests, e.tally.tokens) for e in entries],
+        )
+        if now - self._cleaned >= _CLEAN_EVERY:
+            self._cleaned = now
+            db.execute("DELETE FROM second WHERE at < ?", (int(now) - KEEP_SECONDS,))
+            db.execute("DELETE FROM batch WHERE at < ?", (int(now) - _KEEP_BATCHES,))
+            db.execute("DELETE FROM usage WHERE day < ?", (earliest_day(now),))
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    make_parents(path.parent)
+    path.touch(mode=0o600, exist_ok=True)
+    db = sqlite3.connect(path, isolation_level=None, timeout=_PATIENCE, check_same_thread=False)
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        for statement in _SCHEMA:
+            db.execute(statement)
+    except sqlite3.Error:
+        db.close()
+        raise
+    return db
+
+
+def _tokens(db: sqlite3.Connection) -> list[ClientToken]:
+    return [_token(data) for (data,) in db.execute("SELECT data FROM token ORDER BY name")]
+
+
+def _put_token(db: sqlite3.Connection, token: ClientToken, new: bool) -> bool:
+    statement = (
+        "INSERT OR IGNORE INTO token (data, name) VALUES (?, ?)"
+        if new
+        else "UPDATE token SET data = ? WHERE name = ?"
+    )
+    return db.execute(statement, (_encode(token), token.name)).rowcount > 0
+
+
+def _spent(db: sqlite3.Connection, client: str, now: float) -> Spent:
+    recent = db.execute(
+        "SELECT at, requests, tokens FROM second WHERE client = ? AND at > ? ORDER BY at",
+        (client, int(now) - WINDOW),
+    )
+    day = day_of(now)
+    seconds = tuple(Second(*row) for row in recent)
+    return Spent(seconds, _sum(db, client, day, day), _sum(db, client, day[:8] + "01", day))
+
+
+def _sum(db: sqlite3.Connection, client: str, since: str, until: str) -> Tally:
+    row = db.execute(
+        f"SELECT {_SUMS} FROM usage WHERE client = ? AND day BETWEEN ? AND ?",
+        (client, since, until),
+    )
+    return Tally(*row.fetchone())
+
+
+def _usage(db: sqlite3.Connection, since: str, until: str) -> list[UsageRow]:
+    rows = db.execute(
+        f"SELECT day, client, model, {', '.join(_COUNTS)} FROM usage"
+        " WHERE day BETWEEN ? AND ? ORDER BY day, client, model",
+        (since, until),
+    )
+    return [UsageRow(day, client, model, Tally(*counts)) for day, client, model, *counts in rows]

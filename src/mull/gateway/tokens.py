@@ -1,0 +1,120 @@
+"""Client tokens: who may use the gateway, which models, and how much.
+
+A token is shown once, when it is made; what is stored is its hash. It is random and long, so that
+the hash needs no salt.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import string
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from hashlib import sha256
+from typing import Literal, TypeAlias
+
+from mull.neutral.blocks import Value
+from mull.neutral.errors import ConfigError
+from mull.settings.words import quote
+
+__all__ = [
+    "Budget",
+    "ClientToken",
+    "Limits",
+    "Period",
+    "check_name",
+    "hashed",
+    "make_token",
+    "parse_budget",
+]
+
+Period: TypeAlias = Literal["day", "month"]
+
+_ALPHABET = string.ascii_letters + string.digits
+_RANDOM = 40
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}", re.ASCII)
+_BUDGET = re.compile(r"\$?(\d{1,12}(?:\.\d{1,9})?)\s*([kKmM]?)/(day|month)", re.ASCII)
+_UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
+
+
+class Budget(Value, frozen=True):
+    """How much may be used in each period. Days and months are those of UTC."""
+
+    amount: float
+    period: Period
+
+
+class Limits(Value, frozen=True):
+    """What one client may use. `models` are patterns of names; none allows every model. `tokens`
+    are budgets of tokens, `dollars` of money."""
+
+    models: tuple[str, ...] = ()
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    tokens: tuple[Budget, ...] = ()
+    dollars: tuple[Budget, ...] = ()
+
+    @property
+    def bounded(self) -> bool:
+        """Whether requests have to be counted before they are sent."""
+        minute = (self.requests_per_minute, self.tokens_per_minute)
+        return minute != (None, None) or bool(self.tokens or self.dollars)
+
+    def allows(self, names: Iterable[str]) -> bool:
+        """Whether a model may be used that goes by these names."""
+        if not self.models:
+            return True
+        return any(fnmatchcase(name, pattern) for name in names for pattern in self.models)
+
+
+class ClientToken(Value, frozen=True):
+    """One client. Times are seconds since 1970. An `operator` may also see what the gateway says
+    of all clients: its metrics and its page."""
+
+    name: str
+    hash: str
+    created: float = 0.0
+    expires: float | None = None
+    revoked: float | None = None
+    operator: bool = False
+    limits: Limits = Limits()
+
+
+def make_token() -> str:
+    """A new token."""
+    return "mull-" + "".join(secrets.choice(_ALPHABET) for _ in range(_RANDOM))
+
+
+def hashed(token: str) -> str:
+    """What is stored of a token."""
+    return sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def check_name(name: str) -> str:
+    """The name, if a client can have it.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    if not _NAME.fullmatch(name):
+        raise ConfigError(
+            f"a client cannot be called {quote(name)}: use up to 64 letters, digits and . _ @ -"
+        )
+    return name
+
+
+def parse_budget(text: str) -> Budget:
+    """The budget in `20/month`, `500k/day` or `2m/month`.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    found = _BUDGET.fullmatch(text)
+    amount = float(found[1]) * _UNITS[found[2].lower()] if found else 0.0
+    if found is None or amount <= 0:
+        raise ConfigError(
+            f"{quote(text)} is not a budget: use AMOUNT/day or AMOUNT/month, such as 20/month"
+        )
+    period: Period = "day" if found[3] == "day" else "month"
+    return Budget(amount, period)
