@@ -15,12 +15,13 @@ from granian.server.embed import Server
 
 from mull.agent.engine import Engine
 from mull.gateway.app import GatewayApp
-from mull.gateway.door import Door, Token
+from mull.gateway.door import Door
 from mull.gateway.envelope import Envelopes
 from mull.gateway.memory import InProcess, Memory
 from mull.gateway.pages import pages_of
 from mull.gateway.routes import Routes
 from mull.gateway.service import Gateway
+from mull.gateway.tokens import ClientToken
 from mull.gateway.watching import Watch
 from mull.store.serve import ServeConfig, ServedModel
 
@@ -40,7 +41,7 @@ def serving(
     memory: Memory | None = None,
     default: str | None = None,
     watch: Watch | None = None,
-    tokens: tuple[Token, ...] = (),
+    tokens: tuple[ClientToken, ...] = (),
 ) -> Iterator[str]:
     """The address of a gateway that serves these models."""
     port, ready, stop = free_port(), threading.Event(), threading.Event()

@@ -37,7 +37,6 @@ tokens = st.builds(
     st.text("0123456789abcdef", min_size=64, max_size=64),
     expires=st.none() | st.just(NOON),
     revoked=st.none() | st.just(NOON),
-    operator=st.booleans(),
     limits=limits,
 )
 steps = st.lists(

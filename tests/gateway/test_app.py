@@ -10,12 +10,13 @@ import pytest
 
 from mull.agent.engine import Engine
 from mull.gateway.app import GatewayApp
-from mull.gateway.door import Door, Token, hashed
+from mull.gateway.door import Door
 from mull.gateway.envelope import Envelopes
 from mull.gateway.http import MOST_BODY
 from mull.gateway.memory import InProcess
 from mull.gateway.routes import Routes
 from mull.gateway.service import Gateway
+from mull.gateway.tokens import ClientToken, hashed
 from mull.store.serve import ServeConfig, ServedModel
 from mull.testing import CUT, Gate, Reply, Say, ScriptedServer, StrictServer, Think
 
@@ -201,7 +202,7 @@ def test_packed_requests_are_read_and_bombs_are_not():
 
 
 def test_a_foreign_name_and_a_wrong_token_are_not_let_in():
-    token = Token("team", hashed("right"))
+    token = ClientToken("team", hashed("right"))
     app = app_for("http://127.0.0.1:9", tokens=(token,), hosts=("gate.example",))
     assert once(app, "GET", "/v1/models", authorization="Bearer right").status == 200
     assert once(app, "GET", "/v1/models", x_api_key="right").status == 200

@@ -14,7 +14,7 @@ from gateway.test_app import KIMI, STREAMED, ask, once
 from mull.agent.engine import Engine
 from mull.cli.serve_watch import Printer
 from mull.gateway.app import GatewayApp
-from mull.gateway.door import Door, Token, hashed
+from mull.gateway.door import Door
 from mull.gateway.envelope import Envelopes
 from mull.gateway.memory import InProcess
 from mull.gateway.observing import Observer, Outcome
@@ -22,6 +22,7 @@ from mull.gateway.pages import pages_of
 from mull.gateway.relay import Client
 from mull.gateway.routes import Routes
 from mull.gateway.service import Gateway
+from mull.gateway.tokens import ClientToken, hashed
 from mull.gateway.watching import Watch
 from mull.neutral.events import TextDelta, ThinkingDelta, ToolCallDelta
 from mull.neutral.usage import Usage
@@ -117,7 +118,7 @@ def test_a_subscriber_that_does_not_listen_is_told_that_it_missed_something():
     assert [one["type"] for one in asyncio.run(run())] == ["missed", "piece", "piece"]
 
 
-def app_for(url, *observers: Observer, tokens: tuple[Token, ...] = ()) -> GatewayApp:
+def app_for(url, *observers: Observer, tokens: tuple[ClientToken, ...] = ()) -> GatewayApp:
     engine = Engine(isolated=True)
     config = ServeConfig(models={"m": ServedModel(KIMI, base_url=url)})
     routes = Routes(engine, config)
@@ -127,7 +128,7 @@ def app_for(url, *observers: Observer, tokens: tuple[Token, ...] = ()) -> Gatewa
 
 
 def test_the_page_is_public_and_what_it_shows_is_not():
-    app = app_for("http://127.0.0.1:9", Watch(), tokens=(Token("ann", hashed("right")),))
+    app = app_for("http://127.0.0.1:9", Watch(), tokens=(ClientToken("ann", hashed("right")),))
     page = once(app, "GET", "/")
     assert page.status == 200
     assert b"/*script*/" not in page.body

@@ -14,7 +14,7 @@ import pytest
 
 from browser import Page, browsing, find_chromium
 from gateway.conftest import serving
-from mull.gateway.door import Token, hashed
+from mull.gateway.tokens import ClientToken, hashed
 from mull.gateway.watching import Watch
 from mull.store.serve import ServedModel
 from mull.testing import Gate, Reply, ScriptedServer
@@ -146,7 +146,7 @@ def search(page):
 
 
 def test_a_token_sees_its_own_requests_alone(tmp_path):
-    tokens = (Token("ann", hashed("token-a")), Token("bob", hashed("token-b")))
+    tokens = (ClientToken("ann", hashed("token-a")), ClientToken("bob", hashed("token-b")))
     with ScriptedServer([answer(), answer()]) as upstream:
         models = {"kimi": ServedModel(KIMI, base_url=upstream.url, key_env="UPSTREAM_KEY")}
         with (

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from mull.agent.run import Turn
 
-__all__ = ["Spans", "find_tracer"]
+__all__ = ["Spans", "find_tracer", "usage_attributes"]
 
 _USAGE = {
     "input": "gen_ai.usage.input_tokens",
@@ -160,7 +160,7 @@ class Spans:
         answer = next(answers, None)
         if answer is not None and answer is not self._told:
             self._told = answer
-            self._set(step, _usage(answer.usage))
+            self._set(step, usage_attributes(answer.usage))
             if self._content:
                 self._set(step, {"gen_ai.output.messages": _messages([answer])})
 
@@ -255,7 +255,8 @@ def _kind(error: BaseException | None) -> str:
     return str(status) if status else type(error).__name__ if error is not None else "_OTHER"
 
 
-def _usage(usage: Usage | None) -> dict[str, Any]:
+def usage_attributes(usage: Usage | None) -> dict[str, Any]:
+    """What was used, as attributes of a span."""
     return {name: getattr(usage, key) for key, name in _USAGE.items()} if usage else {}
 
 

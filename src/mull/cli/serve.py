@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import ArgumentParser, Namespace
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from mull.cli import interrupt
+from mull.cli.serve_setup import load_gateway
 from mull.neutral.errors import MullError
-from mull.store.serve import ServeConfig, read_listen
+from mull.store.serve import ServeConfig
+
+__all__ = ["ACTIONS", "arguments", "run"]
 
 if TYPE_CHECKING:
     from mull.gateway.observing import Observer
 
-__all__ = ["arguments", "run"]
+ACTIONS: dict[str, tuple[str, str]] = {
+    "token": ("mull.cli.serve_token", "make, list, change and revoke the tokens of clients"),
+    "usage": ("mull.cli.serve_usage", "see what clients used of which models"),
+}
+"""Subcommands: a module with `arguments(parser)` and `run(options)`, and its one line of help.
+Without a subcommand the gateway is served."""
 
 _TEXT = """\
 Serves models to clients that speak OpenAI's Chat Completions or Responses API,
@@ -55,27 +63,39 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--watch", action="store_true", help="print requests, thoughts and answers as they stream"
     )
+    parser.set_defaults(action=_serve)
+    if not ACTIONS:
+        return
+    actions = parser.add_subparsers(metavar="ACTION")
+    for name, (module, line) in ACTIONS.items():
+        action = import_module(module)
+        command = actions.add_parser(name, help=line, description=line)
+        command.formatter_class = parser.formatter_class
+        action.arguments(command)
+        command.set_defaults(action=action.run)
 
 
 def run(options: Namespace) -> int:
-    """Serve until told to end.
+    """Serve, or run the chosen subcommand.
 
     Raises:
-        ConfigError: it cannot be served as it is configured.
+        LocalError: it cannot be done as it is configured.
     """
-    from mull.agent.engine import Engine
-    from mull.agent.setup import load_setup
+    status: int = options.action(options)
+    return status
 
-    engine = Engine(load_setup(config=options.config))
-    config = engine.setup.config.serve or ServeConfig()
-    if options.listen is not None:
-        read_listen(options.listen)
-        config = replace(config, listen=options.listen)
+
+def _serve(options: Namespace) -> int:
+    """Serve until told to end."""
+    engine, config = load_gateway(options)
     if options.check:
         return _check(engine, config, options.model)
     from mull.gateway.serve import build_app, check_listen, listen
+    from mull.gateway.tracing import set_up_tracing
 
-    host, port = check_listen(config, ())
+    if missing := set_up_tracing(os.environ):
+        print(f"mull: {missing}", file=sys.stderr)
+    host, port = interrupt.run(check_listen(config))
     observers: list[Observer] = []
     if options.watch:
         from mull.cli.serve_watch import Printer

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, unquote
 from mull.dialects.serving import decode_request, write_failure
 from mull.dialects.surface import Operation, find_place, spoken, surface_of
 from mull.gateway.calls import Call
+from mull.gateway.cors import is_preflight, permit, shared_with
 from mull.gateway.door import Door
 from mull.gateway.failures import Refusal, refusal_of
 from mull.gateway.http import (
@@ -24,6 +25,7 @@ from mull.gateway.http import (
 from mull.gateway.listing import listed_as, listing
 from mull.gateway.relay import Client
 from mull.gateway.streaming import Streaming
+from mull.gateway.tracing import tell_caller
 from mull.logs import log_warning
 from mull.neutral.errors import MullError
 from mull.neutral.events import Failed
@@ -81,22 +83,30 @@ class GatewayApp:
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
-        dialect = spoken(headers)
         path, query = _path(scope), parse_qs(scope["query_string"].decode("latin-1"))
+        place = find_place(scope["method"], path, headers)
+        dialect = spoken(headers) if isinstance(place, str) else place.dialect
         try:
-            page = self._pages.get(path)
             self._door.check_host(headers)
-            token = None if page and page.public else self._door.enter(headers, query)
+            if origin := self._door.check_origin(headers):
+                send = shared_with(origin, send)
+                if is_preflight(scope["method"], headers):
+                    await permit(send, headers)
+                    return
+            page = self._pages.get(path)
+            token = None
+            if page is None or not page.public:
+                await self._door.refresh()
+                token = self._door.enter(headers, query, _address(scope))
             if page is not None:
                 await page.handler({**scope, "user": token}, receive, send)
                 return
-            place = find_place(scope["method"], path, headers)
             if isinstance(place, str):
                 await _unanswered(send, dialect, place)
                 return
-            dialect = place.dialect
             surface = surface_of(dialect)
             assert surface is not None
+            tell_caller(headers)
             client = Client(dialect, token.name if token else "")
             call = Call(place, surface, client, path, query, headers)
             handler = self._handlers.get(place.operation)
@@ -118,10 +128,13 @@ class GatewayApp:
         await give(send, call.surface.write_count(tokens))
 
     async def _models(self, call: Call, receive: Receive, send: Send) -> None:
-        await give(send, call.surface.write_models(listing(self._gateway.routes)))
+        listed = listing(self._gateway.routes)
+        allowed = [one for one in listed if self._gateway.allows(call.client, one.name)]
+        await give(send, call.surface.write_models(allowed))
 
     async def _model(self, call: Call, receive: Receive, send: Send) -> None:
         name = (call.place.name or "").removeprefix("models/")
+        self._gateway.check_model(call.client, name)
         found = listed_as(name, self._gateway.routes.find(name).target)
         await give(send, call.surface.write_model(found))
 
@@ -162,6 +175,12 @@ async def _unanswered(send: Send, dialect: Dialect, why: str) -> None:
 
 async def _health(scope: Scope, receive: Receive, send: Send) -> None:
     await give(send, _HEALTHY)
+
+
+def _address(scope: Scope) -> str:
+    """The address that a request comes from."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
 
 
 def _path(scope: Scope) -> str:

@@ -27,8 +27,10 @@ from mull.neutral.blocks import Block, TextBlock, ThinkingBlock, ToolCallBlock, 
 from mull.neutral.messages import Message
 from mull.neutral.request import Note
 
-__all__ = ["Attached", "Unknown", "attach", "keys_of", "past_of"]
+__all__ = ["REATTACHED", "Attached", "Unknown", "attach", "keys_of", "past_of"]
 
+REATTACHED = "reattached"
+"""What the notes are about that tell which answers were found again."""
 
 Unknown: TypeAlias = Literal["bare", "readable", "trusted"]
 """How an answer that nobody knows goes: without its thoughts, with those that can be read, or as it
@@ -240,7 +242,7 @@ def _with_own_ids(message: Message, ids: Mapping[str, str]) -> Message:
 def _notes(counts: Mapping[str, int]) -> Iterator[Note]:
     if counts["altered"]:
         text = "{} of the answers call something else than they did: their reasoning is left out"
-        yield Note("reattached", text.format(counts["altered"]), warning=True)
+        yield Note(REATTACHED, text.format(counts["altered"]), warning=True)
     if counts["unknown"]:
         text = "{} of the answers are not known here: they go without what only their origin reads"
-        yield Note("reattached", text.format(counts["unknown"]))
+        yield Note(REATTACHED, text.format(counts["unknown"]))

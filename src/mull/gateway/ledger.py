@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 from msgspec.structs import astuple
 
-from mull.gateway.tokens import ClientToken
+from mull.gateway.tokens import ClientToken, Period
 from mull.neutral.blocks import Value
 
 __all__ = [
@@ -93,6 +93,10 @@ class Spent(Value, frozen=True):
     recent: tuple[Second, ...] = ()
     day: Tally = Tally()
     month: Tally = Tally()
+
+    def of(self, period: Period) -> Tally:
+        """What was used in the period until now."""
+        return self.day if period == "day" else self.month
 
 
 class UsageRow(NamedTuple):

@@ -35,7 +35,6 @@ __all__ = ["SqliteLedger"]
 _T = TypeVar("_T")
 
 _COUNTS = Tally.__struct_fields__
-_SUMS = ", ".join(f"coalesce(sum({name}), 0)" for name in _COUNTS)
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS token (name TEXT PRIMARY KEY, data BLOB NOT NULL) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS usage (day TEXT NOT NULL, client TEXT NOT NULL, model TEXT NOT NULL"
@@ -54,6 +53,10 @@ _ADD_USAGE = (
 _ADD_SECOND = (
     "INSERT INTO second (client, at, requests, tokens) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE"
     " SET requests = requests + excluded.requests, tokens = tokens + excluded.tokens"
+)
+_SPENT = (
+    f"SELECT day = ? AS today, {', '.join(f'sum({name})' for name in _COUNTS)} FROM usage"
+    " WHERE client = ? AND day BETWEEN ? AND ? GROUP BY today"
 )
 _PATIENCE = 5.0
 _CLEAN_EVERY = 60.0
@@ -181,17 +184,11 @@ def _spent(db: sqlite3.Connection, client: str, now: float) -> Spent:
         "SELECT at, requests, tokens FROM second WHERE client = ? AND at > ? ORDER BY at",
         (client, int(now) - WINDOW),
     )
-    day = day_of(now)
     seconds = tuple(Second(*row) for row in recent)
-    return Spent(seconds, _sum(db, client, day, day), _sum(db, client, day[:8] + "01", day))
-
-
-def _sum(db: sqlite3.Connection, client: str, since: str, until: str) -> Tally:
-    row = db.execute(
-        f"SELECT {_SUMS} FROM usage WHERE client = ? AND day BETWEEN ? AND ?",
-        (client, since, until),
-    )
-    return Tally(*row.fetchone())
+    today, day, before = day_of(now), Tally(), Tally()
+    for is_today, *counts in db.execute(_SPENT, (today, client, today[:8] + "01", today)):
+        day, before = (Tally(*counts), before) if is_today else (day, Tally(*counts))
+    return Spent(seconds, day, day + before)
 
 
 def _usage(db: sqlite3.Connection, since: str, until: str) -> list[UsageRow]:

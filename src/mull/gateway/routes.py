@@ -67,6 +67,14 @@ class Routes:
         target = self._engine.learnt(route.target)
         return route if target == route.target else route._replace(target=target)
 
+    def served_as(self, name: str | None) -> str:
+        """The configured name that answers for this one; where none is configured, the name."""
+        if name in self._config.models:
+            return name or ""
+        if self._only is not None:
+            return self._only.model
+        return self._config.default or name or ""
+
     def _find(self, name: str) -> Route:
         served = self._served(name)
         engine = self._engine

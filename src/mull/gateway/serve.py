@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mull.gateway.app import GatewayApp
-from mull.gateway.door import Door, Token
+from mull.gateway.accounts import Accounts
+from mull.gateway.app import GatewayApp, Page
+from mull.gateway.door import Door
 from mull.gateway.envelope import Envelopes
+from mull.gateway.keyring import Keyring
+from mull.gateway.ledger import Ledger
 from mull.gateway.memory import InProcess, Memory
+from mull.gateway.metrics import Metrics
 from mull.gateway.pages import pages_of
 from mull.gateway.routes import Routes
 from mull.gateway.service import Gateway
@@ -28,7 +33,10 @@ if TYPE_CHECKING:
     from mull.agent.engine import Engine
     from mull.gateway.observing import Observer
 
-__all__ = ["build_app", "check_listen", "listen"]
+__all__ = ["STORE_FILE", "build_app", "check_listen", "has_tokens", "listen", "open_ledger"]
+
+STORE_FILE = "serve.db"
+"""Answers, tokens and usage, in the data folder."""
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _SECRET_BYTES = 32
@@ -40,11 +48,11 @@ def build_app(
     config: ServeConfig,
     *,
     only: str | None = None,
-    tokens: tuple[Token, ...] = (),
     memory: Memory | None = None,
     observers: Sequence[Observer] = (),
+    ledger: Ledger | None = None,
 ) -> GatewayApp:
-    """The application, with its store in the data folder unless another is given.
+    """The application, with its store and its ledger in the data folder unless others are given.
 
     Raises:
         ConfigError: the key that seals envelopes cannot be read or written.
@@ -52,18 +60,48 @@ def build_app(
     folder = data_dir()
     routes = Routes(engine, config, only)
     kept = memory if memory is not None else _memory(config, folder)
+    ledger = ledger if ledger is not None else open_ledger(config)
+    keyring = Keyring(ledger)
     host, _ = read_listen(config.listen)
-    watch = Watch() if _is_watched(config, tokens) else None
-    watching = (*observers, watch) if watch is not None else observers
-    envelopes = Envelopes(_secret(folder / "serve.key"))
-    gateway = Gateway(engine, routes, kept, envelopes, watching)
-    pages = pages_of(watch) if watch is not None else {}
-    return GatewayApp(gateway, Door(tokens, (*config.hosts, host)), pages)
+    hosts, is_own = (*config.hosts, host), host in _LOOPBACK
+    watch = (
+        None if config.watch is False else Watch(is_on=lambda: bool(config.watch) or not keyring)
+    )
+    metrics = Metrics()
+    gateway = Gateway(
+        engine,
+        routes,
+        kept,
+        Envelopes(_secret(folder / "serve.key")),
+        (*observers, metrics, *((watch,) if watch is not None else ())),
+        Accounts(ledger, keyring, metrics=metrics),
+    )
+    metrics.store_failures = lambda: gateway.store_failures
+    pages = {"/metrics": Page(metrics.page)} | (pages_of(watch) if watch is not None else {})
+    return GatewayApp(gateway, Door(keyring, hosts, config.origins, is_needed=not is_own), pages)
 
 
-def _is_watched(config: ServeConfig, tokens: tuple[Token, ...]) -> bool:
-    """Whether requests are kept for the page: on one's own machine, unless told otherwise."""
-    return config.watch if config.watch is not None else not tokens
+async def has_tokens(config: ServeConfig) -> bool:
+    """Whether there is a client token that lets anybody in.
+
+    Raises:
+        ConfigError: the ledger cannot be read.
+    """
+    ledger = open_ledger(config)
+    try:
+        now = time.time()
+        return any(token.is_valid(now) for token in await ledger.tokens())
+    except Exception as error:
+        raise ConfigError(f"the client tokens cannot be read: {error}") from None
+    finally:
+        await ledger.close()
+
+
+def open_ledger(config: ServeConfig) -> Ledger:
+    """The ledger that the configuration names."""
+    from mull.gateway.ledger_sqlite import SqliteLedger
+
+    return SqliteLedger(data_dir() / STORE_FILE)
 
 
 def _memory(config: ServeConfig, folder: Path) -> Memory:
@@ -71,7 +109,7 @@ def _memory(config: ServeConfig, folder: Path) -> Memory:
         return InProcess()
     from mull.gateway.sqlite import SqliteMemory
 
-    return SqliteMemory(folder / "serve.db", days=config.keep_days, megabytes=config.keep_mb)
+    return SqliteMemory(folder / STORE_FILE, days=config.keep_days, megabytes=config.keep_mb)
 
 
 def _secret(path: Path) -> bytes:
@@ -84,17 +122,18 @@ def _secret(path: Path) -> bytes:
     return read_bytes(path) or made
 
 
-def check_listen(config: ServeConfig, tokens: tuple[Token, ...]) -> tuple[str, int]:
+async def check_listen(config: ServeConfig) -> tuple[str, int]:
     """Where to listen.
 
     Raises:
         ConfigError: others could reach it there, and no token keeps them out.
     """
     host, port = read_listen(config.listen)
-    if host not in _LOOPBACK and not tokens:
+    if host not in _LOOPBACK and not await has_tokens(config):
         raise ConfigError(
             f"{config.listen} can be reached from other machines, and anybody there could use your"
-            " keys: make tokens for your clients first, or listen on 127.0.0.1"
+            " keys: make a token for each client first (mull serve token add NAME), or listen on"
+            " 127.0.0.1"
         )
     return host, port
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
@@ -23,6 +24,7 @@ from mull.gateway.observing import Observed, Observer
 from mull.gateway.record import kept_from, kept_to
 from mull.gateway.relay import Client, Relay
 from mull.gateway.routes import Route, Routes
+from mull.gateway.tracing import Tracing
 from mull.gateway.wishes import Wishes, wishes_of
 from mull.history.log import Log
 from mull.logs import log_warning
@@ -37,6 +39,7 @@ from mull.policy.prepare import Prepared, prepare
 if TYPE_CHECKING:
     from mull.agent.engine import Engine
     from mull.dialects.writer import AnswerWriter
+    from mull.gateway.accounts import Accounts
     from mull.gateway.memory import Memory
 
 __all__ = ["Gateway", "Job"]
@@ -90,10 +93,14 @@ class Job:
         stored.
 
         Raises:
-            RemoteError: the upstream refused or could not be reached before it said anything.
+            RemoteError: the upstream refused or could not be reached before it said anything, or
+                a limit of the client is reached.
         """
-        send = self._gateway.engine.sender(self.route.way, _OPTIONS)
+        if self._gateway.accounts is not None:
+            await self._gateway.accounts.admit(self)
         with Observed(self._gateway.observers, self) as observed:
+            way = self._gateway.tracing.along(self, self.route.way)
+            send = self._gateway.engine.sender(way, _OPTIONS)
             async with aclosing(send(self.prepared)) as batches:
                 async for batch in batches:
                     told = self._relay.told(batch)
@@ -136,12 +143,38 @@ class Gateway:
         memory: Memory,
         envelopes: Envelopes,
         observers: Sequence[Observer] = (),
+        accounts: Accounts | None = None,
     ) -> None:
         self.engine = engine
         self.routes = routes
         self.memory = memory
         self.envelopes = envelopes
-        self.observers = tuple(observers)
+        self.tracing = Tracing()
+        counting = () if accounts is None else (accounts,)
+        self.observers: tuple[Observer, ...] = (*counting, self.tracing, *observers)
+        self.accounts = accounts
+        self.store_failures: Counter[str] = Counter()
+
+    def allows(self, client: Client, name: str) -> bool:
+        """Whether a client may use what is served under this name."""
+        if self.accounts is None or not self.accounts.restricts(client.scope):
+            return True
+        return self.accounts.allows(client.scope, self._names(name))
+
+    def check_model(self, client: Client, name: str | None) -> None:
+        """Check that a client may use what is served under this name.
+
+        Raises:
+            RefusedError: it may not.
+            LocalError: nothing is served under it.
+        """
+        if self.accounts is not None and self.accounts.restricts(client.scope):
+            self.accounts.check_model(client.scope, self._names(name))
+
+    def _names(self, name: str | None) -> tuple[str, str]:
+        """What a model goes by: the name that it is served under, and its own."""
+        target = self.routes.find(name).target
+        return self.routes.served_as(name), f"{target.provider}/{target.model}"
 
     async def job(self, client: Client, asked: Asked, body: bytes = b"") -> Job:
         """Prepare a client's request for the model that it asks for; `body` is how it came.
@@ -149,6 +182,7 @@ class Gateway:
         Raises:
             LocalError: it cannot be sent as it is.
         """
+        self.check_model(client, asked.model)
         route = self.routes.find(asked.model)
         attached = await self._attached(client, asked.messages, route.target.dialect)
         wishes = wishes_of(asked)
@@ -174,6 +208,7 @@ class Gateway:
         try:
             return await self.memory.find(scope, keys)
         except Exception as error:  # envelopes may still hold it; a request never fails for this
+            self.store_failures["read"] += 1
             log_warning(f"the gateway's store cannot be read: {error!r:.200}")
             return None
 
@@ -191,6 +226,8 @@ class Gateway:
 
     async def close(self) -> None:
         """End what is kept open."""
+        if self.accounts is not None:
+            await self.accounts.close()
         await self.memory.close()
         await self.engine.close()
 
@@ -201,6 +238,7 @@ class Gateway:
         try:
             await self.memory.keep(client.scope, keys, kept_to(kept))
         except Exception as error:
+            self.store_failures["write"] += 1
             log_warning(f"the gateway's store cannot be written: {error!r:.200}")
 
 

@@ -69,16 +69,18 @@ class Limits(Value, frozen=True):
 
 
 class ClientToken(Value, frozen=True):
-    """One client. Times are seconds since 1970. An `operator` may also see what the gateway says
-    of all clients: its metrics and its page."""
+    """One client. Times are seconds since 1970."""
 
     name: str
     hash: str
     created: float = 0.0
     expires: float | None = None
     revoked: float | None = None
-    operator: bool = False
     limits: Limits = Limits()
+
+    def is_valid(self, now: float) -> bool:
+        """Whether it lets its client in."""
+        return self.revoked is None and (self.expires is None or now < self.expires)
 
 
 def make_token() -> str:

@@ -10,7 +10,7 @@ import asyncio
 import itertools
 import time
 from collections import OrderedDict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -111,10 +111,16 @@ class Subscriber:
 
 
 class Watch:
-    """An observer of the gateway. `scope` in its methods is the client whose requests may be seen;
-    None sees all."""
+    """An observer of the gateway; `is_on` says whether a request that begins is kept. `scope` in
+    its methods is the client whose requests may be seen; None sees all."""
 
-    def __init__(self, most: int = _MOST_KEPT, most_bytes: int = _MOST_BYTES) -> None:
+    def __init__(
+        self,
+        most: int = _MOST_KEPT,
+        most_bytes: int = _MOST_BYTES,
+        is_on: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._is_on = is_on
         self._most, self._most_bytes = most, most_bytes
         self._seen: OrderedDict[int, Seen] = OrderedDict()
         self._done: deque[Summary] = deque(maxlen=_MOST_SUMMARIES)
@@ -123,6 +129,8 @@ class Watch:
 
     def began(self, job: Job) -> None:
         """Begin to keep a request."""
+        if not self._is_on():
+            return
         self._count += 1
         seen = self._seen[id(job)] = Seen(job, f"{self._count}")
         self._tell(seen, {"type": "request", "request": seen.summary})

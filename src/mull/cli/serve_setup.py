@@ -1,0 +1,64 @@
+"""The gateway's configuration, with what the options of `mull serve` say instead."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from msgspec.structs import replace
+
+from mull.neutral.errors import ConfigError, MullError
+from mull.store.serve import ServeConfig, read_listen
+
+if TYPE_CHECKING:
+    from mull.agent.engine import Engine
+    from mull.gateway.ledger import Ledger
+
+__all__ = ["load_gateway", "on_ledger"]
+
+_T = TypeVar("_T")
+
+
+def load_gateway(options: Namespace) -> tuple[Engine, ServeConfig]:
+    """What is configured, for `mull serve` and its subcommands.
+
+    Raises:
+        ConfigError: the file or the address cannot be read.
+    """
+    from mull.agent.engine import Engine
+    from mull.agent.setup import load_setup
+
+    engine = Engine(load_setup(config=options.config))
+    config = engine.setup.config.serve or ServeConfig()
+    if options.listen is not None:
+        read_listen(options.listen)
+        config = replace(config, listen=options.listen)
+    return engine, config
+
+
+def on_ledger(options: Namespace, work: Callable[[Ledger], Awaitable[_T]]) -> _T:
+    """What the work on the gateway's ledger comes to.
+
+    Raises:
+        ConfigError: the configuration cannot be read, or the store cannot be used.
+    """
+    import asyncio
+
+    from mull.agent.setup import load_setup
+    from mull.gateway.serve import open_ledger
+
+    config = load_setup(config=options.config).config.serve or ServeConfig()
+
+    async def all_of_it() -> _T:
+        ledger = open_ledger(config)
+        try:
+            return await work(ledger)
+        except MullError:
+            raise
+        except Exception as error:
+            raise ConfigError(f"the gateway's store cannot be used: {error}") from None
+        finally:
+            await ledger.close()
+
+    return asyncio.run(all_of_it())

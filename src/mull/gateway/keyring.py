@@ -1,0 +1,82 @@
+"""The client tokens as a gateway knows them: those of the ledger, read anew each second.
+
+A token that was made or revoked while the gateway runs holds from then on. If the ledger cannot be
+read, the tokens that it had last stay valid; if it never could, nobody is let in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from mull.gateway.tokens import ClientToken, hashed
+from mull.logs import log_warning
+
+if TYPE_CHECKING:
+    from mull.gateway.ledger import Ledger
+
+__all__ = ["Keyring"]
+
+_FRESH = 1.0
+_PATIENCE, _FIRST_PATIENCE = 0.25, 5.0
+
+
+class Keyring:
+    """Tokens by what a client shows. Without a ledger they are those given."""
+
+    def __init__(
+        self,
+        ledger: Ledger | None = None,
+        tokens: Iterable[ClientToken] = (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._read_at = -float("inf")
+        self._reading: asyncio.Task[None] | None = None
+        self._failing = False
+        self.known = ledger is None
+        self._take(tokens)
+
+    def _take(self, tokens: Iterable[ClientToken]) -> None:
+        self._by_name = {token.name: token for token in tokens}
+        self._by_hash = {token.hash: token for token in self._by_name.values()}
+
+    def __bool__(self) -> bool:
+        """Whether there is any token, valid or not: then every client needs one."""
+        return bool(self._by_name)
+
+    def named(self, name: str) -> ClientToken | None:
+        """The token of a client."""
+        return self._by_name.get(name)
+
+    def find(self, shown: str) -> ClientToken | None:
+        """The token that a client shows. Its hash is looked up: how long that takes says nothing
+        of the tokens there are."""
+        mine = hashed(shown)
+        found = self._by_hash.get(mine)
+        return found if found is not None and hmac.compare_digest(found.hash, mine) else None
+
+    async def refresh(self) -> None:
+        """Read the tokens anew, if they were not a moment ago."""
+        if self._ledger is None or self._clock() - self._read_at < _FRESH:
+            return
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.get_running_loop().create_task(self._read(self._ledger))
+        if not (self.known and self._failing):  # else nobody waits for what fails
+            await asyncio.shield(self._reading)
+
+    async def _read(self, ledger: Ledger) -> None:
+        try:
+            async with asyncio.timeout(_PATIENCE if self.known else _FIRST_PATIENCE):
+                self._take(await ledger.tokens())
+            self.known, self._failing = True, False
+        except Exception as error:
+            if not self._failing:
+                self._failing = True
+                kept = "those known stay valid" if self.known else "nobody is let in"
+                log_warning(f"the client tokens cannot be read ({error!r:.200}): {kept}")
+        self._read_at = self._clock()

@@ -1,0 +1,159 @@
+"""What the gateway counts, for Prometheus: `/metrics` in its text format.
+
+Label values come from the catalog, the configuration and mull itself, never from a client, so
+their number is bounded.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from mull._version import __version__
+from mull.gateway.attach import REATTACHED
+from mull.gateway.http import Receive, Scope, Send, give
+from mull.gateway.labels import ModelNames
+
+if TYPE_CHECKING:
+    from mull.gateway.ledger import Tally
+    from mull.gateway.limits import LimitName
+    from mull.gateway.observing import Outcome
+    from mull.gateway.service import Job
+    from mull.neutral.events import Event
+
+__all__ = ["Metrics"]
+
+_MEDIA = "text/plain; version=0.0.4; charset=utf-8"
+_BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+_Labels = tuple[str, ...]
+
+
+class _Histogram:
+    """How often a value was at most each bound, and the sum of all values."""
+
+    def __init__(self) -> None:
+        self._counts: dict[_Labels, list[int]] = {}
+        self._sums: dict[_Labels, float] = {}
+
+    def add(self, labels: _Labels, value: float) -> None:
+        counts = self._counts.setdefault(labels, [0] * (len(_BOUNDS) + 1))
+        counts[bisect_left(_BOUNDS, value)] += 1
+        self._sums[labels] = self._sums.get(labels, 0.0) + value
+
+    def lines(self, name: str, names: Sequence[str]) -> Iterator[str]:
+        for labels, counts in self._counts.items():
+            total = 0
+            for bound, count in zip((*map(str, _BOUNDS), "+Inf"), counts, strict=True):
+                total += count
+                yield _line(f"{name}_bucket", (*names, "le"), (*labels, bound), total)
+            yield _line(f"{name}_sum", names, labels, self._sums[labels])
+            yield _line(f"{name}_count", names, labels, total)
+
+
+class Metrics:
+    """Counts requests as an observer of them; what they used and what was refused it is told."""
+
+    def __init__(self) -> None:
+        self.store_failures: Callable[[], Mapping[str, int]] = dict
+        """How often the store could not be read or written."""
+        self._names = ModelNames()
+        self._open = 0
+        self._requests: Counter[_Labels] = Counter()
+        self._tokens: Counter[_Labels] = Counter()
+        self._nanodollars: Counter[_Labels] = Counter()
+        self._estimated: Counter[_Labels] = Counter()
+        self._limited: Counter[_Labels] = Counter()
+        self._unattached: Counter[_Labels] = Counter()
+        self._first = _Histogram()
+        self._whole = _Histogram()
+
+    def began(self, job: Job) -> None:
+        """A request goes out."""
+        self._open += 1
+
+    def heard(self, job: Job, events: Sequence[Event]) -> None:
+        """It is answered; when first, the outcome says."""
+
+    def ended(self, job: Job, outcome: Outcome) -> None:
+        """It is over."""
+        self._open -= 1
+        target = job.prepared.target
+        model = self._names.of(target)
+        dialects = (job.client.dialect, target.dialect)
+        self._requests[model, *dialects, outcome.ending, str(outcome.status)] += 1
+        for note in job.notes:
+            if note.about == REATTACHED:
+                self._unattached["altered" if note.warning else "unknown",] += 1
+        if outcome.first is not None:
+            self._first.add((model,), outcome.first - job.began)
+        self._whole.add((model,), outcome.ended - job.began)
+
+    def used(self, model: str, tally: Tally) -> None:
+        """A request has used this."""
+        for kind in ("input", "cached", "output", "reasoning"):
+            self._tokens[model, kind] += getattr(tally, kind)
+        self._nanodollars[(model,)] += tally.nanodollars
+        self._estimated[(model,)] += tally.estimated
+
+    def limited(self, limit: LimitName) -> None:
+        """A request was refused for this limit of its client."""
+        self._limited[(limit,)] += 1
+
+    async def page(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request for `/metrics`."""
+        await give(send, self.text().encode(), media=_MEDIA)
+
+    def text(self) -> str:
+        """All that was counted."""
+        return "".join(f"{line}\n" for line in self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        build: dict[_Labels, int] = {(__version__,): 1}
+        yield from _family("info", "gauge", "The version of mull.", ("version",), build)
+        named = ("model", "client_dialect", "upstream_dialect", "ending", "status")
+        text = "Requests that went upstream and have ended."
+        yield from _family("requests_total", "counter", text, named, self._requests)
+        text = "Requests that are being answered."
+        yield from _family("open_requests", "gauge", text, (), {(): self._open})
+        text = "Requests refused for a limit of their client."
+        yield from _family("limited_total", "counter", text, ("limit",), self._limited)
+        text = "Requests with earlier answers that are not known, or were altered by the client."
+        yield from _family("unattached_total", "counter", text, ("answers",), self._unattached)
+        text = "Tokens used; cached is a part of input, reasoning a part of output."
+        yield from _family("tokens_total", "counter", text, ("model", "kind"), self._tokens)
+        text = "Requests whose usage was not reported, and is estimated."
+        yield from _family("estimated_total", "counter", text, ("model",), self._estimated)
+        text = "Cost by the catalog's prices, in dollars."
+        dollars = {labels: nano / 1e9 for labels, nano in self._nanodollars.items()}
+        yield from _family("cost_dollars_total", "counter", text, ("model",), dollars)
+        failures: dict[_Labels, float] = {(k,): n for k, n in self.store_failures().items()}
+        text = "Times that the store of answers could not be used."
+        yield from _family("store_failures_total", "counter", text, ("operation",), failures)
+        yield from _head("first_event_seconds", "histogram", "Time until the answer began.")
+        yield from self._first.lines("mull_gateway_first_event_seconds", ("model",))
+        yield from _head("request_seconds", "histogram", "Time until the request had ended.")
+        yield from self._whole.lines("mull_gateway_request_seconds", ("model",))
+
+
+def _head(name: str, kind: str, text: str) -> Iterator[str]:
+    yield f"# HELP mull_gateway_{name} {text}"
+    yield f"# TYPE mull_gateway_{name} {kind}"
+
+
+def _family(
+    name: str, kind: str, text: str, names: Sequence[str], values: Mapping[_Labels, float]
+) -> Iterator[str]:
+    yield from _head(name, kind, text)
+    for labels, value in values.items():
+        yield _line(f"mull_gateway_{name}", names, labels, value)
+
+
+def _line(name: str, names: Iterable[str], labels: Iterable[str], value: float) -> str:
+    pairs = ",".join(f'{key}="{_escaped(text)}"' for key, text in zip(names, labels, strict=True))
+    return f"{name}{{{pairs}}} {value}" if pairs else f"{name} {value}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
