@@ -185,7 +185,7 @@ class Gateway:
         self.check_model(client, asked.model)
         route = self.routes.find(asked.model)
         attached = await self._attached(client, asked.messages, route.target.dialect)
-        wishes = wishes_of(asked)
+        wishes = wishes_of(asked, client.dialect)
         prepared = _prepared(route, attached, wishes)
         notes = (*attached.notes, *wishes.notes, *prepared.notes)
         return Job(self, client, asked, route, prepared, notes, body)

@@ -2,15 +2,21 @@
 
 Thinking is asked for in the client's dialect and becomes the target's by the same ladder as
 everywhere. A number that cannot hold upstream is no reason to refuse: the client chose it for
-another model.
+another model. What nobody upstream could read is left out, and said.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from mull.dialects.parameters import nest
+from mull.dialects.traits import TRAITS
 from mull.neutral.asked import Asked, ThinkingAsked
+from mull.neutral.blocks import wire_of
+from mull.neutral.messages import Dialect
+from mull.neutral.parameters import PARAMETERS
 from mull.neutral.request import Note, RequestOptions
 from mull.neutral.thinking import as_level
 from mull.settings.registry import REGISTRY
@@ -18,7 +24,10 @@ from mull.settings.registry import REGISTRY
 __all__ = ["Wishes", "wishes_of"]
 
 _SUMMARIES = REGISTRY["reasoning.summary"].choices
-_UNSENT = ("top_p", "top_k", "presence_penalty", "frequency_penalty", "seed", "stop", "format")
+_BILLING = re.compile(r"\Ax-anthropic-billing-header:[^\n]*\s*")
+"""What Claude Code tells its provider in the first line of its system prompt. It differs from
+request to request, so no cache would hold the prompt after it."""
+_INDEX = re.compile(r"\[\d+\]")
 
 
 class Wishes(NamedTuple):
@@ -29,20 +38,33 @@ class Wishes(NamedTuple):
     notes: tuple[Note, ...]
 
 
-def wishes_of(asked: Asked) -> Wishes:
-    """The wishes in a client's request."""
+def wishes_of(asked: Asked, dialect: Dialect) -> Wishes:
+    """The wishes in a request of a client that speaks this dialect."""
     settings, notes = _thinking(asked.thinking)
+    extras: dict[str, Any] = {}
+    for path in asked.rest.keys() & TRAITS[dialect].extras:
+        nest(extras, path, asked.rest[path])
     options = RequestOptions(
-        system=asked.system,
+        system=_BILLING.sub("", asked.system),
         tools=asked.tools,
         tool_choice=asked.tool_choice,
-        temperature=asked.temperature,
+        hosted_tools=asked.hosted_tools,
         max_tokens=asked.max_tokens,
+        format=asked.format,
+        text_format=True,
+        wire=wire_of(dialect, extras),
+        **{name: getattr(asked, name) for name in PARAMETERS},
     )
-    for name in _UNSENT:
-        if getattr(asked, name) not in (None, ()):
-            notes.append(Note(name, f"{name} is not sent upstream", warning=True))
+    if unread := _unread(asked.rest, dialect):
+        notes.append(Note("parameters", f"not sent: {', '.join(unread)}", warning=True))
     return Wishes(settings, options, tuple(notes))
+
+
+def _unread(rest: Mapping[str, Any], dialect: Dialect) -> list[str]:
+    """The fields that nothing was made of, though an answer may depend on them."""
+    traits = TRAITS[dialect]
+    paths = {_INDEX.sub("[]", path) for path in rest if path not in traits.extras}
+    return sorted(paths - traits.unneeded)
 
 
 def _thinking(asked: ThinkingAsked) -> tuple[dict[str, Any], list[Note]]:

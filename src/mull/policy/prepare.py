@@ -18,6 +18,7 @@ from mull.dialects.traits import TRAITS
 from mull.history.log import Log
 from mull.neutral.blocks import Value
 from mull.neutral.messages import Message, Origin
+from mull.neutral.parameters import PARAMETERS
 from mull.neutral.request import NamedTool, Note, Request, RequestOptions
 from mull.neutral.target import Target
 from mull.neutral.thinking import WriterName
@@ -26,11 +27,7 @@ from mull.policy.heal.amendment import UNAMENDED, Amendment, amend_messages, ame
 from mull.policy.parts import Parts, count_parts
 from mull.policy.reported import corrected, last_report
 from mull.policy.thinking.budget import ANSWER_ROOM, least_answer
-from mull.policy.thinking.parameters import (
-    Parameters,
-    forced_tools_stop_thinking,
-    settle_parameters,
-)
+from mull.policy.thinking.parameters import forced_tools_stop_thinking, settle_parameters
 from mull.policy.thinking.plan import (
     DEFAULT_BUDGET,
     Planned,
@@ -216,7 +213,7 @@ def prepare(
     gone = view.parts.total - history.parts.total
     return Prepared(
         made=made,
-        request=_request(history.messages, made, conversation, planned, parameters),
+        request=_request(history.messages, made, parameters.options, planned),
         target=target,
         parts=settled.fixed + history.parts,
         stored=settled.fixed + view.stored,
@@ -450,24 +447,25 @@ def _usable(
 def _request(
     messages: Sequence[Message],
     made: Made,
-    conversation: RequestOptions,
+    options: RequestOptions,
     planned: Planned,
-    parameters: Parameters,
 ) -> Request:
     snapshot = made.snapshot
     strips = snapshot["reasoning.stripFromContext"] != "none"
     return Request(
         messages=messages,
         thinking=planned.plan,
-        system=conversation.system,
-        tools=conversation.tools,
-        tool_choice=parameters.tool_choice,
-        temperature=parameters.temperature,
+        system=options.system,
+        tools=options.tools,
+        tool_choice=options.tool_choice,
         max_tokens=planned.max_tokens,
-        stream=conversation.stream,
+        stream=options.stream,
         keep_thinking=snapshot["reasoning.includeInContext"] and not strips,
         reasoning_field=made.field,
-        format=conversation.format,
+        format=options.format,
+        hosted_tools=options.hosted_tools,
+        wire=options.wire,
+        **{name: getattr(options, name) for name in PARAMETERS},
     )
 
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from mull.dialects.anthropic import DIALECT
 from mull.dialects.anthropic.messages import History
 from mull.dialects.body import dump, merge
+from mull.dialects.parameters import write_parameters
 from mull.dialects.schemas import with_known_words
 from mull.dialects.tables import Words
+from mull.neutral.blocks import own_keys
 from mull.neutral.request import NamedTool, Note, Request, Tool, ToolChoice, WireRequest
 from mull.neutral.target import Target
 from mull.neutral.thinking import DEFAULT_ANSWER, write_thinking
@@ -59,6 +62,7 @@ def _body(request: Request, target: Target, history: History) -> dict[str, Any]:
     system = [text for text in (request.system, *history.system) if text.strip()]
     spoken = [{"type": "text", "text": text} for text in system]
     tools = [_tool(tool) for tool in request.tools]
+    tools += [dict(tool.data) for tool in request.hosted_tools]
     if "cache_write" in (target.facts.cost or {}):
         _mark(spoken, tools, history.messages)
     body: dict[str, Any] = {
@@ -72,14 +76,21 @@ def _body(request: Request, target: Target, history: History) -> dict[str, Any]:
         if request.tool_choice is not None:
             body["tool_choice"] = _tool_choice(request.tool_choice)
     body["messages"] = history.messages
-    if request.temperature is not None:
-        body["temperature"] = request.temperature
+    merge(body, _parameters(request, body), own_keys(request.wire, DIALECT))
     if request.format is not None and request.format.schema is not None:
         schema = with_known_words(request.format.schema)
         body["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
     if request.stream:
         body["stream"] = True
     return body
+
+
+def _parameters(request: Request, body: dict[str, Any]) -> dict[str, Any]:
+    """The parameters; whether calls may be parallel is a part of the choice of a tool."""
+    said = write_parameters(request, DIALECT)
+    if "tool_choice" in said and "tool_choice" not in body:
+        said["tool_choice"]["type"] = CHOICES.write("auto")
+    return said
 
 
 def _max_tokens(request: Request) -> int:

@@ -12,13 +12,14 @@ from mull.dialects.fields import (
     tool_choice,
     tool_of,
 )
-from mull.dialects.foreign import as_list, as_object, as_text, objects
+from mull.dialects.foreign import as_list, as_text, objects
 from mull.dialects.openai_responses import DIALECT
 from mull.dialects.openai_responses.encode import FREE_TOOL
 from mull.dialects.openai_responses.history import read_history
+from mull.dialects.parameters import read_parameters
 from mull.neutral.asked import Asked, ThinkingAsked
 from mull.neutral.blocks import wire_of
-from mull.neutral.request import Tool
+from mull.neutral.request import HostedTool, Tool
 
 __all__ = ["decode_request"]
 
@@ -41,28 +42,27 @@ def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
         given = [{"type": "message", "role": "user", "content": given}]
     items = [] if given is None else as_list(given, "input")
     history = read_history(items, fields.take("instructions"), None)
+    tools, hosted = _tools(fields)
     asked = Asked(
         messages=tuple(history.messages),
         model=fields.text("model"),
         system=history.system,
-        tools=_tools(fields),
+        tools=tools,
+        hosted_tools=hosted,
         tool_choice=tool_choice(fields, _named),
-        parallel_calls=fields.flag("parallel_tool_calls"),
         thinking=_thinking(fields),
         max_tokens=fields.whole("max_output_tokens"),
-        temperature=fields.number("temperature"),
-        top_p=fields.number("top_p"),
         format=answer_format(fields, "text.format"),
         stream=fields.flag("stream") or False,
         stream_usage=True,
-        metadata=as_object(fields.take("metadata") or {}, "metadata"),
+        **read_parameters(fields, DIALECT),
     )
     return asked.with_rest(fields.left(), history.rest)
 
 
-def _tools(fields: Fields) -> tuple[Tool, ...]:
-    """Functions; a tool that the provider runs is left as it is."""
-    tools = []
+def _tools(fields: Fields) -> tuple[tuple[Tool, ...], tuple[HostedTool, ...]]:
+    """Functions, and the tools that the provider runs."""
+    tools, hosted = [], []
     for where, tool in objects(fields.list("tools"), "tools"):
         if tool.get("type") == "function":
             # strict false is what is meant where nothing is said elsewhere
@@ -71,8 +71,8 @@ def _tools(fields: Fields) -> tuple[Tool, ...]:
         elif tool.get("type") == FREE_TOOL:
             tools.append(_free_tool(tool, where))
         else:
-            fields.leave(where, tool)
-    return tuple(tools)
+            hosted.append(HostedTool(DIALECT, tool))
+    return tuple(tools), tuple(hosted)
 
 
 def _free_tool(tool: dict[str, Any], where: str) -> Tool:

@@ -12,8 +12,10 @@ from typing import Any
 from mull.dialects.body import dump, merge
 from mull.dialects.openai_responses import DIALECT
 from mull.dialects.openai_responses.messages import InputItems
+from mull.dialects.parameters import write_parameters
 from mull.dialects.schemas import FORMAT_NAME, closed, is_strict
 from mull.neutral.blocks import own_keys
+from mull.neutral.messages import Message
 from mull.neutral.request import (
     AnswerFormat,
     NamedTool,
@@ -39,23 +41,23 @@ def encode_request(request: Request, target: Target) -> WireRequest:
     """The request as the Responses API takes it."""
     written = InputItems(target)
     body: dict[str, Any] = {"model": target.model}
-    if request.system and target.compat.system_role == "developer":
-        written.add_system(request.system)
-    elif request.system:
-        body["instructions"] = request.system
-    for message in request.messages:
+    system, messages = _opening(request, target)
+    if system and target.compat.system_role == "developer":
+        written.add_system(system)
+    elif system:
+        body["instructions"] = system
+    for message in messages:
         written.add(message)
     body |= {"input": written.items, "stream": request.stream, "store": False}
     if _reasons(request, target):
         body["include"] = ["reasoning.encrypted_content"]
-    if request.tools:
-        body["tools"] = [_tool(tool) for tool in request.tools]
+    if tools := [*map(_tool, request.tools), *(tool.data for tool in request.hosted_tools)]:
+        body["tools"] = tools
     if request.tool_choice is not None:
         body["tool_choice"] = _tool_choice(request.tool_choice, request.tools)
-    if request.temperature is not None:
-        body["temperature"] = request.temperature
+    merge(body, write_parameters(request, DIALECT), own_keys(request.wire, DIALECT))
     if request.format is not None:
-        body["text"] = {"format": _format(request.format)}
+        merge(body, {"text": {"format": _format(request.format)}})
     notes = [*written.notes, *_limit(body, request, target)]
     merge(body, write_thinking(request.thinking))
     if request.keep_thinking and request.thinking.thinks:
@@ -70,6 +72,17 @@ def encode_request(request: Request, target: Target) -> WireRequest:
         },
         notes=tuple(notes),
     )
+
+
+def _opening(request: Request, target: Target) -> tuple[str, Sequence[Message]]:
+    """The system prompt and what follows it. Where templates take one system message, at the
+    beginning, those that stand there become one."""
+    messages = request.messages
+    if target.compat.system_inside == "system":
+        return request.system, messages
+    start = next((at for at, one in enumerate(messages) if one.role != "system"), len(messages))
+    texts = [request.system, *(message.text for message in messages[:start])]
+    return "\n\n".join(filter(None, texts)), messages[start:]
 
 
 def _reasons(request: Request, target: Target) -> bool:

@@ -79,15 +79,15 @@ class InputItems:
 
     def add_system(self, text: str) -> None:
         """Add a system prompt as an item of its own."""
-        content = [{"type": "input_text", "text": text}]
-        self.items.append({"type": "message", "role": self._system_role, "content": content})
+        self.items += self._given(self._system_role, [TextBlock(text)])
 
     def add(self, message: Message) -> None:
         """Add the items of one message."""
         if message.role == "assistant":
             self.items += self._answer(message)
         else:
-            role = self._system_role if message.role == "system" else "user"
+            inside = self._target.compat.system_inside
+            role = self._system_role if (message.role, inside) == ("system", "system") else "user"
             self.items += self._given(role, message.blocks)
 
     def _given(self, role: str, blocks: Sequence[Block]) -> Iterator[_Item]:
