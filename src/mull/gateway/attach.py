@@ -38,10 +38,12 @@ is, where nobody could be asked and its dialect is the target's."""
 
 
 class Attached(NamedTuple):
-    """The conversation with all that is known of it, and what became of its answers."""
+    """The conversation with all that is known of it, and what became of its answers. `records`
+    are those that were used, by a key of each."""
 
     messages: tuple[Message, ...]
     notes: tuple[Note, ...]
+    records: Mapping[str, Kept] = {}
 
 
 def keys_of(messages: Sequence[Message]) -> list[tuple[str, ...]]:
@@ -83,12 +85,14 @@ def attach(
     made: list[Message] = []
     ids: dict[str, str] = {}
     counts = {"found": 0, "unknown": 0, "altered": 0}
+    records: dict[str, Kept] = {}
     for message, wanted in zip(messages, keys, strict=True):
         if message.role != "assistant":
             made.append(_with_own_ids(message, ids))
             continue
-        kept = next((found[key] for key in wanted if key in found), None)
-        if kept is not None:
+        by = next((key for key in wanted if key in found), None)
+        if by is not None:
+            kept = records[by] = found[by]
             ids |= kept.ids
             answer, how = _from_record(message, kept)
         else:
@@ -96,7 +100,7 @@ def attach(
             ids |= _moved(message, answer)
         counts[how] += 1
         made.append(answer)
-    return Attached(tuple(made), tuple(_notes(counts)))
+    return Attached(tuple(made), tuple(_notes(counts)), records)
 
 
 def _joined(

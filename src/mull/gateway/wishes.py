@@ -18,6 +18,7 @@ from mull.neutral.blocks import wire_of
 from mull.neutral.messages import Dialect
 from mull.neutral.parameters import PARAMETERS
 from mull.neutral.request import Note, RequestOptions
+from mull.neutral.target import Target
 from mull.neutral.thinking import as_level
 from mull.settings.registry import REGISTRY
 
@@ -38,8 +39,9 @@ class Wishes(NamedTuple):
     notes: tuple[Note, ...]
 
 
-def wishes_of(asked: Asked, dialect: Dialect) -> Wishes:
-    """The wishes in a request of a client that speaks this dialect."""
+def wishes_of(asked: Asked, dialect: Dialect, target: Target) -> Wishes:
+    """The wishes in a request of a client that speaks this dialect, for this target. An answer may
+    be as long as it can be there: clients ask for what another model can give."""
     settings, notes = _thinking(asked.thinking)
     extras: dict[str, Any] = {}
     for path in asked.rest.keys() & TRAITS[dialect].extras:
@@ -49,7 +51,7 @@ def wishes_of(asked: Asked, dialect: Dialect) -> Wishes:
         tools=asked.tools,
         tool_choice=asked.tool_choice,
         hosted_tools=asked.hosted_tools,
-        max_tokens=asked.max_tokens,
+        max_tokens=_least(asked.max_tokens, target.facts.limit.output),
         format=asked.format,
         text_format=True,
         wire=wire_of(dialect, extras),
@@ -58,6 +60,10 @@ def wishes_of(asked: Asked, dialect: Dialect) -> Wishes:
     if unread := _unread(asked.rest, dialect):
         notes.append(Note("parameters", f"not sent: {', '.join(unread)}", warning=True))
     return Wishes(settings, options, tuple(notes))
+
+
+def _least(wanted: int | None, most: int | None) -> int | None:
+    return min(wanted, most) if wanted and most else wanted
 
 
 def _unread(rest: Mapping[str, Any], dialect: Dialect) -> list[str]:

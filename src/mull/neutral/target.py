@@ -181,6 +181,7 @@ class Compat(Value, frozen=True):
     either_sampling: bool = False
     most_stops: int | None = None
     hosted_tools: bool = False
+    namespaces: bool = False
     system_role: str = "system"
     system_inside: Literal["system", "user"] = "user"
     stream_usage: bool = True

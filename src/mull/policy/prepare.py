@@ -27,7 +27,12 @@ from mull.policy.heal.amendment import UNAMENDED, Amendment, amend_messages, ame
 from mull.policy.parts import Parts, count_parts
 from mull.policy.reported import corrected, last_report
 from mull.policy.thinking.budget import ANSWER_ROOM, least_answer
-from mull.policy.thinking.parameters import forced_tools_stop_thinking, settle_parameters
+from mull.policy.thinking.parameters import (
+    forced_tools_stop_thinking,
+    foreign_notes,
+    settle_parameters,
+    without_foreign,
+)
 from mull.policy.thinking.plan import (
     DEFAULT_BUDGET,
     Planned,
@@ -228,6 +233,7 @@ def prepare(
         notes=(
             *planned.notes,
             *parameters.notes,
+            *foreign_notes(made.options, target),
             *view_notes(view.tally, view.news, target.name),
             *history.notes,
             *format_notes(amend_options(made.options, amendment), target),
@@ -371,7 +377,8 @@ def _rules(made: Made, target: Target, planned: Planned) -> Rules:
 
 def _asked(made: Made, target: Target) -> RequestOptions:
     """The options as they are asked for here: amended, and with what has to ask for the format."""
-    return ask_in_format(amend_options(made.options, made.amendment), target)
+    options = amend_options(made.options, made.amendment)
+    return ask_in_format(without_foreign(options, target), target)
 
 
 def _renamed(options: RequestOptions, target: Target) -> dict[str, str]:

@@ -42,6 +42,7 @@ TRAITS = Traits(
             "context_management",
             "messages[].content[].cache_control",
             "messages[].content[].content[].cache_control",
+            "messages[].content[].content[]",
             "messages[].content[].caller",
             "system[].cache_control",
             "cache_control",

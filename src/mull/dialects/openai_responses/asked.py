@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+from msgspec.structs import replace
 
 from mull.dialects.fields import (
     Fields,
@@ -16,9 +18,10 @@ from mull.dialects.foreign import as_list, as_text, objects
 from mull.dialects.openai_responses import DIALECT
 from mull.dialects.openai_responses.encode import FREE_TOOL
 from mull.dialects.openai_responses.history import read_history
+from mull.dialects.openai_responses.shapes import NAMESPACE
 from mull.dialects.parameters import read_parameters
 from mull.neutral.asked import Asked, ThinkingAsked
-from mull.neutral.blocks import wire_of
+from mull.neutral.blocks import Wire, joined, wire_of
 from mull.neutral.request import HostedTool, Tool
 
 __all__ = ["decode_request"]
@@ -62,17 +65,32 @@ def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
 
 def _tools(fields: Fields) -> tuple[tuple[Tool, ...], tuple[HostedTool, ...]]:
     """Functions, and the tools that the provider runs."""
-    tools, hosted = [], []
+    tools: list[Tool] = []
+    hosted: list[HostedTool] = []
     for where, tool in objects(fields.list("tools"), "tools"):
-        if tool.get("type") == "function":
-            # strict false is what is meant where nothing is said elsewhere
-            known = ("type", "strict") if tool.get("strict") is False else ("type",)
-            tools.append(tool_of(fields, where, tool, "parameters", *known))
-        elif tool.get("type") == FREE_TOOL:
-            tools.append(_free_tool(tool, where))
+        if tool.get("type") in (FREE_TOOL, "function"):
+            tools.append(_tool(fields, tool, where))
+        elif tool.get("type") == NAMESPACE:
+            tools += _grouped(fields, tool, where)
         else:
             hosted.append(HostedTool(DIALECT, tool))
     return tuple(tools), tuple(hosted)
+
+
+def _tool(fields: Fields, tool: dict[str, Any], where: str) -> Tool:
+    if tool.get("type") == FREE_TOOL:
+        return _free_tool(tool, where)
+    # strict false is what is meant where nothing is said elsewhere
+    known = ("type", "strict") if tool.get("strict") is False else ("type",)
+    return tool_of(fields, where, tool, "parameters", *known)
+
+
+def _grouped(fields: Fields, group: dict[str, Any], where: str) -> Iterator[Tool]:
+    """The tools of a namespace, each with what is said of it."""
+    said = {key: value for key, value in group.items() if key not in ("type", "tools")}
+    for place, tool in objects(as_list(group.get("tools"), f"{where}.tools"), f"{where}.tools"):
+        made = _tool(fields, tool, place)
+        yield replace(made, wire=joined(made.wire, Wire(DIALECT, {NAMESPACE: said})))
 
 
 def _free_tool(tool: dict[str, Any], where: str) -> Tool:

@@ -12,9 +12,10 @@ from typing import Any
 from mull.dialects.body import dump, merge
 from mull.dialects.openai_responses import DIALECT
 from mull.dialects.openai_responses.messages import InputItems
+from mull.dialects.openai_responses.shapes import NAMESPACE
 from mull.dialects.parameters import write_parameters
 from mull.dialects.schemas import FORMAT_NAME, closed, is_strict
-from mull.neutral.blocks import own_keys
+from mull.neutral.blocks import as_keys, own_keys
 from mull.neutral.messages import Message
 from mull.neutral.request import (
     AnswerFormat,
@@ -51,7 +52,7 @@ def encode_request(request: Request, target: Target) -> WireRequest:
     body |= {"input": written.items, "stream": request.stream, "store": False}
     if _reasons(request, target):
         body["include"] = ["reasoning.encrypted_content"]
-    if tools := [*map(_tool, request.tools), *(tool.data for tool in request.hosted_tools)]:
+    if tools := [*_tools(request, target), *(tool.data for tool in request.hosted_tools)]:
         body["tools"] = tools
     if request.tool_choice is not None:
         body["tool_choice"] = _tool_choice(request.tool_choice, request.tools)
@@ -102,11 +103,29 @@ def _limit(body: dict[str, Any], request: Request, target: Target) -> list[Note]
     return [Note("maxTokens", text, True, str(request.max_tokens), str(LEAST_OUTPUT))]
 
 
+def _tools(request: Request, target: Target) -> list[dict[str, Any]]:
+    """The tools; those of a namespace stand in it, where the endpoint knows such."""
+    tools: list[dict[str, Any]] = []
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for tool in request.tools:
+        group = as_keys(own_keys(tool.wire, DIALECT).get(NAMESPACE))
+        name = group.get("name")
+        if not target.compat.namespaces or not isinstance(name, str):
+            tools.append(_tool(tool))
+            continue
+        if name not in groups:
+            groups[name] = []
+            tools.append({"type": NAMESPACE, **group, "tools": groups[name]})
+        groups[name].append(_tool(tool))
+    return tools
+
+
 def _tool(tool: Tool) -> dict[str, Any]:
     """Strict is said outright: left out, this API would rewrite the schema."""
+    own = {k: v for k, v in own_keys(tool.wire, DIALECT).items() if k != NAMESPACE}
     if tool.free_text:
         said = {"description": tool.description} if tool.description else {}
-        return {"type": FREE_TOOL, "name": tool.name, **said, **own_keys(tool.wire, DIALECT)}
+        return {"type": FREE_TOOL, "name": tool.name, **said, **own}
     made: dict[str, Any] = {"type": "function", "name": tool.name}
     if tool.description:
         made["description"] = tool.description

@@ -15,12 +15,18 @@ from msgspec.structs import replace
 
 from mull.dialects.traits import TRAITS
 from mull.neutral.parameters import PARAMETERS, SAMPLING, ParameterName, Parameters, is_said
-from mull.neutral.request import NamedTool, Note, RequestOptions, ToolChoice
+from mull.neutral.request import HostedTool, NamedTool, Note, RequestOptions, ToolChoice
 from mull.neutral.target import Target
 from mull.neutral.thinking import WriterName
 from mull.policy.thinking.plan import Planned
 
-__all__ = ["Settled", "forced_tools_stop_thinking", "settle_parameters"]
+__all__ = [
+    "Settled",
+    "forced_tools_stop_thinking",
+    "foreign_notes",
+    "settle_parameters",
+    "without_foreign",
+]
 
 REFUSES_FORCED_TOOLS: frozenset[WriterName] = frozenset(
     {"anthropic-budget", "anthropic-adaptive", "enable-thinking"}
@@ -70,26 +76,35 @@ def settle_parameters(options: RequestOptions, target: Target, planned: Planned)
     if options.tools and target.compat.tools_need_responses and planned.thinks:
         text = f"{target.model} takes tools on the Responses API only, unless thinking is off"
         notes.append(Note(about="tools", text=text, warning=True))
-    return _without_foreign(Settled(options, tuple(notes)), target)
+    return Settled(options, tuple(notes))
 
 
-def _without_foreign(settled: Settled, target: Target) -> Settled:
+def without_foreign(options: RequestOptions, target: Target) -> RequestOptions:
     """The options without what only another dialect, or another provider, understands."""
-    options, notes = settled.options, [*settled.notes]
-    kept = tuple(
-        tool
-        for tool in options.hosted_tools
-        if target.compat.hosted_tools and tool.dialect == target.dialect
-    )
-    if gone := [tool.name for tool in options.hosted_tools if tool not in kept]:
+    hosted = tuple(tool for tool in options.hosted_tools if _knows(target, tool))
+    choice, wire = options.tool_choice, options.wire
+    if isinstance(choice, NamedTool) and hosted != options.hosted_tools:
+        named = {tool.name for tool in options.tools} | {tool.data.get("name") for tool in hosted}
+        choice = choice if choice.name in named else None
+    if wire is not None and wire.dialect != target.dialect:
+        wire = None
+    return replace(options, hosted_tools=hosted, tool_choice=choice, wire=wire)
+
+
+def foreign_notes(options: RequestOptions, target: Target) -> list[Note]:
+    """What that is."""
+    notes = []
+    if gone := [tool.name for tool in options.hosted_tools if not _knows(target, tool)]:
         text = f"not offered: {', '.join(gone)}: {target.name} has no such tool of its own"
         notes.append(Note("tools", text, warning=True))
-    wire = options.wire
-    if wire is not None and wire.dialect != target.dialect:
-        text = f"not sent: {', '.join(wire.data)}: {target.name} has no such parameter"
+    if options.wire is not None and options.wire.dialect != target.dialect:
+        text = f"not sent: {', '.join(options.wire.data)}: {target.name} has no such parameter"
         notes.append(Note("parameters", text, warning=True))
-        wire = None
-    return Settled(replace(options, hosted_tools=kept, wire=wire), tuple(notes))
+    return notes
+
+
+def _knows(target: Target, tool: HostedTool) -> bool:
+    return target.compat.hosted_tools and tool.dialect == target.dialect
 
 
 def _is_forced(choice: ToolChoice | None) -> bool:
