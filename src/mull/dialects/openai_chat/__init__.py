@@ -55,6 +55,7 @@ TRAITS = Traits(
             "store",
             "stream_options",
             "stream_options.include_obfuscation",
+            "thinking.keep",
             "tools[].function.strict",
         }
     ),

@@ -49,6 +49,7 @@ TRAITS = Traits(
             "input[].internal_chat_message_metadata_passthrough",
             "input[].output[].detail",
             "input[].status",
+            "reasoning.context",
             "store",
             "stream_options",
             "stream_options.include_obfuscation",

@@ -26,13 +26,6 @@ from mull.neutral.request import HostedTool, Tool
 
 __all__ = ["decode_request"]
 
-_ONE_TEXT = {
-    "type": "object",
-    "properties": {"input": {"type": "string"}},
-    "required": ["input"],
-}
-
-
 def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
     """What is asked for.
 
@@ -101,10 +94,19 @@ def _free_tool(tool: dict[str, Any], where: str) -> Tool:
     return Tool(
         as_text(tool.get("name"), f"{where}.name"),
         "" if described is None else as_text(described, f"{where}.description"),
-        _ONE_TEXT,
+        _one_text(rest.get("format")),
         free_text=True,
         wire=wire_of(DIALECT, rest),
     )
+
+
+def _one_text(form: Any) -> dict[str, Any]:
+    """The schema of an object that holds the text; a grammar is told in words."""
+    held = {"type": "string"}
+    match form:
+        case {"type": "grammar", "syntax": str(syntax), "definition": str(definition)}:
+            held["description"] = f"The whole text, in this grammar ({syntax}):\n{definition}"
+    return {"type": "object", "properties": {"input": held}, "required": ["input"]}
 
 
 def _named(given: Any) -> str | None:
