@@ -33,7 +33,7 @@ from mull.neutral.asked import Asked
 from mull.neutral.assemble import Assembler
 from mull.neutral.events import Event, Failed, Finished, Healed
 from mull.neutral.messages import Dialect, Message
-from mull.neutral.request import Note, WireRequest
+from mull.neutral.request import WireRequest
 from mull.policy.heal.lessons import fingerprints
 from mull.policy.prepare import Prepared, prepare
 from mull.policy.view.calls import names_on_wire
@@ -61,7 +61,6 @@ class Job:
         route: Route,
         prepared: Prepared,
         attached: Attached,
-        notes: Sequence[Note],
         body: bytes = b"",
     ) -> None:
         self.client = client
@@ -69,12 +68,11 @@ class Job:
         self.body = body
         self.route = route
         self.prepared = prepared
-        self.notes = worth_telling((*notes, *prepared.notes), asked, client.dialect)
+        self.notes = worth_telling((*attached.notes, *prepared.notes), asked, client.dialect)
         self.id = mint_answer_id(client.dialect)
         self.began = time.monotonic()
         self._gateway = gateway
         self._attached = attached
-        self._notes = tuple(notes)
         self._relay = self._relay_for(prepared)
 
     def _relay_for(self, prepared: Prepared) -> Relay:
@@ -133,7 +131,7 @@ class Job:
         if prepared.target.origin != self.prepared.target.origin:
             self._relay = self._relay_for(prepared)
         self.prepared = prepared
-        notes = (*self._notes, *prepared.notes, *wire.notes)
+        notes = (*self._attached.notes, *prepared.notes, *wire.notes)
         self.notes = worth_telling(notes, self.asked, self.client.dialect)
 
     def _refused(self) -> list[str]:
@@ -221,8 +219,8 @@ class Gateway:
         attached = await self._attached(client, asked.messages, route.target.dialect)
         wishes = wishes_of(asked, client.dialect, route.target)
         prepared, left_out = prepare_for(route, attached.messages, wishes)
-        notes = (*attached.notes, *wishes.notes, *left_out)
-        return Job(self, client, asked, route, prepared, attached, notes, body)
+        attached = attached._replace(notes=(*attached.notes, *wishes.notes, *left_out))
+        return Job(self, client, asked, route, prepared, attached, body)
 
     async def _attached(
         self, client: Client, messages: Sequence[Message], upstream: Dialect

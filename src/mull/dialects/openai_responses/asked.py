@@ -26,6 +26,7 @@ from mull.neutral.request import HostedTool, Tool
 
 __all__ = ["decode_request"]
 
+
 def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
     """What is asked for.
 
