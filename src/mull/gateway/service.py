@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Container, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ from mull.gateway.wishes import wishes_of
 from mull.logs import log_warning
 from mull.neutral.asked import Asked
 from mull.neutral.assemble import Assembler
-from mull.neutral.events import Event, Failed, Finished, Healed
+from mull.neutral.events import Event, Failed, Finished
 from mull.neutral.messages import Dialect, Message
 from mull.neutral.request import WireRequest
 from mull.policy.heal.lessons import fingerprints
@@ -73,6 +73,7 @@ class Job:
         self.began = time.monotonic()
         self._gateway = gateway
         self._attached = attached
+        self._refused: list[str] = []
         self._relay = self._relay_for(prepared)
 
     def _relay_for(self, prepared: Prepared) -> Relay:
@@ -115,8 +116,9 @@ class Job:
             send = self._gateway.engine.sender(way, options)
             async with aclosing(send(self.prepared)) as batches:
                 async for batch in batches:
-                    if any(isinstance(event, Healed) for event in batch):
-                        await self._gateway.forget(self.client, self._refused())
+                    if self._refused:
+                        await self._gateway.forget(self.client, self._refused)
+                        self._refused = []
                     told = self._relay.told(batch)
                     if not told:
                         continue
@@ -130,13 +132,14 @@ class Job:
         the same provider."""
         if prepared.target.origin != self.prepared.target.origin:
             self._relay = self._relay_for(prepared)
+        if len(prepared.target.refused) > len(self.prepared.target.refused):
+            self._refused = self._records_of(prepared.target.refused)
         self.prepared = prepared
         notes = (*self._attached.notes, *prepared.notes, *wire.notes)
         self.notes = worth_telling(notes, self.asked, self.client.dialect)
 
-    def _refused(self) -> list[str]:
-        """Keys of the records that hold what the upstream would not take back."""
-        refused = set(self.prepared.target.refused)
+    def _records_of(self, refused: Container[str]) -> list[str]:
+        """Keys of the records that hold carriers with these fingerprints."""
         return [
             key
             for key, kept in self._attached.records.items()

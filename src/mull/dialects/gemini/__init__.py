@@ -31,5 +31,5 @@ TRAITS = Traits(
     extras=frozenset(
         {"safetySettings", "generationConfig.mediaResolution", "toolConfig.retrievalConfig"}
     ),
-    unneeded=frozenset({"contents[].parts[].functionResponse.name", "labels"}),
+    unneeded=frozenset({"contents[].parts[].functionResponse.name", "labels", "model"}),
 )
