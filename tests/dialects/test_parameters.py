@@ -134,6 +134,15 @@ def test_tools_of_the_provider_go_as_they_came(dialect, tools):
     assert back.hosted_tools == hosted
 
 
+def test_a_tool_brings_the_previews_that_it_is_a_part_of():
+    hosted = (HostedTool("anthropic", HOSTED["anthropic"], ("code-execution-2025-05-22",)),)
+    to = target("none", dialect="anthropic")
+    request = Request([user("q")], ThinkingPlan("absent"), hosted_tools=hosted)
+    wire = encode_request(request, to)
+    assert wire.headers["anthropic-beta"] == "code-execution-2025-05-22"
+    assert decode_request("anthropic", wire.body, wire.path, wire.headers).hosted_tools == hosted
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_fields_of_one_dialect_go_nowhere_else(dialect):
     own, _ = sent(dialect, wire=Wire(dialect, {"service": {"tier": "flex"}}))
@@ -178,3 +187,9 @@ def test_a_grammar_is_told_to_those_who_take_an_object():
     (tool,) = decode_request("openai-responses", body, "/v1/responses").tools
     told = tool.parameters["properties"]["input"]["description"]
     assert told == "The whole text, in this grammar (lark):\nstart: X"
+
+
+def test_a_whole_number_may_be_written_as_any_other():
+    body = msgspec.json.encode({"contents": [], "generationConfig": {"topK": 64.0}})
+    asked = decode_request("gemini", body, "/v1beta/models/m:generateContent")
+    assert (asked.top_k, type(asked.top_k)) == (64, int)

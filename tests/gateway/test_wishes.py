@@ -201,6 +201,8 @@ def test_a_search_of_the_provider_goes_to_its_provider_alone(name):
 
 
 def test_what_nobody_reads_is_told():
+    body, notes = upstream("messages", CHAT, messages=SAID, n=1, logprobs=False, store=True)
+    assert notes == ""
     more = {"n": 2, "logprobs": True, "logit_bias": {"1": 2}, "store": False}
     body, notes = upstream("chat-qwen", CHAT, messages=SAID, **more)
     assert body["logit_bias"] == {"1": 2}

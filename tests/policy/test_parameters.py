@@ -155,6 +155,11 @@ def test_a_number_is_brought_into_the_range_that_is_taken():
     assert said == ["temperature 1.5 → 1: thinker takes 0 to 1"]
 
 
+def test_a_seed_is_as_large_as_it_may_be():
+    assert ask(GEMINI, seed=2**40)[0].seed == 2**31 - 1
+    assert ask(CHAT, seed=2**40)[0].seed == 2**40
+
+
 @pytest.mark.parametrize(("top_p", "kept"), [(0.9, None), (0.97, 0.97)])
 def test_claude_thinks_with_a_high_top_p_only(top_p, kept):
     assert ask(CLAUDE, top_p=top_p)[0].top_p == kept

@@ -28,6 +28,7 @@ _SUMMARIES = REGISTRY["reasoning.summary"].choices
 _BILLING = re.compile(r"\Ax-anthropic-billing-header:[^\n]*\s*")
 """What Claude Code tells its provider in the first line of its system prompt. It differs from
 request to request, so no cache would hold the prompt after it."""
+_NOTHING = object()
 _INDEX = re.compile(r"\[\d+\]")
 
 
@@ -43,9 +44,11 @@ def wishes_of(asked: Asked, dialect: Dialect, target: Target) -> Wishes:
     """The wishes in a request of a client that speaks this dialect, for this target. An answer may
     be as long as it can be there: clients ask for what another model can give."""
     settings, notes = _thinking(asked.thinking)
+    traits = TRAITS[dialect]
+    rest = {p: value for p, value in asked.rest.items() if traits.usual.get(p, _NOTHING) != value}
     extras: dict[str, Any] = {}
-    for path in asked.rest.keys() & TRAITS[dialect].extras:
-        nest(extras, path, asked.rest[path])
+    for path in sorted(rest.keys() & traits.extras):
+        nest(extras, path, rest[path])
     options = RequestOptions(
         system=_BILLING.sub("", asked.system),
         tools=asked.tools,
@@ -57,7 +60,7 @@ def wishes_of(asked: Asked, dialect: Dialect, target: Target) -> Wishes:
         wire=wire_of(dialect, extras),
         **{name: getattr(asked, name) for name in PARAMETERS},
     )
-    if unread := _unread(asked.rest, dialect):
+    if unread := _unread(rest, dialect):
         notes.append(Note("parameters", f"not sent: {', '.join(unread)}", warning=True))
     return Wishes(settings, options, tuple(notes))
 

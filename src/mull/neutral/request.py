@@ -49,10 +49,11 @@ class Tool(Value, frozen=True):
 
 class HostedTool(Value, frozen=True):
     """A tool that the provider runs, or that only its dialect can describe, as it is written
-    there."""
+    there. `betas` are the previews that it may be a part of, where the dialect has such."""
 
     dialect: Dialect
     data: dict[str, Any]
+    betas: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

@@ -45,7 +45,8 @@ class Traits(Value, frozen=True):
     `defaults` what they are where nothing is said. `id_length` is the longest name of a user or a
     cache; without `blank_stops` a text that ends the answer must hold more than spaces. `extras`
     are other fields that steer the model alone and so may go to another server of the dialect;
-    `unneeded` are those of which nothing is lost where they go unread.
+    `usual` are values of other fields that say no more than nothing does, and `unneeded` the fields
+    of which nothing is lost where they go unread.
     """
 
     usual_writer: WriterName
@@ -75,4 +76,5 @@ class Traits(Value, frozen=True):
     id_length: int | None = None
     blank_stops: bool = True
     extras: frozenset[str] = frozenset()
+    usual: Mapping[str, Any] = {}
     unneeded: frozenset[str] = frozenset()

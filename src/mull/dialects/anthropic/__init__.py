@@ -36,6 +36,7 @@ TRAITS = Traits(
     id_length=256,
     blank_stops=False,
     extras=frozenset({"service_tier", "inference_geo"}),
+    usual={"service_tier": "auto"},
     unneeded=frozenset(
         {
             "anthropic-beta",

@@ -31,7 +31,7 @@ def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
     fields = Fields.of(body)
     history = read_history(fields.list("messages"), fields.take("system"), None)
     betas = {_BETA: headers[_BETA]} if _BETA in headers else {}
-    tools, hosted = _tools(fields)
+    tools, hosted = _tools(fields, headers.get(_BETA, ""))
     asked = Asked(
         messages=tuple(history.messages),
         model=fields.text("model") or (found[1] if (found := _VERTEX.search(path)) else None),
@@ -49,14 +49,15 @@ def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
     return asked.with_rest(fields.left(), history.rest, betas)
 
 
-def _tools(fields: Fields) -> tuple[tuple[Tool, ...], tuple[HostedTool, ...]]:
+def _tools(fields: Fields, said: str) -> tuple[tuple[Tool, ...], tuple[HostedTool, ...]]:
     """The client's own functions, and the tools that the provider runs."""
     tools, hosted = [], []
+    betas = tuple(filter(None, (beta.strip() for beta in said.split(","))))
     for where, tool in objects(fields.list("tools"), "tools"):
         if tool.get("type") in (None, "custom"):
             tools.append(tool_of(fields, where, tool, "input_schema", "type"))
         else:
-            hosted.append(HostedTool(DIALECT, tool))
+            hosted.append(HostedTool(DIALECT, tool, betas))
     return tuple(tools), tuple(hosted)
 
 

@@ -133,8 +133,9 @@ def _headers(request: Request, body: dict[str, Any]) -> dict[str, str]:
     budgeted = isinstance(thinking, dict) and thinking.get("type") == "enabled"
     betas = [INTERLEAVED] if budgeted and request.tools else []
     betas += [beta for field, beta in _BETA_OF_FIELD.items() if field in body]
+    betas += [beta for tool in request.hosted_tools for beta in tool.betas]
     if betas:
-        headers["anthropic-beta"] = ",".join(betas)
+        headers["anthropic-beta"] = ",".join(dict.fromkeys(betas))
     return headers
 
 

@@ -26,10 +26,11 @@ TRAITS = Traits(
         "seed": ("generationConfig.seed",),
         "stop": ("generationConfig.stopSequences",),
     },
-    ranges={"temperature": (0, 2)},
+    ranges={"temperature": (0, 2), "seed": (-(2**31), 2**31 - 1)},
     defaults={"temperature": 1, "top_p": 0.95, "top_k": 64, "parallel_calls": True},
     extras=frozenset(
         {"safetySettings", "generationConfig.mediaResolution", "toolConfig.retrievalConfig"}
     ),
+    usual={"generationConfig.candidateCount": 1, "generationConfig.responseModalities": ["TEXT"]},
     unneeded=frozenset({"contents[].parts[].functionResponse.name", "labels", "model"}),
 )

@@ -46,8 +46,16 @@ TRAITS = Traits(
             "repetition_penalty",
             "safety_identifier",
             "service_tier",
+            "tool_choice",
         }
     ),
+    usual={
+        "logprobs": False,
+        "modalities": ["text"],
+        "n": 1,
+        "service_tier": "auto",
+        "top_logprobs": 0,
+    },
     unneeded=frozenset(
         {
             "messages[].tool_calls[].index",

@@ -35,9 +35,16 @@ TRAITS = Traits(
             "prompt_cache_retention",
             "safety_identifier",
             "service_tier",
+            "tool_choice",
             "truncation",
         }
     ),
+    usual={
+        "background": False,
+        "service_tier": "auto",
+        "top_logprobs": 0,
+        "truncation": "disabled",
+    },
     unneeded=frozenset(
         {
             "client_metadata",

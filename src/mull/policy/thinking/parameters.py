@@ -137,9 +137,11 @@ def _fitted(
         return _fitted_stops(value, target)
     if name in ("user", "cache_key"):
         return _fitted_id(value, TRAITS[target.dialect].id_length), None
-    least, most = TRAITS[target.dialect].ranges.get(name, (value, value))
-    fitted = min(max(value, least), most) if name in SAMPLING else value
-    return fitted, None if fitted == value else f"{target.model} takes {least:g} to {most:g}"
+    span = TRAITS[target.dialect].ranges.get(name)
+    if span is None or span[0] <= value <= span[1]:
+        return value, None
+    least, most = span
+    return min(max(value, least), most), f"{target.model} takes {least:g} to {most:g}"
 
 
 def _refuses(name: ParameterName, value: Any, target: Target, planned: Planned) -> str | None:
