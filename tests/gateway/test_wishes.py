@@ -164,6 +164,30 @@ def test_a_line_that_changes_with_every_request_is_not_sent(name):
     assert notes == ""
 
 
+def test_marks_of_a_cache_go_to_who_knows_them():
+    hour = {"type": "ephemeral", "ttl": "1h"}
+    system = [{"type": "text", "text": "Be brief.", "cache_control": hour}]
+    tools = [{"name": "f", "input_schema": {"type": "object"}}]
+    content = [{"type": "text", "text": "q", "cache_control": {"type": "ephemeral"}}]
+    said = {"messages": [{"role": "user", "content": content}], "max_tokens": 2_000}
+    body, notes = upstream("messages", MESSAGES, **said, system=system, tools=tools)
+    assert body["system"][-1]["cache_control"] == hour
+    assert body["tools"][-1]["cache_control"] == hour
+    assert body["messages"][0]["content"][-1]["cache_control"] == {"type": "ephemeral"}
+    assert notes == ""
+    for name in ("chat", "contents", "responses"):
+        body, notes = upstream(name, MESSAGES, **said, system=system, tools=tools)
+        assert "cache_control" not in json.dumps(body)
+        assert notes == ""
+
+
+def test_a_cache_key_goes_to_who_knows_it():
+    for name, sent in (("responses", "s1"), ("chat", "s1"), ("chat-qwen", None)):
+        body, notes = upstream(name, RESPONSES, input="q", prompt_cache_key="s1")
+        assert body.get("prompt_cache_key") == sent
+        assert notes == ""
+
+
 @pytest.mark.parametrize(
     ("name", "roles"),
     [

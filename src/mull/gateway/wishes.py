@@ -29,6 +29,7 @@ _BILLING = re.compile(r"\Ax-anthropic-billing-header:[^\n]*\s*")
 """What Claude Code tells its provider in the first line of its system prompt. It differs from
 request to request, so no cache would hold the prompt after it."""
 _NOTHING = object()
+_CACHE_MARK = ".cache_control"
 _INDEX = re.compile(r"\[\d+\]")
 
 
@@ -58,11 +59,25 @@ def wishes_of(asked: Asked, dialect: Dialect, target: Target) -> Wishes:
         format=asked.format,
         text_format=True,
         wire=wire_of(dialect, extras),
+        cache_marks=_cache_marks(asked.rest) if dialect == target.dialect else {},
         **{name: getattr(asked, name) for name in PARAMETERS},
     )
     if unread := _unread(rest, dialect):
         notes.append(Note("parameters", f"not sent: {', '.join(unread)}", warning=True))
     return Wishes(settings, options, tuple(notes))
+
+
+def _cache_marks(rest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What the marks of a cache say, by the part of the body that they stand in. A part without
+    any has the one that lasts longest: a shorter one is refused before a longer one."""
+    found: dict[str, dict[str, Any]] = {}
+    for path, value in rest.items():
+        if path.endswith(_CACHE_MARK) and isinstance(value, dict):
+            found[path.partition("[")[0]] = value
+    if not found:
+        return {}
+    longest = max(found.values(), key=lambda mark: mark.get("ttl") == "1h")
+    return {"system": longest, "tools": longest, "messages": longest, **found}
 
 
 def _least(wanted: int | None, most: int | None) -> int | None:

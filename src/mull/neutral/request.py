@@ -100,7 +100,8 @@ class RequestOptions(Parameters, frozen=True):
     say; what they say of the history holds. A `format` is asked for in the way that the model
     takes; in words alone where `plain_format` says that the endpoint refused another, and never by
     a call where `text_format` says that whoever asks reads the text. `wire` are fields of the body
-    that only one dialect knows.
+    that only one dialect knows, `cache_marks` what its marks of a cache say in `system`, `tools`
+    and `messages`.
     """
 
     system: str = ""
@@ -114,6 +115,7 @@ class RequestOptions(Parameters, frozen=True):
     text_format: bool = False
     hosted_tools: tuple[HostedTool, ...] = ()
     wire: Wire | None = None
+    cache_marks: dict[str, dict[str, Any]] = {}
 
 
 class Request(Parameters, frozen=True):
@@ -136,6 +138,7 @@ class Request(Parameters, frozen=True):
     format: AnswerFormat | None = None
     hosted_tools: tuple[HostedTool, ...] = ()
     wire: Wire | None = None
+    cache_marks: dict[str, dict[str, Any]] = {}
 
 
 class WireRequest(Value, frozen=True):

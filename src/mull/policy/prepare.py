@@ -472,6 +472,7 @@ def _request(
         format=options.format,
         hosted_tools=options.hosted_tools,
         wire=options.wire,
+        cache_marks=options.cache_marks,
         **{name: getattr(options, name) for name in PARAMETERS},
     )
 

@@ -6,6 +6,7 @@ markers where they help, and names the beta that a budget needs to think between
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from mull.dialects.anthropic import DIALECT
@@ -25,6 +26,7 @@ CHOICES = Words(("auto", "auto"), ("none", "none"), ("any", "required"))
 VERSION = "2023-06-01"
 INTERLEAVED = "interleaved-thinking-2025-05-14"
 _BETA_OF_FIELD = {"context_management": "context-management-2025-06-27"}
+_MARK = {"type": "ephemeral"}
 _CACHEABLE = frozenset({"text", "image", "document", "tool_result"})
 
 
@@ -63,8 +65,8 @@ def _body(request: Request, target: Target, history: History) -> dict[str, Any]:
     spoken = [{"type": "text", "text": text} for text in system]
     tools = [_tool(tool) for tool in request.tools]
     tools += [dict(tool.data) for tool in request.hosted_tools]
-    if "cache_write" in (target.facts.cost or {}):
-        _mark(spoken, tools, history.messages)
+    if request.cache_marks or "cache_write" in (target.facts.cost or {}):
+        _mark(spoken, tools, history.messages, request.cache_marks)
     body: dict[str, Any] = {
         "model": target.model,
         target.compat.max_tokens_field: _max_tokens(request),
@@ -113,14 +115,17 @@ def _tool_choice(choice: ToolChoice) -> dict[str, Any]:
 
 
 def _mark(
-    system: list[dict[str, Any]], tools: list[dict[str, Any]], messages: list[dict[str, Any]]
+    system: list[dict[str, Any]],
+    tools: list[dict[str, Any]],
+    messages: list[dict[str, Any]],
+    marks: Mapping[str, dict[str, Any]],
 ) -> None:
     """Mark what the next request repeats. Thinking blocks take no marker; they are an answer's."""
     last = messages[-1]["content"] if messages and messages[-1]["role"] == "user" else []
     cacheable = [block for block in last if block.get("type") in _CACHEABLE]
-    for blocks in (system, tools, cacheable):
+    for place, blocks in (("system", system), ("tools", tools), ("messages", cacheable)):
         if blocks:
-            blocks[-1]["cache_control"] = {"type": "ephemeral"}
+            blocks[-1]["cache_control"] = dict(marks.get(place, _MARK))
 
 
 def _headers(request: Request, body: dict[str, Any]) -> dict[str, str]:
