@@ -237,6 +237,16 @@ def test_what_nobody_reads_is_told():
     assert notes.startswith("parameters: not sent: logit_bias: anthropic/claude-sonnet-4-5 has")
 
 
+@pytest.mark.parametrize("budget", [-1, 10**12])
+def test_a_budget_that_is_no_number_of_tokens_is_no_reason_to_refuse(budget):
+    said = [{"role": "user", "parts": [{"text": "q"}]}]
+    config = {"thinkingConfig": {"thinkingBudget": budget}}
+    for name in ("chat", "messages", "contents", "responses"):
+        body, notes = upstream(name, CONTENTS, contents=said, generationConfig=config)
+        assert body
+        assert notes == ""
+
+
 def test_an_answer_is_as_long_as_it_can_be_there():
     body, notes = upstream("plain-responses", MESSAGES, messages=SAID, max_tokens=64_000)
     assert body["max_output_tokens"] == 16_384

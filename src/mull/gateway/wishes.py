@@ -28,6 +28,7 @@ _SUMMARIES = REGISTRY["reasoning.summary"].choices
 _BILLING = re.compile(r"\Ax-anthropic-billing-header:[^\n]*\s*")
 """What Claude Code tells its provider in the first line of its system prompt. It differs from
 request to request, so no cache would hold the prompt after it."""
+_MOST_BUDGET = 1_000_000
 _NOTHING = object()
 _CACHE_MARK = ".cache_control"
 _INDEX = re.compile(r"\[\d+\]")
@@ -107,6 +108,6 @@ def _thinking(asked: ThinkingAsked) -> tuple[dict[str, Any], list[Note]]:
             notes.append(Note("reasoning.effort", f"effort {asked.effort!r:.40} is unknown", True))
         else:
             settings["reasoning.effort"] = level
-    if asked.budget:
-        settings["reasoning.maxTokens"] = asked.budget
+    if asked.budget is not None and asked.budget > 0:  # Gemini's -1 leaves it to the model
+        settings["reasoning.maxTokens"] = min(asked.budget, _MOST_BUDGET)
     return settings, notes
