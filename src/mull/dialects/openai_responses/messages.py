@@ -72,7 +72,7 @@ class InputItems:
     def notes(self) -> tuple[Note, ...]:
         """What was left out, if anything."""
         return tuple(
-            Note(about, text.format(n=n, s="" if n == 1 else "s"))
+            Note(about, text.format(n=n, s="" if n == 1 else "s"), warning=name == "unsendable")
             for name, about, text in _NOTES
             if (n := self._left[name])
         )
