@@ -209,6 +209,29 @@ def test_an_instruction_amid_the_conversation_keeps_its_place(name, roles):
     )
 
 
+@pytest.mark.parametrize("name", ["chat", "chat-qwen", "messages", "contents", "responses"])
+@pytest.mark.parametrize("role", ["developer", "user"])
+def test_an_instruction_before_the_result_of_a_call_does_not_part_them(name, role):
+    called = [
+        {"type": "function_call", "call_id": f"c{n}", "name": "f", "arguments": "{}"}
+        for n in range(2)
+    ]
+    said = [
+        *SAID,
+        *called,
+        {"role": role, "content": "Mind the time."},
+        {"type": "function_call_output", "call_id": "c0", "output": "result 0"},
+        {"role": role, "content": "Now."},
+        {"type": "function_call_output", "call_id": "c1", "output": "result 1"},
+    ]
+    tools = [{"type": "function", "name": "f", "parameters": {"type": "object"}}]
+    body, _ = upstream(name, RESPONSES, input=said, tools=tools)
+    sent = json.dumps(body)
+    places = [sent.index(text) for text in ("result 0", "result 1", "Mind the time.", "Now.")]
+    assert places == sorted(places)
+    assert "did not finish" not in sent
+
+
 SEARCH = {"type": "web_search_20250305", "name": "web_search", "max_uses": 8}
 
 

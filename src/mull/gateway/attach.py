@@ -81,7 +81,7 @@ def attach(
     unknown: Unknown = "bare",
 ) -> Attached:
     """Put together what the client sent and what the store and the envelopes hold."""
-    messages, keys = _joined(messages, keys, found)
+    messages, keys = _joined(*_results_first(messages, keys), found)
     made: list[Message] = []
     ids: dict[str, str] = {}
     counts = {"found": 0, "unknown": 0, "altered": 0}
@@ -101,6 +101,30 @@ def attach(
         counts[how] += 1
         made.append(answer)
     return Attached(tuple(made), tuple(_notes(counts)), records)
+
+
+def _results_first(
+    messages: Sequence[Message], keys: Sequence[tuple[str, ...]]
+) -> tuple[Sequence[Message], Sequence[tuple[str, ...]]]:
+    """The conversation with results right after their calls: some clients say something between
+    them, which follows."""
+    said: list[Message] = []
+    named: list[tuple[str, ...]] = []
+    calls: set[str] = set()
+    after = 0
+    for message, wanted in zip(messages, keys, strict=True):
+        at = len(said)
+        if message.role == "assistant":
+            calls, after = {call.id for call in message.tool_calls}, at + 1
+        elif message.role == "tool" and not calls.isdisjoint(_answered(message)):
+            at, after = after, after + 1
+        said.insert(at, message)
+        named.insert(at, wanted)
+    return said, named
+
+
+def _answered(message: Message) -> list[str]:
+    return [block.call_id for block in message.blocks if isinstance(block, ToolResultBlock)]
 
 
 def _joined(
