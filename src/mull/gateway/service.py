@@ -135,8 +135,8 @@ class Job:
         if len(prepared.target.refused) > len(self.prepared.target.refused):
             self._refused = self._records_of(prepared.target.refused)
         self.prepared = prepared
-        notes = (*self._attached.notes, *prepared.notes, *wire.notes)
-        self.notes = worth_telling(notes, self.asked, self.client.dialect)
+        news = worth_telling((*prepared.notes, *wire.notes), self.asked, self.client.dialect)
+        self.notes = tuple(dict.fromkeys((*self.notes, *news)))
 
     def _records_of(self, refused: Container[str]) -> list[str]:
         """Keys of the records that hold carriers with these fingerprints."""
