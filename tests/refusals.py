@@ -714,6 +714,41 @@ REST = [
         )
     ),
     *(
+        row(EFFORT, text, lambda body, key=key: key not in body, history=ASK, parts=parts)
+        for key, parts, text in (
+            ("top_p", {"top_p": 0.5}, "invalid top_p: only 0.95 is allowed for this model"),
+            (
+                "stop",
+                {"stop": ("END",)},
+                "Unsupported parameter: 'stop' is not supported with this model.",
+            ),
+            (
+                "parallel_tool_calls",
+                {"parallel_calls": False},
+                "Unsupported parameter: 'parallel_tool_calls' is not supported with this model.",
+            ),
+            (
+                "presence_penalty",
+                {"presence_penalty": 1.0},
+                "Unsupported parameter: 'presence_penalty' is not supported with this model.",
+            ),
+            ("top_k", {"top_k": 5}, "Unrecognized request argument supplied: top_k"),
+        )
+    ),
+    row(
+        target("none", dialect="anthropic", reasoning=False),
+        "`temperature` and `top_p` cannot both be specified for this model. Please use only one.",
+        lambda body: "top_p" not in body and body["temperature"] == 0.5,
+        history=ASK,
+        parts={"temperature": 0.5, "top_p": 0.9},
+    ),
+    row(
+        target("openai-effort", options=[LEVELS], compat={"system_inside": "system"}),
+        "Chat template error: System message must be at the beginning.",
+        lambda body: [m["role"] for m in body["messages"]] == ["user", "user"],
+        history=[*ASK, Message(role="system", blocks=(TextBlock("Be brief."),))],
+    ),
+    *(
         row(target(writer, dialect=dialect, options=[TOGGLE, LEVELS]), text, sends(), **more)
         for writer, dialect, text in (
             ("ollama-think", "openai-chat", '"qwen2" does not support thinking'),

@@ -95,6 +95,7 @@ SUBJECTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         (
             "mull.policy.prepare",
             "mull.neutral.request",
+            "mull.neutral.parameters",
             "mull.policy.meter",
             "mull.policy.parts",
             "mull.policy.tokens",

@@ -50,7 +50,8 @@ _PUBLIC = {
     "mull.neutral.messages": (
         "Message user assistant Origin Role Status Dialect message_to_json message_from_json"
     ),
-    "mull.neutral.request": "Note Request RequestOptions Tool NamedTool WireRequest",
+    "mull.neutral.parameters": "Parameters",
+    "mull.neutral.request": "Note Request RequestOptions Tool HostedTool NamedTool WireRequest",
     "mull.neutral.target": "Target ModelFacts Limit ReasoningOption Interleaved Compat",
     "mull.neutral.thinking": "Level ThinkingPlan",
     "mull.neutral.usage": "Usage",

@@ -110,6 +110,8 @@ from mull.neutral.messages import assistant as assistant
 from mull.neutral.messages import message_from_json as message_from_json
 from mull.neutral.messages import message_to_json as message_to_json
 from mull.neutral.messages import user as user
+from mull.neutral.parameters import Parameters as Parameters
+from mull.neutral.request import HostedTool as HostedTool
 from mull.neutral.request import NamedTool as NamedTool
 from mull.neutral.request import Note as Note
 from mull.neutral.request import Request as Request

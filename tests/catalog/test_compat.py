@@ -106,7 +106,8 @@ def test_rows_that_were_read_are_taken_as_they_are():
             "requiresReasoning, missingReasoning, signedOnly, thinkingWriter, thinkingIsGuess, "
             "budgetField, levelBudgets, zeroBudgetEnds, template, templateKey, keepThinking, tags, "
             "startsInReasoning, tagsAnywhere, cumulative, "
-            "maxTokensField, systemRole, streamUsage, thinkingNeedsStream, emptyContent, "
+            "maxTokensField, omits, holds, eitherSampling, mostStops, hostedTools, namespaces, "
+            "systemRole, systemInside, streamUsage, thinkingNeedsStream, emptyContent, "
             "toolsNeedResponses, path, toolIdLength, resultMedia, bindsThinking, auth, "
             "endThinking, extraBody.",
         ),

@@ -29,7 +29,15 @@ from mull.neutral.blocks import (
 )
 from mull.neutral.errors import ConfigError
 from mull.neutral.messages import Message
-from mull.neutral.request import AnswerFormat, NamedTool, Request, RequestOptions, Tool
+from mull.neutral.parameters import PARAMETERS
+from mull.neutral.request import (
+    AnswerFormat,
+    HostedTool,
+    NamedTool,
+    Request,
+    RequestOptions,
+    Tool,
+)
 from mull.neutral.thinking import WRITERS, ThinkingPlan, write_thinking
 from mull.policy.prepare import prepare
 from recordings import exchanges, need_recordings
@@ -37,12 +45,19 @@ from rows import for_each
 
 BUDGET = {"type": "budget_tokens", "min": 1024, "max": 32_000}
 EFFORT = {"type": "effort", "values": ["none", "low", "high"]}
+ALL = {"omits": ()}
 HERE = {
-    "anthropic": target("anthropic-budget", dialect="anthropic", options=[BUDGET]),
-    "gemini": target("gemini-level", dialect="gemini", options=[EFFORT]),
-    "openai-chat": target("openai-effort", options=[EFFORT], compat={"requires_reasoning": "all"}),
-    "openai-responses": target("responses", dialect="openai-responses", options=[EFFORT]),
-    "bedrock-converse": target("anthropic-budget", dialect="bedrock-converse", options=[BUDGET]),
+    "anthropic": target("anthropic-budget", dialect="anthropic", options=[BUDGET], compat=ALL),
+    "gemini": target("gemini-level", dialect="gemini", options=[EFFORT], compat=ALL),
+    "openai-chat": target(
+        "openai-effort", options=[EFFORT], compat={"requires_reasoning": "all", **ALL}
+    ),
+    "openai-responses": target(
+        "responses", dialect="openai-responses", options=[EFFORT], compat=ALL
+    ),
+    "bedrock-converse": target(
+        "anthropic-budget", dialect="bedrock-converse", options=[BUDGET], compat=ALL
+    ),
 }
 PNG = MediaBlock("image/png", "iVBORw0KGgo=")
 texts = st.text(st.characters(exclude_characters="<", codec="utf-8"), max_size=20).map(
@@ -50,6 +65,23 @@ texts = st.text(st.characters(exclude_characters="<", codec="utf-8"), max_size=2
 )
 schemas = st.just({}) | st.dictionaries(names, json_objects, max_size=2).map(
     lambda properties: {"type": "object", "properties": properties}
+)
+parameters = st.fixed_dictionaries(
+    {},
+    optional={
+        "temperature": st.floats(0, 1),
+        "top_p": st.floats(0, 1),
+        "top_k": st.integers(1, 100),
+        "presence_penalty": st.floats(-2, 2),
+        "frequency_penalty": st.floats(-2, 2),
+        "seed": st.integers(0, 2**31),
+        "stop": st.lists(texts, max_size=4).map(tuple),
+        "parallel_calls": st.booleans(),
+        "verbosity": st.sampled_from(["low", "high"]),
+        "user": texts,
+        "metadata": st.dictionaries(names, texts, max_size=2),
+        "cache_key": texts,
+    },
 )
 tools = st.lists(st.builds(Tool, names, st.just("") | texts, schemas), max_size=3)
 
@@ -73,7 +105,7 @@ def asked_for(draw: st.DrawFn, dialect: str) -> Request:
         system=draw(st.just("") | texts),
         tools=offered,
         tool_choice=draw(st.sampled_from(choices)) if offered else None,
-        temperature=draw(st.none() | st.floats(0, 1)),
+        **draw(parameters),
         max_tokens=draw(st.none() | st.integers(40_000, 60_000)),
         stream=draw(st.booleans()),
     )
@@ -94,9 +126,9 @@ def again(asked: Asked, request: Request) -> Request:
         system=asked.system,
         tools=asked.tools,
         tool_choice=asked.tool_choice,
-        temperature=asked.temperature,
         max_tokens=asked.max_tokens,
         stream=asked.stream,
+        **{name: getattr(asked, name) for name in PARAMETERS},
     )
 
 
@@ -110,12 +142,17 @@ def test_what_policy_sends_is_read_back_whole(dialect, data):
     assert asked.model == to.model
     assert asked.system == request.system
     cannot_forbid = dialect == "bedrock-converse" and request.tool_choice == "none"
-    assert asked.tool_choice == (None if cannot_forbid else request.tool_choice)
+    choice = None if cannot_forbid else request.tool_choice
+    if dialect == "anthropic" and request.parallel_calls is not None:
+        choice = choice or "auto"  # where calls are kept apart, a choice is said
+    assert asked.tool_choice == choice
     called = {call.name: None for message in request.messages for call in message.tool_calls}
     stand_ins = called if dialect == "bedrock-converse" and not request.tools else {}
     offered = [tool.name for tool in request.tools]
     assert [tool.name for tool in asked.tools] == (offered or [*stand_ins])
-    assert (asked.temperature, asked.stream) == (request.temperature, request.stream)
+    assert asked.stream == request.stream
+    for name in PARAMETERS:
+        assert getattr(asked, name) == getattr(request, name), name
     assert encode_request(again(asked, request), to).body == wire.body
     assert not [path for path in asked.rest if path.partition(".")[0] not in OURS]
 
@@ -241,11 +278,11 @@ def test_a_body_of_claude_code():
         ("system", TextBlock("Mind the time.")),
     ]
     assert asked.tools == (Tool("Read", "Reads.", {"type": "object"}),)
-    assert asked.metadata == {"user_id": '{"session_id":"s1"}'}
+    assert asked.user == '{"session_id":"s1"}'
+    assert [tool.name for tool in asked.hosted_tools] == ["web_search_20250305"]
     assert set(asked.rest) == {
         "context_management",
         "system[1].cache_control",
-        "tools[1]",
         "messages[2].content[0].cache_control",
         "anthropic-beta",
     }
@@ -333,14 +370,13 @@ def test_a_body_of_codex():
     assert set(asked.rest) == {
         "input[0].id",
         "input[4].id",
-        "tools[2]",
         "store",
         "include",
-        "prompt_cache_key",
         "client_metadata",
         "reasoning.context",
-        "text.verbosity",
     }
+    assert [tool.name for tool in asked.hosted_tools] == ["web_search"]
+    assert (asked.cache_key, asked.verbosity) == ("s1", "low")
 
 
 CONVERSE = {
@@ -433,7 +469,6 @@ def test_a_body_of_a_converse_client():
         "messages[0].content[3].cachePoint",
         "messages[2].content[0].toolResult.content[2]",
         "toolConfig.tools[0].toolSpec.strict",
-        "toolConfig.tools[1]",
         "additionalModelRequestFields.other",
         "guardrailConfig",
     }
@@ -483,8 +518,8 @@ def test_a_body_of_gemini_cli():
     assert (call.name, call.signature) == ("ls", "CiQB")
     assert results.blocks == (ToolResultBlock(call.id, "a.py"),)
     assert (asked.temperature, asked.top_p) == (0, 1)
+    assert asked.hosted_tools == (HostedTool("gemini", {"googleSearch": {}}),)
     assert set(asked.rest) == {
-        "tools[1].googleSearch",
         "safetySettings",
         "generationConfig.mediaResolution",
     }
@@ -552,12 +587,12 @@ def test_a_body_of_a_chat_client():
         "messages[1].content[1].image_url.detail",
         "messages[2].audio",
         "tools[0].function.strict",
-        "tools[1]",
         "tool_choice",
         "thinking.keep",
         "logit_bias",
-        "user",
     }
+    assert asked.user == "u1"
+    assert [tool.data["function"]["name"] for tool in asked.hosted_tools] == ["$web_search"]
 
 
 @pytest.mark.parametrize(

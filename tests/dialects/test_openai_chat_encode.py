@@ -63,6 +63,7 @@ def test_the_row_names_roles_limits_path_and_more():
     row = target(
         compat={
             "system_role": "developer",
+            "system_inside": "system",
             "max_tokens_field": "max_completion_tokens",
             "stream_usage": False,
             "path": "/v2/chat",

@@ -238,11 +238,10 @@ def test_results_between_a_persons_words_keep_their_order():
 
 def test_a_system_message_in_the_middle_keeps_its_place():
     note = Message(role="system", blocks=(TextBlock("now"),))
-    assert [item["role"] for item in items(user("a"), note, user("b"))] == [
-        "user",
-        "system",
-        "user",
-    ]
+    inside = target("responses", dialect="openai-responses", compat={"system_inside": "system"})
+    for at, role in ((TARGET, "user"), (inside, "system")):
+        sent = items(user("a"), note, user("b"), at=at)
+        assert [item["role"] for item in sent] == ["user", role, "user"]
 
 
 def test_foreign_answers_are_plain_messages():

@@ -109,6 +109,21 @@ def test_a_temperature_that_is_refused_is_left_out(text, lasting):
     assert (repaired.learn is not None) == lasting
 
 
+def test_who_refuses_one_sampling_parameter_is_sent_no_other():
+    refused = prepared(CHAT, ASK, temperature=0.2, top_p=0.5, seed=7)
+    repaired = mended(refused, "invalid top_p: only 0.95 is allowed for this model")
+    assert not {"temperature", "top_p"} & body(repaired).keys()
+    assert body(repaired)["seed"] == 7
+    assert repaired.learn.compat["omits"][-1] == "top_p"
+
+
+def test_a_field_of_the_dialect_that_is_refused_is_left_out():
+    refused = prepared(CHAT, ASK, wire=Wire("openai-chat", {"min_p": 0.1}))
+    assert body(refused)["min_p"] == 0.1
+    repaired = mended(refused, "Unrecognized request argument supplied: min_p")
+    assert "min_p" not in body(repaired)
+
+
 def test_a_sampling_parameter_of_a_row_is_left_out():
     rowed = target("openai-effort", options=[EFFORT], compat={"extra_body": {"top_p": 0.5, "n": 1}})
     repaired = mended(prepared(rowed, ASK), "top_p is not supported while thinking")

@@ -76,6 +76,8 @@ class Fields:
     def whole(self, *paths: str) -> int | None:
         """A whole number."""
         value = self.take(*paths)
+        if isinstance(value, float) and value.is_integer():
+            return int(value)  # so some languages write every number
         if value is None or (isinstance(value, int) and not isinstance(value, bool)):
             return value
         raise ConfigError(f"{paths[0]} is {kind_of(value)}, not a whole number")

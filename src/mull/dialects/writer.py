@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any, ClassVar, TypeAlias, cast
 
@@ -73,7 +73,8 @@ class About(Value, frozen=True):
     what the events say. `reasoning_field` is the field that thoughts go out in, where the dialect
     has a choice; `usage` says whether the client wants to hear the counts in the stream. With
     `as_list` a dialect that has this form writes its stream as a list of JSON values. `free_text`
-    are the tools that the client offered as ones that take a text.
+    are the tools that the client offered as ones that take a text, `tools` what only its dialect
+    knows of those that it offered.
     """
 
     source: Dialect | None = None
@@ -84,6 +85,7 @@ class About(Value, frozen=True):
     usage: bool = True
     as_list: bool = False
     free_text: frozenset[str] = frozenset()
+    tools: Mapping[str, Wire] = {}
 
 
 class _Written:

@@ -38,10 +38,12 @@ is, where nobody could be asked and its dialect is the target's."""
 
 
 class Attached(NamedTuple):
-    """The conversation with all that is known of it, and what became of its answers."""
+    """The conversation with all that is known of it, and what became of its answers. `records`
+    are those that were used, by a key of each."""
 
     messages: tuple[Message, ...]
     notes: tuple[Note, ...]
+    records: Mapping[str, Kept] = {}
 
 
 def keys_of(messages: Sequence[Message]) -> list[tuple[str, ...]]:
@@ -79,16 +81,18 @@ def attach(
     unknown: Unknown = "bare",
 ) -> Attached:
     """Put together what the client sent and what the store and the envelopes hold."""
-    messages, keys = _joined(messages, keys, found)
+    messages, keys = _joined(*_results_first(messages, keys), found)
     made: list[Message] = []
     ids: dict[str, str] = {}
     counts = {"found": 0, "unknown": 0, "altered": 0}
+    records: dict[str, Kept] = {}
     for message, wanted in zip(messages, keys, strict=True):
         if message.role != "assistant":
             made.append(_with_own_ids(message, ids))
             continue
-        kept = next((found[key] for key in wanted if key in found), None)
-        if kept is not None:
+        by = next((key for key in wanted if key in found), None)
+        if by is not None:
+            kept = records[by] = found[by]
             ids |= kept.ids
             answer, how = _from_record(message, kept)
         else:
@@ -96,7 +100,31 @@ def attach(
             ids |= _moved(message, answer)
         counts[how] += 1
         made.append(answer)
-    return Attached(tuple(made), tuple(_notes(counts)))
+    return Attached(tuple(made), tuple(_notes(counts)), records)
+
+
+def _results_first(
+    messages: Sequence[Message], keys: Sequence[tuple[str, ...]]
+) -> tuple[Sequence[Message], Sequence[tuple[str, ...]]]:
+    """The conversation with results right after their calls: some clients say something between
+    them, which follows."""
+    said: list[Message] = []
+    named: list[tuple[str, ...]] = []
+    calls: set[str] = set()
+    after = 0
+    for message, wanted in zip(messages, keys, strict=True):
+        at = len(said)
+        if message.role == "assistant":
+            calls, after = {call.id for call in message.tool_calls}, at + 1
+        elif message.role == "tool" and not calls.isdisjoint(_answered(message)):
+            at, after = after, after + 1
+        said.insert(at, message)
+        named.insert(at, wanted)
+    return said, named
+
+
+def _answered(message: Message) -> list[str]:
+    return [block.call_id for block in message.blocks if isinstance(block, ToolResultBlock)]
 
 
 def _joined(

@@ -7,7 +7,8 @@ travels in an envelope, in the place where this client keeps what it does not un
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -44,12 +45,20 @@ class Relay:
     remembered of it.
 
     Blocks are named by their place in the answer, so that the writer tells them apart as the
-    assembler does, whatever keys and ids the upstream uses.
+    assembler does, whatever keys and ids the upstream uses. `names` are the client's names of the
+    tools that go by others upstream.
     """
 
-    def __init__(self, client: Client, origin: Origin, envelopes: Envelopes) -> None:
+    def __init__(
+        self,
+        client: Client,
+        origin: Origin,
+        envelopes: Envelopes,
+        names: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._client = client
         self._origin = origin
+        self._names = names
         self._envelopes = envelopes
         self._traits = TRAITS[client.dialect]
         self._own = client.dialect == origin.dialect
@@ -64,6 +73,8 @@ class Relay:
         return [told for event in events for told in self._tell(event)]
 
     def _tell(self, event: Event) -> Iterator[Event]:
+        if isinstance(event, ToolCallDelta) and (name := self._names.get(event.name or "")):
+            event = replace(event, name=name)
         self._upstream.add(event)
         match event:
             case ToolCallDelta():

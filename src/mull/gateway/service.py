@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Container, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING
@@ -20,21 +20,23 @@ from mull.gateway.anchors import Past
 from mull.gateway.attach import Attached, Unknown, attach, keys_of, past_of
 from mull.gateway.envelope import Envelopes
 from mull.gateway.ids import mint_answer_id
+from mull.gateway.notes import worth_telling
 from mull.gateway.observing import Observed, Observer
+from mull.gateway.preparing import prepare_for
 from mull.gateway.record import kept_from, kept_to
 from mull.gateway.relay import Client, Relay
 from mull.gateway.routes import Route, Routes
 from mull.gateway.tracing import Tracing
-from mull.gateway.wishes import Wishes, wishes_of
-from mull.history.log import Log
+from mull.gateway.wishes import wishes_of
 from mull.logs import log_warning
 from mull.neutral.asked import Asked
 from mull.neutral.assemble import Assembler
-from mull.neutral.errors import BudgetError
 from mull.neutral.events import Event, Failed, Finished
 from mull.neutral.messages import Dialect, Message
-from mull.neutral.request import Note
+from mull.neutral.request import WireRequest
+from mull.policy.heal.lessons import fingerprints
 from mull.policy.prepare import Prepared, prepare
+from mull.policy.view.calls import names_on_wire
 
 if TYPE_CHECKING:
     from mull.agent.engine import Engine
@@ -58,7 +60,7 @@ class Job:
         asked: Asked,
         route: Route,
         prepared: Prepared,
-        notes: Sequence[Note],
+        attached: Attached,
         body: bytes = b"",
     ) -> None:
         self.client = client
@@ -66,11 +68,20 @@ class Job:
         self.body = body
         self.route = route
         self.prepared = prepared
-        self.notes = tuple(notes)
+        self.notes = worth_telling((*attached.notes, *prepared.notes), asked, client.dialect)
         self.id = mint_answer_id(client.dialect)
         self.began = time.monotonic()
         self._gateway = gateway
-        self._relay = Relay(client, prepared.target.origin, gateway.envelopes)
+        self._attached = attached
+        self._refused: list[str] = []
+        self._relay = self._relay_for(prepared)
+
+    def _relay_for(self, prepared: Prepared) -> Relay:
+        """Who tells the client of this request's answer."""
+        tools, target = prepared.made.options.tools, prepared.target
+        renamed = names_on_wire((tool.name for tool in tools), target.dialect)
+        names = {wire: own for own, wire in renamed.items()}
+        return Relay(self.client, target.origin, self._gateway.envelopes, names)
 
     def about(self, *, as_list: bool = False) -> About:
         """What the client's writer needs to know."""
@@ -82,6 +93,7 @@ class Job:
             usage=self.asked.stream_usage,
             as_list=as_list,
             free_text=frozenset(tool.name for tool in self.asked.tools if tool.free_text),
+            tools={tool.name: tool.wire for tool in self.asked.tools if tool.wire is not None},
         )
 
     def writer(self, *, as_list: bool = False) -> AnswerWriter:
@@ -98,11 +110,15 @@ class Job:
         """
         if self._gateway.accounts is not None:
             await self._gateway.accounts.admit(self)
+        options = replace(_OPTIONS, sending=self._sent)
         with Observed(self._gateway.observers, self) as observed:
             way = self._gateway.tracing.along(self, self.route.way)
-            send = self._gateway.engine.sender(way, _OPTIONS)
+            send = self._gateway.engine.sender(way, options)
             async with aclosing(send(self.prepared)) as batches:
                 async for batch in batches:
+                    if self._refused:
+                        await self._gateway.forget(self.client, self._refused)
+                        self._refused = []
                     told = self._relay.told(batch)
                     if not told:
                         continue
@@ -110,6 +126,25 @@ class Job:
                         await self._gateway.remember(self.client, self.asked, self._relay)
                     observed.heard(told)
                     yield told
+
+    def _sent(self, prepared: Prepared, wire: WireRequest) -> None:
+        """The request goes out as it is here: perhaps repaired, and then perhaps to another API of
+        the same provider."""
+        if prepared.target.origin != self.prepared.target.origin:
+            self._relay = self._relay_for(prepared)
+        if len(prepared.target.refused) > len(self.prepared.target.refused):
+            self._refused = self._records_of(prepared.target.refused)
+        self.prepared = prepared
+        news = worth_telling((*prepared.notes, *wire.notes), self.asked, self.client.dialect)
+        self.notes = tuple(dict.fromkeys((*self.notes, *news)))
+
+    def _records_of(self, refused: Container[str]) -> list[str]:
+        """Keys of the records that hold carriers with these fingerprints."""
+        return [
+            key
+            for key, kept in self._attached.records.items()
+            if any(name in refused for block in kept.blocks for name in fingerprints(block))
+        ]
 
     async def whole(self) -> Message:
         """The answer in one piece.
@@ -185,10 +220,10 @@ class Gateway:
         self.check_model(client, asked.model)
         route = self.routes.find(asked.model)
         attached = await self._attached(client, asked.messages, route.target.dialect)
-        wishes = wishes_of(asked)
-        prepared = _prepared(route, attached, wishes)
-        notes = (*attached.notes, *wishes.notes, *prepared.notes)
-        return Job(self, client, asked, route, prepared, notes, body)
+        wishes = wishes_of(asked, client.dialect, route.target)
+        prepared, left_out = prepare_for(route, attached.messages, wishes)
+        attached = attached._replace(notes=(*attached.notes, *wishes.notes, *left_out))
+        return Job(self, client, asked, route, prepared, attached, body)
 
     async def _attached(
         self, client: Client, messages: Sequence[Message], upstream: Dialect
@@ -231,6 +266,14 @@ class Gateway:
         await self.memory.close()
         await self.engine.close()
 
+    async def forget(self, client: Client, keys: Sequence[str]) -> None:
+        """Remove records of which the upstream would not take something back."""
+        try:
+            if keys:
+                await self.memory.forget(client.scope, keys)
+        except Exception as error:
+            log_warning(f"the gateway's store cannot be written: {error!r:.200}")
+
     async def remember(self, client: Client, asked: Asked, relay: Relay) -> None:
         """Store an answer, so that it is found when it comes back."""
         past: Past = past_of(asked.messages)
@@ -240,19 +283,6 @@ class Gateway:
         except Exception as error:
             self.store_failures["write"] += 1
             log_warning(f"the gateway's store cannot be written: {error!r:.200}")
-
-
-def _prepared(route: Route, attached: Attached, wishes: Wishes) -> Prepared:
-    """The request; numbers that cannot hold upstream become a level."""
-    log = Log(attached.messages)
-    snapshot = route.snapshot.having(wishes.settings)
-    try:
-        return prepare(log, snapshot, route.target, wishes.options)
-    except BudgetError as error:
-        settings = {k: v for k, v in wishes.settings.items() if k != "reasoning.maxTokens"}
-        prepared = prepare(log, route.snapshot.having(settings), route.target, wishes.options)
-        note = Note("reasoning.maxTokens", f"the budget is left out: {error}", warning=True)
-        return replace(prepared, notes=(note, *prepared.notes))
 
 
 def _as_error(failed: Failed) -> Exception:

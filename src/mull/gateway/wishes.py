@@ -2,23 +2,36 @@
 
 Thinking is asked for in the client's dialect and becomes the target's by the same ladder as
 everywhere. A number that cannot hold upstream is no reason to refuse: the client chose it for
-another model.
+another model. What nobody upstream could read is left out, and said.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from mull.dialects.parameters import nest
+from mull.dialects.traits import TRAITS
 from mull.neutral.asked import Asked, ThinkingAsked
+from mull.neutral.blocks import wire_of
+from mull.neutral.messages import Dialect
+from mull.neutral.parameters import PARAMETERS
 from mull.neutral.request import Note, RequestOptions
+from mull.neutral.target import Target
 from mull.neutral.thinking import as_level
 from mull.settings.registry import REGISTRY
 
 __all__ = ["Wishes", "wishes_of"]
 
 _SUMMARIES = REGISTRY["reasoning.summary"].choices
-_UNSENT = ("top_p", "top_k", "presence_penalty", "frequency_penalty", "seed", "stop", "format")
+_BILLING = re.compile(r"\Ax-anthropic-billing-header:[^\n]*\s*")
+"""What Claude Code tells its provider in the first line of its system prompt. It differs from
+request to request, so no cache would hold the prompt after it."""
+_MOST_BUDGET = 1_000_000
+_NOTHING = object()
+_CACHE_MARK = ".cache_control"
+_INDEX = re.compile(r"\[\d+\]")
 
 
 class Wishes(NamedTuple):
@@ -29,20 +42,54 @@ class Wishes(NamedTuple):
     notes: tuple[Note, ...]
 
 
-def wishes_of(asked: Asked) -> Wishes:
-    """The wishes in a client's request."""
+def wishes_of(asked: Asked, dialect: Dialect, target: Target) -> Wishes:
+    """The wishes in a request of a client that speaks this dialect, for this target. An answer may
+    be as long as it can be there: clients ask for what another model can give."""
     settings, notes = _thinking(asked.thinking)
+    traits = TRAITS[dialect]
+    rest = {p: value for p, value in asked.rest.items() if traits.usual.get(p, _NOTHING) != value}
+    extras: dict[str, Any] = {}
+    for path in sorted(rest.keys() & traits.extras):
+        nest(extras, path, rest[path])
     options = RequestOptions(
-        system=asked.system,
+        system=_BILLING.sub("", asked.system),
         tools=asked.tools,
         tool_choice=asked.tool_choice,
-        temperature=asked.temperature,
-        max_tokens=asked.max_tokens,
+        hosted_tools=asked.hosted_tools,
+        max_tokens=_least(asked.max_tokens, target.facts.limit.output),
+        format=asked.format,
+        text_format=True,
+        wire=wire_of(dialect, extras),
+        cache_marks=_cache_marks(asked.rest) if dialect == target.dialect else {},
+        **{name: getattr(asked, name) for name in PARAMETERS},
     )
-    for name in _UNSENT:
-        if getattr(asked, name) not in (None, ()):
-            notes.append(Note(name, f"{name} is not sent upstream", warning=True))
+    if unread := _unread(rest, dialect):
+        notes.append(Note("parameters", f"not sent: {', '.join(unread)}", warning=True))
     return Wishes(settings, options, tuple(notes))
+
+
+def _cache_marks(rest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What the marks of a cache say, by the part of the body that they stand in. A part without
+    any has the one that lasts longest: a shorter one is refused before a longer one."""
+    found: dict[str, dict[str, Any]] = {}
+    for path, value in rest.items():
+        if path.endswith(_CACHE_MARK) and isinstance(value, dict):
+            found[path.partition("[")[0]] = value
+    if not found:
+        return {}
+    longest = max(found.values(), key=lambda mark: mark.get("ttl") == "1h")
+    return {"system": longest, "tools": longest, "messages": longest, **found}
+
+
+def _least(wanted: int | None, most: int | None) -> int | None:
+    return min(wanted, most) if wanted and most else wanted
+
+
+def _unread(rest: Mapping[str, Any], dialect: Dialect) -> list[str]:
+    """The fields that nothing was made of, though an answer may depend on them."""
+    traits = TRAITS[dialect]
+    paths = {_INDEX.sub("[]", path) for path in rest if path not in traits.extras}
+    return sorted(paths - traits.unneeded)
 
 
 def _thinking(asked: ThinkingAsked) -> tuple[dict[str, Any], list[Note]]:
@@ -61,6 +108,6 @@ def _thinking(asked: ThinkingAsked) -> tuple[dict[str, Any], list[Note]]:
             notes.append(Note("reasoning.effort", f"effort {asked.effort!r:.40} is unknown", True))
         else:
             settings["reasoning.effort"] = level
-    if asked.budget:
-        settings["reasoning.maxTokens"] = asked.budget
+    if asked.budget is not None and asked.budget > 0:  # Gemini's -1 leaves it to the model
+        settings["reasoning.maxTokens"] = min(asked.budget, _MOST_BUDGET)
     return settings, notes

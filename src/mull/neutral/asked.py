@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from mull.neutral.blocks import Value
 from mull.neutral.messages import Message
-from mull.neutral.request import AnswerFormat, Tool, ToolChoice
+from mull.neutral.parameters import Parameters
+from mull.neutral.request import AnswerFormat, HostedTool, Tool, ToolChoice
 
 __all__ = ["Asked", "ThinkingAsked"]
 
@@ -33,7 +34,7 @@ class ThinkingAsked(Value, frozen=True):
     off: str | None = None
 
 
-class Asked(Value, frozen=True):
+class Asked(Parameters, frozen=True):
     """One request. What is None or empty was not said."""
 
     messages: tuple[Message, ...]
@@ -41,20 +42,12 @@ class Asked(Value, frozen=True):
     system: str = ""
     tools: tuple[Tool, ...] = ()
     tool_choice: ToolChoice | None = None
-    parallel_calls: bool | None = None
+    hosted_tools: tuple[HostedTool, ...] = ()
     thinking: ThinkingAsked = ThinkingAsked()
     max_tokens: int | None = None
-    temperature: float | None = None
-    top_p: float | None = None
-    top_k: int | None = None
-    presence_penalty: float | None = None
-    frequency_penalty: float | None = None
-    seed: int | None = None
-    stop: tuple[str, ...] = ()
     format: AnswerFormat | None = None
     stream: bool = False
     stream_usage: bool = False
-    metadata: dict[str, Any] = {}
     rest: dict[str, Any] = {}
 
     def with_rest(self, *rests: Mapping[str, Any]) -> Asked:

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 from mull.neutral.blocks import Value, Wire
-from mull.neutral.messages import Message
+from mull.neutral.messages import Dialect, Message
+from mull.neutral.parameters import Parameters
 from mull.neutral.thinking import ThinkingPlan
 
 __all__ = [
     "AnswerFormat",
+    "HostedTool",
     "NamedTool",
     "Note",
     "Request",
@@ -45,6 +47,21 @@ class Tool(Value, frozen=True):
     wire: Wire | None = None
 
 
+class HostedTool(Value, frozen=True):
+    """A tool that the provider runs, or that only its dialect can describe, as it is written
+    there. `betas` are the previews that it may be a part of, where the dialect has such."""
+
+    dialect: Dialect
+    data: dict[str, Any]
+    betas: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What it is called: its type, or the one key that it has."""
+        kind = self.data.get("type")
+        return kind if isinstance(kind, str) else ", ".join(self.data)
+
+
 class Note(Value, frozen=True):
     """What became of something the user asked for, and why. Warnings are worth interrupting for.
 
@@ -76,26 +93,32 @@ class AnswerFormat(Value, frozen=True):
     strict: bool | None = None
 
 
-class RequestOptions(Value, frozen=True):
+class RequestOptions(Parameters, frozen=True):
     """Everything about a request that is not history, settings or target.
 
     With `least_thinking` it asks for as little thinking as the model takes, whatever the settings
     say; what they say of the history holds. A `format` is asked for in the way that the model
-    takes; in words alone where `plain_format` says that the endpoint refused another.
+    takes; in words alone where `plain_format` says that the endpoint refused another, and never by
+    a call where `text_format` says that whoever asks reads the text. `wire` are fields of the body
+    that only one dialect knows, `cache_marks` what its marks of a cache say in `system`, `tools`
+    and `messages`.
     """
 
     system: str = ""
     tools: tuple[Tool, ...] = ()
     tool_choice: ToolChoice | None = None
-    temperature: float | None = None
     max_tokens: int | None = None
     stream: bool = True
     least_thinking: bool = False
     format: AnswerFormat | None = None
     plain_format: bool = False
+    text_format: bool = False
+    hosted_tools: tuple[HostedTool, ...] = ()
+    wire: Wire | None = None
+    cache_marks: dict[str, dict[str, Any]] = {}
 
 
-class Request(Value, frozen=True):
+class Request(Parameters, frozen=True):
     """One request, ready for an encoder: nothing is left to decide but its shape.
 
     `keep_thinking` asks the endpoint not to strip old thoughts by itself; `reasoning_field` is
@@ -108,12 +131,14 @@ class Request(Value, frozen=True):
     system: str = ""
     tools: tuple[Tool, ...] = ()
     tool_choice: ToolChoice | None = None
-    temperature: float | None = None
     max_tokens: int | None = None
     stream: bool = True
     keep_thinking: bool = False
     reasoning_field: str | None = None
     format: AnswerFormat | None = None
+    hosted_tools: tuple[HostedTool, ...] = ()
+    wire: Wire | None = None
+    cache_marks: dict[str, dict[str, Any]] = {}
 
 
 class WireRequest(Value, frozen=True):

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from mull.neutral.blocks import Value
 from mull.neutral.messages import Dialect, Origin
+from mull.neutral.parameters import ParameterName
 from mull.neutral.thinking import LADDER, Level, TemplateWords, WriterName, as_level
 
 __all__ = [
@@ -139,7 +140,13 @@ class ModelFacts(_Facts, frozen=True):
 
 class Compat(Value, frozen=True):
     """How an endpoint behaves. The defaults are for one that nobody knows: read everything, send
-    back only what it sent, invent nothing."""
+    back only what it sent, invent nothing.
+
+    `omits` are parameters that are not sent to it: it refuses them, or is not known to know them.
+    `holds` are values that they have there whatever is said. With `either_sampling` it takes a
+    temperature or a top_p, not both. `system_inside` is the role of a system message that stands
+    amid the conversation; those before it are one where that is the user's.
+    """
 
     reasoning_in: tuple[str, ...] = (
         "reasoning_content",
@@ -169,7 +176,14 @@ class Compat(Value, frozen=True):
     tags_anywhere: bool = False
     cumulative: bool = False
     max_tokens_field: str = "max_tokens"
+    omits: tuple[ParameterName, ...] = ("verbosity", "user", "metadata", "cache_key")
+    holds: dict[ParameterName, Any] = {}
+    either_sampling: bool = False
+    most_stops: int | None = None
+    hosted_tools: bool = False
+    namespaces: bool = False
     system_role: str = "system"
+    system_inside: Literal["system", "user"] = "user"
     stream_usage: bool = True
     thinking_needs_stream: bool = False
     empty_content: str | None = None

@@ -43,15 +43,17 @@ def format_way(options: RequestOptions, target: Target) -> FormatWay:
         return "prompt"
     if facts.structured_output and _is_held(options.format, target):
         return "native"
-    is_free = not options.tools and options.tool_choice is None
+    is_free = not options.text_format and not options.tools and options.tool_choice is None
     can_force = facts.tool_call is True and facts.forced_tools is not False and not facts.reasoning
     return "tool" if is_free and can_force else "prompt"
 
 
 def _is_held(wanted: AnswerFormat | None, target: Target) -> bool:
     """Whether the endpoint's own way can say what the schema says."""
-    schema = wanted.schema if wanted is not None else None
-    return not (TRAITS[target.dialect].closes_objects and has_open_objects(schema or {}))
+    schema, traits = wanted.schema if wanted is not None else None, TRAITS[target.dialect]
+    if schema is None:
+        return not traits.needs_schema
+    return not (traits.closes_objects and has_open_objects(schema))
 
 
 def tool_name(wanted: AnswerFormat) -> str:

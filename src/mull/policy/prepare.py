@@ -18,6 +18,7 @@ from mull.dialects.traits import TRAITS
 from mull.history.log import Log
 from mull.neutral.blocks import Value
 from mull.neutral.messages import Message, Origin
+from mull.neutral.parameters import PARAMETERS
 from mull.neutral.request import NamedTool, Note, Request, RequestOptions
 from mull.neutral.target import Target
 from mull.neutral.thinking import WriterName
@@ -27,9 +28,10 @@ from mull.policy.parts import Parts, count_parts
 from mull.policy.reported import corrected, last_report
 from mull.policy.thinking.budget import ANSWER_ROOM, least_answer
 from mull.policy.thinking.parameters import (
-    Parameters,
     forced_tools_stop_thinking,
+    foreign_notes,
     settle_parameters,
+    without_foreign,
 )
 from mull.policy.thinking.plan import (
     DEFAULT_BUDGET,
@@ -216,7 +218,7 @@ def prepare(
     gone = view.parts.total - history.parts.total
     return Prepared(
         made=made,
-        request=_request(history.messages, made, conversation, planned, parameters),
+        request=_request(history.messages, made, parameters.options, planned),
         target=target,
         parts=settled.fixed + history.parts,
         stored=settled.fixed + view.stored,
@@ -231,6 +233,7 @@ def prepare(
         notes=(
             *planned.notes,
             *parameters.notes,
+            *foreign_notes(made.options, target),
             *view_notes(view.tally, view.news, target.name),
             *history.notes,
             *format_notes(amend_options(made.options, amendment), target),
@@ -374,7 +377,8 @@ def _rules(made: Made, target: Target, planned: Planned) -> Rules:
 
 def _asked(made: Made, target: Target) -> RequestOptions:
     """The options as they are asked for here: amended, and with what has to ask for the format."""
-    return ask_in_format(amend_options(made.options, made.amendment), target)
+    options = amend_options(made.options, made.amendment)
+    return ask_in_format(without_foreign(options, target), target)
 
 
 def _renamed(options: RequestOptions, target: Target) -> dict[str, str]:
@@ -450,24 +454,26 @@ def _usable(
 def _request(
     messages: Sequence[Message],
     made: Made,
-    conversation: RequestOptions,
+    options: RequestOptions,
     planned: Planned,
-    parameters: Parameters,
 ) -> Request:
     snapshot = made.snapshot
     strips = snapshot["reasoning.stripFromContext"] != "none"
     return Request(
         messages=messages,
         thinking=planned.plan,
-        system=conversation.system,
-        tools=conversation.tools,
-        tool_choice=parameters.tool_choice,
-        temperature=parameters.temperature,
+        system=options.system,
+        tools=options.tools,
+        tool_choice=options.tool_choice,
         max_tokens=planned.max_tokens,
-        stream=conversation.stream,
+        stream=options.stream,
         keep_thinking=snapshot["reasoning.includeInContext"] and not strips,
         reasoning_field=made.field,
-        format=conversation.format,
+        format=options.format,
+        hosted_tools=options.hosted_tools,
+        wire=options.wire,
+        cache_marks=options.cache_marks,
+        **{name: getattr(options, name) for name in PARAMETERS},
     )
 
 

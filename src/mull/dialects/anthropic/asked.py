@@ -6,12 +6,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from mull.dialects.anthropic import DIALECT
 from mull.dialects.anthropic.encode import CHOICES
 from mull.dialects.anthropic.history import read_history
 from mull.dialects.fields import Fields, choice_of, template_thinking, tool_of
 from mull.dialects.foreign import as_object, as_text, objects
+from mull.dialects.parameters import read_parameters
 from mull.neutral.asked import Asked, ThinkingAsked
-from mull.neutral.request import AnswerFormat, NamedTool, Tool, ToolChoice
+from mull.neutral.request import AnswerFormat, HostedTool, NamedTool, Tool, ToolChoice
 
 __all__ = ["decode_request"]
 
@@ -28,38 +30,35 @@ def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
     """
     fields = Fields.of(body)
     history = read_history(fields.list("messages"), fields.take("system"), None)
-    parallel = fields.flag("tool_choice.disable_parallel_tool_use")
     betas = {_BETA: headers[_BETA]} if _BETA in headers else {}
+    tools, hosted = _tools(fields, headers.get(_BETA, ""))
     asked = Asked(
         messages=tuple(history.messages),
         model=fields.text("model") or (found[1] if (found := _VERTEX.search(path)) else None),
         system=history.system,
-        tools=_tools(fields),
+        tools=tools,
+        hosted_tools=hosted,
         tool_choice=_choice(fields),
-        parallel_calls=None if parallel is None else not parallel,
         thinking=_thinking(fields),
         max_tokens=fields.whole("max_tokens"),
-        temperature=fields.number("temperature"),
-        top_p=fields.number("top_p"),
-        top_k=fields.whole("top_k"),
-        stop=fields.texts("stop_sequences"),
         format=_format(fields),
         stream=fields.flag("stream") or False,
         stream_usage=True,
-        metadata=as_object(fields.take("metadata") or {}, "metadata"),
+        **read_parameters(fields, DIALECT),
     )
     return asked.with_rest(fields.left(), history.rest, betas)
 
 
-def _tools(fields: Fields) -> tuple[Tool, ...]:
-    """The client's own functions; a tool that the provider runs is left as it is."""
-    tools = []
+def _tools(fields: Fields, said: str) -> tuple[tuple[Tool, ...], tuple[HostedTool, ...]]:
+    """The client's own functions, and the tools that the provider runs."""
+    tools, hosted = [], []
+    betas = tuple(filter(None, (beta.strip() for beta in said.split(","))))
     for where, tool in objects(fields.list("tools"), "tools"):
         if tool.get("type") in (None, "custom"):
             tools.append(tool_of(fields, where, tool, "input_schema", "type"))
         else:
-            fields.leave(where, tool)
-    return tuple(tools)
+            hosted.append(HostedTool(DIALECT, tool, betas))
+    return tuple(tools), tuple(hosted)
 
 
 def _choice(fields: Fields) -> ToolChoice | None:

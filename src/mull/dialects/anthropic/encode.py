@@ -6,12 +6,16 @@ markers where they help, and names the beta that a budget needs to think between
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from mull.dialects.anthropic import DIALECT
 from mull.dialects.anthropic.messages import History
 from mull.dialects.body import dump, merge
+from mull.dialects.parameters import write_parameters
 from mull.dialects.schemas import with_known_words
 from mull.dialects.tables import Words
+from mull.neutral.blocks import own_keys
 from mull.neutral.request import NamedTool, Note, Request, Tool, ToolChoice, WireRequest
 from mull.neutral.target import Target
 from mull.neutral.thinking import DEFAULT_ANSWER, write_thinking
@@ -22,6 +26,7 @@ CHOICES = Words(("auto", "auto"), ("none", "none"), ("any", "required"))
 VERSION = "2023-06-01"
 INTERLEAVED = "interleaved-thinking-2025-05-14"
 _BETA_OF_FIELD = {"context_management": "context-management-2025-06-27"}
+_MARK = {"type": "ephemeral"}
 _CACHEABLE = frozenset({"text", "image", "document", "tool_result"})
 
 
@@ -59,8 +64,9 @@ def _body(request: Request, target: Target, history: History) -> dict[str, Any]:
     system = [text for text in (request.system, *history.system) if text.strip()]
     spoken = [{"type": "text", "text": text} for text in system]
     tools = [_tool(tool) for tool in request.tools]
-    if "cache_write" in (target.facts.cost or {}):
-        _mark(spoken, tools, history.messages)
+    tools += [dict(tool.data) for tool in request.hosted_tools]
+    if request.cache_marks or "cache_write" in (target.facts.cost or {}):
+        _mark(spoken, tools, history.messages, request.cache_marks)
     body: dict[str, Any] = {
         "model": target.model,
         target.compat.max_tokens_field: _max_tokens(request),
@@ -72,14 +78,21 @@ def _body(request: Request, target: Target, history: History) -> dict[str, Any]:
         if request.tool_choice is not None:
             body["tool_choice"] = _tool_choice(request.tool_choice)
     body["messages"] = history.messages
-    if request.temperature is not None:
-        body["temperature"] = request.temperature
+    merge(body, _parameters(request, body), own_keys(request.wire, DIALECT))
     if request.format is not None and request.format.schema is not None:
         schema = with_known_words(request.format.schema)
         body["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
     if request.stream:
         body["stream"] = True
     return body
+
+
+def _parameters(request: Request, body: dict[str, Any]) -> dict[str, Any]:
+    """The parameters; whether calls may be parallel is a part of the choice of a tool."""
+    said = write_parameters(request, DIALECT)
+    if "tool_choice" in said and "tool_choice" not in body:
+        said["tool_choice"]["type"] = CHOICES.write("auto")
+    return said
 
 
 def _max_tokens(request: Request) -> int:
@@ -102,14 +115,17 @@ def _tool_choice(choice: ToolChoice) -> dict[str, Any]:
 
 
 def _mark(
-    system: list[dict[str, Any]], tools: list[dict[str, Any]], messages: list[dict[str, Any]]
+    system: list[dict[str, Any]],
+    tools: list[dict[str, Any]],
+    messages: list[dict[str, Any]],
+    marks: Mapping[str, dict[str, Any]],
 ) -> None:
     """Mark what the next request repeats. Thinking blocks take no marker; they are an answer's."""
     last = messages[-1]["content"] if messages and messages[-1]["role"] == "user" else []
     cacheable = [block for block in last if block.get("type") in _CACHEABLE]
-    for blocks in (system, tools, cacheable):
+    for place, blocks in (("system", system), ("tools", tools), ("messages", cacheable)):
         if blocks:
-            blocks[-1]["cache_control"] = {"type": "ephemeral"}
+            blocks[-1]["cache_control"] = dict(marks.get(place, _MARK))
 
 
 def _headers(request: Request, body: dict[str, Any]) -> dict[str, str]:
@@ -122,8 +138,9 @@ def _headers(request: Request, body: dict[str, Any]) -> dict[str, str]:
     budgeted = isinstance(thinking, dict) and thinking.get("type") == "enabled"
     betas = [INTERLEAVED] if budgeted and request.tools else []
     betas += [beta for field, beta in _BETA_OF_FIELD.items() if field in body]
+    betas += [beta for tool in request.hosted_tools for beta in tool.betas]
     if betas:
-        headers["anthropic-beta"] = ",".join(betas)
+        headers["anthropic-beta"] = ",".join(dict.fromkeys(betas))
     return headers
 
 

@@ -7,15 +7,17 @@ from collections.abc import Mapping
 
 import msgspec
 
+from mull.dialects.bedrock_converse import DIALECT
 from mull.dialects.bedrock_converse.encode import FIELDS
 from mull.dialects.bedrock_converse.history import read_history
 from mull.dialects.bedrock_converse.words import CHOICES
 from mull.dialects.fields import Fields, choice_of, tool_of
 from mull.dialects.foreign import as_object, as_text, objects
+from mull.dialects.parameters import read_parameters
 from mull.neutral.asked import Asked, ThinkingAsked
 from mull.neutral.errors import ConfigError
 from mull.neutral.percent import unquote_part
-from mull.neutral.request import AnswerFormat, NamedTool, Tool, ToolChoice
+from mull.neutral.request import AnswerFormat, HostedTool, NamedTool, Tool, ToolChoice
 
 __all__ = ["decode_request"]
 
@@ -38,39 +40,41 @@ def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
     fields = Fields.of(body)
     history = read_history(fields.list("messages"), fields.take("system"), None)
     found = _PATH.search(path)
+    tools, hosted = _tools(fields)
     asked = Asked(
         messages=tuple(history.messages),
         model=unquote_part(found[1]) if found else fields.text("modelId"),
         system=history.system,
-        tools=_tools(fields),
+        tools=tools,
+        hosted_tools=hosted,
         tool_choice=_choice(fields),
         thinking=_thinking(fields),
         max_tokens=fields.whole("inferenceConfig.maxTokens"),
-        temperature=fields.number("inferenceConfig.temperature"),
-        top_p=fields.number("inferenceConfig.topP"),
-        top_k=fields.whole(f"{FIELDS}.top_k", f"{FIELDS}.inferenceConfig.topK"),
-        stop=fields.texts("inferenceConfig.stopSequences"),
         format=_format(fields),
         stream=bool(found and found[2]),
         stream_usage=True,
-        metadata=as_object(fields.take("requestMetadata") or {}, "requestMetadata"),
+        **read_parameters(fields, DIALECT),
     )
     return asked.with_rest(fields.left(), history.rest)
 
 
-def _tools(fields: Fields) -> tuple[Tool, ...]:
-    """The client's own functions; what the provider runs, and marks of a cache, are left."""
-    tools = []
+def _tools(fields: Fields) -> tuple[tuple[Tool, ...], tuple[HostedTool, ...]]:
+    """The client's own functions, and the tools that the provider runs; marks of a cache are
+    left."""
+    tools, hosted = [], []
     for where, tool in objects(fields.list("toolConfig.tools"), "toolConfig.tools"):
         given = tool.get("toolSpec")
         if not isinstance(given, dict):
-            fields.leave(where, tool)
+            if "cachePoint" in tool:
+                fields.leave(where, tool)
+            else:
+                hosted.append(HostedTool(DIALECT, tool))
             continue
         place = f"{where}.toolSpec"
         schema = as_object(given.get("inputSchema") or {}, f"{place}.inputSchema").get("json")
         plain = {**given, "inputSchema": schema}
         tools.append(tool_of(fields, place, plain, "inputSchema"))
-    return tuple(tools)
+    return tuple(tools), tuple(hosted)
 
 
 def _choice(fields: Fields) -> ToolChoice | None:

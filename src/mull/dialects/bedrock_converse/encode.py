@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from mull.dialects.bedrock_converse import DIALECT
 from mull.dialects.bedrock_converse.messages import History
 from mull.dialects.bedrock_converse.words import CHOICES
 from mull.dialects.body import dump, merge
+from mull.dialects.parameters import write_parameters
 from mull.dialects.schemas import FORMAT_NAME, with_known_words
+from mull.neutral.blocks import own_keys
 from mull.neutral.percent import quote_part
 from mull.neutral.request import (
     AnswerFormat,
@@ -44,6 +47,7 @@ def encode_request(request: Request, target: Target) -> WireRequest:
     history.close()
     body, notes = _body(request, target, history)
     keep = compat.keep_thinking if request.keep_thinking and request.thinking.thinks else None
+    merge(body, write_parameters(request, DIALECT), own_keys(request.wire, DIALECT))
     fields = merge(write_thinking(request.thinking), keep)
     if betas := _betas(body, fields):
         fields["anthropic_beta"] = betas
@@ -74,7 +78,9 @@ def _body(request: Request, target: Target, history: History) -> tuple[dict[str,
     system: list[dict[str, Any]] = [
         {"text": text} for text in (request.system, *history.system) if text.strip()
     ]
-    tools = [_tool(tool) for tool in request.tools] or _stand_ins(history.called, notes)
+    tools = [_tool(tool) for tool in request.tools]
+    tools += [tool.data for tool in request.hosted_tools]
+    tools = tools or _stand_ins(history.called, notes)
     if "cache_write" in (target.facts.cost or {}):
         last = history.messages[-1] if history.messages else {}
         said = last["content"] if last.get("role") == "user" else []
@@ -102,8 +108,6 @@ def _inference(request: Request) -> dict[str, Any]:
         limit = DEFAULT_ANSWER + budget
     if limit is not None:
         config["maxTokens"] = limit
-    if request.temperature is not None:
-        config["temperature"] = request.temperature
     return config
 
 

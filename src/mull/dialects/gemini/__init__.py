@@ -17,4 +17,20 @@ TRAITS = Traits(
     marks_calls=True,
     tool_names="[a-zA-Z_][a-zA-Z0-9_.-]{0,63}",
     signs_calls=True,
+    parameters={
+        "temperature": ("generationConfig.temperature",),
+        "top_p": ("generationConfig.topP",),
+        "top_k": ("generationConfig.topK",),
+        "presence_penalty": ("generationConfig.presencePenalty",),
+        "frequency_penalty": ("generationConfig.frequencyPenalty",),
+        "seed": ("generationConfig.seed",),
+        "stop": ("generationConfig.stopSequences",),
+    },
+    ranges={"temperature": (0, 2), "seed": (-(2**31), 2**31 - 1)},
+    defaults={"temperature": 1, "top_p": 0.95, "top_k": 64, "parallel_calls": True},
+    extras=frozenset(
+        {"safetySettings", "generationConfig.mediaResolution", "toolConfig.retrievalConfig"}
+    ),
+    usual={"generationConfig.candidateCount": 1, "generationConfig.responseModalities": ["TEXT"]},
+    unneeded=frozenset({"contents[].parts[].functionResponse.name", "labels", "model"}),
 )

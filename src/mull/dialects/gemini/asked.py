@@ -8,10 +8,12 @@ from typing import Any
 
 from mull.dialects.fields import Fields, choice_of, tool_of
 from mull.dialects.foreign import as_object, objects
+from mull.dialects.gemini import DIALECT
 from mull.dialects.gemini.encode import CHOICES
 from mull.dialects.gemini.history import read_history
+from mull.dialects.parameters import read_parameters
 from mull.neutral.asked import Asked, ThinkingAsked
-from mull.neutral.request import AnswerFormat, NamedTool, Tool, ToolChoice
+from mull.neutral.request import AnswerFormat, HostedTool, NamedTool, Tool, ToolChoice
 
 __all__ = ["decode_request"]
 
@@ -31,40 +33,37 @@ def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
     found = _PATH.search(path)
     system = fields.take("systemInstruction", "system_instruction")
     history = read_history(fields.list("contents"), system, None)
+    tools, hosted = _tools(fields)
     asked = Asked(
         messages=tuple(history.messages),
         model=found["model"] if found else fields.text("model"),
         system=history.system,
-        tools=_tools(fields),
+        tools=tools,
+        hosted_tools=hosted,
         tool_choice=_choice(fields),
         thinking=_thinking(fields),
         max_tokens=fields.whole(f"{_CONFIG}.maxOutputTokens"),
-        temperature=fields.number(f"{_CONFIG}.temperature"),
-        top_p=fields.number(f"{_CONFIG}.topP"),
-        top_k=fields.whole(f"{_CONFIG}.topK"),
-        presence_penalty=fields.number(f"{_CONFIG}.presencePenalty"),
-        frequency_penalty=fields.number(f"{_CONFIG}.frequencyPenalty"),
-        seed=fields.whole(f"{_CONFIG}.seed"),
-        stop=fields.texts(f"{_CONFIG}.stopSequences"),
         format=_format(fields),
         stream=bool(found and found["method"].startswith("stream")),
         stream_usage=True,
+        **read_parameters(fields, DIALECT),
     )
     return asked.with_rest(fields.left(), history.rest)
 
 
-def _tools(fields: Fields) -> tuple[Tool, ...]:
-    tools = []
+def _tools(fields: Fields) -> tuple[tuple[Tool, ...], tuple[HostedTool, ...]]:
+    """The client's own functions, and the tools that the provider runs."""
+    tools, hosted = [], []
     for where, group in objects(fields.list("tools"), "tools"):
         for key, value in group.items():
             if key not in ("functionDeclarations", "function_declarations"):
-                fields.leave(f"{where}.{key}", value)
+                hosted.append(HostedTool(DIALECT, {key: value}))
                 continue
             place = f"{where}.{key}"
             for at, declared in objects(value if isinstance(value, list) else [value], place):
                 schema = next((name for name in _SCHEMAS if name in declared), _SCHEMAS[0])
                 tools.append(tool_of(fields, at, declared, schema))
-    return tuple(tools)
+    return tuple(tools), tuple(hosted)
 
 
 def _choice(fields: Fields) -> ToolChoice | None:

@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from mull.dialects.body import dump, merge
+from mull.dialects.gemini import DIALECT
 from mull.dialects.gemini.contents import ContentWriter
+from mull.dialects.parameters import write_parameters
 from mull.dialects.tables import Words
-from mull.neutral.blocks import TextBlock
+from mull.neutral.blocks import TextBlock, own_keys
 from mull.neutral.messages import Message
 from mull.neutral.request import NamedTool, Note, Request, Tool, ToolChoice, WireRequest
 from mull.neutral.target import Target
@@ -36,11 +38,12 @@ def encode_request(request: Request, target: Target) -> WireRequest:
     if system:
         body["systemInstruction"] = {"parts": [{"text": text} for text in system]}
     notes = writer.notes()
-    if request.tools:
-        body["tools"] = [{"functionDeclarations": [_declare(tool) for tool in request.tools]}]
+    if tools := _tools(request):
+        body["tools"] = tools
     if request.tool_choice is not None:
         merge(body, _choose(request.tool_choice, request.tools, notes))
-    merge(body, _generation(request), write_thinking(plan))
+    merge(body, _generation(request), write_parameters(request, DIALECT), write_thinking(plan))
+    merge(body, own_keys(request.wire, DIALECT))
     if request.keep_thinking and plan.thinks:
         merge(body, target.compat.keep_thinking)
     merge(body, target.compat.extra_body)
@@ -74,6 +77,12 @@ def _split_system(request: Request) -> tuple[list[str], Sequence[Message]]:
     return [text for text in spoken if text], messages[start:]
 
 
+def _tools(request: Request) -> list[dict[str, Any]]:
+    declared = [_declare(tool) for tool in request.tools]
+    own = [{"functionDeclarations": declared}] if declared else []
+    return [*own, *(tool.data for tool in request.hosted_tools)]
+
+
 def _declare(tool: Tool) -> dict[str, Any]:
     declared: dict[str, Any] = {"name": tool.name, "description": tool.description}
     if tool.parameters:
@@ -97,8 +106,6 @@ def _generation(request: Request) -> dict[str, Any]:
     config: dict[str, Any] = {}
     if request.max_tokens is not None:
         config["maxOutputTokens"] = request.max_tokens
-    if request.temperature is not None:
-        config["temperature"] = request.temperature
     if request.format is not None:
         config["responseMimeType"] = "application/json"
         if request.format.schema is not None:

@@ -16,4 +16,55 @@ TRAITS = Traits(
     tools_api="openai-responses",
     answer_ids="chatcmpl-",
     envelope="encrypted",
+    parameters={
+        "temperature": ("temperature",),
+        "top_p": ("top_p",),
+        "top_k": ("top_k",),
+        "presence_penalty": ("presence_penalty",),
+        "frequency_penalty": ("frequency_penalty",),
+        "seed": ("seed", "random_seed"),
+        "stop": ("stop",),
+        "parallel_calls": ("parallel_tool_calls",),
+        "verbosity": ("verbosity",),
+        "user": ("user",),
+        "cache_key": ("prompt_cache_key",),
+    },
+    ranges={"temperature": (0, 2)},
+    defaults={
+        "temperature": 1,
+        "top_p": 1,
+        "presence_penalty": 0,
+        "frequency_penalty": 0,
+        "parallel_calls": True,
+    },
+    id_length=64,
+    extras=frozenset(
+        {
+            "logit_bias",
+            "min_p",
+            "prediction",
+            "repetition_penalty",
+            "safety_identifier",
+            "service_tier",
+            "tool_choice",
+        }
+    ),
+    usual={
+        "logprobs": False,
+        "modalities": ["text"],
+        "n": 1,
+        "service_tier": "auto",
+        "top_logprobs": 0,
+    },
+    unneeded=frozenset(
+        {
+            "messages[].tool_calls[].index",
+            "metadata",
+            "store",
+            "stream_options",
+            "stream_options.include_obfuscation",
+            "thinking.keep",
+            "tools[].function.strict",
+        }
+    ),
 )

@@ -12,10 +12,12 @@ from mull.dialects.fields import (
     tool_choice,
     tool_of,
 )
-from mull.dialects.foreign import as_object, objects
+from mull.dialects.foreign import objects
+from mull.dialects.openai_chat import DIALECT
 from mull.dialects.openai_chat.history import read_history
+from mull.dialects.parameters import read_parameters
 from mull.neutral.asked import Asked, ThinkingAsked
-from mull.neutral.request import Tool
+from mull.neutral.request import HostedTool, Tool
 
 __all__ = ["decode_request"]
 
@@ -42,32 +44,27 @@ def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
     """
     fields = Fields.of(body)
     history = read_history(fields.list("messages"), None, None)
+    tools, hosted = _tools(fields)
     asked = Asked(
         messages=tuple(history.messages),
         model=fields.text("model"),
         system=history.system,
-        tools=_tools(fields),
+        tools=tools,
+        hosted_tools=hosted,
         tool_choice=tool_choice(fields, _named),
-        parallel_calls=fields.flag("parallel_tool_calls"),
         thinking=_thinking(fields),
         max_tokens=fields.whole(*_LIMITS),
-        temperature=fields.number("temperature"),
-        top_p=fields.number("top_p"),
-        top_k=fields.whole("top_k"),
-        presence_penalty=fields.number("presence_penalty"),
-        frequency_penalty=fields.number("frequency_penalty"),
-        seed=fields.whole("seed"),
-        stop=fields.texts("stop"),
         format=answer_format(fields, "response_format", "json_schema."),
         stream=fields.flag("stream") or False,
         stream_usage=fields.flag("stream_options.include_usage") or False,
-        metadata=as_object(fields.take("metadata") or {}, "metadata"),
+        **read_parameters(fields, DIALECT),
     )
     return asked.with_rest(fields.left(), history.rest)
 
 
-def _tools(fields: Fields) -> tuple[Tool, ...]:
-    tools = []
+def _tools(fields: Fields) -> tuple[tuple[Tool, ...], tuple[HostedTool, ...]]:
+    """The client's own functions, and the tools that only some servers know."""
+    tools, hosted = [], []
     for where, tool in objects(fields.list("tools"), "tools"):
         function = tool.get("function")
         if tool.get("type", "function") == "function" and isinstance(function, dict):
@@ -75,8 +72,8 @@ def _tools(fields: Fields) -> tuple[Tool, ...]:
             for key in tool.keys() - {"type", "function"}:
                 fields.leave(f"{where}.{key}", tool[key])
         else:
-            fields.leave(where, tool)
-    return tuple(tools)
+            hosted.append(HostedTool(DIALECT, tool))
+    return tuple(tools), tuple(hosted)
 
 
 def _named(given: Any) -> str | None:

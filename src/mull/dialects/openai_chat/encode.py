@@ -9,9 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from mull.dialects.body import dump, merge
+from mull.dialects.openai_chat import DIALECT
 from mull.dialects.openai_chat.messages import MessageList
 from mull.dialects.openai_chat.reasoning import ReasoningRule
+from mull.dialects.parameters import write_parameters
 from mull.dialects.schemas import FORMAT_NAME, closed, is_strict
+from mull.neutral.blocks import own_keys
 from mull.neutral.request import (
     AnswerFormat,
     NamedTool,
@@ -65,8 +68,9 @@ def encode_request(request: Request, target: Target) -> WireRequest:
 
 def _options(request: Request, compat: Compat, notes: list[Note]) -> dict[str, Any]:
     options: dict[str, Any] = {}
-    if request.tools:
-        options["tools"] = [_tool(tool) for tool in request.tools]
+    tools = [_tool(tool) for tool in request.tools]
+    if tools := [*tools, *(tool.data for tool in request.hosted_tools)]:
+        options["tools"] = tools
         if request.tool_choice is not None:
             options["tool_choice"] = _tool_choice(request.tool_choice)
     elif request.tool_choice is not None:
@@ -75,9 +79,7 @@ def _options(request: Request, compat: Compat, notes: list[Note]) -> dict[str, A
         options["response_format"] = _format(request.format)
     if request.max_tokens is not None:
         options[compat.max_tokens_field] = request.max_tokens
-    if request.temperature is not None:
-        options["temperature"] = request.temperature
-    return options
+    return merge(options, write_parameters(request, DIALECT), own_keys(request.wire, DIALECT))
 
 
 def _tool(tool: Tool) -> dict[str, Any]:

@@ -53,8 +53,15 @@ class MessageList:
         self._calls = 0
 
     def add_system(self, text: str) -> None:
-        """The prompt, or an instruction in the middle of a conversation."""
-        self.messages.append({"role": self._compat.system_role, "content": text})
+        """The prompt, or an instruction in the middle of a conversation. Where templates take one
+        system message, at the beginning, those that stand there become one."""
+        role, last = self._compat.system_role, self.messages[-1] if self.messages else None
+        if last is not None and self._compat.system_inside == "user":
+            if last["role"] == role and len(self.messages) == 1:
+                last["content"] += f"\n\n{text}"
+                return
+            role = "user"
+        self.messages.append({"role": role, "content": text})
 
     def add(self, message: Message) -> None:
         """Write one message, or several where it holds results of tools."""

@@ -17,4 +17,50 @@ TRAITS = Traits(
     buffer=25_000,
     answer_ids="resp_",
     envelope="encrypted",
+    parameters={
+        "temperature": ("temperature",),
+        "top_p": ("top_p",),
+        "parallel_calls": ("parallel_tool_calls",),
+        "verbosity": ("text.verbosity",),
+        "user": ("user",),
+        "metadata": ("metadata",),
+        "cache_key": ("prompt_cache_key",),
+    },
+    ranges={"temperature": (0, 2)},
+    defaults={"temperature": 1, "top_p": 1, "parallel_calls": True},
+    id_length=64,
+    extras=frozenset(
+        {
+            "max_tool_calls",
+            "prompt_cache_retention",
+            "safety_identifier",
+            "service_tier",
+            "tool_choice",
+            "truncation",
+        }
+    ),
+    usual={
+        "background": False,
+        "service_tier": "auto",
+        "top_logprobs": 0,
+        "truncation": "disabled",
+    },
+    unneeded=frozenset(
+        {
+            "client_metadata",
+            "include",
+            "input[].content[].annotations",
+            "input[].content[].detail",
+            "input[].content[].logprobs",
+            "input[].id",
+            "input[].internal_chat_message_metadata_passthrough",
+            "input[].output[].detail",
+            "input[].status",
+            "reasoning.context",
+            "store",
+            "stream_options",
+            "stream_options.include_obfuscation",
+            "tools[].strict",
+        }
+    ),
 )

@@ -17,6 +17,7 @@ from mull.dialects.openai_responses.shapes import (
     FREE_CALL,
     PART_TYPE,
     SEPARATOR,
+    called_as,
     free_text,
     is_free_call,
     kept_parts,
@@ -248,6 +249,10 @@ class Writer(AnswerWriter):
         """Whether the client takes the call with a text, and not with an object."""
         return is_free_call(block.kept) or block.name in self.about.free_text
 
+    def _offered(self, call: Call) -> dict[str, Any]:
+        """What only this dialect knows of the tool that is called."""
+        return self.own(self.about.tools.get(call.name or ""))
+
     def _place(self, block: Block, channel: _Channel) -> dict[str, Any]:
         item = self._item_of[block.number]
         place: dict[str, Any] = {"item_id": item.id, "output_index": item.at}
@@ -316,7 +321,7 @@ class Writer(AnswerWriter):
                     "type": FREE_CALL if free else "function_call",
                     "status": "completed" if call.is_stopped else "in_progress",
                     "call_id": call.id,
-                    "name": call.name,
+                    **called_as(call.name, self._offered(call)),
                     **({"input": words} if free else {"arguments": words}),
                     **_beside(call),
                 }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+from msgspec.structs import replace
 
 from mull.dialects.fields import (
     Fields,
@@ -12,21 +14,17 @@ from mull.dialects.fields import (
     tool_choice,
     tool_of,
 )
-from mull.dialects.foreign import as_list, as_object, as_text, objects
+from mull.dialects.foreign import as_list, as_text, objects
 from mull.dialects.openai_responses import DIALECT
 from mull.dialects.openai_responses.encode import FREE_TOOL
 from mull.dialects.openai_responses.history import read_history
+from mull.dialects.openai_responses.shapes import NAMESPACE
+from mull.dialects.parameters import read_parameters
 from mull.neutral.asked import Asked, ThinkingAsked
-from mull.neutral.blocks import wire_of
-from mull.neutral.request import Tool
+from mull.neutral.blocks import Wire, joined, wire_of
+from mull.neutral.request import HostedTool, Tool
 
 __all__ = ["decode_request"]
-
-_ONE_TEXT = {
-    "type": "object",
-    "properties": {"input": {"type": "string"}},
-    "required": ["input"],
-}
 
 
 def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
@@ -41,38 +39,52 @@ def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
         given = [{"type": "message", "role": "user", "content": given}]
     items = [] if given is None else as_list(given, "input")
     history = read_history(items, fields.take("instructions"), None)
+    tools, hosted = _tools(fields)
     asked = Asked(
         messages=tuple(history.messages),
         model=fields.text("model"),
         system=history.system,
-        tools=_tools(fields),
+        tools=tools,
+        hosted_tools=hosted,
         tool_choice=tool_choice(fields, _named),
-        parallel_calls=fields.flag("parallel_tool_calls"),
         thinking=_thinking(fields),
         max_tokens=fields.whole("max_output_tokens"),
-        temperature=fields.number("temperature"),
-        top_p=fields.number("top_p"),
         format=answer_format(fields, "text.format"),
         stream=fields.flag("stream") or False,
         stream_usage=True,
-        metadata=as_object(fields.take("metadata") or {}, "metadata"),
+        **read_parameters(fields, DIALECT),
     )
     return asked.with_rest(fields.left(), history.rest)
 
 
-def _tools(fields: Fields) -> tuple[Tool, ...]:
-    """Functions; a tool that the provider runs is left as it is."""
-    tools = []
+def _tools(fields: Fields) -> tuple[tuple[Tool, ...], tuple[HostedTool, ...]]:
+    """Functions, and the tools that the provider runs."""
+    tools: list[Tool] = []
+    hosted: list[HostedTool] = []
     for where, tool in objects(fields.list("tools"), "tools"):
-        if tool.get("type") == "function":
-            # strict false is what is meant where nothing is said elsewhere
-            known = ("type", "strict") if tool.get("strict") is False else ("type",)
-            tools.append(tool_of(fields, where, tool, "parameters", *known))
-        elif tool.get("type") == FREE_TOOL:
-            tools.append(_free_tool(tool, where))
+        if tool.get("type") in (FREE_TOOL, "function"):
+            tools.append(_tool(fields, tool, where))
+        elif tool.get("type") == NAMESPACE:
+            tools += _grouped(fields, tool, where)
         else:
-            fields.leave(where, tool)
-    return tuple(tools)
+            hosted.append(HostedTool(DIALECT, tool))
+    return tuple(tools), tuple(hosted)
+
+
+def _tool(fields: Fields, tool: dict[str, Any], where: str) -> Tool:
+    if tool.get("type") == FREE_TOOL:
+        return _free_tool(tool, where)
+    # strict false is what is meant where nothing is said elsewhere
+    known = ("type", "strict") if tool.get("strict") is False else ("type",)
+    return tool_of(fields, where, tool, "parameters", *known)
+
+
+def _grouped(fields: Fields, group: dict[str, Any], where: str) -> Iterator[Tool]:
+    """The tools of a namespace, each with what is said of it."""
+    said = {key: value for key, value in group.items() if key not in ("type", "tools")}
+    for place, tool in objects(as_list(group.get("tools"), f"{where}.tools"), f"{where}.tools"):
+        made = _tool(fields, tool, place)
+        yield replace(made, wire=joined(made.wire, Wire(DIALECT, {NAMESPACE: said})))
 
 
 def _free_tool(tool: dict[str, Any], where: str) -> Tool:
@@ -83,10 +95,19 @@ def _free_tool(tool: dict[str, Any], where: str) -> Tool:
     return Tool(
         as_text(tool.get("name"), f"{where}.name"),
         "" if described is None else as_text(described, f"{where}.description"),
-        _ONE_TEXT,
+        _one_text(rest.get("format")),
         free_text=True,
         wire=wire_of(DIALECT, rest),
     )
+
+
+def _one_text(form: Any) -> dict[str, Any]:
+    """The schema of an object that holds the text; a grammar is told in words."""
+    held = {"type": "string"}
+    match form:
+        case {"type": "grammar", "syntax": str(syntax), "definition": str(definition)}:
+            held["description"] = f"The whole text, in this grammar ({syntax}):\n{definition}"
+    return {"type": "object", "properties": {"input": held}, "required": ["input"]}
 
 
 def _named(given: Any) -> str | None:

@@ -12,8 +12,11 @@ from typing import Any
 from mull.dialects.body import dump, merge
 from mull.dialects.openai_responses import DIALECT
 from mull.dialects.openai_responses.messages import InputItems
+from mull.dialects.openai_responses.shapes import NAMESPACE
+from mull.dialects.parameters import write_parameters
 from mull.dialects.schemas import FORMAT_NAME, closed, is_strict
-from mull.neutral.blocks import own_keys
+from mull.neutral.blocks import as_keys, own_keys
+from mull.neutral.messages import Message
 from mull.neutral.request import (
     AnswerFormat,
     NamedTool,
@@ -39,23 +42,23 @@ def encode_request(request: Request, target: Target) -> WireRequest:
     """The request as the Responses API takes it."""
     written = InputItems(target)
     body: dict[str, Any] = {"model": target.model}
-    if request.system and target.compat.system_role == "developer":
-        written.add_system(request.system)
-    elif request.system:
-        body["instructions"] = request.system
-    for message in request.messages:
+    system, messages = _opening(request, target)
+    if system and target.compat.system_role == "developer":
+        written.add_system(system)
+    elif system:
+        body["instructions"] = system
+    for message in messages:
         written.add(message)
     body |= {"input": written.items, "stream": request.stream, "store": False}
     if _reasons(request, target):
         body["include"] = ["reasoning.encrypted_content"]
-    if request.tools:
-        body["tools"] = [_tool(tool) for tool in request.tools]
+    if tools := [*_tools(request, target), *(tool.data for tool in request.hosted_tools)]:
+        body["tools"] = tools
     if request.tool_choice is not None:
         body["tool_choice"] = _tool_choice(request.tool_choice, request.tools)
-    if request.temperature is not None:
-        body["temperature"] = request.temperature
+    merge(body, write_parameters(request, DIALECT), own_keys(request.wire, DIALECT))
     if request.format is not None:
-        body["text"] = {"format": _format(request.format)}
+        merge(body, {"text": {"format": _format(request.format)}})
     notes = [*written.notes, *_limit(body, request, target)]
     merge(body, write_thinking(request.thinking))
     if request.keep_thinking and request.thinking.thinks:
@@ -70,6 +73,17 @@ def encode_request(request: Request, target: Target) -> WireRequest:
         },
         notes=tuple(notes),
     )
+
+
+def _opening(request: Request, target: Target) -> tuple[str, Sequence[Message]]:
+    """The system prompt and what follows it. Where templates take one system message, at the
+    beginning, those that stand there become one."""
+    messages = request.messages
+    if target.compat.system_inside == "system":
+        return request.system, messages
+    start = next((at for at, one in enumerate(messages) if one.role != "system"), len(messages))
+    texts = [request.system, *(message.text for message in messages[:start])]
+    return "\n\n".join(filter(None, texts)), messages[start:]
 
 
 def _reasons(request: Request, target: Target) -> bool:
@@ -89,11 +103,29 @@ def _limit(body: dict[str, Any], request: Request, target: Target) -> list[Note]
     return [Note("maxTokens", text, True, str(request.max_tokens), str(LEAST_OUTPUT))]
 
 
+def _tools(request: Request, target: Target) -> list[dict[str, Any]]:
+    """The tools; those of a namespace stand in it, where the endpoint knows such."""
+    tools: list[dict[str, Any]] = []
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for tool in request.tools:
+        group = as_keys(own_keys(tool.wire, DIALECT).get(NAMESPACE))
+        name = group.get("name")
+        if not target.compat.namespaces or not isinstance(name, str):
+            tools.append(_tool(tool))
+            continue
+        if name not in groups:
+            groups[name] = []
+            tools.append({"type": NAMESPACE, **group, "tools": groups[name]})
+        groups[name].append(_tool(tool))
+    return tools
+
+
 def _tool(tool: Tool) -> dict[str, Any]:
     """Strict is said outright: left out, this API would rewrite the schema."""
+    own = {k: v for k, v in own_keys(tool.wire, DIALECT).items() if k != NAMESPACE}
     if tool.free_text:
         said = {"description": tool.description} if tool.description else {}
-        return {"type": FREE_TOOL, "name": tool.name, **said, **own_keys(tool.wire, DIALECT)}
+        return {"type": FREE_TOOL, "name": tool.name, **said, **own}
     made: dict[str, Any] = {"type": "function", "name": tool.name}
     if tool.description:
         made["description"] = tool.description

@@ -72,22 +72,22 @@ class InputItems:
     def notes(self) -> tuple[Note, ...]:
         """What was left out, if anything."""
         return tuple(
-            Note(about, text.format(n=n, s="" if n == 1 else "s"))
+            Note(about, text.format(n=n, s="" if n == 1 else "s"), warning=name == "unsendable")
             for name, about, text in _NOTES
             if (n := self._left[name])
         )
 
     def add_system(self, text: str) -> None:
         """Add a system prompt as an item of its own."""
-        content = [{"type": "input_text", "text": text}]
-        self.items.append({"type": "message", "role": self._system_role, "content": content})
+        self.items += self._given(self._system_role, [TextBlock(text)])
 
     def add(self, message: Message) -> None:
         """Add the items of one message."""
         if message.role == "assistant":
             self.items += self._answer(message)
         else:
-            role = self._system_role if message.role == "system" else "user"
+            inside = self._target.compat.system_inside
+            role = self._system_role if (message.role, inside) == ("system", "system") else "user"
             self.items += self._given(role, message.blocks)
 
     def _given(self, role: str, blocks: Sequence[Block]) -> Iterator[_Item]:

@@ -47,6 +47,8 @@ _MESSAGE_KEYS = frozenset({"type", "role", "content", "status"})
 _CALL_KEYS = frozenset({"type", "call_id", "name", "arguments", "status"})
 _FREE_CALL_KEYS = (_CALL_KEYS - {"type", "arguments"}) | {"input"}
 FREE_CALL = "custom_tool_call"
+NAMESPACE = "namespace"
+"""A group of tools, and the key under which each of them, and each call, has its own."""
 """A call of a tool that takes a text, and no object."""
 _TEXT_PART = {"type": "output_text"}
 
@@ -143,6 +145,12 @@ def call_keys(item: Mapping[str, Any]) -> dict[str, Any]:
 def is_free_call(kept: Mapping[str, Any]) -> bool:
     """Whether a call came as one of free text."""
     return kept.get("type") == FREE_CALL
+
+
+def called_as(name: str | None, offered: dict[str, Any]) -> dict[str, Any]:
+    """The name of a call, as its tool was offered: perhaps in a namespace."""
+    space = as_keys(offered.get(NAMESPACE)).get("name")
+    return {"name": name} if space is None else {"name": name, NAMESPACE: space}
 
 
 def free_text(arguments: str) -> str:

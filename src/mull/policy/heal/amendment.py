@@ -24,27 +24,32 @@ from mull.neutral.blocks import (
     Value,
 )
 from mull.neutral.messages import Dialect, Message
+from mull.neutral.parameters import PARAMETERS, ParameterName, Parameters
 from mull.neutral.request import RequestOptions
 from mull.policy.reasoning import turn_start
 from mull.policy.reported import Reported
 
 __all__ = ["UNAMENDED", "Amendment", "Part", "amend_messages", "amend_options", "thought_name"]
 
-Part: TypeAlias = Literal[
-    "thinking",
-    "budget",
-    "summary",
-    "temperature",
-    "tool_choice",
-    "forced_tool",
-    "whole_answer",
-    "reasoning_field",
-    "empty_end",
-    "native_format",
-]
+Part: TypeAlias = (
+    ParameterName
+    | Literal[
+        "thinking",
+        "budget",
+        "summary",
+        "tool_choice",
+        "forced_tool",
+        "whole_answer",
+        "reasoning_field",
+        "empty_end",
+        "native_format",
+        "extras",
+    ]
+)
 """What a request can do without: any thinking; the number or the summary that it asks for; values
 of the caller's; an answer in one piece; the user's own field for reasoning; an answer at the end
-that says nothing; the endpoint's own way to hold an answer to a schema."""
+that says nothing; the endpoint's own way to hold an answer to a schema; fields that only its
+dialect knows."""
 
 
 class Amendment(Value, frozen=True):
@@ -68,6 +73,7 @@ class Amendment(Value, frozen=True):
 
 
 UNAMENDED = Amendment()
+_UNSAID = Parameters()
 
 
 def thought_name(thought: ThinkingBlock) -> str:
@@ -80,14 +86,16 @@ def amend_options(options: RequestOptions, amendment: Amendment) -> RequestOptio
     changes: dict[str, Any] = {}
     if "thinking" in amendment.without:
         changes["least_thinking"] = True
-    if "temperature" in amendment.without:
-        changes["temperature"] = None
+    for name in amendment.without.intersection(PARAMETERS):
+        changes[name] = getattr(_UNSAID, name)
     if "tool_choice" in amendment.without:
         changes["tool_choice"] = None
     if "forced_tool" in amendment.without:
         changes["tool_choice"] = "auto"
     if "native_format" in amendment.without:
         changes["plain_format"] = True
+    if "extras" in amendment.without:
+        changes["wire"] = None
     if "whole_answer" in amendment.without:
         changes["stream"] = True
     if amendment.limit is not None and options.max_tokens is not None:

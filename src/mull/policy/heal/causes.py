@@ -20,7 +20,7 @@ __all__ = ["CAUSES", "causes_of"]
 _OFF = "set reasoning.enabled=false for this request"
 _STRIP = "set reasoning.stripFromContext=all to continue without earlier thinking"
 _ROW = "say so in the compat rows of the config file"
-_SAMPLING = r"(?P<name>temperature|top_p|top_k)"
+_SAMPLING = r"(?P<name>temperature|top_?p|top_?k|presence_?penalty|frequency_?penalty)"
 
 _HISTORY = (
     known(
@@ -433,6 +433,18 @@ _REST = (
             r"max_tokens is not supported .{0,40}use (?P<name>max_\w*tokens)",
             "OpenAI, o-series: max_tokens is not supported with this model",
         ),
+    ),
+    known(
+        rest.one_sampling,
+        "the model accepts a temperature or a top_p, not both",
+        "leave one of them out",
+        (r"temperature and top_p cannot both be specified", "BerriAI/litellm#15097"),
+    ),
+    known(
+        rest.system_first,
+        "the model's template accepts a system message at the beginning only",
+        _ROW,
+        (r"system message must be at the beginning", "ggml-org/llama.cpp#27367; vllm#46976"),
     ),
     known(
         rest.drop_parameter,

@@ -10,6 +10,8 @@ import re
 from typing import Any
 
 from mull.dialects.traits import TRAITS
+from mull.neutral.blocks import own_keys
+from mull.neutral.parameters import SAMPLING, ParameterName, is_said
 from mull.neutral.request import NamedTool
 from mull.neutral.thinking import write_thinking
 from mull.policy.heal.case import Case, Mend, Mends, keys_of, once, squashed
@@ -31,7 +33,9 @@ __all__ = [
     "free_tools",
     "keep_reasoning_home",
     "no_encrypted_reasoning",
+    "one_sampling",
     "rename_limit",
+    "system_first",
     "to_responses",
     "to_stream",
 ]
@@ -108,14 +112,14 @@ def drop_parameter(case: Case, found: re.Match[str]) -> Mends:
     named = [squashed(part) for part in name.split(".")]
     compat, request = case.target.compat, case.request
     kept = {key: value for key, value in compat.extra_body.items() if squashed(key) not in named}
-    if "temperature" in named and request.temperature is not None:
-        lasting = "thinking" not in case.said
-        lesson = Lesson(facts={"temperature": False}) if lasting else Lesson()
-        yield once("temperature not sent", "temperature", lesson=lesson)
+    if parameter := _parameter(case, named):
+        yield _drop(case, parameter)
     elif "toolchoice" in named and request.tool_choice is not None:
         yield once("tool choice not sent", "tool_choice")
     elif case.request.format is not None and not _OF_FORMATS.isdisjoint(named):
         yield from format_in_words(case, found)
+    elif any(squashed(key) in named for key in own_keys(request.wire, case.target.dialect)):
+        yield once(f"{name} not sent", "extras")
     elif "streamoptions" in named and compat.stream_usage:
         yield Mend("usage not requested in the stream", Lesson(compat={"streamUsage": False}))
     elif squashed(compat.max_tokens_field) in named and compat.max_tokens_field != "max_tokens":
@@ -129,6 +133,29 @@ def drop_parameter(case: Case, found: re.Match[str]) -> Mends:
         yield Mend(f"{name} not sent", Lesson(compat={"extraBody": kept}))
     elif named[-1].startswith("reasoning"):
         yield from keep_reasoning_home(case, found)
+
+
+def _parameter(case: Case, named: list[str]) -> ParameterName | None:
+    """The parameter of the request that stands in a place of this name."""
+    for name, (path, *_) in TRAITS[case.target.dialect].parameters.items():
+        if is_said(getattr(case.request, name)) and squashed(path.rpartition(".")[2]) in named:
+            return name
+    return None
+
+
+def _drop(case: Case, name: ParameterName) -> Mend:
+    """The parameter is not sent; where it chooses tokens, its kind is not: who refuses one of them
+    refuses the next."""
+    if name not in SAMPLING:
+        omits = (*case.target.compat.omits, name)
+        return once(f"{name} not sent", name, lesson=Lesson(compat={"omits": list(omits)}))
+    gone = [one for one in SAMPLING if is_said(getattr(case.request, one))]
+    lesson = Lesson()
+    if "thinking" not in case.said and name == "temperature":
+        lesson = Lesson(facts={"temperature": False})
+    elif "thinking" not in case.said:
+        lesson = Lesson(compat={"omits": [*case.target.compat.omits, name]})
+    return once(f"{', '.join(gone)} not sent", *gone, lesson=lesson)
 
 
 def _drop_thinking(case: Case, found: re.Match[str], last: str) -> Mends:
@@ -152,6 +179,19 @@ def format_in_words_once(case: Case, found: re.Match[str]) -> Mends:
     """The endpoint does not take this schema, or none beside the rest of this request."""
     if case.request.format is not None:
         yield once("the schema put into the instructions", "native_format")
+
+
+def one_sampling(case: Case, found: re.Match[str]) -> Mends:
+    """The endpoint takes one of two parameters: the one that says more is kept."""
+    if case.request.temperature is not None and case.request.top_p is not None:
+        yield Mend("top_p not sent with a temperature", Lesson(compat={"eitherSampling": True}))
+
+
+def system_first(case: Case, found: re.Match[str]) -> Mends:
+    """System messages amid the conversation go in the user's name."""
+    if case.target.compat.system_inside != "user":
+        text = "system messages amid the conversation sent in the user's name"
+        yield Mend(text, Lesson(compat={"systemInside": "user"}))
 
 
 def rename_limit(case: Case, found: re.Match[str]) -> Mends:

@@ -1,31 +1,46 @@
-"""What becomes of the other parameters when a model thinks.
+"""What becomes of the parameters of a request at the endpoint that it goes to.
 
-Endpoints refuse some values beside thinking, and some models refuse them always. A value the user
-gave is never dropped in silence: each change is a note.
+A dialect has no words for some, endpoints refuse some, and some cannot stand beside thinking. What
+each takes is in the traits of the dialect, in the facts of the model and in the compat rows of the
+endpoint. A value the user gave is never dropped in silence: each change is a note, except for what
+no answer depends on.
 """
 
 from __future__ import annotations
 
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
 from mull.dialects.traits import TRAITS
-from mull.neutral.blocks import Value
-from mull.neutral.request import NamedTool, Note, RequestOptions, ToolChoice
+from mull.neutral.parameters import PARAMETERS, SAMPLING, ParameterName, Parameters, is_said
+from mull.neutral.request import HostedTool, NamedTool, Note, RequestOptions, ToolChoice
 from mull.neutral.target import Target
 from mull.neutral.thinking import WriterName
 from mull.policy.thinking.plan import Planned
 
-__all__ = ["Parameters", "forced_tools_stop_thinking", "settle_parameters"]
+__all__ = [
+    "Settled",
+    "forced_tools_stop_thinking",
+    "foreign_notes",
+    "settle_parameters",
+    "without_foreign",
+]
 
 REFUSES_FORCED_TOOLS: frozenset[WriterName] = frozenset(
     {"anthropic-budget", "anthropic-adaptive", "enable-thinking"}
 )
 """Writers whose endpoints refuse a forced tool while the model thinks."""
+HINTS: frozenset[ParameterName] = frozenset({"user", "metadata", "cache_key", "verbosity"})
+"""Parameters without which the model answers the same question."""
+_UNSAID: dict[ParameterName, Any] = {name: getattr(Parameters(), name) for name in PARAMETERS}
 
 
-class Parameters(Value, frozen=True):
-    """The parameters as they are sent, and what was changed."""
+class Settled(NamedTuple):
+    """The options as they are sent, and what was changed."""
 
-    temperature: float | None = None
-    tool_choice: ToolChoice | None = None
+    options: RequestOptions
     notes: tuple[Note, ...] = ()
 
 
@@ -42,22 +57,54 @@ def forced_tools_stop_thinking(
     return "Thinking is off for this request: the endpoint accepts no forced tool while it thinks"
 
 
-def settle_parameters(conversation: RequestOptions, target: Target, planned: Planned) -> Parameters:
+def settle_parameters(options: RequestOptions, target: Target, planned: Planned) -> Settled:
     """Leave out what the endpoint would refuse, and say so."""
     notes: list[Note] = []
-    temperature = conversation.temperature
-    if temperature is not None and (reason := _refuses_temperature(temperature, target, planned)):
-        notes.append(_changed("temperature", f"{temperature:g}", "not sent", reason))
-        temperature = None
-    choice = conversation.tool_choice
+    for name in PARAMETERS:
+        value = getattr(options, name)
+        if is_said(value):
+            fitted, reason = _fitted(name, value, options, target, planned)
+            options = replace(options, **{name: fitted})
+            if reason:
+                notes.append(_changed(name, value, fitted, reason))
+    choice = options.tool_choice
     if choice is not None and _is_forced(choice) and (reason := _refuses_force(target, planned)):
         asked = choice.name if isinstance(choice, NamedTool) else choice
-        notes.append(_changed("toolChoice", asked, "auto", reason))
-        choice = "auto"
-    if conversation.tools and target.compat.tools_need_responses and planned.thinks:
+        text = f"toolChoice {asked} → auto: {reason}"
+        notes.append(Note("toolChoice", text, True, requested=asked, effective="auto"))
+        options = replace(options, tool_choice="auto")
+    if options.tools and target.compat.tools_need_responses and planned.thinks:
         text = f"{target.model} takes tools on the Responses API only, unless thinking is off"
         notes.append(Note(about="tools", text=text, warning=True))
-    return Parameters(temperature, choice, tuple(notes))
+    return Settled(options, tuple(notes))
+
+
+def without_foreign(options: RequestOptions, target: Target) -> RequestOptions:
+    """The options without what only another dialect, or another provider, understands."""
+    hosted = tuple(tool for tool in options.hosted_tools if _knows(target, tool))
+    choice, wire = options.tool_choice, options.wire
+    if isinstance(choice, NamedTool) and hosted != options.hosted_tools:
+        named = {tool.name for tool in options.tools} | {tool.data.get("name") for tool in hosted}
+        choice = choice if choice.name in named else None
+    if wire is not None and wire.dialect != target.dialect:
+        wire = None
+    return replace(options, hosted_tools=hosted, tool_choice=choice, wire=wire)
+
+
+def foreign_notes(options: RequestOptions, target: Target) -> list[Note]:
+    """What that is."""
+    notes = []
+    if gone := [tool.name for tool in options.hosted_tools if not _knows(target, tool)]:
+        text = f"not offered: {', '.join(gone)}: {target.name} has no such tool of its own"
+        notes.append(Note("tools", text, warning=True))
+    if options.wire is not None and options.wire.dialect != target.dialect:
+        text = f"not sent: {', '.join(options.wire.data)}: {target.name} has no such parameter"
+        notes.append(Note("parameters", text, warning=True))
+    return notes
+
+
+def _knows(target: Target, tool: HostedTool) -> bool:
+    return target.compat.hosted_tools and tool.dialect == target.dialect
 
 
 def _is_forced(choice: ToolChoice | None) -> bool:
@@ -72,14 +119,85 @@ def _refuses_force(target: Target, planned: Planned) -> str | None:
     return None
 
 
-def _refuses_temperature(value: float, target: Target, planned: Planned) -> str | None:
-    if target.facts.temperature is False:
-        return f"{target.model} takes no temperature"
-    if planned.thinks and TRAITS[target.dialect].thinks_at_one and value != 1:
-        return f"{target.model} thinks at temperature 1 only"
-    return None
+def _fitted(
+    name: ParameterName, value: Any, options: RequestOptions, target: Target, planned: Planned
+) -> tuple[Any, str | None]:
+    """The value as it can be sent, and why it is another one, where that is worth telling."""
+    if name == "parallel_calls" and (not options.tools or options.tool_choice == "none"):
+        return None, None
+    reason = _refuses(name, value, target, planned)
+    if reason is None and name == "temperature" and _is_spare(options, target):
+        return None, None
+    if reason is None and name == "top_p" and _excludes_top_p(options, target):
+        reason = f"{target.model} takes temperature or top_p, not both"
+    if reason is not None:
+        is_told = name not in HINTS and value != target.compat.holds.get(name)
+        return _UNSAID[name], reason if is_told else None
+    if name == "stop":
+        return _fitted_stops(value, target)
+    if name in ("user", "cache_key"):
+        return _fitted_id(value, TRAITS[target.dialect].id_length), None
+    span = TRAITS[target.dialect].ranges.get(name)
+    if span is None or span[0] <= value <= span[1]:
+        return value, None
+    least, most = span
+    return min(max(value, least), most), f"{target.model} takes {least:g} to {most:g}"
 
 
-def _changed(about: str, requested: str, effective: str, reason: str) -> Note:
-    text = f"{about} {requested} {'→ ' + effective if effective == 'auto' else effective}: {reason}"
-    return Note(about, text, warning=True, requested=requested, effective=effective)
+def _refuses(name: ParameterName, value: Any, target: Target, planned: Planned) -> str | None:
+    traits = TRAITS[target.dialect]
+    if name not in traits.parameters:
+        return "its API has no such parameter"
+    if name in target.compat.omits:
+        return f"{target.name} does not take it"
+    if name in SAMPLING and target.facts.temperature is False:
+        return f"{target.model} takes no {name}"
+    allowed = traits.thinking_ranges.get(name) if planned.thinks else None
+    if allowed is None:
+        return None
+    if not allowed:
+        return f"{target.model} takes no {name} while it thinks"
+    least, most = allowed
+    if least <= value <= most:
+        return None
+    span = f"{least:g}" if least == most else f"{least:g} to {most:g}"
+    return f"{target.model} thinks at {name} {span} only"
+
+
+def _is_spare(options: RequestOptions, target: Target) -> bool:
+    """Whether the temperature says nothing, and would exclude a top_p that does."""
+    default = TRAITS[target.dialect].defaults.get("temperature")
+    return _excludes_top_p(options, target) and options.temperature == default
+
+
+def _excludes_top_p(options: RequestOptions, target: Target) -> bool:
+    both = options.temperature is not None and options.top_p is not None
+    return both and target.compat.either_sampling
+
+
+def _fitted_stops(stops: tuple[str, ...], target: Target) -> tuple[tuple[str, ...], str | None]:
+    blank = TRAITS[target.dialect].blank_stops
+    kept = tuple(dict.fromkeys(stop for stop in stops if (stop if blank else stop.strip())))
+    most = target.compat.most_stops
+    if most is not None and len(kept) > most:
+        return kept[:most], f"{target.name} takes {most} at most"
+    lost = len(set(stops)) > len(kept)
+    return kept, "a text that ends the answer has to hold more than spaces" if lost else None
+
+
+def _fitted_id(name: str, length: int | None) -> str:
+    """The name; one that is too long always becomes the same shorter one."""
+    if length is None or len(name) <= length:
+        return name
+    return sha256(name.encode("utf-8", "replace")).hexdigest()[:length]
+
+
+def _changed(name: ParameterName, value: Any, fitted: Any, reason: str) -> Note:
+    requested, sent = _shown(value), is_said(fitted)
+    effective = _shown(fitted) if sent else "not sent"
+    text = f"{name} {requested} {'→ ' + effective if sent else effective}: {reason}"
+    return Note(name, text, warning=True, requested=requested, effective=effective)
+
+
+def _shown(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else f"{value}"

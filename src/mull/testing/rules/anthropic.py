@@ -19,6 +19,7 @@ __all__ = [
 
 Body = Mapping[str, Any]
 
+LEAST_TOP_P = 0.95
 _THOUGHTS = ("thinking", "redacted_thinking")
 _MARKS = {"thinking": "signature", "redacted_thinking": "data", "tool_use": "id"}
 
@@ -109,6 +110,23 @@ def _bad_parameters(body: Body) -> str | None:
         return "Thinking may not be enabled when tool_choice forces tool use."
     if enabled and body.get("temperature", 1) != 1:
         return "`temperature` may only be set to 1 when thinking is enabled."
+    return _bad_sampling(body, thinks=enabled)
+
+
+def _bad_sampling(body: Body, *, thinks: bool) -> str | None:
+    if thinks and "top_k" in body:
+        return "`top_k` must be unset when thinking is enabled."
+    if thinks and body.get("top_p", 1) < LEAST_TOP_P:
+        return "`top_p` must be greater than or equal to 0.95 or unset when thinking is enabled."
+    if "temperature" in body and "top_p" in body:
+        return (
+            "`temperature` and `top_p` cannot both be specified for this model."
+            " Please use only one."
+        )
+    if not 0 <= body.get("temperature", 0) <= 1:
+        return "temperature: range: 0..1"
+    if any(not text.strip() for text in body.get("stop_sequences") or ()):
+        return "stop_sequences: each stop sequence must contain non-whitespace"
     return None
 
 

@@ -1,0 +1,61 @@
+"""A client's conversation and wishes as a request to the model that stands behind a name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mull.history.log import Log
+from mull.neutral.errors import BudgetError, LocalError
+from mull.neutral.messages import Message
+from mull.neutral.request import Note
+from mull.policy.prepare import Prepared, prepare
+from mull.policy.thinking.budget import ANY_BUDGET, level_for_budget
+from mull.policy.view.media import check_question, without_untaken
+
+if TYPE_CHECKING:
+    from mull.gateway.routes import Route
+    from mull.gateway.wishes import Wishes
+    from mull.neutral.target import Target
+
+__all__ = ["prepare_for"]
+
+
+def prepare_for(
+    route: Route, messages: Sequence[Message], wishes: Wishes
+) -> tuple[Prepared, Sequence[Note]]:
+    """The request, and what was left out to make one.
+
+    Raises:
+        LocalError: it cannot be sent as it is.
+    """
+    messages, left_out = _readable(messages, route.target)
+    return _prepared(route, Log(messages), wishes), left_out
+
+
+def _readable(
+    messages: Sequence[Message], target: Target
+) -> tuple[Sequence[Message], Sequence[Note]]:
+    """The conversation, where its last message holds nothing that the model can read. It may be a
+    picture that a tool gave: refused, the client could only send it again."""
+    try:
+        if messages:
+            check_question(messages[-1], target)
+    except LocalError as error:
+        last, _ = without_untaken(messages[-1], target.facts.input)
+        return (*messages[:-1], last), [Note("input", f"left out: {error}", warning=True)]
+    return messages, ()
+
+
+def _prepared(route: Route, log: Log, wishes: Wishes) -> Prepared:
+    """The request; a budget that cannot hold upstream becomes a level."""
+    target, options = route.target, wishes.options
+    try:
+        return prepare(log, route.snapshot.having(wishes.settings), target, options)
+    except BudgetError:
+        settings = dict(wishes.settings)
+        budget = settings.pop("reasoning.maxTokens", None)
+        if budget is not None:
+            level = level_for_budget(target.facts.budget or ANY_BUDGET, budget)
+            settings.setdefault("reasoning.effort", level)
+        return prepare(log, route.snapshot.having(settings), target, options)
