@@ -130,7 +130,7 @@ def test_without_a_summary_the_trigger_fails_and_a_threshold_is_passed_over():
     assert [item["type"] for item in answered["output"]] == ["message"]
 
 
-def test_a_summary_is_worthless_to_another_client():
+def test_a_summary_made_for_another_client_is_refused():
     tokens = (Token("one", hashed("1")), Token("two", hashed("2")))
 
     async def conversation(client):
@@ -138,11 +138,12 @@ def test_a_summary_is_worthless_to_another_client():
         body = {"model": "m", "input": "Look."}
         made = await client("POST", "/v1/responses/compact", body, **mine)
         body["input"] = [made["output"][-1], {"role": "user", "content": "And?"}]
-        await client("POST", "/v1/responses", body, **theirs)
+        return await client("POST", "/v1/responses", body, status=400, **theirs)
 
-    with StrictServer("kimi", [SUMMARY, LOOKS[1]]) as server:
-        talk(server.url, conversation, tokens=tokens)
-    assert [m["content"] for m in server.requests[-1].json["messages"]] == ["And?"]
+    with StrictServer("kimi", [SUMMARY[1:]]) as server:
+        refused = talk(server.url, conversation, tokens=tokens)
+    assert "compaction" in refused["error"]["message"]
+    assert len(server.requests) == 1
 
 
 def test_only_the_last_compaction_counts_and_what_was_given_before_it_stays():

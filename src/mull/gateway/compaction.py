@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mull.agent.compress import summarise
 from mull.agent.side import Side
 from mull.dialects.openai_responses.state import compaction_item
-from mull.gateway.envelope import Envelopes, Sealed
+from mull.gateway.envelope import Envelopes, Sealed, is_envelope
 from mull.gateway.observing import Observed
 from mull.history.log import Log
 from mull.neutral.blocks import TextBlock
@@ -66,7 +66,17 @@ async def compact(gateway: Gateway, job: Job, answer_id: str) -> Compaction:
 
 
 def open_summary(envelopes: Envelopes, scope: str, carrier: str) -> str | None:
-    """The summary in a compaction item; None where the item is another's."""
+    """The summary in a compaction item; None where the item is another server's.
+
+    Raises:
+        ConfigError: it looks like one of ours and is not for this client: without it most of the
+            conversation would be missing.
+    """
     sealed = envelopes.open(scope, carrier)
+    if sealed is None and is_envelope(carrier):
+        raise ConfigError(
+            "input: a compaction item cannot be opened: it was made for another client, or this"
+            " gateway's key has changed"
+        )
     block = sealed.blocks.get(0) if sealed is not None else None
     return block.text if isinstance(block, TextBlock) else None

@@ -18,6 +18,7 @@ from mull.dialects.openai_responses.answer import COMPACTION_KEY, Writer, write_
 from mull.dialects.openai_responses.asked import read_request
 from mull.dialects.openai_responses.closing import write_usage
 from mull.dialects.openai_responses.state import (
+    Item,
     State,
     compacted,
     listed,
@@ -61,8 +62,8 @@ class Turn(NamedTuple):
 
     body: dict[str, Any]
     state: State
-    input: list[Any]
-    items: list[Any]
+    input: list[Item]
+    items: list[Item]
     previous: Stored | None
     shelf: Shelf
     local: Memory | None
@@ -112,7 +113,7 @@ class ResponseJob(Job):
             async for events in batches:
                 yield [_dearer(event, made.usage) if made else event for event in events]
 
-    async def _compacted(self, items: Sequence[Any]) -> Compaction | None:
+    async def _compacted(self, items: Sequence[Item]) -> Compaction | None:
         """None, with a note, where there is no summary: the answer does not fail for that."""
         try:
             asked = _asked(self._gateway, self.client, self.turn.body, items)
@@ -166,7 +167,7 @@ def _dearer(event: Event, spent: Usage | None) -> Event:
     return event
 
 
-def _asked(gateway: Gateway, client: Client, body: dict[str, Any], items: Sequence[Any]) -> Asked:
+def _asked(gateway: Gateway, client: Client, body: dict[str, Any], items: Sequence[Item]) -> Asked:
     """What the request asks for, with these items as its conversation."""
     fields = Fields(body)
     read_state(body, fields)
@@ -182,7 +183,7 @@ class Responses:
 
     async def respond(self, call: Call, receive: Receive, send: Send) -> None:
         """`POST /responses`"""
-        job = await self.job(call.client, await read_body(receive, call.headers))
+        job = await self._read(call, receive)
         if job.asked.stream:
             await Streaming(job, receive, send, as_list=False).run()
         else:
@@ -191,13 +192,13 @@ class Responses:
 
     async def count(self, call: Call, receive: Receive, send: Send) -> None:
         """`POST /responses/input_tokens`"""
-        job = await self.job(call.client, await read_body(receive, call.headers))
+        job = await self._read(call, receive)
         tokens = await self._gateway.count(call.client, job.asked)
         await give(send, call.surface.write_count(tokens))
 
     async def compact(self, call: Call, receive: Receive, send: Send) -> None:
         """`POST /responses/compact`"""
-        job = await self.job(call.client, await read_body(receive, call.headers))
+        job = await self._read(call, receive)
         made = await while_there(compact(self._gateway, job, job.id), receive)
         document = {
             "id": job.id,
@@ -226,7 +227,7 @@ class Responses:
         stored = await self._stored(call)
         chain = await self._shelf(call.client).known(stored.id)
         outputs = await self._outputs(call.client, chain[:-1])
-        found: list[dict[str, Any]] = []
+        found: list[Item] = []
         for one, output in zip(chain, [*outputs, []], strict=True):
             found += [*listed(one.input, one.id), *output]
         await give(send, encode(page_of(found, call.query)))
@@ -236,21 +237,26 @@ class Responses:
         await self._stored(call)
         raise ConfigError("Cannot cancel a synchronous response.")
 
-    async def job(self, client: Client, data: bytes, local: Memory | None = None) -> ResponseJob:
-        """The job of a request with this body. With `local`, responses are also kept and found
-        there.
+    async def job(
+        self, client: Client, body: dict[str, Any], data: bytes, local: Memory | None = None
+    ) -> ResponseJob:
+        """The job of a request with this body, which came as `data`. With `local`, responses are
+        also kept and found there.
 
         Raises:
             RefusedError: it continues a response that is not there, or asks for what is not done.
             LocalError: it cannot be sent as it is.
         """
-        body = body_of(data)
         turn = await self._turn(client, body, local)
         asked = _asked(self._gateway, client, body, turn.items)
         job = await self._gateway.job(client, asked, data, ResponseJob)
         assert isinstance(job, ResponseJob)
         job.turn, job.keys = turn, (answer_key(job.id),)
         return job
+
+    async def _read(self, call: Call, receive: Receive) -> ResponseJob:
+        data = await read_body(receive, call.headers)
+        return await self.job(call.client, body_of(data), data)
 
     async def _turn(self, client: Client, body: dict[str, Any], local: Memory | None) -> Turn:
         state = read_state(body, Fields(body))
@@ -272,9 +278,7 @@ class Responses:
             raise not_found("Response", name)
         return stored
 
-    async def _outputs(
-        self, client: Client, responses: Sequence[Stored]
-    ) -> list[list[dict[str, Any]]]:
+    async def _outputs(self, client: Client, responses: Sequence[Stored]) -> list[list[Item]]:
         """The output items of responses, with the thoughts that their answers are kept with."""
         keys = [answer_key(stored.id) for stored in responses if _thinks(stored)]
         found = await self._gateway.find(client.scope, keys) if keys else None
@@ -286,14 +290,14 @@ class Responses:
             outputs.append(with_thoughts(stored.response["output"], told))
         return outputs
 
-    def _told(self, client: Client, stored: Stored, kept: Kept) -> list[dict[str, Any]]:
+    def _told(self, client: Client, stored: Stored, kept: Kept) -> list[Item]:
         """The answer as the client was told it."""
         relay = Relay(client, kept.origin, self._gateway.envelopes)
         given = Message(role="assistant", status="complete", origin=kept.origin, blocks=kept.blocks)
         folded = Assembler(kept.origin)
         folded.add_all(relay.told(tell(given)))
         about = About(source=kept.origin.dialect, id=stored.id)
-        told: list[dict[str, Any]] = _decode(write_document(folded.message(), about))["output"]
+        told: list[Item] = _decode(write_document(folded.message(), about))["output"]
         return told
 
 
@@ -301,7 +305,7 @@ def _thinks(stored: Stored) -> bool:
     return any(item.get("type") == "reasoning" for item in stored.response["output"])
 
 
-async def _resolved(items: Sequence[Any], shelf: Shelf) -> list[Any]:
+async def _resolved(items: Sequence[Item], shelf: Shelf) -> list[Item]:
     """The items, with those of earlier responses in the place of references to them.
 
     Raises:

@@ -72,7 +72,7 @@ class Socket:
         self._responses = responses
         self._client = client
         self._receive, self._send = receive, send
-        self._waiting: asyncio.Queue[str | bytes | None] = asyncio.Queue(MOST_WAITING + 1)
+        self._waiting: asyncio.Queue[bytes | None] = asyncio.Queue(MOST_WAITING + 1)
         self._left = asyncio.Event()
         self._local = _Local()
         self._opened = time.monotonic()
@@ -83,8 +83,8 @@ class Socket:
         await self._send({"type": "websocket.accept"})
         reading = asyncio.get_running_loop().create_task(self._read())
         try:
-            while not self._left.is_set() and (text := await self._waiting.get()) is not None:
-                if not await self._answer(text):
+            while not self._left.is_set() and (data := await self._waiting.get()) is not None:
+                if not await self._answer(data):
                     return
         except asyncio.CancelledError:
             if not self._left.is_set():
@@ -101,21 +101,22 @@ class Socket:
                 await self._send({"type": "websocket.close", "code": _TOO_MANY})
                 break
             text = message.get("text")
-            self._waiting.put_nowait(message.get("bytes") or b"" if text is None else text)
+            data = message.get("bytes") if text is None else text.encode("utf-8", "replace")
+            self._waiting.put_nowait(data or b"")
         self._left.set()
         self._waiting.put_nowait(None)
 
-    async def _answer(self, text: str | bytes) -> bool:
+    async def _answer(self, data: bytes) -> bool:
         """Answer one event of the client; whether the connection takes more."""
         stream_id: str | None = None
         try:
             self._check_age()
-            body = _event(text)
+            body = _event(data)
             if body["type"] == "response.steer":
                 await _say(self._send, encode(_unsteered(body)), None)
                 return True
             stream_id = _lane(body)
-            job = await self._responses.job(self._client, encode(body), self._local)
+            job = await self._responses.job(self._client, body, data, self._local)
             await _Sent(job, self._send, self._left, stream_id).run()
         except MullError as error:
             await self._refuse(refusal_of(error, DIALECT), stream_id)
@@ -189,13 +190,12 @@ async def _say(send: Send, event: bytes, stream_id: str | None) -> None:
     await send({"type": "websocket.send", "text": event.decode()})
 
 
-def _event(text: str | bytes) -> dict[str, Any]:
+def _event(data: bytes) -> dict[str, Any]:
     """An event of the client.
 
     Raises:
         ConfigError: it is none.
     """
-    data = text.encode("utf-8", "replace") if isinstance(text, str) else text
     if len(data) > MOST_BODY:
         raise TooLarge(f"the request has more than {MOST_BODY >> 20} MB")
     if is_deep(data):

@@ -4,20 +4,20 @@ keep, and what of a request its response repeats."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from mull.dialects.fields import Fields
-from mull.dialects.foreign import as_list, as_object, as_text
+from mull.dialects.foreign import as_list, as_object, as_text, objects
 from mull.dialects.openai_responses.asked import take_items
 from mull.dialects.writer import encode
 from mull.neutral.blocks import Value
 from mull.neutral.errors import ConfigError, RefusedError
 
 __all__ = [
+    "Item",
     "State",
     "compacted",
     "compaction_item",
-    "is_compaction",
     "listed",
     "page_of",
     "read_state",
@@ -27,6 +27,9 @@ __all__ = [
     "with_thoughts",
     "without_thoughts",
 ]
+
+Item: TypeAlias = dict[str, Any]
+"""One item of an input or an output."""
 
 _REFERENCE = "item_reference"
 _INCLUDED = ("reasoning.encrypted_content", "message.input_image.image_url")
@@ -74,7 +77,7 @@ class State(Value, frozen=True):
     `compacts` asks for a compaction in the place of an answer, `threshold` for one before the
     answer when the conversation has more tokens."""
 
-    items: list[Any]
+    items: list[Item]
     previous: str | None = None
     store: bool = True
     generate: bool = True
@@ -91,8 +94,8 @@ def read_state(body: Mapping[str, Any], fields: Fields) -> State:
         RefusedError: it asks for what is not done here.
     """
     _refuse_unsupported(fields)
-    given = take_items(fields)
-    items = [item for item in given if not _is(item, _TRIGGER)]
+    given = [item for _, item in objects(take_items(fields), "input")]
+    items = [item for item in given if item.get("type") != _TRIGGER]
     previous, store = fields.text("previous_response_id"), fields.flag("store")
     warms_up = fields.flag("prompt_cache_options.prewarm")
     generate = fields.flag("generate")
@@ -134,7 +137,7 @@ def _threshold(fields: Fields) -> int | None:
 
 def _echo(body: Mapping[str, Any], store: bool) -> dict[str, Any]:
     said = {name: value for name in _ECHOED if (value := body.get(name)) is not None}
-    reasoning, text = body.get("reasoning"), body.get("text")
+    reasoning, text, tools = (body.get(name) for name in ("reasoning", "text", "tools"))
     return {
         **_ECHOED,
         **said,
@@ -145,7 +148,7 @@ def _echo(body: Mapping[str, Any], store: bool) -> dict[str, Any]:
             **(reasoning if isinstance(reasoning, dict) else {}),
         },
         "text": {"format": {"type": "text"}, **(text if isinstance(text, dict) else {})},
-        "tools": [_tool(tool) for tool in body.get("tools") or () if isinstance(tool, dict)],
+        "tools": [_tool(tool) for _, tool in objects(as_list(tools or [], "tools"), "tools")],
     }
 
 
@@ -156,21 +159,12 @@ def _tool(tool: dict[str, Any]) -> dict[str, Any]:
     return {"description": None, "parameters": None, **tool, "strict": bool(tool.get("strict"))}
 
 
-def _is(item: Any, *kinds: str) -> bool:
-    return isinstance(item, dict) and item.get("type") in kinds
-
-
-def is_compaction(item: Any) -> bool:
-    """Whether an item stands for a conversation that was made short."""
-    return _is(item, *_COMPACTIONS)
-
-
 def compaction_item(item_id: str, sealed: str) -> dict[str, Any]:
     """The item that stands for a conversation; `sealed` is its summary."""
     return {"id": item_id, "type": "compaction", "encrypted_content": sealed}
 
 
-def compacted(items: Sequence[Any], read: Callable[[str], str | None]) -> list[Any]:
+def compacted(items: Sequence[Item], read: Callable[[str], str | None]) -> list[Item]:
     """The items with the last compaction in the place of what it stands for.
 
     `read` opens a summary; what it cannot open stays as it is. Messages to the model that stand
@@ -178,7 +172,7 @@ def compacted(items: Sequence[Any], read: Callable[[str], str | None]) -> list[A
     """
     for at in reversed(range(len(items))):
         item = items[at]
-        sealed = item.get("encrypted_content") if is_compaction(item) else None
+        sealed = item.get("encrypted_content") if item.get("type") in _COMPACTIONS else None
         summary = read(sealed) if isinstance(sealed, str) else None
         if summary is not None:
             before = [one for one in items[:at] if _is_given(one)]
@@ -188,12 +182,11 @@ def compacted(items: Sequence[Any], read: Callable[[str], str | None]) -> list[A
     return list(items)
 
 
-def _is_given(item: Any) -> bool:
-    is_message = isinstance(item, dict) and item.get("type", "message") == "message"
-    return is_message and item.get("role") in _GIVEN
+def _is_given(item: Item) -> bool:
+    return item.get("type", "message") == "message" and item.get("role") in _GIVEN
 
 
-def recent(items: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+def recent(items: Sequence[Item]) -> tuple[list[Item], list[Item]]:
     """The items before the user's last message, and those from there on; all of them are before it
     where nothing was answered earlier."""
     for at in reversed(range(len(items))):
@@ -204,10 +197,10 @@ def recent(items: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     return list(items), []
 
 
-def user_items(items: Sequence[Any], answer_id: str) -> list[dict[str, Any]]:
+def user_items(items: Sequence[Item], answer_id: str) -> list[Item]:
     """The user's messages among the items, as a compacted conversation lists them: the newest, as
     many as fit."""
-    kept: list[dict[str, Any]] = []
+    kept: list[Item] = []
     room = _MOST_KEPT
     for item in reversed(listed(items, answer_id)):
         if item["type"] == "message" and item.get("role") == "user":
@@ -218,15 +211,17 @@ def user_items(items: Sequence[Any], answer_id: str) -> list[dict[str, Any]]:
     return kept[::-1]
 
 
-def listed(items: Sequence[Any], answer_id: str) -> list[dict[str, Any]]:
+def listed(items: Sequence[Item], answer_id: str) -> list[Item]:
     """Input items as they are listed: each with an id, its text in parts, and a status."""
     return [_listed(item, at, answer_id) for at, item in enumerate(items)]
 
 
-def _listed(item: dict[str, Any], at: int, answer_id: str) -> dict[str, Any]:
-    kind = item.get("type") or "message"
+def _listed(item: Item, at: int, answer_id: str) -> Item:
+    kind = item.get("type")
+    kind = kind if isinstance(kind, str) else "message"
     name = f"{_PREFIXES.get(kind, 'item')}_{answer_id.removeprefix('resp_')}_in_{at}"
-    full = {"id": name, "type": kind, **{k: v for k, v in item.items() if v is not None}}
+    held = {key: value for key, value in item.items() if value is not None}
+    full = {"id": name, **held, "type": kind}
     if kind == "message":
         full["content"] = _parts(item.get("content"), item.get("role") == "assistant")
     if kind == "message" or kind.endswith(("_output", "_call")):
@@ -242,7 +237,7 @@ def _parts(content: Any, is_answer: bool) -> Any:
     return [{"type": "input_text", "text": content}]
 
 
-def page_of(items: list[dict[str, Any]], query: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def page_of(items: list[Item], query: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """One page of a list of items, the newest first unless it is asked for otherwise.
 
     Raises:
@@ -274,7 +269,7 @@ def _one(query: Mapping[str, Sequence[str]], name: str, default: str) -> str:
     return next(iter(query.get(name, ())), default)
 
 
-def without_thoughts(output: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def without_thoughts(output: Iterable[Item]) -> list[Item]:
     """Output items; of reasoning only that it was there."""
     return [
         {"id": item.get("id"), "type": "reasoning", "summary": []}
@@ -284,9 +279,7 @@ def without_thoughts(output: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def with_thoughts(
-    output: Iterable[dict[str, Any]], written: Iterable[dict[str, Any]]
-) -> list[dict[str, Any]]:
+def with_thoughts(output: Iterable[Item], written: Iterable[Item]) -> list[Item]:
     """Output items with their reasoning, as far as it is among those `written`."""
     thoughts = (item for item in written if item.get("type") == "reasoning")
     return [
@@ -295,8 +288,8 @@ def with_thoughts(
     ]
 
 
-def reference_id(item: Any) -> str | None:
+def reference_id(item: Item) -> str | None:
     """The id of the item that this one stands for, if it stands for one."""
-    if _is(item, _REFERENCE) or (isinstance(item, dict) and item.keys() <= {"id", "type"}):
+    if item.get("type") == _REFERENCE or item.keys() == {"id"}:
         return as_text(item.get("id"), f"the id of an {_REFERENCE}")
     return None
