@@ -67,7 +67,7 @@ class GatewayApp:
         self._gateway = gateway
         self._door = door or Door()
         self._pages = {"/health": Page(_health)} | dict(pages or {})
-        self._responses = responses = Responses(gateway)
+        self._responses = responses = Responses(lambda: self._gateway)
         self._handlers: dict[Operation, Handler] = {
             "answer": self._complete,
             "count": self._count,

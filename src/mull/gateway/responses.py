@@ -1,185 +1,60 @@
-"""The Responses API beyond single answers: conversations that the server holds, stored responses,
-and compaction."""
+"""The Responses API with state: conversations that the server holds, stored responses and their
+items, and compaction."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec.structs import replace
 
 from mull.dialects.fields import Fields
 from mull.dialects.foreign import as_object
-from mull.dialects.openai_responses.answer import COMPACTION_KEY, Writer, write_document
-from mull.dialects.openai_responses.asked import read_request
+from mull.dialects.openai_responses.answer import write_document
 from mull.dialects.openai_responses.closing import write_usage
 from mull.dialects.openai_responses.state import (
     Item,
-    State,
-    compacted,
     listed,
     page_of,
     read_state,
-    recent,
     reference_id,
     user_items,
     with_thoughts,
-    without_thoughts,
 )
-from mull.dialects.writer import About, AnswerWriter, encode
-from mull.gateway.compaction import Compaction, compact, open_summary
+from mull.dialects.writer import About, encode
+from mull.gateway.compaction import compact
 from mull.gateway.http import Receive, Send, give, note_headers, read_body, while_there
 from mull.gateway.record import Kept, kept_from
 from mull.gateway.relay import Client, Relay
-from mull.gateway.service import Job, as_error
+from mull.gateway.response_job import ResponseJob, Turn, asked_for
 from mull.gateway.shelf import Shelf, Stored, answer_key, not_found
 from mull.gateway.streaming import Streaming
 from mull.neutral.assemble import Assembler, tell
-from mull.neutral.errors import ConfigError, MullError
-from mull.neutral.events import Event, Failed, Finished, OpaqueReceived, UsageReported
+from mull.neutral.errors import ConfigError
 from mull.neutral.messages import Message
-from mull.neutral.request import Note
-from mull.neutral.usage import Usage, add_usage
+from mull.neutral.usage import Usage
 
 if TYPE_CHECKING:
     from mull.gateway.calls import Call
     from mull.gateway.memory import Memory
     from mull.gateway.service import Gateway
-    from mull.neutral.asked import Asked
 
-__all__ = ["ResponseJob", "Responses"]
+__all__ = ["Responses", "body_of"]
 
 _decode = msgspec.json.Decoder().decode
-
-
-class Turn(NamedTuple):
-    """One request with the conversation that it continues. `input` are its own items, `items`
-    those of the conversation with them; `previous` is the response that it continues."""
-
-    body: dict[str, Any]
-    state: State
-    input: list[Item]
-    items: list[Item]
-    previous: Stored | None
-    shelf: Shelf
-    local: Memory | None
-
-
-class ResponseJob(Job):
-    """A job whose response is kept under its id. It may begin with a compaction, consist of one, or
-    only prepare the next."""
-
-    turn: Turn
-
-    def about(self, *, as_list: bool = False) -> About:
-        return replace(super().about(as_list=as_list), echo=self.turn.state.echo)
-
-    async def events(self) -> AsyncGenerator[list[Event], None]:
-        state = self.turn.state
-        if not state.generate:
-            source = _only_end()
-        elif state.compacts:
-            source = self._compaction()
-        elif state.threshold is not None and self.prepared.estimate > state.threshold:
-            source = self._shortened()
-        else:
-            source = super().events()
-        async with aclosing(source) as batches:
-            async for events in batches:
-                yield events
-
-    async def _compaction(self) -> AsyncGenerator[list[Event], None]:
-        """A compaction in the place of an answer."""
-        made = await compact(self._gateway, self, self.id)
-        yield [_item(made), *([UsageReported(made.usage)] if made.usage else []), Finished("stop")]
-
-    async def _shortened(self) -> AsyncGenerator[list[Event], None]:
-        """A compaction of what was said before this turn, then the answer."""
-        old, new = recent(self.turn.items)
-        made = await self._compacted(old)
-        if made is None:
-            items = self.turn.items
-        else:
-            yield [_item(made)]
-            items = [*old, made.item, *new]
-        asked = _asked(self._gateway, self.client, self.turn.body, items)
-        job = await self._gateway.job(self.client, asked, self.body)
-        job.keys = self.keys
-        async with aclosing(job.events()) as batches:
-            async for events in batches:
-                yield [_dearer(event, made.usage) if made else event for event in events]
-
-    async def _compacted(self, items: Sequence[Item]) -> Compaction | None:
-        """None, with a note, where there is no summary: the answer does not fail for that."""
-        try:
-            asked = _asked(self._gateway, self.client, self.turn.body, items)
-            job = await self._gateway.job(self.client, asked, self.body)
-            return await compact(self._gateway, job, self.id)
-        except MullError as error:
-            self.notes += (Note("context_management", f"not compacted: {error}", warning=True),)
-            return None
-
-    async def settle(self, writer: AnswerWriter) -> None:
-        """Keep the response; without its thoughts where its answer is kept too."""
-        assert isinstance(writer, Writer)
-        turn, response = self.turn, writer.response
-        before, size = turn.previous.next() if turn.previous else ((), 0)
-        full = Stored(response, turn.input, before, size)
-        if turn.local is not None:
-            await turn.shelf.keep(full, turn.local)
-        if turn.state.store:
-            output = without_thoughts(response["output"])
-            bare = replace(full, response={**response, "output": output})
-            await turn.shelf.keep(bare, self._gateway.memory)
-
-    async def document(self) -> bytes:
-        writer = self.writer()
-        assert isinstance(writer, Writer)
-        last: Event | None = None
-        async with aclosing(self.events()) as batches:
-            async for events in batches:
-                for last in events:
-                    writer.feed(last)
-        writer.close()
-        if isinstance(last, Finished):
-            await self.settle(writer)
-        elif isinstance(last, Failed) and not writer.response["output"]:
-            raise as_error(last)
-        return encode(writer.response)
-
-
-async def _only_end() -> AsyncGenerator[list[Event], None]:
-    yield [Finished("stop")]
-
-
-def _item(made: Compaction) -> Event:
-    return OpaqueReceived(made.item, COMPACTION_KEY)
-
-
-def _dearer(event: Event, spent: Usage | None) -> Event:
-    """The counts of an answer with those of the compaction before it."""
-    if isinstance(event, UsageReported) and spent is not None:
-        return UsageReported(add_usage(event.usage, spent) or event.usage)
-    return event
-
-
-def _asked(gateway: Gateway, client: Client, body: dict[str, Any], items: Sequence[Item]) -> Asked:
-    """What the request asks for, with these items as its conversation."""
-    fields = Fields(body)
-    read_state(body, fields)
-    summary = partial(open_summary, gateway.envelopes, client.scope)
-    return read_request(fields, compacted(items, summary))
 
 
 class Responses:
     """Answers requests to the paths of the Responses API."""
 
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
+    def __init__(self, gateway: Callable[[], Gateway]) -> None:
+        self._find_gateway = gateway
+
+    @property
+    def _gateway(self) -> Gateway:
+        """The gateway of now: another configuration makes another one."""
+        return self._find_gateway()
 
     async def respond(self, call: Call, receive: Receive, send: Send) -> None:
         """`POST /responses`"""
@@ -248,7 +123,7 @@ class Responses:
             LocalError: it cannot be sent as it is.
         """
         turn = await self._turn(client, body, local)
-        asked = _asked(self._gateway, client, body, turn.items)
+        asked = asked_for(self._gateway, client, body, turn.items)
         job = await self._gateway.job(client, asked, data, ResponseJob)
         assert isinstance(job, ResponseJob)
         job.turn, job.keys = turn, (answer_key(job.id),)

@@ -20,7 +20,8 @@ from mull.gateway.failures import Refusal, refusal_of
 from mull.gateway.http import MOST_BODY, Receive, Scope, Send, TooLarge, give
 from mull.gateway.memory import InProcess
 from mull.gateway.relay import Client
-from mull.gateway.responses import ResponseJob, Responses, body_of
+from mull.gateway.response_job import ResponseJob
+from mull.gateway.responses import Responses, body_of
 from mull.gateway.streaming import Streaming
 from mull.logs import log_warning
 from mull.neutral.errors import ConfigError, MullError, RefusedError
