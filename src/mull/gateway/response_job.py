@@ -88,8 +88,7 @@ class ResponseJob(Job):
         else:
             yield [_item(made)]
             items = [*old, made.item, *new]
-        asked = asked_for(self._gateway, self.client, self.turn.body, items)
-        job = await self._gateway.job(self.client, asked, self.body)
+        job = await self._with(items)
         job.keys = self.keys
         async with aclosing(job.events()) as batches:
             async for events in batches:
@@ -98,12 +97,18 @@ class ResponseJob(Job):
     async def _compacted(self, items: Sequence[Item]) -> Compaction | None:
         """None, with a note, where there is no summary: the answer does not fail for that."""
         try:
-            asked = asked_for(self._gateway, self.client, self.turn.body, items)
-            job = await self._gateway.job(self.client, asked, self.body)
-            return await compact(self._gateway, job, self.id)
+            return await compact(self._gateway, await self._with(items), self.id)
         except MullError as error:
             self.notes += (Note("context_management", f"not compacted: {error}", warning=True),)
             return None
+
+    async def _with(self, items: Sequence[Item]) -> Job:
+        """The same request with these items as its conversation."""
+        body = self.turn.body
+        fields = Fields(body)
+        read_state(body, fields)
+        asked = asked_for(self._gateway, self.client, fields, items)
+        return await self._gateway.job(self.client, asked, self.body)
 
     async def settle(self, writer: AnswerWriter) -> None:
         """Keep the response; without its thoughts where its answer is kept too."""
@@ -149,11 +154,8 @@ def _dearer(event: Event, spent: Usage | None) -> Event:
     return event
 
 
-def asked_for(
-    gateway: Gateway, client: Client, body: dict[str, Any], items: Sequence[Item]
-) -> Asked:
-    """What the request asks for, with these items as its conversation."""
-    fields = Fields(body)
-    read_state(body, fields)
+def asked_for(gateway: Gateway, client: Client, fields: Fields, items: Sequence[Item]) -> Asked:
+    """What the request asks for, with these items as its conversation; what it says of state is
+    not among its fields any more."""
     summary = partial(open_summary, gateway.envelopes, client.scope)
     return read_request(fields, compacted(items, summary))

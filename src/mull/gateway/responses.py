@@ -15,6 +15,7 @@ from mull.dialects.openai_responses.answer import write_document
 from mull.dialects.openai_responses.closing import write_usage
 from mull.dialects.openai_responses.state import (
     Item,
+    State,
     listed,
     page_of,
     read_state,
@@ -122,8 +123,9 @@ class Responses:
             RefusedError: it continues a response that is not there, or asks for what is not done.
             LocalError: it cannot be sent as it is.
         """
-        turn = await self._turn(client, body, local)
-        asked = asked_for(self._gateway, client, body, turn.items)
+        fields = Fields(body)
+        turn = await self._turn(client, body, read_state(body, fields), local)
+        asked = asked_for(self._gateway, client, fields, turn.items)
         job = await self._gateway.job(client, asked, data, ResponseJob)
         assert isinstance(job, ResponseJob)
         job.turn, job.keys = turn, (answer_key(job.id),)
@@ -133,8 +135,9 @@ class Responses:
         data = await read_body(receive, call.headers)
         return await self.job(call.client, body_of(data), data)
 
-    async def _turn(self, client: Client, body: dict[str, Any], local: Memory | None) -> Turn:
-        state = read_state(body, Fields(body))
+    async def _turn(
+        self, client: Client, body: dict[str, Any], state: State, local: Memory | None
+    ) -> Turn:
         shelf = self._shelf(client, local)
         chain = await shelf.chain(state.previous) if state.previous else []
         given = await _resolved(state.items, shelf)
