@@ -169,11 +169,16 @@ def test_only_the_last_compaction_counts_and_what_was_given_before_it_stays():
 
 
 def test_what_is_kept_beside_a_compaction_is_bounded():
-    items = [{"role": "user", "content": f"{n} " + "x" * 90_000} for n in range(5)]
-    kept = user_items(items, "resp_1")
+    items = [{"role": "user", "content": f"{n} " + "x" * 900} for n in range(5)]
+    kept = user_items(items, "resp_1", 2_500)
     assert [item["content"][0]["text"][0] for item in kept] == ["3", "4"]
-    long = [{"role": "user", "content": "x" * 900_000}]
-    assert len(user_items(long, "resp_1")) == 1
+    assert [item["content"][0]["text"][0] for item in user_items(items, "resp_1", 9)] == ["4"]
+    system, item = {"role": "system", "content": "s"}, {"type": "compaction"}
+    item["encrypted_content"] = "sealed"
+    told = compacted([system, *items, item], lambda _: "The summary.", 1_500)
+    assert told[:2] == [system, items[-1]]
+    assert told[2]["content"][0]["text"].endswith("The summary.")
+    assert len(compacted([system, *items, item], lambda _: "The summary.")) == 7
 
 
 def test_the_turn_that_waits_for_an_answer_is_not_summarised():

@@ -107,7 +107,8 @@ class ResponseJob(Job):
         body = self.turn.body
         fields = Fields(body)
         read_state(body, fields)
-        asked = asked_for(self._gateway, self.client, fields, items)
+        room = self.turn.state.threshold
+        asked = asked_for(self._gateway, self.client, fields, items, room)
         return await self._gateway.job(self.client, asked, self.body)
 
     async def settle(self, writer: AnswerWriter) -> None:
@@ -154,8 +155,15 @@ def _dearer(event: Event, spent: Usage | None) -> Event:
     return event
 
 
-def asked_for(gateway: Gateway, client: Client, fields: Fields, items: Sequence[Item]) -> Asked:
+def asked_for(
+    gateway: Gateway,
+    client: Client,
+    fields: Fields,
+    items: Sequence[Item],
+    room: int | None = None,
+) -> Asked:
     """What the request asks for, with these items as its conversation; what it says of state is
-    not among its fields any more."""
+    not among its fields any more. With `room`, the user's messages before a compaction may have
+    that many bytes."""
     summary = partial(open_summary, gateway.envelopes, client.scope)
-    return read_request(fields, compacted(items, summary))
+    return read_request(fields, compacted(items, summary, room))

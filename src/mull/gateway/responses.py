@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Responses", "body_of"]
 
+MOST_KEPT = 256_000
+"""Bytes of the user's own messages beside a compaction. As many bytes as the window has tokens are
+about a quarter of it."""
 _decode = msgspec.json.Decoder().decode
 
 
@@ -76,11 +79,12 @@ class Responses:
         """`POST /responses/compact`"""
         job = await self._read(call, receive)
         made = await while_there(compact(self._gateway, job, job.id), receive)
+        room = min(job.prepared.window or MOST_KEPT, MOST_KEPT)
         document = {
             "id": job.id,
             "object": "response.compaction",
             "created_at": int(time.time()),
-            "output": [*user_items(job.turn.items, job.id), made.item],
+            "output": [*user_items(job.turn.items, job.id, room), made.item],
             "usage": write_usage(made.usage or Usage()),
         }
         await give(send, encode(document), note_headers(job.notes))
@@ -124,8 +128,9 @@ class Responses:
             LocalError: it cannot be sent as it is.
         """
         fields = Fields(body)
-        turn = await self._turn(client, body, read_state(body, fields), local)
-        asked = asked_for(self._gateway, client, fields, turn.items)
+        state = read_state(body, fields)
+        turn = await self._turn(client, body, state, local)
+        asked = asked_for(self._gateway, client, fields, turn.items, state.threshold)
         job = await self._gateway.job(client, asked, data, ResponseJob)
         assert isinstance(job, ResponseJob)
         job.turn, job.keys = turn, (answer_key(job.id),)

@@ -38,8 +38,6 @@ _TRIGGER = "compaction_trigger"
 _COMPACTIONS = ("compaction", "compaction_summary")
 _GIVEN = ("user", "system", "developer")
 _SUMMARY = "[The conversation so far is summarised here.]\n\n{}"
-_MOST_KEPT = 256_000
-"""Bytes of the user's own messages beside a compaction."""
 _DEFAULT_LIMIT, _MOST_LISTED = 20, 100
 _PREFIXES = {
     "message": "msg",
@@ -164,22 +162,41 @@ def compaction_item(item_id: str, sealed: str) -> dict[str, Any]:
     return {"id": item_id, "type": "compaction", "encrypted_content": sealed}
 
 
-def compacted(items: Sequence[Item], read: Callable[[str], str | None]) -> list[Item]:
+def compacted(
+    items: Sequence[Item], read: Callable[[str], str | None], room: int | None = None
+) -> list[Item]:
     """The items with the last compaction in the place of what it stands for.
 
     `read` opens a summary; what it cannot open stays as it is. Messages to the model that stand
-    before the compaction stay too: clients send along those that are to be kept.
+    before the compaction stay too: clients send along those that are to be kept. With `room`, those
+    of the user may have that many bytes.
     """
     for at in reversed(range(len(items))):
         item = items[at]
         sealed = item.get("encrypted_content") if item.get("type") in _COMPACTIONS else None
         summary = read(sealed) if isinstance(sealed, str) else None
         if summary is not None:
-            before = [one for one in items[:at] if _is_given(one)]
+            before = _fitting([one for one in items[:at] if _is_given(one)], room)
             said = [{"type": "input_text", "text": _SUMMARY.format(summary)}]
             told = {"type": "message", "role": "user", "content": said}
             return [*before, told, *items[at + 1 :]]
     return list(items)
+
+
+def _fitting(items: Sequence[Item], room: int | None) -> list[Item]:
+    """The items without the user's oldest messages that have no room; the newest always has."""
+    if room is None:
+        return list(items)
+    kept: list[Item] = []
+    is_newest = True
+    for item in reversed(items):
+        if item.get("role") == "user":
+            room -= len(encode(item))
+            if room < 0 and not is_newest:
+                continue
+            is_newest = False
+        kept.append(item)
+    return kept[::-1]
 
 
 def _is_given(item: Item) -> bool:
@@ -197,18 +214,11 @@ def recent(items: Sequence[Item]) -> tuple[list[Item], list[Item]]:
     return list(items), []
 
 
-def user_items(items: Sequence[Item], answer_id: str) -> list[Item]:
+def user_items(items: Sequence[Item], answer_id: str, room: int) -> list[Item]:
     """The user's messages among the items, as a compacted conversation lists them: the newest, as
-    many as fit."""
-    kept: list[Item] = []
-    room = _MOST_KEPT
-    for item in reversed(listed(items, answer_id)):
-        if item["type"] == "message" and item.get("role") == "user":
-            room -= len(encode(item))
-            if room < 0 and kept:
-                break
-            kept.append(item)
-    return kept[::-1]
+    many as fit into `room` bytes."""
+    said = [item for item in listed(items, answer_id) if item["type"] == "message"]
+    return _fitting([item for item in said if item.get("role") == "user"], room)
 
 
 def listed(items: Sequence[Item], answer_id: str) -> list[Item]:
