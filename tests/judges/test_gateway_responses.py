@@ -55,10 +55,16 @@ def outputs(response):
 
 
 def test_the_sdk_holds_a_conversation_by_its_last_response(upstream):
-    with StrictServer(upstream, [*LOOKS, LOOKS[1], SUMMARY, LOOKS[1]]) as server:
+    with StrictServer(upstream, [LOOKS[0], *LOOKS, LOOKS[1], SUMMARY, LOOKS[1]]) as server:
         model = ServedModel(UPSTREAMS[upstream], base_url=server.url)
         with serving({"m": model}) as url:
             responses = client_at(url).responses
+            events = [
+                judged(event)
+                for event in responses.create(model="m", input="Look.", stream=True, **ASKS)
+            ]
+            assert [event.sequence_number for event in events] == list(range(len(events)))
+            assert judged(events[-1].response).output_text == "I look."
             with responses.stream(model="m", input="Look.", **ASKS) as stream:
                 for event in stream:
                     assert event.type != "error"
@@ -88,7 +94,7 @@ def test_the_sdk_holds_a_conversation_by_its_last_response(upstream):
                 responses.create(model="m", input="q", previous_response_id=first.id)
             assert refused.value.code == "previous_response_not_found"
     assert not server.refusals
-    assert server.returned[1]
+    assert server.returned[2]
 
 
 def test_the_sdk_speaks_over_a_websocket(upstream):

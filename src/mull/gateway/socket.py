@@ -94,18 +94,17 @@ class Socket:
             reading.cancel()
 
     async def _read(self) -> None:
-        while True:
-            message = await self._receive()
-            if message["type"] == "websocket.disconnect":
-                break
-            if self._waiting.qsize() >= MOST_WAITING:
-                await self._send({"type": "websocket.close", "code": _TOO_MANY})
-                break
-            text = message.get("text")
-            data = message.get("bytes") if text is None else text.encode("utf-8", "replace")
-            self._waiting.put_nowait(data or b"")
-        self._left.set()
-        self._waiting.put_nowait(None)
+        try:
+            while (message := await self._receive())["type"] != "websocket.disconnect":
+                if self._waiting.qsize() >= MOST_WAITING:
+                    await self._send({"type": "websocket.close", "code": _TOO_MANY})
+                    break
+                text = message.get("text")
+                data = message.get("bytes") if text is None else text.encode("utf-8", "replace")
+                self._waiting.put_nowait(data or b"")
+        finally:
+            self._left.set()
+            self._waiting.put_nowait(None)
 
     async def _answer(self, data: bytes) -> bool:
         """Answer one event of the client; whether the connection takes more."""
