@@ -10,8 +10,8 @@ from gateway.responding import ASKS, LOOKS, results_of, talk, text_of
 from gateway.test_square import EACH_DIALECT, UPSTREAMS
 from mull.dialects.openai_responses.state import compacted, recent, user_items
 from mull.gateway.compaction import open_summary
-from mull.gateway.door import Token, hashed
 from mull.gateway.envelope import Envelopes, Sealed
+from mull.gateway.tokens import ClientToken, hashed
 from mull.neutral.blocks import TextBlock
 from mull.neutral.messages import Origin
 from mull.testing import Reply, Say, ScriptedServer, StrictServer, Think
@@ -130,8 +130,37 @@ def test_without_a_summary_the_trigger_fails_and_a_threshold_is_passed_over():
     assert [item["type"] for item in answered["output"]] == ["message"]
 
 
+def test_a_compaction_is_observed_as_a_request_of_its_own():
+    class Recorder:
+        def __init__(self):
+            self.told = []
+
+        def began(self, job):
+            self.told.append(("began", job))
+
+        def heard(self, job, events):
+            pass
+
+        def ended(self, job, outcome):
+            self.told.append((outcome.ending, job))
+            assert outcome.usage.output > 0
+
+    recorder = Recorder()
+    wants = {"context_management": [{"type": "compaction", "compact_threshold": 1}]}
+
+    async def conversation(client):
+        client.app._gateway.observers = (recorder,)
+        await client.create(input=[{"role": "user", "content": "q"}, TRIGGER])
+        await client.create(input="q", **wants)
+
+    with StrictServer("kimi", [SUMMARY[1:], SUMMARY[1:], [Say("a")]]) as server:
+        talk(server.url, conversation)
+    assert [what for what, _ in recorder.told] == ["began", "complete"] * 3
+    assert len({id(job) for _, job in recorder.told}) == 3
+
+
 def test_a_summary_made_for_another_client_is_refused():
-    tokens = (Token("one", hashed("1")), Token("two", hashed("2")))
+    tokens = (ClientToken("one", hashed("1")), ClientToken("two", hashed("2")))
 
     async def conversation(client):
         mine, theirs = {"authorization": "Bearer 1"}, {"authorization": "Bearer 2"}

@@ -12,12 +12,12 @@ from gateway.test_square import EACH_DIALECT, UPSTREAMS
 from mull.agent.engine import Engine
 from mull.gateway import shelf
 from mull.gateway.app import GatewayApp
-from mull.gateway.door import Token, hashed
 from mull.gateway.envelope import Envelopes
 from mull.gateway.memory import InProcess
 from mull.gateway.routes import Routes
 from mull.gateway.service import Gateway
 from mull.gateway.sqlite import SqliteMemory
+from mull.gateway.tokens import ClientToken, hashed
 from mull.store.serve import ServeConfig, ServedModel
 from mull.testing import CUT, Reply, Say, ScriptedServer, StrictServer, Think
 
@@ -220,7 +220,7 @@ def test_a_conversation_that_has_grown_too_large_is_refused(monkeypatch):
 
 
 def test_another_token_finds_nothing():
-    tokens = (Token("one", hashed("1")), Token("two", hashed("2")))
+    tokens = (ClientToken("one", hashed("1")), ClientToken("two", hashed("2")))
 
     async def conversation(client):
         mine, theirs = {"authorization": "Bearer 1"}, {"authorization": "Bearer 2"}

@@ -16,7 +16,8 @@ from gateway.test_app import app_for, ask
 from gateway.test_responses import Failing
 from mull.gateway import socket as sockets
 from mull.gateway import streaming
-from mull.gateway.door import Token, hashed
+from mull.gateway.door import Door
+from mull.gateway.tokens import ClientToken, hashed
 from mull.store.serve import ServedModel
 from mull.testing import Gate, Reply, Say, ScriptedServer, StrictServer
 
@@ -222,17 +223,32 @@ def test_a_client_hears_that_a_silent_answer_still_comes(monkeypatch):
         assert run(server.url, conversation) == {"type": "keepalive"}
 
 
-@pytest.mark.parametrize("limit", ["MOST_KEPT", "LONGEST"])
-def test_a_connection_at_its_limit_is_closed_and_says_so(monkeypatch, limit):
+def test_a_connection_at_its_limit_is_closed_and_says_so(monkeypatch):
     async def conversation(connection):
         await connection.create(input="q")
-        monkeypatch.setattr(sockets, limit, 0)
+        monkeypatch.setattr(sockets, "MOST_KEPT", 0)
         return *(await connection.create(input="q")), await connection.hear()
 
     with StrictServer("kimi", [LOOKS[1]]) as server:
         error, closing = run(server.url, conversation)
     assert error["error"]["code"] == "websocket_connection_limit_reached"
     assert closing["type"] == "websocket.close"
+
+
+def test_a_token_is_checked_before_each_request():
+    async def held():
+        app = app_for(server.url, tokens=(ClientToken("team", hashed("right")),))
+        async with Connection(app, authorization="Bearer right") as connection:
+            *_, made = await connection.create(input="q")
+            assert made["type"] == "response.completed"
+            app._door = Door((ClientToken("team", hashed("new")),))
+            (error,) = await connection.create(input="q")
+        await app._gateway.close()
+        return error
+
+    with StrictServer("kimi", [LOOKS[1]]) as server:
+        assert asyncio.run(held())["status"] == 401
+    assert len(server.requests) == 1
 
 
 def test_a_client_that_asks_without_waiting_is_let_go():
@@ -264,7 +280,7 @@ def test_a_client_that_asks_without_waiting_is_let_go():
 )
 def test_who_may_not_come_in_is_told_why(path, headers, status):
     async def refused(extensions):
-        app = app_for("http://127.0.0.1:9", tokens=(Token("team", hashed("right")),))
+        app = app_for("http://127.0.0.1:9", tokens=(ClientToken("team", hashed("right")),))
         async with Connection(app, path, extensions, **headers) as connection:
             opening = connection.opening
         await app._gateway.close()

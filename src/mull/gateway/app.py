@@ -135,17 +135,22 @@ class GatewayApp:
         headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
         path, query = _path(scope), parse_qs(scope["query_string"].decode("latin-1"))
         place = find_place("POST", path, headers)
+
+        async def enter() -> Client:
+            await self._door.refresh()
+            token = self._door.enter(headers, query, _address(scope))
+            return Client("openai-responses", token.name if token else "")
+
         try:
             self._door.check_host(headers)
             self._door.check_origin(headers)
-            token = self._door.enter(headers, query)
+            await enter()
             if isinstance(place, str) or place.operation != "respond":
                 raise CatalogError(_UNANSWERED["path"][1])
         except MullError as error:
             await decline(scope, receive, send, refusal_of(error, spoken(headers)))
             return
-        client = Client(place.dialect, token.name if token else "")
-        await Socket(self._responses, client, receive, send).run()
+        await Socket(self._responses, enter, receive, send).run()
 
     async def _count(self, call: Call, receive: Receive, send: Send) -> None:
         asked, _ = await self._asked(call, receive)

@@ -40,16 +40,18 @@ async def compact(gateway: Gateway, job: Job, answer_id: str) -> Compaction:
 
     Raises:
         ConfigError: there is nothing to summarise.
-        RefusedError: the model gave no summary.
+        RefusedError: the model gave no summary, or a limit of the client is reached.
     """
     made = job.prepared.made
     said = [message for message in made.log.messages if message.role != "system"]
     if not said:
         raise ConfigError("input: there is no conversation to compact")
     target, snapshot = job.prepared.target, job.route.snapshot
-    send = gateway.engine.sender(job.route.way)
-    side = Side(gateway.engine, target, send, snapshot["context.limit"])
+    if gateway.accounts is not None:
+        await gateway.accounts.admit(job)
     with Observed(gateway.observers, job) as observed:
+        send = gateway.engine.sender(gateway.tracing.along(job, job.route.way))
+        side = Side(gateway.engine, target, send, snapshot["context.limit"])
         counter = gateway.engine.counter_for(target)
         own = snapshot.having({"compression.model": None})
         written = await summarise(Log(said), side, own, counter)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -33,8 +33,6 @@ MOST_WAITING = 16
 """Requests that may wait while one is answered."""
 MOST_KEPT = 64 << 20
 """Bytes of responses that a connection remembers."""
-LONGEST = 3600.0
-"""Seconds that a connection takes requests for: the client's token is checked when it opens."""
 _EXTENSION = "websocket.http.response"
 _DENIED, _TOO_MANY, _OVER = 1008, 1008, 1000
 _ALIVE = b'data: {"type":"keepalive"}\n\n'
@@ -67,16 +65,22 @@ class _Local(InProcess):
 
 
 class Socket:
-    """One connection; `run` returns when the client has left it."""
+    """One connection; `run` returns when the client has left it. `enter` tells the client before
+    each request: its token may have been revoked."""
 
-    def __init__(self, responses: Responses, client: Client, receive: Receive, send: Send) -> None:
+    def __init__(
+        self,
+        responses: Responses,
+        enter: Callable[[], Awaitable[Client]],
+        receive: Receive,
+        send: Send,
+    ) -> None:
         self._responses = responses
-        self._client = client
+        self._enter = enter
         self._receive, self._send = receive, send
         self._waiting: asyncio.Queue[bytes | None] = asyncio.Queue(MOST_WAITING + 1)
         self._left = asyncio.Event()
         self._local = _Local()
-        self._opened = time.monotonic()
 
     async def run(self) -> None:
         """Answer requests until the client leaves."""
@@ -110,13 +114,15 @@ class Socket:
         """Answer one event of the client; whether the connection takes more."""
         stream_id: str | None = None
         try:
-            self._check_age()
+            if self._local.size > MOST_KEPT:
+                raise _Exhausted()
+            client = await self._enter()
             body = _event(data)
             if body["type"] == "response.steer":
                 await _say(self._send, encode(_unsteered(body)), None)
                 return True
             stream_id = _lane(body)
-            job = await self._responses.job(self._client, body, data, self._local)
+            job = await self._responses.job(client, body, data, self._local)
             await _Sent(job, self._send, self._left, stream_id).run()
         except MullError as error:
             await self._refuse(refusal_of(error, DIALECT), stream_id)
@@ -130,10 +136,6 @@ class Socket:
             await self._refuse(refusal_of(error, DIALECT), stream_id)
         return True
 
-    def _check_age(self) -> None:
-        if self._local.size > MOST_KEPT or time.monotonic() - self._opened > LONGEST:
-            raise _Exhausted()
-
     async def _refuse(self, refusal: Refusal, stream_id: str | None) -> None:
         told: dict[str, Any] = {
             "type": "error",
@@ -146,7 +148,7 @@ class Socket:
 
 
 class _Exhausted(RefusedError):
-    """The connection has served its time."""
+    """The connection remembers as much as it can."""
 
     def __init__(self) -> None:
         text = "this connection is at its limit: open a new one to continue"
