@@ -8,6 +8,7 @@ import json
 import pytest
 
 from gateway.responding import ASKS, LOOKS, Caller, results_of, talk, text_of
+from gateway.test_app import ask
 from gateway.test_square import EACH_DIALECT, UPSTREAMS
 from mull.agent.engine import Engine
 from mull.gateway import shelf
@@ -109,6 +110,21 @@ def test_a_response_repeats_its_request_as_the_api_does():
     assert (bare["tool_choice"], bare["tools"], bare["truncation"]) == ("auto", [], "disabled")
     assert bare["metadata"] == {}
     assert bare["previous_response_id"] is None
+
+
+def test_what_cannot_be_included_is_said():
+    async def conversation(client):
+        notes = []
+        for name in ("reasoning.encrypted_content", "message.output_text.logprobs"):
+            body = json.dumps({"model": "m", "input": "q", "include": [name]}).encode()
+            answer = await ask(client.app, "POST", "/v1/responses", body)
+            notes.append(answer.headers.get("x-mull-notes"))
+        return notes
+
+    with StrictServer("kimi", [[Say("a")]] * 2) as server:
+        silent, told = talk(server.url, conversation)
+    assert silent is None
+    assert "include.message.output_text.logprobs" in told
 
 
 def test_instructions_and_tools_are_not_inherited():

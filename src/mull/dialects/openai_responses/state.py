@@ -97,9 +97,9 @@ def read_state(body: Mapping[str, Any], fields: Fields) -> State:
     previous, store = fields.text("previous_response_id"), fields.flag("store")
     warms_up = fields.flag("prompt_cache_options.prewarm")
     generate = fields.flag("generate")
-    wanted = [name for name in fields.list("include") if name not in _INCLUDED]
-    if wanted:
-        fields.leave("include", wanted)
+    for name in fields.texts("include"):
+        if name not in _INCLUDED:
+            fields.leave(f"include.{name}", True)
     return State(
         items,
         previous,
