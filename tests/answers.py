@@ -113,11 +113,14 @@ def ids(message: Message) -> list[str]:
 
 
 def counts(message: Message, *dialects: str) -> dict[str, int | None]:
-    """The counts that are known and have a place; Anthropic's total is the sum of the rest."""
+    """The counts that are known and have a place; Anthropic's total is the sum of the rest, and so
+    is one that nobody said in a response."""
     told = msgspec.structs.asdict(message.usage or Usage())
     if "gemini" in dialects:
         told["cache_write"] = None
     if "anthropic" in dialects:
+        told["total"] = None
+    if told["total"] == (told["input"] or 0) + (told["output"] or 0):
         told["total"] = None
     if "bedrock-converse" in dialects:
         told["reasoning"] = None

@@ -39,6 +39,7 @@ __all__ = [
     "compress",
     "material_room",
     "prepared_after",
+    "summarise",
     "summariser",
     "truncate",
     "undo_compression",
@@ -90,6 +91,17 @@ async def compress(
             f" not fewer than the {before.tokens:,} of now"
         )
     return record
+
+
+async def summarise(
+    log: Log, side: Side, snapshot: Snapshot, counter: Counter
+) -> SideText | NotCompressed:
+    """A summary of the whole conversation, for whoever keeps it elsewhere; or why there is none."""
+    messages = sum(1 for _ in log.entries())
+    planned = CompressionPlan(0, len(log), "user", "one-shot", messages, 0)
+    return await _Summary(log, planned, counter, silent).write(
+        side, snapshot, summary_limit(side.window)
+    )
 
 
 def prepared_after(log: Log, record: Summary, situation: Situation) -> Prepared:

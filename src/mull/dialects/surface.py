@@ -19,8 +19,18 @@ from mull.neutral.messages import Dialect
 __all__ = ["Listed", "Operation", "Path", "Place", "Surface", "find_place", "spoken", "surface_of"]
 
 Operation: TypeAlias = Literal[
-    "answer", "count", "models", "model", "response", "items", "compact", "cancel"
+    "answer",
+    "count",
+    "models",
+    "model",
+    "respond",
+    "respond_count",
+    "response",
+    "items",
+    "compact",
+    "cancel",
 ]
+"""What a path is for. Those from `respond` on are of the Responses API, which holds state."""
 
 
 class Listed(Value, frozen=True):

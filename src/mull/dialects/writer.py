@@ -74,7 +74,8 @@ class About(Value, frozen=True):
     has a choice; `usage` says whether the client wants to hear the counts in the stream. With
     `as_list` a dialect that has this form writes its stream as a list of JSON values. `free_text`
     are the tools that the client offered as ones that take a text, `tools` what only its dialect
-    knows of those that it offered.
+    knows of those that it offered. `echo` is what of the request the answer repeats, in dialects
+    that do.
     """
 
     source: Dialect | None = None
@@ -86,6 +87,7 @@ class About(Value, frozen=True):
     as_list: bool = False
     free_text: frozenset[str] = frozenset()
     tools: Mapping[str, Wire] = {}
+    echo: dict[str, Any] = {}
 
 
 class _Written:
@@ -407,8 +409,12 @@ class AnswerWriter(BlockFinder, ABC):
         block.is_open = True
         return self.open(block, event)
 
+    def takes(self, event: OpaqueReceived) -> bool:
+        """Whether this dialect has words for a whole block."""
+        return self.is_own
+
     def _take_opaque(self, event: OpaqueReceived) -> bytes:
-        if not self.is_own:
+        if not self.takes(event):
             self.leave_out(f"a block that only {self.about.source} knows")
             return b""
         self._kind = None

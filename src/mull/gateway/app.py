@@ -24,10 +24,12 @@ from mull.gateway.http import (
 )
 from mull.gateway.listing import listed_as, listing
 from mull.gateway.relay import Client
+from mull.gateway.responses import Responses
+from mull.gateway.socket import Socket, decline
 from mull.gateway.streaming import Streaming
 from mull.gateway.tracing import tell_caller
 from mull.logs import log_warning
-from mull.neutral.errors import MullError
+from mull.neutral.errors import CatalogError, MullError
 from mull.neutral.events import Failed
 
 if TYPE_CHECKING:
@@ -65,19 +67,25 @@ class GatewayApp:
         self._gateway = gateway
         self._door = door or Door()
         self._pages = {"/health": Page(_health)} | dict(pages or {})
+        self._responses = responses = Responses(lambda: self._gateway)
         self._handlers: dict[Operation, Handler] = {
             "answer": self._complete,
             "count": self._count,
             "models": self._models,
             "model": self._model,
+            "respond": responses.respond,
+            "respond_count": responses.count,
+            "response": responses.response,
+            "items": responses.items,
+            "compact": responses.compact,
+            "cancel": responses.cancel,
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
-        elif scope["type"] == "websocket":  # clients that try one first go on without
-            await receive()
-            await send({"type": "websocket.close", "code": 1000})
+        elif scope["type"] == "websocket":
+            await self._socket(scope, receive, send)
         elif scope["type"] == "http":
             await self._http(scope, receive, send)
 
@@ -108,7 +116,7 @@ class GatewayApp:
             assert surface is not None
             tell_caller(headers)
             client = Client(dialect, token.name if token else "")
-            call = Call(place, surface, client, path, query, headers)
+            call = Call(place, surface, client, path, query, headers, scope["method"])
             handler = self._handlers.get(place.operation)
             if handler is None:
                 await _unanswered(send, dialect, "path")
@@ -121,6 +129,28 @@ class GatewayApp:
         except Exception as error:
             log_warning(f"a request to the gateway failed: {error!r}")
             await _refuse(send, refusal_of(error, dialect))
+
+    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A WebSocket of the Responses API, at the path of its requests."""
+        headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
+        path, query = _path(scope), parse_qs(scope["query_string"].decode("latin-1"))
+        place = find_place("POST", path, headers)
+
+        async def enter() -> Client:
+            await self._door.refresh()
+            token = self._door.enter(headers, query, _address(scope))
+            return Client("openai-responses", token.name if token else "")
+
+        try:
+            self._door.check_host(headers)
+            self._door.check_origin(headers)
+            await enter()
+            if isinstance(place, str) or place.operation != "respond":
+                raise CatalogError(_UNANSWERED["path"][1])
+        except MullError as error:
+            await decline(scope, receive, send, refusal_of(error, spoken(headers)))
+            return
+        await Socket(self._responses, enter, receive, send).run()
 
     async def _count(self, call: Call, receive: Receive, send: Send) -> None:
         asked, _ = await self._asked(call, receive)

@@ -20,3 +20,4 @@ class Call(NamedTuple):
     path: str
     query: Mapping[str, list[str]]
     headers: Mapping[str, str]
+    method: str = "POST"

@@ -53,10 +53,10 @@ class Envelopes:
     def __init__(self, *keys: bytes) -> None:
         self._keys = keys
 
-    def seal(self, scope: str, sealed: Sealed) -> str | None:
-        """The envelope; None where the blocks are too long for one."""
+    def seal(self, scope: str, sealed: Sealed, most: int = MOST_SEALED) -> str | None:
+        """The envelope; None where the blocks are too long for one of `most` bytes."""
         packed = zlib.compress(_encode(sealed), 1)
-        if len(packed) > MOST_SEALED:
+        if len(packed) > most:
             return None
         return b64encode(_MARK + _tag(self._keys[0], scope, packed) + packed).decode()
 

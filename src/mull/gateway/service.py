@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Container, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Container, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING
@@ -44,14 +44,15 @@ if TYPE_CHECKING:
     from mull.gateway.accounts import Accounts
     from mull.gateway.memory import Memory
 
-__all__ = ["Gateway", "Job"]
+__all__ = ["Gateway", "Job", "as_error"]
 
 _OPTIONS = ExchangeOptions(retry=RetryRules(attempts=1))
 """Clients ask again themselves, and know better how long they want to wait."""
 
 
 class Job:
-    """One request of a client, ready to be sent, and its answer."""
+    """One request of a client, ready to be sent, and its answer. `keys` are some that the answer
+    is to be found by beside its own."""
 
     def __init__(
         self,
@@ -71,6 +72,7 @@ class Job:
         self.notes = worth_telling((*attached.notes, *prepared.notes), asked, client.dialect)
         self.id = mint_answer_id(client.dialect)
         self.began = time.monotonic()
+        self.keys: tuple[str, ...] = ()
         self._gateway = gateway
         self._attached = attached
         self._refused: list[str] = []
@@ -100,7 +102,7 @@ class Job:
         """The writer of the client's dialect."""
         return answer_writer(self.client.dialect, self.about(as_list=as_list))
 
-    async def events(self) -> AsyncIterator[list[Event]]:
+    async def events(self) -> AsyncGenerator[list[Event], None]:
         """The answer as the client hears it, batch by batch. Its last events come when it is
         stored.
 
@@ -123,7 +125,7 @@ class Job:
                     if not told:
                         continue
                     if isinstance(told[-1], Finished):
-                        await self._gateway.remember(self.client, self.asked, self._relay)
+                        await self._gateway.remember(self, self._relay)
                     observed.heard(told)
                     yield told
 
@@ -146,6 +148,9 @@ class Job:
             if any(name in refused for block in kept.blocks for name in fingerprints(block))
         ]
 
+    async def settle(self, writer: AnswerWriter) -> None:
+        """Called when the end of the answer is written, before it goes to the client."""
+
     async def whole(self) -> Message:
         """The answer in one piece.
 
@@ -156,7 +161,7 @@ class Job:
         async for events in self.events():
             folded.add_all(events)
             if isinstance(events[-1], Failed) and not folded.blocks():
-                raise _as_error(events[-1])
+                raise as_error(events[-1])
         return folded.message()
 
     async def document(self) -> bytes:
@@ -211,7 +216,9 @@ class Gateway:
         target = self.routes.find(name).target
         return self.routes.served_as(name), f"{target.provider}/{target.model}"
 
-    async def job(self, client: Client, asked: Asked, body: bytes = b"") -> Job:
+    async def job(
+        self, client: Client, asked: Asked, body: bytes = b"", kind: type[Job] = Job
+    ) -> Job:
         """Prepare a client's request for the model that it asks for; `body` is how it came.
 
         Raises:
@@ -223,14 +230,14 @@ class Gateway:
         wishes = wishes_of(asked, client.dialect, route.target)
         prepared, left_out = prepare_for(route, attached.messages, wishes)
         attached = attached._replace(notes=(*attached.notes, *wishes.notes, *left_out))
-        return Job(self, client, asked, route, prepared, attached, body)
+        return kind(self, client, asked, route, prepared, attached, body)
 
     async def _attached(
         self, client: Client, messages: Sequence[Message], upstream: Dialect
     ) -> Attached:
         keys = keys_of(messages)
         wanted = dict.fromkeys(key for some in keys for key in some)
-        stored = await self._find(client.scope, wanted) if wanted else {}
+        stored = await self.find(client.scope, wanted) if wanted else {}
         unknown: Unknown = "readable" if TRAITS[upstream].takes == "fields" else "bare"
         if stored is None and client.dialect == upstream:
             unknown = "trusted"
@@ -238,7 +245,7 @@ class Gateway:
         unseal = partial(self.envelopes.open, client.scope)
         return attach(messages, keys, found, unseal, unknown)
 
-    async def _find(self, scope: str, keys: Iterable[str]) -> Mapping[str, bytes] | None:
+    async def find(self, scope: str, keys: Iterable[str]) -> Mapping[str, bytes] | None:
         """The records; None where the store cannot be asked."""
         try:
             return await self.memory.find(scope, keys)
@@ -274,18 +281,19 @@ class Gateway:
         except Exception as error:
             log_warning(f"the gateway's store cannot be written: {error!r:.200}")
 
-    async def remember(self, client: Client, asked: Asked, relay: Relay) -> None:
+    async def remember(self, job: Job, relay: Relay) -> None:
         """Store an answer, so that it is found when it comes back."""
-        past: Past = past_of(asked.messages)
+        past: Past = past_of(job.asked.messages)
         keys, kept = relay.keep(past)
         try:
-            await self.memory.keep(client.scope, keys, kept_to(kept))
+            await self.memory.keep(job.client.scope, [*keys, *job.keys], kept_to(kept))
         except Exception as error:
             self.store_failures["write"] += 1
             log_warning(f"the gateway's store cannot be written: {error!r:.200}")
 
 
-def _as_error(failed: Failed) -> Exception:
+def as_error(failed: Failed) -> Exception:
+    """A failure before there was an answer, to be raised."""
     from mull.neutral.errors import RefusedError
 
     status = int(failed.code) if failed.code and failed.code.isdecimal() else 502

@@ -14,7 +14,7 @@ from typing import Any
 from mull.gateway.http import JSON, Receive, Send, leave, note_headers, start
 from mull.gateway.service import Job
 from mull.neutral.errors import MullError
-from mull.neutral.events import Failed
+from mull.neutral.events import Failed, Finished
 
 __all__ = ["SILENCE", "Streaming"]
 
@@ -60,7 +60,10 @@ class Streaming:
     async def _pump(self) -> None:
         feed = self._writer.feed
         async for events in self._job.events():
-            if data := b"".join([feed(event) for event in events]):
+            data = b"".join([feed(event) for event in events])
+            if isinstance(events[-1], Finished):
+                await self._job.settle(self._writer)
+            if data:
                 await self._put(data)
         await self._put(self._writer.close(), more=False)
 

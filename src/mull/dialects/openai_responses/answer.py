@@ -44,6 +44,7 @@ from mull.neutral.events import (
     Event,
     Failed,
     Key,
+    OpaqueReceived,
     Started,
     TextDelta,
     ThinkingCarrier,
@@ -51,11 +52,15 @@ from mull.neutral.events import (
 )
 from mull.neutral.messages import Dialect, Message
 
-__all__ = ["STATUSES", "Writer", "write_document", "write_error"]
+__all__ = ["COMPACTION_KEY", "STATUSES", "Writer", "write_document", "write_error"]
 
+COMPACTION_KEY = "mull/compaction"
+"""The key of a compaction item, which is the server's own whatever the upstream speaks."""
 _TOLD = frozenset({"id", "type", "part", "arguments", "input"})
 _UNNAMED = ("item ", "block ")
 """How keys begin that are no ids."""
+_PARAMS = {"previous_response_not_found": "previous_response_id"}
+"""The parameters that some errors are about."""
 
 
 class _Channel(NamedTuple):
@@ -179,6 +184,9 @@ class Writer(AnswerWriter):
         self._items.append(data)
         added = self._say("response.output_item.added", **place)
         return added + self._say("response.output_item.done", **place)
+
+    def takes(self, event: OpaqueReceived) -> bool:
+        return self.is_own or event.key == COMPACTION_KEY
 
     def carry(self, block: Thought, event: ThinkingCarrier) -> bytes:
         if self.is_own and event == ThinkingCarrier(event.key, event.source_field, kind=event.kind):
@@ -362,9 +370,9 @@ class Writer(AnswerWriter):
             "parallel_tool_calls": True,
             "tool_choice": "auto",
             "tools": [],
-            "usage": None if self.usage is None else write_usage(self.usage),
+            "usage": None if self.usage is None or not self._ended else write_usage(self.usage),
         }
-        return {**response, **more}
+        return {**response, **self.about.echo, **more}
 
     def _say(self, kind: str, **more: Any) -> bytes:
         self._number += 1
@@ -398,7 +406,8 @@ def write_error(failed: Failed, status: int) -> bytes:
 def _error(failed: Failed, status: int) -> dict[str, Any]:
     code = STATUSES.word(status, failed.code)
     kind = "invalid_request_error" if status < 500 else "server_error"
-    return {"error": {"message": failed.text, "type": kind, "param": None, "code": code}}
+    param = _PARAMS.get(code)
+    return {"error": {"message": failed.text, "type": kind, "param": param, "code": code}}
 
 
 def _beside(block: Text | Call) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ from mull.neutral.asked import Asked, ThinkingAsked
 from mull.neutral.blocks import Wire, joined, wire_of
 from mull.neutral.request import HostedTool, Tool
 
-__all__ = ["decode_request"]
+__all__ = ["decode_request", "read_request", "take_items"]
 
 
 def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
@@ -34,10 +34,23 @@ def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
         ConfigError: it is not such a request; says where and why.
     """
     fields = Fields.of(body)
+    return read_request(fields, take_items(fields))
+
+
+def take_items(fields: Fields) -> list[Any]:
+    """The input items of a request; a bare text is a message of the user."""
     given = fields.take("input")
     if isinstance(given, str):
-        given = [{"type": "message", "role": "user", "content": given}]
-    items = [] if given is None else as_list(given, "input")
+        return [{"type": "message", "role": "user", "content": given}]
+    return [] if given is None else as_list(given, "input")
+
+
+def read_request(fields: Fields, items: Sequence[Any]) -> Asked:
+    """What is asked for beside these items, which are the whole conversation.
+
+    Raises:
+        ConfigError: it is not such a request; says where and why.
+    """
     history = read_history(items, fields.take("instructions"), None)
     tools, hosted = _tools(fields)
     asked = Asked(

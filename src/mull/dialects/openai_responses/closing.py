@@ -36,6 +36,9 @@ STATUSES = Statuses(
     (401, "invalid_api_key"),
     (402, "insufficient_quota"),
     (403, "permission_denied"),
+    (400, "previous_response_not_found"),
+    (400, "unsupported_parameter"),
+    (400, "websocket_connection_limit_reached"),
     (404, "not_found"),
     (413, "context_length_exceeded"),
     (429, "rate_limit_exceeded"),
@@ -61,9 +64,11 @@ def read_usage(value: Any) -> Usage | None:
 
 
 def write_usage(usage: Usage) -> dict[str, Any]:
-    """The counts that are known; clients expect the first three, so these are always there."""
-    always = {"input_tokens": 0, "output_tokens": 0, "total_tokens": 0}
-    return {**always, **_COUNTS.write(asdict(usage))}
+    """The counts; clients expect all of them, so what is not known is 0."""
+    counts = {name: count or 0 for name, count in asdict(usage).items()}
+    if usage.total is None:
+        counts["total"] = counts["input"] + counts["output"]
+    return _COUNTS.write({**counts})
 
 
 def read_failure(value: dict[str, Any]) -> Failed:

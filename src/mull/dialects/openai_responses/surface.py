@@ -9,12 +9,13 @@ __all__ = ["SURFACE"]
 
 SURFACE = Surface(
     paths=(
-        Path("POST", r"(?:/v1)?/responses", "answer"),
+        Path("POST", r"(?:/v1)?/responses", "respond"),
         Path("POST", r"(?:/v1)?/responses/compact", "compact"),
-        Path("POST", r"(?:/v1)?/responses/input_tokens", "count"),
+        Path("POST", r"(?:/v1)?/responses/input_tokens", "respond_count"),
         Path("GET", r"(?:/v1)?/responses/(?P<name>[\w-]+)", "response"),
         Path("DELETE", r"(?:/v1)?/responses/(?P<name>[\w-]+)", "response"),
         Path("GET", r"(?:/v1)?/responses/(?P<name>[\w-]+)/input_items", "items"),
+        Path("POST", r"(?:/v1)?/responses/(?P<name>[\w-]+)/cancel", "cancel"),
     ),
     header=None,
     write_count=lambda tokens: encode({"object": "response.input_tokens", "input_tokens": tokens}),

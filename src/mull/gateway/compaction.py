@@ -1,0 +1,84 @@
+"""Compaction: the model behind a request summarises the conversation, and the summary travels with
+the client as the encrypted content of one `compaction` item. Nothing is stored for it: the content
+is an envelope, which is opened when the item comes back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mull.agent.compress import summarise
+from mull.agent.side import Side
+from mull.dialects.openai_responses.state import compaction_item
+from mull.gateway.envelope import Envelopes, Sealed, is_envelope
+from mull.gateway.observing import Observed
+from mull.history.log import Log
+from mull.neutral.blocks import TextBlock
+from mull.neutral.errors import ConfigError, RefusedError
+from mull.neutral.events import Event, Finished, UsageReported
+from mull.neutral.usage import Usage
+from mull.policy.compress.plan import NotCompressed
+
+if TYPE_CHECKING:
+    from mull.gateway.service import Gateway, Job
+
+__all__ = ["Compaction", "compact", "open_summary"]
+
+MOST_SEALED = 1 << 18
+"""Bytes of a sealed summary; a model is asked for far fewer."""
+
+
+class Compaction(NamedTuple):
+    """The item that stands for a conversation, and what it cost."""
+
+    item: dict[str, Any]
+    usage: Usage | None
+
+
+async def compact(gateway: Gateway, job: Job, answer_id: str) -> Compaction:
+    """Have the model that the job goes to summarise the job's conversation; the item is part of
+    the response of this id.
+
+    Raises:
+        ConfigError: there is nothing to summarise.
+        RefusedError: the model gave no summary, or a limit of the client is reached.
+    """
+    made = job.prepared.made
+    said = [message for message in made.log.messages if message.role != "system"]
+    if not said:
+        raise ConfigError("input: there is no conversation to compact")
+    target, snapshot = job.prepared.target, job.route.snapshot
+    if gateway.accounts is not None:
+        await gateway.accounts.admit(job)
+    with Observed(gateway.observers, job) as observed:
+        send = gateway.engine.sender(gateway.tracing.along(job, job.route.way))
+        side = Side(gateway.engine, target, send, snapshot["context.limit"])
+        counter = gateway.engine.counter_for(target)
+        own = snapshot.having({"compression.model": None})
+        written = await summarise(Log(said), side, own, counter)
+        if isinstance(written, NotCompressed):
+            text = f"the conversation was not compacted: {written.reason}"
+            raise RefusedError(text, status=502, text=text)
+        counted: list[Event] = [UsageReported(written.usage)] if written.usage else []
+        observed.heard([*counted, Finished("stop")])
+    sealed = Sealed(target.origin, {0: TextBlock(written.text)})
+    carrier = gateway.envelopes.seal(job.client.scope, sealed, MOST_SEALED)
+    assert carrier is not None
+    name = f"cmp_{answer_id.removeprefix('resp_')}_0"
+    return Compaction(compaction_item(name, carrier), written.usage)
+
+
+def open_summary(envelopes: Envelopes, scope: str, carrier: str) -> str | None:
+    """The summary in a compaction item; None where the item is another server's.
+
+    Raises:
+        ConfigError: it looks like one of ours and is not for this client: without it most of the
+            conversation would be missing.
+    """
+    sealed = envelopes.open(scope, carrier)
+    if sealed is None and is_envelope(carrier):
+        raise ConfigError(
+            "input: a compaction item cannot be opened: it was made for another client, or this"
+            " gateway's key has changed"
+        )
+    block = sealed.blocks.get(0) if sealed is not None else None
+    return block.text if isinstance(block, TextBlock) else None

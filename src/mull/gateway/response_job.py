@@ -1,0 +1,169 @@
+"""The job of a request to the Responses API: its response is kept, and it may compact."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec.structs import replace
+
+from mull.dialects.fields import Fields
+from mull.dialects.openai_responses.answer import COMPACTION_KEY, Writer
+from mull.dialects.openai_responses.asked import read_request
+from mull.dialects.openai_responses.state import (
+    Item,
+    State,
+    compacted,
+    read_state,
+    recent,
+    without_thoughts,
+)
+from mull.dialects.writer import About, AnswerWriter, encode
+from mull.gateway.compaction import Compaction, compact, open_summary
+from mull.gateway.relay import Client
+from mull.gateway.service import Job, as_error
+from mull.gateway.shelf import Shelf, Stored
+from mull.neutral.errors import MullError
+from mull.neutral.events import Event, Failed, Finished, OpaqueReceived, UsageReported
+from mull.neutral.request import Note
+from mull.neutral.usage import Usage, add_usage
+
+if TYPE_CHECKING:
+    from mull.gateway.memory import Memory
+    from mull.gateway.service import Gateway
+    from mull.neutral.asked import Asked
+
+__all__ = ["ResponseJob", "Turn", "asked_for"]
+
+
+class Turn(NamedTuple):
+    """One request with the conversation that it continues. `input` are its own items, `items`
+    those of the conversation with them; `previous` is the response that it continues."""
+
+    body: dict[str, Any]
+    state: State
+    input: list[Item]
+    items: list[Item]
+    previous: Stored | None
+    shelf: Shelf
+    local: Memory | None
+
+
+class ResponseJob(Job):
+    """A job whose response is kept under its id. It may begin with a compaction, consist of one, or
+    only prepare the next."""
+
+    turn: Turn
+
+    def about(self, *, as_list: bool = False) -> About:
+        return replace(super().about(as_list=as_list), echo=self.turn.state.echo)
+
+    async def events(self) -> AsyncGenerator[list[Event], None]:
+        state = self.turn.state
+        if not state.generate:
+            source = _only_end()
+        elif state.compacts:
+            source = self._compaction()
+        elif state.threshold is not None and self.prepared.estimate > state.threshold:
+            source = self._shortened()
+        else:
+            source = super().events()
+        async with aclosing(source) as batches:
+            async for events in batches:
+                yield events
+
+    async def _compaction(self) -> AsyncGenerator[list[Event], None]:
+        """A compaction in the place of an answer."""
+        made = await compact(self._gateway, self, self.id)
+        yield [_item(made), *([UsageReported(made.usage)] if made.usage else []), Finished("stop")]
+
+    async def _shortened(self) -> AsyncGenerator[list[Event], None]:
+        """A compaction of what was said before this turn, then the answer."""
+        old, new = recent(self.turn.items)
+        made = await self._compacted(old)
+        if made is None:
+            items = self.turn.items
+        else:
+            yield [_item(made)]
+            items = [*old, made.item, *new]
+        job = await self._with(items)
+        job.keys = self.keys
+        async with aclosing(job.events()) as batches:
+            async for events in batches:
+                yield [_dearer(event, made.usage) if made else event for event in events]
+
+    async def _compacted(self, items: Sequence[Item]) -> Compaction | None:
+        """None, with a note, where there is no summary: the answer does not fail for that."""
+        try:
+            return await compact(self._gateway, await self._with(items), self.id)
+        except MullError as error:
+            self.notes += (Note("context_management", f"not compacted: {error}", warning=True),)
+            return None
+
+    async def _with(self, items: Sequence[Item]) -> Job:
+        """The same request with these items as its conversation."""
+        body = self.turn.body
+        fields = Fields(body)
+        read_state(body, fields)
+        room = self.turn.state.threshold
+        asked = asked_for(self._gateway, self.client, fields, items, room)
+        return await self._gateway.job(self.client, asked, self.body)
+
+    async def settle(self, writer: AnswerWriter) -> None:
+        """Keep the response; without its thoughts where its answer is kept too."""
+        assert isinstance(writer, Writer)
+        turn, response = self.turn, writer.response
+        before, size = turn.previous.next() if turn.previous else ((), 0)
+        full = Stored(response, turn.input, before, size)
+        if turn.local is not None:
+            await turn.shelf.keep(full, turn.local)
+        if turn.state.store:
+            output = without_thoughts(response["output"])
+            bare = replace(full, response={**response, "output": output})
+            await turn.shelf.keep(bare, self._gateway.memory)
+
+    async def document(self) -> bytes:
+        writer = self.writer()
+        assert isinstance(writer, Writer)
+        last: Event | None = None
+        async with aclosing(self.events()) as batches:
+            async for events in batches:
+                for last in events:
+                    writer.feed(last)
+        writer.close()
+        if isinstance(last, Finished):
+            await self.settle(writer)
+        elif isinstance(last, Failed) and not writer.response["output"]:
+            raise as_error(last)
+        return encode(writer.response)
+
+
+async def _only_end() -> AsyncGenerator[list[Event], None]:
+    yield [Finished("stop")]
+
+
+def _item(made: Compaction) -> Event:
+    return OpaqueReceived(made.item, COMPACTION_KEY)
+
+
+def _dearer(event: Event, spent: Usage | None) -> Event:
+    """The counts of an answer with those of the compaction before it."""
+    if isinstance(event, UsageReported) and spent is not None:
+        return UsageReported(add_usage(event.usage, spent) or event.usage)
+    return event
+
+
+def asked_for(
+    gateway: Gateway,
+    client: Client,
+    fields: Fields,
+    items: Sequence[Item],
+    room: int | None = None,
+) -> Asked:
+    """What the request asks for, with these items as its conversation; what it says of state is
+    not among its fields any more. With `room`, the user's messages before a compaction may have
+    that many bytes."""
+    summary = partial(open_summary, gateway.envelopes, client.scope)
+    return read_request(fields, compacted(items, summary, room))

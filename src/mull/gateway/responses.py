@@ -1,0 +1,216 @@
+"""The Responses API with state: conversations that the server holds, stored responses and their
+items, and compaction."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from mull.dialects.fields import Fields
+from mull.dialects.foreign import as_object
+from mull.dialects.openai_responses.answer import write_document
+from mull.dialects.openai_responses.closing import write_usage
+from mull.dialects.openai_responses.state import (
+    Item,
+    State,
+    listed,
+    page_of,
+    read_state,
+    reference_id,
+    user_items,
+    with_thoughts,
+)
+from mull.dialects.writer import About, encode
+from mull.gateway.compaction import compact
+from mull.gateway.http import Receive, Send, give, note_headers, read_body, while_there
+from mull.gateway.record import Kept, kept_from
+from mull.gateway.relay import Client, Relay
+from mull.gateway.response_job import ResponseJob, Turn, asked_for
+from mull.gateway.shelf import Shelf, Stored, answer_key, not_found
+from mull.gateway.streaming import Streaming
+from mull.neutral.assemble import Assembler, tell
+from mull.neutral.errors import ConfigError
+from mull.neutral.messages import Message
+from mull.neutral.usage import Usage
+
+if TYPE_CHECKING:
+    from mull.gateway.calls import Call
+    from mull.gateway.memory import Memory
+    from mull.gateway.service import Gateway
+
+__all__ = ["Responses", "body_of"]
+
+MOST_KEPT = 256_000
+"""Bytes of the user's own messages beside a compaction. As many bytes as the window has tokens are
+about a quarter of it."""
+_decode = msgspec.json.Decoder().decode
+
+
+class Responses:
+    """Answers requests to the paths of the Responses API."""
+
+    def __init__(self, gateway: Callable[[], Gateway]) -> None:
+        self._find_gateway = gateway
+
+    @property
+    def _gateway(self) -> Gateway:
+        """The gateway of now: another configuration makes another one."""
+        return self._find_gateway()
+
+    async def respond(self, call: Call, receive: Receive, send: Send) -> None:
+        """`POST /responses`"""
+        job = await self._read(call, receive)
+        if job.asked.stream:
+            await Streaming(job, receive, send, as_list=False).run()
+        else:
+            document = await while_there(job.document(), receive)
+            await give(send, document, note_headers(job.notes))
+
+    async def count(self, call: Call, receive: Receive, send: Send) -> None:
+        """`POST /responses/input_tokens`"""
+        job = await self._read(call, receive)
+        tokens = await self._gateway.count(call.client, job.asked)
+        await give(send, call.surface.write_count(tokens))
+
+    async def compact(self, call: Call, receive: Receive, send: Send) -> None:
+        """`POST /responses/compact`"""
+        job = await self._read(call, receive)
+        made = await while_there(compact(self._gateway, job, job.id), receive)
+        room = min(job.prepared.window or MOST_KEPT, MOST_KEPT)
+        document = {
+            "id": job.id,
+            "object": "response.compaction",
+            "created_at": int(time.time()),
+            "output": [*user_items(job.turn.items, job.id, room), made.item],
+            "usage": write_usage(made.usage or Usage()),
+        }
+        await give(send, encode(document), note_headers(job.notes))
+
+    async def response(self, call: Call, receive: Receive, send: Send) -> None:
+        """`GET` and `DELETE /responses/{id}`"""
+        stored = await self._stored(call)
+        if call.method == "DELETE":
+            await self._shelf(call.client).forget(stored.id)
+            gone = {"id": stored.id, "object": "response", "deleted": True}
+            await give(send, encode(gone))
+            return
+        if call.query.get("stream") == ["true"]:
+            raise ConfigError("stream: only a response in the background can be streamed again")
+        (output,) = await self._outputs(call.client, [stored])
+        await give(send, encode({**stored.response, "output": output}))
+
+    async def items(self, call: Call, receive: Receive, send: Send) -> None:
+        """`GET /responses/{id}/input_items`"""
+        stored = await self._stored(call)
+        chain = await self._shelf(call.client).known(stored.id)
+        outputs = await self._outputs(call.client, chain[:-1])
+        found: list[Item] = []
+        for one, output in zip(chain, [*outputs, []], strict=True):
+            found += [*listed(one.input, one.id), *output]
+        await give(send, encode(page_of(found, call.query)))
+
+    async def cancel(self, call: Call, receive: Receive, send: Send) -> None:
+        """`POST /responses/{id}/cancel`"""
+        await self._stored(call)
+        raise ConfigError("Cannot cancel a synchronous response.")
+
+    async def job(
+        self, client: Client, body: dict[str, Any], data: bytes, local: Memory | None = None
+    ) -> ResponseJob:
+        """The job of a request with this body, which came as `data`. With `local`, responses are
+        also kept and found there.
+
+        Raises:
+            RefusedError: it continues a response that is not there, or asks for what is not done.
+            LocalError: it cannot be sent as it is.
+        """
+        fields = Fields(body)
+        state = read_state(body, fields)
+        turn = await self._turn(client, body, state, local)
+        asked = asked_for(self._gateway, client, fields, turn.items, state.threshold)
+        job = await self._gateway.job(client, asked, data, ResponseJob)
+        assert isinstance(job, ResponseJob)
+        job.turn, job.keys = turn, (answer_key(job.id),)
+        return job
+
+    async def _read(self, call: Call, receive: Receive) -> ResponseJob:
+        data = await read_body(receive, call.headers)
+        return await self.job(call.client, body_of(data), data)
+
+    async def _turn(
+        self, client: Client, body: dict[str, Any], state: State, local: Memory | None
+    ) -> Turn:
+        shelf = self._shelf(client, local)
+        chain = await shelf.chain(state.previous) if state.previous else []
+        given = await _resolved(state.items, shelf)
+        items = [item for stored in chain for item in stored.items]
+        previous = chain[-1] if chain else None
+        return Turn(body, state, given, [*items, *given], previous, shelf, local)
+
+    def _shelf(self, client: Client, local: Memory | None = None) -> Shelf:
+        here = [local] if local is not None else []
+        return Shelf(client.scope, *here, self._gateway.memory)
+
+    async def _stored(self, call: Call) -> Stored:
+        name = call.place.name or ""
+        stored = await self._shelf(call.client).find(name)
+        if stored is None:
+            raise not_found("Response", name)
+        return stored
+
+    async def _outputs(self, client: Client, responses: Sequence[Stored]) -> list[list[Item]]:
+        """The output items of responses, with the thoughts that their answers are kept with."""
+        keys = [answer_key(stored.id) for stored in responses if _thinks(stored)]
+        found = await self._gateway.find(client.scope, keys) if keys else None
+        outputs = []
+        for stored in responses:
+            data = (found or {}).get(answer_key(stored.id))
+            kept = kept_from(data) if data is not None else None
+            told = self._told(client, stored, kept) if kept is not None else []
+            outputs.append(with_thoughts(stored.response["output"], told))
+        return outputs
+
+    def _told(self, client: Client, stored: Stored, kept: Kept) -> list[Item]:
+        """The answer as the client was told it."""
+        relay = Relay(client, kept.origin, self._gateway.envelopes)
+        given = Message(role="assistant", status="complete", origin=kept.origin, blocks=kept.blocks)
+        folded = Assembler(kept.origin)
+        folded.add_all(relay.told(tell(given)))
+        about = About(source=kept.origin.dialect, id=stored.id)
+        told: list[Item] = _decode(write_document(folded.message(), about))["output"]
+        return told
+
+
+def _thinks(stored: Stored) -> bool:
+    return any(item.get("type") == "reasoning" for item in stored.response["output"])
+
+
+async def _resolved(items: Sequence[Item], shelf: Shelf) -> list[Item]:
+    """The items, with those of earlier responses in the place of references to them.
+
+    Raises:
+        RefusedError: there is no such item.
+    """
+    names = [name for item in items if (name := reference_id(item)) is not None]
+    if not names:
+        return list(items)
+    found = await shelf.items(names)
+    for name in names:
+        if name not in found:
+            raise not_found("Item", name)
+    return [item if (name := reference_id(item)) is None else found[name] for item in items]
+
+
+def body_of(data: bytes) -> dict[str, Any]:
+    """The JSON object of a request.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    try:
+        return as_object(_decode(data), "the body")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ConfigError(f"the body is not JSON: {error}") from None
