@@ -48,6 +48,10 @@ SUBJECTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         "What conversations share: settings, keys and connections.",
         ("mull.agent.engine", "mull.agent.setup"),
     ),
+    "Serving": (
+        "The [gateway](../gateway.md) as a part of your own application.",
+        ("mull.gateway.mounted",),
+    ),
     "Sessions": (
         "Stored conversations, and where they are stored.",
         (

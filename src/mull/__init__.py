@@ -32,6 +32,7 @@ _PUBLIC = {
     "mull.client.retry": "RetryRules",
     "mull.dialects.decoder": "Decoder",
     "mull.dialects.registry": "encode_request decoder decode_response",
+    "mull.gateway.mounted": "ServeApp serve_app",
     "mull.history.log": "Log Record Entry Summary Condensed Undone",
     "mull.neutral.assemble": "Assembler assemble",
     "mull.neutral.blocks": (

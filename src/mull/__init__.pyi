@@ -42,6 +42,8 @@ from mull.dialects.decoder import Decoder as Decoder
 from mull.dialects.registry import decode_response as decode_response
 from mull.dialects.registry import decoder as decoder
 from mull.dialects.registry import encode_request as encode_request
+from mull.gateway.mounted import ServeApp as ServeApp
+from mull.gateway.mounted import serve_app as serve_app
 from mull.history.log import Condensed as Condensed
 from mull.history.log import Entry as Entry
 from mull.history.log import Log as Log

@@ -44,10 +44,11 @@ def app_for(url, *, tokens=(), hosts=(), name="m", model=KIMI):
     return GatewayApp(gateway, Door(tokens, hosts))
 
 
-async def ask(app, method, path, body=b"", *, leave=None, **headers):
-    """One request; `leave` is awaited, then the client goes away."""
+async def ask(app, method, path, body=b"", *, leave=None, sent=None, send=None, **headers):
+    """One request; `leave` is awaited, then the client goes away; `sent` is told each message, and
+    `send` takes them in its own way."""
     path, _, query = path.partition("?")
-    sent, pieces = [], [{"type": "http.request", "body": body, "more_body": False}]
+    told, pieces = [], [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive():
         if pieces:
@@ -55,8 +56,10 @@ async def ask(app, method, path, body=b"", *, leave=None, **headers):
         await (leave() if leave else asyncio.Event().wait())
         return {"type": "http.disconnect"}
 
-    async def send(message):
-        sent.append(message)
+    async def keep(message):
+        told.append(message)
+        if sent is not None:
+            sent(message)
 
     named = {"host": "127.0.0.1:8484", **{k.replace("_", "-"): v for k, v in headers.items()}}
     scope = {
@@ -66,8 +69,8 @@ async def ask(app, method, path, body=b"", *, leave=None, **headers):
         "query_string": query.encode(),
         "headers": [(k.encode(), v.encode()) for k, v in named.items()],
     }
-    await app(scope, receive, send)
-    return Answer(sent) if sent else None
+    await app(scope, receive, send or keep)
+    return Answer(told) if told else None
 
 
 def once(app, *words, **more):
@@ -187,6 +190,22 @@ def test_a_client_that_goes_away_ends_the_upstreams_work():
     with ScriptedServer([Reply.events(chunk, gate)]) as server:
         left = lambda: asyncio.to_thread(gate.wait_reached)  # noqa: E731
         once(app_for(server.url), "POST", "/v1/chat/completions", STREAMED, leave=left)
+        assert server.requests[0].wait_left()
+        gate.open()
+
+
+def test_a_client_that_takes_nothing_any_more_ends_the_upstreams_work(monkeypatch):
+    monkeypatch.setattr("mull.gateway.streaming.SILENCE", 0.01)
+    monkeypatch.setattr("mull.gateway.streaming.STUCK", 0.05)
+    chunk = {"choices": [{"index": 0, "delta": {"content": "Hm"}}]}
+    gate = Gate()
+
+    async def send(message):
+        if message["type"] == "http.response.body":
+            await asyncio.Event().wait()
+
+    with ScriptedServer([Reply.events(chunk, gate)]) as server:
+        once(app_for(server.url), "POST", "/v1/chat/completions", STREAMED, send=send)
         assert server.requests[0].wait_left()
         gate.open()
 

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import socket
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mull.cli import interrupt
 from mull.cli.serve_setup import load_gateway
-from mull.neutral.errors import MullError
-from mull.store.serve import ServeConfig
+from mull.neutral.errors import ConfigError, MullError
+from mull.store.config import CONFIG_FILE
+from mull.store.keys import KEYS_FILE
+from mull.store.paths import config_dir, data_dir
+from mull.store.serve import MOST_WORKERS, ServeConfig, socket_path
 
-__all__ = ["ACTIONS", "arguments", "run"]
+__all__ = ["ACTIONS", "address_of", "arguments", "run"]
 
 if TYPE_CHECKING:
+    from mull.agent.engine import Engine
     from mull.gateway.observing import Observer
+    from mull.gateway.reload import Files
 
 ACTIONS: dict[str, tuple[str, str]] = {
     "token": ("mull.cli.serve_token", "make, list, change and revoke the tokens of clients"),
@@ -57,6 +65,8 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-m", "--model", metavar="MODEL", help="serve this model under every name")
     parser.add_argument("--listen", metavar="HOST:PORT", help="listen here, not on 127.0.0.1:8484")
     parser.add_argument("--config", metavar="FILE", type=Path, help="read this, not config.toml")
+    parser.add_argument("--workers", metavar="N", type=_workers, help="serve with N processes")
+    parser.add_argument("--worker", type=int, help=SUPPRESS)
     parser.add_argument(
         "--check", action="store_true", help="say what would be served and what is missing, and end"
     )
@@ -85,46 +95,107 @@ def run(options: Namespace) -> int:
     return status
 
 
+def _workers(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_WORKERS:
+        raise ArgumentTypeError(f"use a whole number from 1 to {MOST_WORKERS}")
+    return int(text)
+
+
 def _serve(options: Namespace) -> int:
     """Serve until told to end."""
+    from mull.gateway.reload import Files
+
+    files = Files(options.config or config_dir() / CONFIG_FILE, data_dir() / KEYS_FILE)
     engine, config = load_gateway(options)
     if options.check:
         return _check(engine, config, options.model)
-    from mull.gateway.serve import build_app, check_listen, listen
+    from mull.gateway.listening import open_sockets
+    from mull.gateway.serve import check_listen
     from mull.gateway.tracing import set_up_tracing
 
+    _log_to_stderr()
     if missing := set_up_tracing(os.environ):
         print(f"mull: {missing}", file=sys.stderr)
-    host, port = interrupt.run(check_listen(config))
+    if options.worker is not None:
+        opened = [socket.socket(fileno=options.worker)]
+        asyncio.run(_run(options, files, engine, config, opened))
+        return 0
+    asyncio.run(check_listen(config))
+    opened, at = open_sockets(config), socket_path(config.listen)
+    try:
+        with suppress(KeyboardInterrupt):  # where signals cannot be waited for
+            asyncio.run(_run(options, files, engine, config, opened))
+    finally:
+        for one in opened:
+            one.close()
+        if at is not None:
+            at.unlink(missing_ok=True)
+    return 0
+
+
+def address_of(config: ServeConfig) -> str:
+    """Where clients reach the gateway."""
+    if socket_path(config.listen) is not None:
+        return config.listen
+    return f"{'http' if config.cert is None else 'https'}://{config.listen}"
+
+
+def _log_to_stderr() -> None:
+    import logging
+
+    shown = logging.StreamHandler()
+    shown.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    logging.getLogger("mull").addHandler(shown)
+
+
+async def _run(
+    options: Namespace,
+    files: Files,
+    engine: Engine,
+    config: ServeConfig,
+    opened: Sequence[socket.socket],
+) -> None:
+    from mull.gateway.serve import build_app, reloader_of, seal_key, serve, supervise
+    from mull.gateway.told import Told
+
+    def ready() -> None:
+        print(f"mull serves at {address_of(config)}; Ctrl-C ends it", flush=True)
+
+    if config.workers > 1 and options.worker is None:
+        if sys.platform == "win32":
+            raise ConfigError("several workers need a system that shares sockets: use one")
+        seal_key()  # made here, so that no two of them make one
+        command = [sys.executable, "-P", "-m", "mull", *sys.argv[1:], "--worker"]
+        await supervise(command, opened, config, Told(ready))
+        return
     observers: list[Observer] = []
     if options.watch:
         from mull.cli.serve_watch import Printer
 
         observers.append(Printer(sys.stdout))
     app = build_app(engine, config, only=options.model, observers=observers)
-
-    def ready() -> None:
-        print(f"mull serves at http://{config.listen}; Ctrl-C ends it", flush=True)
-
-    with suppress(KeyboardInterrupt):
-        interrupt.run(listen(app, host, port, ready))
-    return 0
+    reloader = reloader_of(app, config, files, partial(load_gateway, options), options.model)
+    told = Told(lifeline=True) if options.worker is not None else Told(ready)
+    await serve(app, opened[0], config, reloader, told)
 
 
-def _check(engine: object, config: ServeConfig, only: str | None) -> int:
+def _check(engine: Engine, config: ServeConfig, only: str | None) -> int:
     """Say of every model whether it can be reached as it is configured."""
-    from mull.agent.engine import Engine
     from mull.gateway.routes import Routes
+    from mull.gateway.serve import check_listen
 
-    assert isinstance(engine, Engine)
     routes = Routes(engine, config, only)
     failed = 0
-    for name in routes.names():
-        try:
-            target = routes.find(name).target
-        except MullError as error:
+    for name in config.models or routes.names():
+        if problems := routes.problems(name):
             failed += 1
-            print(f"✗ {name}: {error}", file=sys.stderr)
+            print(*(f"✗ {name}: {problem}" for problem in problems), sep="\n", file=sys.stderr)
         else:
-            print(f"✓ {name}: {target.provider}/{target.model}")
+            found = dict.fromkeys(route.target.name for route in routes.offer(name).routes)
+            print(f"✓ {name}: {', '.join(found)}")
+    try:
+        asyncio.run(check_listen(config))
+    except MullError as error:
+        failed += 1
+        print(f"✗ listen: {error}", file=sys.stderr)
     return 2 if failed else 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec.structs import replace
 
 from mull.neutral.errors import ConfigError, MullError
-from mull.store.serve import ServeConfig, read_listen
+from mull.store.serve import ServeConfig, read_listen, socket_path
 
 if TYPE_CHECKING:
     from mull.agent.engine import Engine
@@ -32,9 +32,11 @@ def load_gateway(options: Namespace) -> tuple[Engine, ServeConfig]:
     engine = Engine(load_setup(config=options.config))
     config = engine.setup.config.serve or ServeConfig()
     if options.listen is not None:
-        read_listen(options.listen)
+        if socket_path(options.listen) is None:
+            read_listen(options.listen)
         config = replace(config, listen=options.listen)
-    return engine, config
+    workers = getattr(options, "workers", None)  # subcommands have no such option
+    return engine, config if workers is None else replace(config, workers=workers)
 
 
 def on_ledger(options: Namespace, work: Callable[[Ledger], Awaitable[_T]]) -> _T:

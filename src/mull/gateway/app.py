@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from urllib.parse import parse_qs, unquote
+
+import msgspec
 
 from mull.dialects.serving import decode_request, write_failure
 from mull.dialects.surface import Operation, find_place, spoken, surface_of
@@ -33,6 +35,8 @@ from mull.neutral.errors import CatalogError, MullError
 from mull.neutral.events import Failed
 
 if TYPE_CHECKING:
+    from mull.agent.engine import Engine
+    from mull.gateway.routes import Routes
     from mull.gateway.service import Gateway
     from mull.neutral.asked import Asked
     from mull.neutral.messages import Dialect
@@ -51,7 +55,6 @@ class Page(NamedTuple):
     public: bool = False
 
 
-_HEALTHY = b'{"status":"ok"}'
 _UNANSWERED = {
     "path": (404, "there is nothing at this address: /v1/models lists what is served"),
     "method": (405, "this method is not allowed here"),
@@ -66,7 +69,9 @@ class GatewayApp:
     ) -> None:
         self._gateway = gateway
         self._door = door or Door()
-        self._pages = {"/health": Page(_health)} | dict(pages or {})
+        self.told: Callable[[], Mapping[str, object]] = dict
+        """What `/health` says beside that there is a server."""
+        self._pages = {"/health": Page(self._health)} | dict(pages or {})
         self._responses = responses = Responses(lambda: self._gateway)
         self._handlers: dict[Operation, Handler] = {
             "answer": self._complete,
@@ -183,13 +188,27 @@ class GatewayApp:
             document = await while_there(job.document(), receive)
             await give(send, document, note_headers(job.notes))
 
+    async def _health(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await give(send, msgspec.json.encode({"status": "ok", **self.told()}))
+
+    async def close(self) -> None:
+        """End what is kept open."""
+        await self._gateway.close()
+
+    async def renew(
+        self, engine: Engine, routes: Routes, hosts: Iterable[str], origins: Iterable[str] = ()
+    ) -> None:
+        """Serve other models, under other names, from the next request on."""
+        self._door.answer_to(hosts, origins)
+        await self._gateway.renew(engine, routes).close()
+
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
-                await self._gateway.close()
+                await self.close()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
@@ -201,10 +220,6 @@ async def _refuse(send: Send, refusal: Refusal) -> None:
 async def _unanswered(send: Send, dialect: Dialect, why: str) -> None:
     status, text = _UNANSWERED[why]
     await _refuse(send, Refusal(*write_failure(Failed(text), dialect, status)))
-
-
-async def _health(scope: Scope, receive: Receive, send: Send) -> None:
-    await give(send, _HEALTHY)
 
 
 def _address(scope: Scope) -> str:

@@ -49,11 +49,16 @@ class Door:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._keyring = tokens if isinstance(tokens, Keyring) else Keyring(tokens=tokens)
-        self._hosts = _LOOPBACK | {host.lower() for host in hosts}
-        self._origins = frozenset(origin.lower().rstrip("/") for origin in origins)
+        self.answer_to(hosts, origins)
         self._is_needed = is_needed
         self._clock = clock
         self._failures = _Failures(clock)
+
+    def answer_to(self, hosts: Iterable[str], origins: Iterable[str] = ()) -> None:
+        """From now on the server is called by these names, and those that it always has, and
+        these pages may call it."""
+        self._hosts = _LOOPBACK | {host.lower() for host in hosts}
+        self._origins = frozenset(origin.lower().rstrip("/") for origin in origins)
 
     async def refresh(self) -> None:
         """Have the tokens be those of now."""

@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from mull.dialects.serving import write_failure
-from mull.gateway.http import TooLarge
+from mull.gateway.http import TooLarge, TooSlow
 from mull.neutral.errors import (
     CatalogError,
     LocalError,
@@ -21,7 +21,7 @@ from mull.neutral.messages import Dialect
 __all__ = ["Refusal", "refusal_of"]
 
 BAD_REQUEST, NOT_FOUND, SERVER_ERROR, BAD_GATEWAY, TIMED_OUT = 400, 404, 500, 502, 504
-TOO_LARGE = 413
+SLOW, TOO_LARGE = 408, 413
 _KEPT = ("retry-after", "retry-after-ms", "x-should-retry")
 
 
@@ -37,6 +37,8 @@ def refusal_of(error: BaseException, dialect: Dialect, source: Dialect | None = 
     """The error in the client's dialect. A provider's own words are passed on: clients repair
     their requests by them."""
     match error:
+        case RefusedError() if error.status < BAD_REQUEST:  # a redirect, or a web page
+            status, text = BAD_GATEWAY, str(error)
         case RefusedError():
             failed = Failed(error.text or str(error), error.code)
             status, body = write_failure(failed, dialect, error.status, source)
@@ -47,6 +49,8 @@ def refusal_of(error: BaseException, dialect: Dialect, source: Dialect | None = 
             status, text = BAD_GATEWAY, str(error)
         case TooLarge():
             status, text = TOO_LARGE, str(error)
+        case TooSlow():
+            status, text = SLOW, str(error)
         case CatalogError():
             status, text = NOT_FOUND, str(error)
         case LocalError():

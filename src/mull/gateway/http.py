@@ -21,6 +21,7 @@ __all__ = [
     "Scope",
     "Send",
     "TooLarge",
+    "TooSlow",
     "give",
     "leave",
     "note_headers",
@@ -37,12 +38,18 @@ _T = TypeVar("_T")
 
 MOST_BODY = 32 << 20
 """Bytes of a request, unpacked."""
+BODY_SECONDS, LOWEST_RATE = 30.0, 16_384
+"""How long a body may take to come: so many seconds, and more by the bytes that came."""
 JSON = "application/json"
 _MOST_NOTES = 2_000
 
 
 class Gone(Exception):
     """The client is not there any more."""
+
+
+class TooSlow(ConfigError):
+    """The request takes longer to come than is waited for."""
 
 
 class TooLarge(ConfigError):
@@ -54,6 +61,7 @@ async def read_body(receive: Receive, headers: Mapping[str, str]) -> bytes:
 
     Raises:
         TooLarge: it is.
+        TooSlow: it comes more slowly than is waited for.
         ConfigError: it is packed in an unknown way, or nested too deeply.
         Gone: the client left before it was whole.
     """
@@ -61,8 +69,13 @@ async def read_body(receive: Receive, headers: Mapping[str, str]) -> bytes:
     if length.isdecimal() and (len(length) > len(str(MOST_BODY)) or int(length) > MOST_BODY):
         raise _too_large()
     pieces, size = [], 0
+    began = asyncio.get_running_loop().time()
     while True:
-        message = await receive()
+        try:
+            async with asyncio.timeout_at(began + BODY_SECONDS + size / LOWEST_RATE):
+                message = await receive()
+        except TimeoutError:
+            raise TooSlow("the request took too long to arrive") from None
         if message["type"] == "http.disconnect":
             raise Gone
         piece = message.get("body", b"")

@@ -23,8 +23,9 @@ from mull.dialects.openai_responses.state import (
 from mull.dialects.writer import About, AnswerWriter, encode
 from mull.gateway.compaction import Compaction, compact, open_summary
 from mull.gateway.relay import Client
-from mull.gateway.service import Job, as_error
+from mull.gateway.service import Job
 from mull.gateway.shelf import Shelf, Stored
+from mull.gateway.trials import as_error
 from mull.neutral.errors import MullError
 from mull.neutral.events import Event, Failed, Finished, OpaqueReceived, UsageReported
 from mull.neutral.request import Note

@@ -1,12 +1,10 @@
-"""Serves the gateway: reads what was configured, opens the store, and listens.
-
-granian is the server underneath. It is imported here alone, and only when something is served.
-"""
+"""Serves the gateway: builds the application from what was configured, and keeps it running."""
 
 from __future__ import annotations
 
-import os
+import asyncio
 import secrets
+import socket
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,29 +16,41 @@ from mull.gateway.door import Door
 from mull.gateway.envelope import Envelopes
 from mull.gateway.keyring import Keyring
 from mull.gateway.ledger import Ledger
+from mull.gateway.listening import Listener
 from mull.gateway.memory import InProcess, Memory
 from mull.gateway.metrics import Metrics
 from mull.gateway.pages import pages_of
+from mull.gateway.reload import Files, Reloader
 from mull.gateway.routes import Routes
 from mull.gateway.service import Gateway
+from mull.gateway.supervise import Supervisor
+from mull.gateway.told import Told
 from mull.gateway.watching import Watch
 from mull.neutral.errors import ConfigError
 from mull.store.files import read_bytes, write_atomic
 from mull.store.paths import data_dir
-from mull.store.serve import ServeConfig, read_listen
+from mull.store.serve import ServeConfig, is_local, read_listen, socket_path
 
 if TYPE_CHECKING:
     from mull.agent.engine import Engine
     from mull.gateway.observing import Observer
 
-__all__ = ["STORE_FILE", "build_app", "check_listen", "has_tokens", "listen", "open_ledger"]
+__all__ = [
+    "STORE_FILE",
+    "build_app",
+    "check_listen",
+    "has_tokens",
+    "open_ledger",
+    "reloader_of",
+    "seal_key",
+    "serve",
+    "supervise",
+]
 
 STORE_FILE = "serve.db"
 """Answers, tokens and usage, in the data folder."""
 
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _SECRET_BYTES = 32
-_MOST_HEAD = 64 << 10
 
 
 def build_app(
@@ -62,8 +72,6 @@ def build_app(
     kept = memory if memory is not None else _memory(config, folder)
     ledger = ledger if ledger is not None else open_ledger(config)
     keyring = Keyring(ledger)
-    host, _ = read_listen(config.listen)
-    hosts, is_own = (*config.hosts, host), host in _LOOPBACK
     watch = (
         None if config.watch is False else Watch(is_on=lambda: bool(config.watch) or not keyring)
     )
@@ -72,13 +80,15 @@ def build_app(
         engine,
         routes,
         kept,
-        Envelopes(_secret(folder / "serve.key")),
+        Envelopes(seal_key()),
         (*observers, metrics, *((watch,) if watch is not None else ())),
         Accounts(ledger, keyring, metrics=metrics),
     )
     metrics.store_failures = lambda: gateway.store_failures
     pages = {"/metrics": Page(metrics.page)} | (pages_of(watch) if watch is not None else {})
-    return GatewayApp(gateway, Door(keyring, hosts, config.origins, is_needed=not is_own), pages)
+    is_needed = not is_local(config.listen)
+    door = Door(keyring, _names(config), config.origins, is_needed=is_needed)
+    return GatewayApp(gateway, door, pages)
 
 
 async def has_tokens(config: ServeConfig) -> bool:
@@ -112,8 +122,13 @@ def _memory(config: ServeConfig, folder: Path) -> Memory:
     return SqliteMemory(folder / STORE_FILE, days=config.keep_days, megabytes=config.keep_mb)
 
 
-def _secret(path: Path) -> bytes:
-    """The key of this installation's envelopes; it is made once."""
+def seal_key() -> bytes:
+    """The key of this installation's envelopes; it is made once.
+
+    Raises:
+        ConfigError: it cannot be read or written.
+    """
+    path = data_dir() / "serve.key"
     held = read_bytes(path)
     if held is not None and len(held) == _SECRET_BYTES:
         return held
@@ -122,58 +137,75 @@ def _secret(path: Path) -> bytes:
     return read_bytes(path) or made
 
 
-async def check_listen(config: ServeConfig) -> tuple[str, int]:
-    """Where to listen.
+def _names(config: ServeConfig) -> tuple[str, ...]:
+    """The names that the server may be called by."""
+    if socket_path(config.listen) is not None:
+        return config.hosts
+    return (*config.hosts, read_listen(config.listen)[0])
+
+
+async def check_listen(config: ServeConfig) -> None:
+    """Check that only those can reach the gateway who may.
 
     Raises:
-        ConfigError: others could reach it there, and no token keeps them out.
+        ConfigError: others could, and no token keeps them out.
     """
-    host, port = read_listen(config.listen)
-    if host not in _LOOPBACK and not await has_tokens(config):
+    if not is_local(config.listen) and not await has_tokens(config):
         raise ConfigError(
             f"{config.listen} can be reached from other machines, and anybody there could use your"
             " keys: make a token for each client first (mull serve token add NAME), or listen on"
             " 127.0.0.1"
         )
-    return host, port
 
 
-async def listen(app: GatewayApp, host: str, port: int, ready: Callable[[], None]) -> None:
-    """Serve until cancelled.
+def reloader_of(
+    app: GatewayApp,
+    config: ServeConfig,
+    files: Files,
+    load: Callable[[], tuple[Engine, ServeConfig]],
+    only: str | None = None,
+) -> Reloader:
+    """What keeps an application in step with the files that it was built from."""
 
-    Raises:
-        ConfigError: granian is missing, or the port is taken.
-    """
+    def read() -> tuple[Engine, ServeConfig]:
+        engine, config = load()
+        engine.setup.catalog()  # it takes a while, and the first request would wait for it
+        return engine, config
+
+    async def apply(engine: Engine, config: ServeConfig) -> None:
+        await app.renew(engine, Routes(engine, config, only), _names(config), config.origins)
+
+    reloader = Reloader(files, config, read, apply)
+
+    def told() -> dict[str, object]:
+        said: dict[str, object] = {}
+        if reloader.problem is not None:
+            said["config"] = "rejected: the old one holds, and the log says why"
+        if reloader.pending:
+            said["restart_for"] = reloader.pending
+        return said
+
+    app.told = told
+    return reloader
+
+
+async def serve(
+    app: GatewayApp, opened: socket.socket, config: ServeConfig, reloader: Reloader, told: Told
+) -> None:
+    """Serve on a socket until told to end."""
+    looking = asyncio.create_task(reloader.run())
     try:
-        from granian.constants import Interfaces
-        from granian.http import HTTP1Settings
-        from granian.server.embed import Server
-    except ImportError:
-        raise ConfigError(
-            "mull serve needs granian: install it with pip install 'mull[serve]'"
-        ) from None
-    _check_port(host, port)
-    server = Server(
-        app,
-        address=host,
-        port=port,
-        interface=Interfaces.ASGI,
-        log_enabled=bool(os.environ.get("DEBUG")),
-        http1_settings=HTTP1Settings(max_buffer_size=_MOST_HEAD),
-    )
-    ready()
-    await server.serve()
+        with told.heard(reloader.ask):
+            await Listener(app, opened, config).run(told.stop, told.at_once)
+    finally:
+        looking.cancel()
 
 
-def _check_port(host: str, port: int) -> None:
-    import socket
-
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as one:
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            one.bind((host, port))
-        except OSError as error:
-            raise ConfigError(
-                f"cannot listen on {host}:{port} ({error.strerror}): choose another with --listen"
-            ) from None
+async def supervise(
+    command: Sequence[str], sockets: Sequence[socket.socket], config: ServeConfig, told: Told
+) -> None:
+    """Have several processes serve until told to end. The command is given the number of a
+    socket."""
+    supervisor = Supervisor(command, config.workers, sockets)
+    with told.heard(supervisor.reload):
+        await supervisor.run(told.stop, told.at_once, config.grace)

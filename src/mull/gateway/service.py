@@ -12,28 +12,30 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from mull.client.exchange import ExchangeOptions
+from mull.client.http import host_of
 from mull.client.retry import RetryRules
 from mull.dialects.serving import answer_writer, write_answer
-from mull.dialects.traits import TRAITS
 from mull.dialects.writer import About
 from mull.gateway.anchors import Past
-from mull.gateway.attach import Attached, Unknown, attach, keys_of, past_of
+from mull.gateway.attach import keys_of, past_of
+from mull.gateway.cooldown import Cooldowns
+from mull.gateway.drafts import Draft, Drafts
 from mull.gateway.envelope import Envelopes
 from mull.gateway.ids import mint_answer_id
 from mull.gateway.notes import worth_telling
 from mull.gateway.observing import Observed, Observer
-from mull.gateway.preparing import prepare_for
-from mull.gateway.record import kept_from, kept_to
+from mull.gateway.record import Kept, kept_from, kept_to
 from mull.gateway.relay import Client, Relay
 from mull.gateway.routes import Route, Routes
 from mull.gateway.tracing import Tracing
-from mull.gateway.wishes import wishes_of
+from mull.gateway.trials import Trials, as_error, said_of, until_generated
 from mull.logs import log_warning
 from mull.neutral.asked import Asked
 from mull.neutral.assemble import Assembler
+from mull.neutral.errors import LocalError, MullError, RemoteError
 from mull.neutral.events import Event, Failed, Finished
-from mull.neutral.messages import Dialect, Message
-from mull.neutral.request import WireRequest
+from mull.neutral.messages import Message
+from mull.neutral.request import Note, WireRequest
 from mull.policy.heal.lessons import fingerprints
 from mull.policy.prepare import Prepared, prepare
 from mull.policy.view.calls import names_on_wire
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     from mull.gateway.accounts import Accounts
     from mull.gateway.memory import Memory
 
-__all__ = ["Gateway", "Job", "as_error"]
+__all__ = ["Gateway", "Job"]
 
 _OPTIONS = ExchangeOptions(retry=RetryRules(attempts=1))
 """Clients ask again themselves, and know better how long they want to wait."""
@@ -52,31 +54,45 @@ _OPTIONS = ExchangeOptions(retry=RetryRules(attempts=1))
 
 class Job:
     """One request of a client, ready to be sent, and its answer. `keys` are some that the answer
-    is to be found by beside its own."""
+    is to be found by beside its own.
+
+    `route`, `prepared` and `notes` are those of the target that is asked; until the answer begins,
+    that may become another one.
+    """
+
+    route: Route
+    prepared: Prepared
+    notes: tuple[Note, ...]
 
     def __init__(
-        self,
-        gateway: Gateway,
-        client: Client,
-        asked: Asked,
-        route: Route,
-        prepared: Prepared,
-        attached: Attached,
-        body: bytes = b"",
+        self, gateway: Gateway, client: Client, asked: Asked, drafts: Drafts, body: bytes = b""
     ) -> None:
         self.client = client
         self.asked = asked
         self.body = body
-        self.route = route
-        self.prepared = prepared
-        self.notes = worth_telling((*attached.notes, *prepared.notes), asked, client.dialect)
         self.id = mint_answer_id(client.dialect)
         self.began = time.monotonic()
         self.keys: tuple[str, ...] = ()
         self._gateway = gateway
-        self._attached = attached
-        self._refused: list[str] = []
-        self._relay = self._relay_for(prepared)
+        self._drafts = drafts
+        order = drafts.routes()
+        self._trials = Trials(order, gateway.cooldowns)
+        self._passed_over: list[str] = []
+        if self._trials.route is not order[0]:
+            self._passed_over.append(f"{order[0].target.name} failed a short while ago")
+        self._take(drafts.make(self._trials.route))
+
+    def _take(self, draft: Draft) -> None:
+        """Ask this target."""
+        self.route, self.prepared = draft.route, draft.prepared
+        self._records, self._refused = draft.records, list[str]()
+        self._relay = self._relay_for(draft.prepared)
+        passed_over = []
+        if self._passed_over:
+            text = "; ".join([*self._passed_over, f"{self.route.target.name} answers"])
+            passed_over.append(Note("target", text, warning=True))
+        notes = (*passed_over, *draft.notes)
+        self.notes = worth_telling(notes, self.asked, self.client.dialect)
 
     def _relay_for(self, prepared: Prepared) -> Relay:
         """Who tells the client of this request's answer."""
@@ -112,11 +128,8 @@ class Job:
         """
         if self._gateway.accounts is not None:
             await self._gateway.accounts.admit(self)
-        options = replace(_OPTIONS, sending=self._sent)
         with Observed(self._gateway.observers, self) as observed:
-            way = self._gateway.tracing.along(self, self.route.way)
-            send = self._gateway.engine.sender(way, options)
-            async with aclosing(send(self.prepared)) as batches:
+            async with aclosing(self._answered()) as batches:
                 async for batch in batches:
                     if self._refused:
                         await self._gateway.forget(self.client, self._refused)
@@ -128,6 +141,50 @@ class Job:
                         await self._gateway.remember(self, self._relay)
                     observed.heard(told)
                     yield told
+
+    async def _answered(self) -> AsyncGenerator[Sequence[Event], None]:
+        """The answer of the first target that has one."""
+        trials = self._trials
+        while True:
+            trials.begin()
+            said = False
+            try:
+                async with aclosing(self._send()) as batches:
+                    async for batch in batches:
+                        if batch:
+                            said = True
+                            trials.succeed()
+                        yield batch
+                return
+            except (RemoteError, LocalError) as error:  # the latter where a key cannot be had
+                if said:
+                    raise
+                if not self._go_on(error):
+                    raise trials.error from None
+            finally:
+                trials.leave()
+
+    def _send(self) -> AsyncGenerator[Sequence[Event], None]:
+        way = self._gateway.tracing.along(self, self.route.way)
+        options = replace(_OPTIONS, sending=self._sent)
+        batches = self._gateway.engine.sender(way, options)(self.prepared)
+        return batches if self._trials.is_last else until_generated(batches)
+
+    def _go_on(self, error: MullError) -> bool:
+        """Ask another target, if there is one that may help."""
+        said = said_of(self.route, error)
+        route = self._trials.fail(error)
+        while route is not None:
+            try:
+                draft = self._drafts.make(route)
+            except LocalError:  # what the first could be sent need not suit the next
+                route = self._trials.skip()
+                continue
+            self._passed_over.append(said)
+            self._take(draft)
+            log_warning(f"{said}; {route.target.name} at {host_of(route.way.base_url)} is asked")
+            return True
+        return False
 
     def _sent(self, prepared: Prepared, wire: WireRequest) -> None:
         """The request goes out as it is here: perhaps repaired, and then perhaps to another API of
@@ -144,7 +201,7 @@ class Job:
         """Keys of the records that hold carriers with these fingerprints."""
         return [
             key
-            for key, kept in self._attached.records.items()
+            for key, kept in self._records.items()
             if any(name in refused for block in kept.blocks for name in fingerprints(block))
         ]
 
@@ -157,12 +214,13 @@ class Job:
         Raises:
             RemoteError: there is none.
         """
-        folded = Assembler(self.prepared.target.origin)
+        folded: Assembler | None = None
         async for events in self.events():
+            folded = folded or Assembler(self.prepared.target.origin)
             folded.add_all(events)
             if isinstance(events[-1], Failed) and not folded.blocks():
                 raise as_error(events[-1])
-        return folded.message()
+        return (folded or Assembler(self.prepared.target.origin)).message()
 
     async def document(self) -> bytes:
         """The answer as one document of the client's dialect.
@@ -184,6 +242,7 @@ class Gateway:
         envelopes: Envelopes,
         observers: Sequence[Observer] = (),
         accounts: Accounts | None = None,
+        cooldowns: Cooldowns | None = None,
     ) -> None:
         self.engine = engine
         self.routes = routes
@@ -194,6 +253,12 @@ class Gateway:
         self.observers: tuple[Observer, ...] = (*counting, self.tracing, *observers)
         self.accounts = accounts
         self.store_failures: Counter[str] = Counter()
+        self.cooldowns = cooldowns or Cooldowns()
+
+    def renew(self, engine: Engine, routes: Routes) -> Engine:
+        """Take requests to come to other models; the engine that is not needed any more."""
+        before, self.engine, self.routes = self.engine, engine, routes
+        return before
 
     def allows(self, client: Client, name: str) -> bool:
         """Whether a client may use what is served under this name."""
@@ -225,25 +290,14 @@ class Gateway:
             LocalError: it cannot be sent as it is.
         """
         self.check_model(client, asked.model)
-        route = self.routes.find(asked.model)
-        attached = await self._attached(client, asked.messages, route.target.dialect)
-        wishes = wishes_of(asked, client.dialect, route.target)
-        prepared, left_out = prepare_for(route, attached.messages, wishes)
-        attached = attached._replace(notes=(*attached.notes, *wishes.notes, *left_out))
-        return kind(self, client, asked, route, prepared, attached, body)
-
-    async def _attached(
-        self, client: Client, messages: Sequence[Message], upstream: Dialect
-    ) -> Attached:
-        keys = keys_of(messages)
+        offer = self.routes.offer(asked.model)
+        keys = keys_of(asked.messages)
         wanted = dict.fromkeys(key for some in keys for key in some)
         stored = await self.find(client.scope, wanted) if wanted else {}
-        unknown: Unknown = "readable" if TRAITS[upstream].takes == "fields" else "bare"
-        if stored is None and client.dialect == upstream:
-            unknown = "trusted"
-        found = {key: kept for key, data in (stored or {}).items() if (kept := kept_from(data))}
+        found = None if stored is None else _readable(stored)
         unseal = partial(self.envelopes.open, client.scope)
-        return attach(messages, keys, found, unseal, unknown)
+        drafts = Drafts(client, asked, offer, keys, found, unseal)
+        return kind(self, client, asked, drafts, body)
 
     async def find(self, scope: str, keys: Iterable[str]) -> Mapping[str, bytes] | None:
         """The records; None where the store cannot be asked."""
@@ -292,9 +346,5 @@ class Gateway:
             log_warning(f"the gateway's store cannot be written: {error!r:.200}")
 
 
-def as_error(failed: Failed) -> Exception:
-    """A failure before there was an answer, to be raised."""
-    from mull.neutral.errors import RefusedError
-
-    status = int(failed.code) if failed.code and failed.code.isdecimal() else 502
-    return RefusedError(failed.text, status=status, text=failed.text, code=failed.code)
+def _readable(stored: Mapping[str, bytes]) -> dict[str, Kept]:
+    return {key: kept for key, data in stored.items() if (kept := kept_from(data)) is not None}

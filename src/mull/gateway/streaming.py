@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import Any
 
 from mull.gateway.http import JSON, Receive, Send, leave, note_headers, start
@@ -20,13 +21,15 @@ __all__ = ["SILENCE", "Streaming"]
 
 SILENCE = 10.0
 """Seconds after which a client is told that the answer is still coming."""
+STUCK = 300.0
+"""Seconds after which a client that takes nothing any more counts as gone."""
 
 
 class Streaming:
     """One such answer; `run` returns when it is over."""
 
     def __init__(self, job: Job, receive: Receive, send: Send, *, as_list: bool) -> None:
-        self._job = job
+        self._job, self._as_list = job, as_list
         self._writer = job.writer(as_list=as_list)
         self._media = JSON if as_list else self._writer.MEDIA_TYPE
         self._alive = b"\n" if as_list else self._writer.ALIVE
@@ -42,7 +45,7 @@ class Streaming:
         """
         main, loop = asyncio.current_task(), asyncio.get_running_loop()
         assert main is not None
-        beside = [loop.create_task(self._watch(main)), loop.create_task(self._keep_alive())]
+        beside = [loop.create_task(self._watch(main)), loop.create_task(self._keep_alive(main))]
         try:
             await self._pump()
         except asyncio.CancelledError:
@@ -58,8 +61,11 @@ class Streaming:
                 task.cancel()
 
     async def _pump(self) -> None:
-        feed = self._writer.feed
+        feed = None
         async for events in self._job.events():
+            if feed is None:  # only now is it known who answers
+                self._writer = self._job.writer(as_list=self._as_list)
+                feed = self._writer.feed
             data = b"".join([feed(event) for event in events])
             if isinstance(events[-1], Finished):
                 await self._job.settle(self._writer)
@@ -79,18 +85,26 @@ class Streaming:
             self._sending = False
             self._last = time.monotonic()
 
-    async def _keep_alive(self) -> None:
-        while True:
-            left = self._last + SILENCE - time.monotonic()
-            if left > 0:
-                await asyncio.sleep(left)
-            elif self._sending:
-                await asyncio.sleep(SILENCE)
-            else:
-                await self._put(self._alive)
+    async def _keep_alive(self, main: asyncio.Task[Any]) -> None:
+        """Tell the client that the answer is still coming, for as long as it takes anything."""
+        with suppress(TimeoutError):
+            while not self._sending or time.monotonic() - self._last < STUCK:
+                left = self._last + SILENCE - time.monotonic()
+                if left > 0:
+                    await asyncio.sleep(left)
+                elif self._sending:
+                    await asyncio.sleep(SILENCE)
+                else:
+                    async with asyncio.timeout(STUCK):
+                        await self._put(self._alive)
+        self._leave(main)
 
     async def _watch(self, main: asyncio.Task[Any]) -> None:
         """Stop the upstream when the client goes away."""
         await leave(self._receive)
-        self._gone = True
-        main.cancel()
+        self._leave(main)
+
+    def _leave(self, main: asyncio.Task[Any]) -> None:
+        if not self._gone:
+            self._gone = True
+            main.cancel()

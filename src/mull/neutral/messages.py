@@ -50,12 +50,16 @@ FAILED = "failed"
 
 
 class Origin(Value, frozen=True):
-    """Which endpoint and model wrote a message. Carriers go back only to an equal origin."""
+    """Which endpoint and model wrote a message. Carriers go back only to an equal origin.
+
+    `account` tells apart the keys of one provider, where several are in use.
+    """
 
     provider: str
     dialect: Dialect
     model: str
     endpoint: str | None = None
+    account: str | None = None
 
 
 class Message(Value, frozen=True):

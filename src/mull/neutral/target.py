@@ -220,7 +220,7 @@ class Target(Value, frozen=True):
     """One model at one endpoint, with all that is known of both.
 
     `wants_thinking` is set where the name itself asked for it (a `-thinking` suffix). `refused`
-    are the fingerprints of carriers that it would not take back.
+    are the fingerprints of carriers that it would not take back. `account` is that of its origin.
     """
 
     provider: str
@@ -235,6 +235,7 @@ class Target(Value, frozen=True):
     wants_thinking: bool = False
     refused: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    account: str | None = None
 
     @property
     def name(self) -> str:
@@ -244,7 +245,7 @@ class Target(Value, frozen=True):
     @property
     def origin(self) -> Origin:
         """The stamp for messages that this target writes."""
-        return Origin(self.provider, self.dialect, self.model, self.endpoint)
+        return Origin(self.provider, self.dialect, self.model, self.endpoint, self.account)
 
 
 def split_level(name: str) -> tuple[str, Level | int | None]:

@@ -1,35 +1,45 @@
-"""The gateway in config.toml: what may stand in `[serve]` and `[serve.models.NAME]`."""
+"""The gateway in config.toml: what `[serve]` says of the server itself.
+
+What may stand in `[serve.models.NAME]` is in `mull.store.served`. Everything that is wrong is
+told at once: whoever mends a file does not want to start a server once for each mistake.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
 from mull.neutral.errors import ConfigError
 from mull.neutral.patterns import pattern
-from mull.settings.model import parse_model
-from mull.settings.registry import SettingValue, parse_all
 from mull.settings.words import join_or, quote
-from mull.store.tables import VARIABLE, check_keys, is_address, refused, table_of
+from mull.store.served import ServedModel, ServedTarget, read_models
+from mull.store.tables import Problems, refused, table_of
 
-__all__ = ["DEFAULT_LISTEN", "ServeConfig", "ServedModel", "read_listen", "read_serve"]
+__all__ = [
+    "DEFAULT_LISTEN",
+    "LOOPBACK",
+    "MOST_WORKERS",
+    "ServeConfig",
+    "ServedModel",
+    "ServedTarget",
+    "is_local",
+    "read_listen",
+    "read_serve",
+    "socket_path",
+]
 
 DEFAULT_LISTEN = "127.0.0.1:8484"
-_NAME = pattern(r"[^\s:?#\x00-\x1f]{1,200}")
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+"""What only this machine reaches."""
 _LISTEN = pattern(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):(\d{1,5})", re.ASCII)
 _HIGHEST_PORT = 65_535
-
-
-class ServedModel(Struct, frozen=True):
-    """What stands behind one name: a model, perhaps at another address than the catalog's."""
-
-    model: str
-    base_url: str | None = None
-    key_env: str | None = None
-    settings: Mapping[str, SettingValue] = {}
+_UNIX = "unix:"
+_ALLOWED_LISTEN = f"HOST:PORT, such as {DEFAULT_LISTEN}, or unix:/path/of/a.sock"
+MOST_WORKERS, MOST_CONNECTIONS = 256, 1_000_000
 
 
 class ServeConfig(Struct, frozen=True):
@@ -37,7 +47,12 @@ class ServeConfig(Struct, frozen=True):
     `hosts` are further names that this server may be called by, `origins` pages that may call it
     from a browser. `store` is a URL, `keep_days` and `keep_mb` bound the file that it is by
     default. `watch` keeps the latest requests in memory for the page at `/`; without a word it does
-    so where there are no client tokens."""
+    so where there are no client tokens.
+
+    `workers` processes share the address, each with at most `connections` clients; when told to
+    end they let running answers finish for `grace` seconds. `cert` and `key` are the files that
+    make it HTTPS.
+    """
 
     listen: str = DEFAULT_LISTEN
     models: Mapping[str, ServedModel] = {}
@@ -45,35 +60,51 @@ class ServeConfig(Struct, frozen=True):
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     store: str | None = None
-    keep_days: float = 30
-    keep_mb: float = 2_000
+    keep_days: float = 30.0
+    keep_mb: float = 2_000.0
     watch: bool | None = None
+    workers: int = 1
+    connections: int = 4_096
+    grace: float = 30.0
+    cert: Path | None = None
+    key: Path | None = None
 
 
 def read_serve(table: Mapping[str, Any], file: str) -> ServeConfig:
     """The gateway's configuration.
 
     Raises:
-        ConfigError: something in it is unknown or cannot be; says where and what may stand there.
+        ConfigError: something in it is unknown or cannot be; says of all of it where and what may
+            stand there, a line for each.
     """
     where = f"{file}: serve"
-    check_keys(table, ServeConfig.__struct_fields__, where)
-    named = table_of(table, "models", file)
-    models = {name: _model(table_of(named, name, file), name, where) for name in named}
-    default = table.get("default")
-    if default is not None and default not in models:
-        raise refused(where, "default", default, join_or(models) or "a name of [serve.models]")
-    return ServeConfig(
-        listen=_listen(table.get("listen", DEFAULT_LISTEN), where),
-        models=models,
-        default=default,
-        hosts=_texts(table, "hosts", where),
-        origins=_texts(table, "origins", where),
-        store=_store(table.get("store"), where),
-        keep_days=_number(table, "keep_days", where, 30),
-        keep_mb=_number(table, "keep_mb", where, 2_000),
-        watch=_switch(table, "watch", where),
+    problems = Problems()
+    problems.check_keys(table, ServeConfig.__struct_fields__, where)
+    read = problems.read
+    usual = ServeConfig()
+    empty: dict[str, ServedModel] = {}
+    config = ServeConfig(
+        listen=read(lambda: _listen(table.get("listen", usual.listen), where), usual.listen),
+        models=read(lambda: read_models(table_of(table, "models", where), where), empty),
+        default=read(lambda: _default(table, where), None),
+        hosts=read(lambda: _texts(table, "hosts", where), usual.hosts),
+        origins=read(lambda: _texts(table, "origins", where), usual.origins),
+        store=read(lambda: _store(table.get("store"), where), None),
+        keep_days=read(lambda: _number(table, "keep_days", where), usual.keep_days),
+        keep_mb=read(lambda: _number(table, "keep_mb", where), usual.keep_mb),
+        watch=read(lambda: _switch(table, "watch", where), None),
+        workers=read(lambda: _count(table, "workers", where, MOST_WORKERS), usual.workers),
+        connections=read(
+            lambda: _count(table, "connections", where, MOST_CONNECTIONS), usual.connections
+        ),
+        grace=read(lambda: _number(table, "grace", where), usual.grace),
+        cert=read(lambda: _file(table, "cert", where), None),
+        key=read(lambda: _file(table, "key", where), None),
     )
+    if ("cert" in table) != ("key" in table):
+        problems.add(f"{where}: cert and key belong together: name both files, or none")
+    problems.end()
+    return config
 
 
 def read_listen(text: str) -> tuple[str, int]:
@@ -84,39 +115,45 @@ def read_listen(text: str) -> tuple[str, int]:
     """
     found = _LISTEN.fullmatch(text)
     if found is None or int(found[2]) > _HIGHEST_PORT:
-        raise ConfigError(
-            f"listen cannot be {quote(text)}: use HOST:PORT, such as {DEFAULT_LISTEN}"
-        )
+        raise ConfigError(f"listen cannot be {quote(text)}: use {_ALLOWED_LISTEN}")
     return found[1].strip("[]"), int(found[2])
+
+
+def socket_path(listen: str) -> Path | None:
+    """The path in `unix:/path`; None where it is an address.
+
+    Raises:
+        ConfigError: the path is not absolute, or too long for a socket.
+    """
+    if not listen.startswith(_UNIX):
+        return None
+    path = Path(listen.removeprefix(_UNIX))
+    if not path.is_absolute() or len(bytes(path)) > 100:  # 108 with what systems add
+        raise ConfigError(
+            f"listen cannot be {quote(listen)}: use an absolute path of at most 100 bytes"
+        )
+    return path
+
+
+def is_local(listen: str) -> bool:
+    """Whether only this machine can reach it."""
+    return socket_path(listen) is not None or read_listen(listen)[0] in LOOPBACK
 
 
 def _listen(value: object, where: str) -> str:
     if not isinstance(value, str):
-        raise refused(where, "listen", value, f"HOST:PORT, such as {DEFAULT_LISTEN}")
-    read_listen(value)
+        raise refused(where, "listen", value, _ALLOWED_LISTEN)
+    if socket_path(value) is None:
+        read_listen(value)
     return value
 
 
-def _model(table: Mapping[str, Any], name: str, where: str) -> ServedModel:
-    place = f"{where}.models.{name}"
-    if not _NAME.fullmatch(name):
-        raise ConfigError(f"{place}: a name has no blanks and none of ':', '?' and '#'")
-    check_keys(table, ServedModel.__struct_fields__, place)
-    if "model" not in table:
-        raise ConfigError(f'{place}: model is missing: say model = "provider/model"')
-    base_url, key_env = table.get("base_url"), table.get("key_env")
-    if base_url is not None and not is_address(base_url):
-        raise refused(place, "base_url", base_url, "an address such as https://host/v1")
-    if key_env is not None and not (isinstance(key_env, str) and VARIABLE.fullmatch(key_env)):
-        raise refused(place, "key_env", key_env, "the name of a variable")
-    model = parse_model(table["model"])
-    assert model is not None
-    return ServedModel(
-        model=model,
-        base_url=base_url,
-        key_env=key_env,
-        settings=parse_all(table_of(table, "settings", place)),
-    )
+def _default(table: Mapping[str, Any], where: str) -> str | None:
+    value, named = table.get("default"), table_of(table, "models", where)
+    if value is None or (isinstance(value, str) and value in named):
+        return value
+    allowed = join_or(named) if named else "a name of [serve.models]"
+    raise refused(where, "default", value, allowed)
 
 
 def _texts(table: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
@@ -126,9 +163,9 @@ def _texts(table: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _number(table: Mapping[str, Any], key: str, where: str, usual: float) -> float:
-    value = table.get(key, usual)
-    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+def _number(table: Mapping[str, Any], key: str, where: str) -> float:
+    value = table.get(key, getattr(ServeConfig(), key))
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9:
         raise refused(where, key, value, "a number above 0")
     return float(value)
 
@@ -138,6 +175,25 @@ def _switch(table: Mapping[str, Any], key: str, where: str) -> bool | None:
     if value is not None and not isinstance(value, bool):
         raise refused(where, key, value, "true or false")
     return value
+
+
+def _count(table: Mapping[str, Any], key: str, where: str, most: int) -> int:
+    value = table.get(key, getattr(ServeConfig(), key))
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise refused(where, key, value, f"a whole number from 1 to {most:,}")
+    return value
+
+
+def _file(table: Mapping[str, Any], key: str, where: str) -> Path | None:
+    value = table.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value:
+        raise refused(where, key, value, "the path of a PEM file")
+    path = Path(value).expanduser()
+    if not path.is_file():
+        raise ConfigError(f"{where}: {key}: there is no file {quote(str(path))}")
+    return path
 
 
 def _store(value: object, where: str) -> str | None:

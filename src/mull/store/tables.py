@@ -7,16 +7,17 @@ table and what may stand there. Which keys there are is for those to say who rea
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeVar
 
-from mull.neutral.errors import ConfigError
+from mull.neutral.errors import ConfigError, SettingError
 from mull.neutral.patterns import pattern
 from mull.settings.registry import REGISTRY
 from mull.settings.words import closest, join_or, quote, quote_value
 
 __all__ = [
     "VARIABLE",
+    "Problems",
     "check_keys",
     "decode_toml",
     "is_address",
@@ -24,6 +25,8 @@ __all__ = [
     "refused",
     "table_of",
 ]
+
+_T = TypeVar("_T")
 
 VARIABLE = pattern(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 """The name of an environment variable."""
@@ -117,3 +120,39 @@ def read_headers(value: object, where: str) -> dict[str, str]:
 def refused(where: str, key: str, value: object, allowed: str) -> ConfigError:
     """The error for a value that a key cannot have."""
     return ConfigError(f"{where}: {key} cannot be {quote_value(value)}: use {allowed}")
+
+
+class Problems:
+    """All that is wrong with a table, to be told at once."""
+
+    def __init__(self) -> None:
+        self._found: list[str] = []
+
+    def add(self, text: str) -> None:
+        """This is wrong, too."""
+        self._found.append(text)
+
+    def read(self, reading: Callable[[], _T], otherwise: _T, where: str = "") -> _T:
+        """What is read; where that fails, the reason is kept, and something else stands in.
+        `where` goes before the reasons of settings, which do not know where they stand."""
+        try:
+            return reading()
+        except SettingError as error:
+            self.add(f"{where}: {error}")
+        except ConfigError as error:
+            self.add(str(error))
+        return otherwise
+
+    def check_keys(self, table: Mapping[str, Any], known: Collection[str], where: str) -> None:
+        """Every key that is unknown is wrong."""
+        for key in table:
+            self.read(lambda: check_keys({key: None}, known, where), None)  # noqa: B023
+
+    def end(self) -> None:
+        """Go on if nothing was wrong.
+
+        Raises:
+            ConfigError: something was; a line for each.
+        """
+        if self._found:
+            raise ConfigError("\n".join(self._found))

@@ -1,0 +1,115 @@
+"""A client's request as each of its targets would get it.
+
+What is known of the conversation is looked up once. Each target is then sent what it can read: what
+it said itself goes back to it whole, and of what others said the part that anybody can read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
+
+from mull.dialects.traits import TRAITS
+from mull.gateway.attach import Attached, Unknown, attach
+from mull.gateway.choosing import beginning_of, in_order, origin_of
+from mull.gateway.preparing import prepare_for
+from mull.gateway.record import Kept
+from mull.gateway.wishes import Wishes, wishes_of
+from mull.neutral.request import Note, RequestOptions
+from mull.policy.prepare import Prepared
+
+if TYPE_CHECKING:
+    from mull.gateway.envelope import Sealed
+    from mull.gateway.relay import Client
+    from mull.gateway.routes import Offer, Route
+    from mull.neutral.asked import Asked
+    from mull.neutral.messages import Dialect
+
+__all__ = ["Draft", "Drafts"]
+
+
+class Draft(NamedTuple):
+    """The request for one target, what was changed to make it, and the records that are in it."""
+
+    route: Route
+    prepared: Prepared
+    notes: tuple[Note, ...]
+    records: Mapping[str, Kept]
+
+
+class Drafts:
+    """Makes the drafts of one request. `keys` are those that its answers may be found by, `found`
+    the records, None where the store could not be asked."""
+
+    def __init__(
+        self,
+        client: Client,
+        asked: Asked,
+        offer: Offer,
+        keys: Sequence[tuple[str, ...]],
+        found: Mapping[str, Kept] | None,
+        unseal: Callable[[str], Sealed | None],
+    ) -> None:
+        self._client = client
+        self._asked = asked
+        self._offer = offer
+        self._keys = keys
+        self._found = found
+        self._unseal = unseal
+        self._attached: dict[Unknown, Attached] = {}
+
+    def routes(self) -> list[Route]:
+        """The targets in the order in which they are to be asked."""
+        targets, fallbacks = self._offer.targets, self._offer.fallbacks
+        if self._is_alone:
+            return [targets[0]]
+        messages = self._attach("bare").messages
+        return in_order(
+            targets,
+            fallbacks,
+            beginning_of(self._client.scope, self._asked.messages),
+            origin_of(messages),
+            in_turn=bool(messages) and messages[-1].carries_results,
+        )
+
+    def make(self, route: Route) -> Draft:
+        """The request for a target.
+
+        Raises:
+            LocalError: it cannot be sent as it is.
+        """
+        attached = self._attach(self._unknown(route.target.dialect))
+        wishes = self._with_defaults(route)
+        prepared, left_out = prepare_for(route, attached.messages, wishes)
+        notes = (*attached.notes, *wishes.notes, *left_out, *prepared.notes)
+        return Draft(route, prepared, notes, attached.records)
+
+    def _attach(self, unknown: Unknown) -> Attached:
+        if unknown not in self._attached:
+            self._attached[unknown] = attach(
+                self._asked.messages, self._keys, self._found or {}, self._unseal, unknown
+            )
+        return self._attached[unknown]
+
+    def _unknown(self, upstream: Dialect) -> Unknown:
+        if self._found is None and self._client.dialect == upstream and self._is_alone:
+            return "trusted"  # nobody could be asked, and whose else should it be?
+        return "readable" if TRAITS[upstream].takes == "fields" else "bare"
+
+    @property
+    def _is_alone(self) -> bool:
+        """Whether there is but one target."""
+        return len(self._offer.targets) == 1 and not self._offer.fallbacks
+
+    def _with_defaults(self, route: Route) -> Wishes:
+        """What the client wishes, with what the configuration and the name say."""
+        wishes = wishes_of(self._asked, self._client.dialect, route.target)
+        options: RequestOptions = wishes.options
+        if route.system:
+            system = f"{route.system}\n\n{options.system}" if options.system else route.system
+            options = replace(options, system=system)
+        if options.max_tokens is None and route.max_tokens is not None:
+            options = replace(options, max_tokens=route.max_tokens)
+        return wishes._replace(settings={**wishes.settings, **self._offer.asked}, options=options)

@@ -1,0 +1,253 @@
+"""Where clients reach the gateway: the socket, HTTP and TLS on it, and its end.
+
+granian is the server underneath. It is imported here alone, and only when something is served. The
+socket is opened by us and handed over, so that several processes can share one and a taken port is
+told at once. What granian does not bound is bounded here: connections that never say anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import stat
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from mull.gateway.http import Receive, Scope, Send
+from mull.gateway.silent import close_silent
+from mull.logs import log_warning
+from mull.neutral.errors import ConfigError
+from mull.store.serve import ServeConfig, read_listen, socket_path
+
+__all__ = ["Listener", "open_sockets", "raise_file_limit"]
+
+MOST_HEAD = 64 << 10
+"""Bytes of a request's head."""
+HEAD_SECONDS = 30
+"""How long a head may take to come, and how long a connection is kept for the next one."""
+SILENT_SECONDS, CROWDED_SECONDS = 15.0, 2.0
+"""How long a connection may say nothing at all, usually and when half of the places are taken."""
+_BACKLOG = 1_024
+_STREAMS = 128
+_LAST_SECONDS = 5.0
+_SPARE_FILES = 100
+_OWN_ONLY = 0o600
+
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+def open_sockets(config: ServeConfig) -> list[socket.socket]:
+    """The sockets that clients connect to; they listen. There is one for each worker where the
+    system then spreads connections among them (Linux), else one that they share.
+
+    Raises:
+        ConfigError: somebody else listens there, or it cannot be opened.
+    """
+    path = socket_path(config.listen)
+    if path is not None:
+        return [_open_unix(path)]
+    first = _open_address(config.listen)
+    if config.workers == 1 or sys.platform != "linux":
+        return [first]
+    host, port = first.getsockname()[:2]
+    first.close()  # it was alone: now sockets that let each other have the port
+    at = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return [_open_address(at, shared=True) for _ in range(config.workers)]
+
+
+def _open_address(listen: str, *, shared: bool = False) -> socket.socket:
+    host, port = read_listen(listen)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    opened = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if sys.platform != "win32":  # there it would let two servers have one port
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        opened.bind((host, port))
+        opened.listen(_BACKLOG)
+    except OSError as error:
+        opened.close()
+        raise ConfigError(
+            f"cannot listen on {listen} ({error.strerror or error}): choose another with --listen"
+        ) from None
+    opened.setblocking(False)
+    return opened
+
+
+def _open_unix(path: Path) -> socket.socket:
+    if not hasattr(socket, "AF_UNIX"):
+        raise ConfigError("this system has no Unix sockets: listen on an address")
+    opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        _remove_stale(path)
+        before = os.umask(0o177)
+        try:
+            opened.bind(str(path))
+        finally:
+            os.umask(before)
+        path.chmod(_OWN_ONLY)
+        opened.listen(_BACKLOG)
+    except OSError as error:
+        opened.close()
+        raise ConfigError(f"cannot listen on {path} ({error.strerror or error})") from None
+    opened.setblocking(False)
+    return opened
+
+
+def _remove_stale(path: Path) -> None:
+    """Remove a socket that nobody listens on any more.
+
+    Raises:
+        OSError: somebody does, or it is no socket.
+    """
+    try:
+        if not stat.S_ISSOCK(path.lstat().st_mode):
+            raise FileExistsError(17, "there is a file of this name")
+    except FileNotFoundError:
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink()
+            return
+    raise OSError(98, "another server listens there")
+
+
+def raise_file_limit(connections: int) -> int:
+    """Let the process have two files for each connection, where the system allows it; how many
+    connections that makes possible."""
+    try:
+        import resource
+    except ImportError:
+        return connections
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * connections + _SPARE_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return connections
+    possible = max(1, (soft - _SPARE_FILES) // 2)
+    log_warning(f"this system allows {soft} open files, enough for {possible} connections")
+    return possible
+
+
+class Listener:
+    """Serves an application on a socket until it is told to stop."""
+
+    def __init__(self, app: App, opened: socket.socket, config: ServeConfig) -> None:
+        self._app = app
+        self._socket = opened
+        self._config = config
+        self._requests: dict[asyncio.Task[Any], Scope] = {}
+        self._server = _server(self._counted, opened, config)
+
+    async def run(self, stop: asyncio.Event, at_once: asyncio.Event) -> None:
+        """Serve until `stop`; then let running answers finish, for as long as the configuration
+        says and not `at_once`."""
+        serving = asyncio.create_task(self._server.serve())
+        sweeping = asyncio.create_task(self._sweep())
+        try:
+            await _first(serving, stop.wait())
+            if not stop.is_set():
+                raise serving.exception() or ConfigError("the HTTP server ended by itself")
+            self._socket.close()
+            self._server.stop()
+            self._cancel("GET")  # pages that are shown live have no end of their own
+            await _first(serving, at_once.wait(), seconds=self._config.grace)
+            self._cancel()
+            await _first(serving, seconds=_LAST_SECONDS)
+        finally:
+            sweeping.cancel()
+        if serving.done():
+            serving.result()
+
+    def _cancel(self, method: str | None = None) -> None:
+        for task, scope in list(self._requests.items()):
+            if method is None or scope.get("method") == method:
+                task.cancel()
+
+    async def _counted(self, scope: Scope, receive: Receive, send: Send) -> None:
+        task = asyncio.current_task()
+        if task is None or scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        self._requests[task] = scope
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._requests.pop(task, None)
+
+    async def _sweep(self) -> None:
+        """Close connections that say nothing: they would take the place of others without end."""
+        if socket_path(self._config.listen) is not None:
+            return
+        port, few = self._socket.getsockname()[1], self._config.connections // 2
+        crowded = False
+        while True:
+            seconds = CROWDED_SECONDS if crowded else SILENT_SECONDS
+            await asyncio.sleep(seconds / 3)
+            crowded = await asyncio.to_thread(close_silent, port, seconds) > few
+
+
+async def _first(
+    task: asyncio.Task[None], other: Awaitable[object] | None = None, seconds: float | None = None
+) -> None:
+    """Wait for one of them."""
+    beside = [asyncio.ensure_future(other)] if other is not None else []
+    await asyncio.wait([task, *beside], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    for one in beside:
+        one.cancel()
+
+
+def _server(app: App, opened: socket.socket, config: ServeConfig) -> Any:
+    try:
+        from granian import _granian
+        from granian.constants import Interfaces, SSLProtocols
+        from granian.http import HTTP1Settings, HTTP2Settings
+        from granian.server.embed import Server
+    except ImportError:
+        raise ConfigError(
+            "mull serve needs granian: install it with pip install 'mull[serve]'"
+        ) from None
+
+    hold: Any = _granian.SocketHolder
+
+    class OnSocket(Server):
+        """granian on a socket that is open already."""
+
+        _shd: Any
+
+        def _init_shared_socket(self) -> None:
+            is_unix = opened.family == getattr(socket, "AF_UNIX", None)
+            self._shd = hold(os.dup(opened.fileno()), is_unix, _BACKLOG)
+
+    try:
+        return OnSocket(
+            app,
+            interface=Interfaces.ASGI,
+            log_enabled=bool(os.environ.get("DEBUG")),
+            backlog=_BACKLOG,
+            backpressure=raise_file_limit(config.connections),
+            http1_settings=HTTP1Settings(
+                header_read_timeout=HEAD_SECONDS * 1_000, max_buffer_size=MOST_HEAD
+            ),
+            http2_settings=HTTP2Settings(
+                max_headers_size=MOST_HEAD,
+                max_concurrent_streams=_STREAMS,
+                keep_alive_interval=HEAD_SECONDS * 1_000,
+            ),
+            ssl_cert=config.cert,
+            ssl_key=config.key,
+            ssl_protocol_min=SSLProtocols.tls12,
+        )
+    except OSError as error:  # of OpenSSL
+        raise ConfigError(f"cert and key cannot be used: {error}") from None

@@ -1,0 +1,178 @@
+"""Who answers a request when the first target cannot.
+
+As long as nothing of an answer was generated, another target may be asked: the client has heard
+nothing yet. What is wrong with the request itself is told to the client, who alone can mend it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+from mull.client.refusal import failure_in_stream, is_refusal
+from mull.gateway.cooldown import Cooldowns
+from mull.gateway.routes import Route
+from mull.neutral.errors import LocalError, MullError, NetworkError, RefusedError
+from mull.neutral.events import (
+    BlockEnded,
+    Event,
+    Failed,
+    Healed,
+    Retrying,
+    Started,
+    TextDelta,
+    ThinkingDelta,
+    UsageReported,
+    Warned,
+)
+from mull.policy.failure import Failure, Meaning, meaning_of, worded
+
+__all__ = ["Trials", "as_error", "may_help_elsewhere", "said_of", "until_generated"]
+
+_BEFORE = frozenset({Started, UsageReported, Warned, BlockEnded, Retrying, Healed})
+"""Events that come before anything is generated."""
+_THEIRS = frozenset({"quota", "auth", "model", "address"})
+"""Meanings of refusals that are about the target's key, account or address, not the request."""
+_STATUSES = {"rate": 429, "overload": 503}
+_BAD_REQUEST, _BAD_GATEWAY = 400, 502
+
+
+class Trials:
+    """The targets that one request may go to, one after the other."""
+
+    def __init__(self, order: Sequence[Route], cooldowns: Cooldowns) -> None:
+        self._left = list(order)
+        self._cooldowns = cooldowns
+        self._errors: list[MullError] = []
+        self._open = False
+        self.route = self._take()
+
+    @property
+    def is_last(self) -> bool:
+        """Whether nobody else would be asked."""
+        return not any(self._cooldowns.wait(route.place) == 0 for route in self._left)
+
+    def begin(self) -> None:
+        """The request goes to the target."""
+        self._open = True
+        self._cooldowns.begin(self.route.place)
+
+    def succeed(self) -> None:
+        """The target answers."""
+        if self._open:
+            self._open = False
+            self._cooldowns.succeed(self.route.place)
+
+    def leave(self) -> None:
+        """The request is over, whether or not the target was heard."""
+        if self._open:
+            self._open = False
+            self._cooldowns.leave(self.route.place)
+
+    def fail(self, error: MullError) -> Route | None:
+        """The target that is asked next; None where the client is told `error`."""
+        self._errors.append(error)
+        if not may_help_elsewhere(error):
+            self.succeed()  # it was there and said what is wrong
+            return None
+        self._open = False
+        asked = error.retry_after if isinstance(error, RefusedError) else None
+        self._cooldowns.fail(self.route.place, asked)
+        return self.skip()
+
+    @property
+    def error(self) -> MullError:
+        """The most useful of all errors: one that says when to come back, then one that may pass,
+        then what is wrong with the request, then the rest."""
+        return min(self._errors, key=_rank)
+
+    def skip(self) -> Route | None:
+        """The next target, where the request cannot be made for this one."""
+        if self.is_last:
+            return None
+        self.route = self._take()
+        return self.route
+
+    def _take(self) -> Route:
+        """The next target that does not rest; where all of them do, the one that is due soonest: a
+        request that reaches nobody helps nobody."""
+        waits = [self._cooldowns.wait(route.place) for route in self._left]
+        return self._left.pop(waits.index(min(waits)))
+
+
+def may_help_elsewhere(error: MullError) -> bool:
+    """Whether another target may answer what this one did not."""
+    if isinstance(error, NetworkError | LocalError):
+        return True
+    if not isinstance(error, RefusedError):
+        return False
+    if error.status < _BAD_REQUEST:  # a redirect, or a web page
+        return True
+    meaning = _meaning(error)
+    return meaning.passes or meaning.name in _THEIRS
+
+
+def _meaning(error: RefusedError) -> Meaning:
+    failure = Failure(error.text, status=error.status, code=error.code, headers=error.headers)
+    said = worded(failure)
+    if said is not None and said.name == "safety":  # some say so by a status of the key's
+        return said
+    return meaning_of(failure)
+
+
+def _rank(error: MullError) -> tuple[int, float]:
+    if not isinstance(error, RefusedError):
+        return 4, 0.0
+    if not may_help_elsewhere(error):
+        return 2, 0.0
+    if not _meaning(error).passes:
+        return 3, 0.0
+    return (1, 0.0) if error.retry_after is None else (0, error.retry_after)
+
+
+async def until_generated(
+    batches: AsyncGenerator[Sequence[Event], None],
+) -> AsyncGenerator[Sequence[Event], None]:
+    """The batches, all together that come before anything is generated.
+
+    Raises:
+        RemoteError: it fails before that.
+    """
+    held: list[Event] = []
+    waiting = True
+    async with aclosing(batches):
+        async for batch in batches:
+            if not waiting:
+                yield batch
+                continue
+            held += batch
+            if batch and isinstance(batch[-1], Failed) and not any(map(_generates, held)):
+                raise as_error(batch[-1])
+            if any(map(_generates, batch)):
+                waiting = False
+                yield held
+    if waiting and held:
+        yield held
+
+
+def _generates(event: Event) -> bool:
+    if isinstance(event, TextDelta | ThinkingDelta) and not event.text:
+        return False
+    return type(event) not in _BEFORE and not isinstance(event, Failed)
+
+
+def as_error(failed: Failed) -> RefusedError:
+    """The refusal that an answer is by its last event."""
+    status = _BAD_GATEWAY
+    if is_refusal(failed):
+        failure = failure_in_stream(failed)
+        meant = _STATUSES.get(meaning_of(failure).name, _BAD_GATEWAY)
+        status = int(failed.code) if failed.code and failed.code.isdecimal() else meant
+    return RefusedError(failed.text, status=status, text=failed.text, code=failed.code)
+
+
+def said_of(route: Route, error: MullError) -> str:
+    """Why somebody else was asked, for the client."""
+    if isinstance(error, RefusedError):
+        return f"{route.target.name} refused ({error.status})"
+    return f"{route.target.name} could not be reached"
