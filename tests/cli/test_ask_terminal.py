@@ -243,14 +243,14 @@ def test_a_job_that_is_sent_to_the_background_in_mid_thought_goes_on(start):
         terminal.type(shlex.join([*MULL, "ask", *place, "q"]) + "\n")
         terminal.wait_for("│ thought0")
         terminal.press("c-z")
-        terminal.wait_for("Stopped")
+        terminal.wait_for("Interrupted")
         terminal.type("bg\n")
         terminal.wait_for(lambda terminal: terminal.text.count("[1]+") == 2)
         gate.open()
         terminal.wait_for("The answer.")
         terminal.type("wait; jobs; echo is''over\n")
         terminal.wait_for("isover")
-        assert terminal.text.count("Stopped") == 1
+        assert terminal.text.count("Interrupted") == 1
 
 
 def test_a_stop_in_the_middle_of_a_thought_leaves_the_terminal_as_it_was(ask):
@@ -261,7 +261,7 @@ def test_a_stop_in_the_middle_of_a_thought_leaves_the_terminal_as_it_was(ask):
         terminal.press("c-c")
         assert terminal.end() == 130
         assert terminal.is_restored()
-        assert "mull: interrupted; what came is kept" in terminal.text
+        assert "mull: interrupted; what arrived is stored" in terminal.text
         gate.open()
 
 
@@ -379,7 +379,7 @@ def test_there_is_a_sign_of_life_until_the_answer_comes(ask, words, steps, sign)
     gate = Gate()
     with ScriptedServer([answer(*steps, gate, say("The answer."))]) as server:
         terminal = ask(server, *words)
-        terminal.wait_for(re.compile(rf"{sign} \d+ s · Ctrl-C stops"))
+        terminal.wait_for(re.compile(rf"{sign} \d+ s · Ctrl-C interrupts"))
         gate.open()
         assert terminal.end() == 0
     assert [row.strip() for row in terminal.screen if row.strip()] == ["The answer."]

@@ -1,4 +1,4 @@
-"""Following a session that another process writes: what is new, as it comes."""
+"""Follows a session that another process writes, as it grows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Tail:
         self._last = ""  # of anything
 
     def add(self, records: Sequence[Record], batches: Sequence[JournalBatch]) -> str:
-        """What is new; `batches` come after `records`."""
+        """The new text; `batches` come after `records`."""
         new = ""
         for record in records:
             new += self._rest_of(record)
@@ -41,7 +41,7 @@ class Tail:
         return new
 
     def end(self) -> str:
-        """What ends the last line."""
+        """The end of the last line."""
         return "\n" if self._last and not self._last.endswith("\n") else ""
 
     def _rest_of(self, record: Record) -> str:
@@ -74,7 +74,7 @@ def follow(
     *,
     answers: bool,
 ) -> bool:
-    """Print what comes until nobody writes the session; whether somebody did at first."""
+    """Print new text until nobody writes the session; returns whether anybody did at first."""
     tail = Tail(answers=answers)
     position, after = store.info(session).records, 0
     was_running = running = store.holder(session) is not None
