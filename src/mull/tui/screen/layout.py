@@ -1,4 +1,4 @@
-"""What stands below the conversation: a question, the line being typed, offers, the status."""
+"""What is below the conversation: a question, the input line, completions, the status."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PROMPT, _NEXT, _SEARCH = "❯ ", "  ", "search: "
 
 
 def lay_out(front: TerminalFront, region: Window, found: SearchBufferControl) -> Layout:
-    """The region of the conversation with all that belongs below it; the input has the focus."""
+    """The region of the conversation with everything below it; the input has the focus."""
     asking, buffer = front.asking, front.buffer
     typing = Window(
         BufferControl(
