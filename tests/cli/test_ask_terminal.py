@@ -243,14 +243,14 @@ def test_a_job_that_is_sent_to_the_background_in_mid_thought_goes_on(start):
         terminal.type(shlex.join([*MULL, "ask", *place, "q"]) + "\n")
         terminal.wait_for("│ thought0")
         terminal.press("c-z")
-        terminal.wait_for("Interrupted")
+        terminal.wait_for("Stopped")
         terminal.type("bg\n")
         terminal.wait_for(lambda terminal: terminal.text.count("[1]+") == 2)
         gate.open()
         terminal.wait_for("The answer.")
         terminal.type("wait; jobs; echo is''over\n")
         terminal.wait_for("isover")
-        assert terminal.text.count("Interrupted") == 1
+        assert terminal.text.count("Stopped") == 1
 
 
 def test_a_stop_in_the_middle_of_a_thought_leaves_the_terminal_as_it_was(ask):
@@ -281,7 +281,7 @@ def test_a_question_of_the_model_is_answered_with_a_line(ask):
     asking = call("ask_user", question="Which one?", options=["first", "second"])
     with ScriptedServer([calls(think(THOUGHT), asking), reply()]) as server:
         terminal = ask(server, "--tools", "read", silent=True)
-        terminal.wait_for("or nothing:")
+        terminal.wait_for("or Enter for none:")
         assert "1. first" in terminal.text
         terminal.type("2\n")
         terminal.wait_for("mull: ask_user → second")

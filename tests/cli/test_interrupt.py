@@ -286,7 +286,7 @@ def test_while_it_waits_to_ask_again(place, ask):
     busy = Reply.json({"error": {"message": "slow down"}}, 429, {"retry-after": "90"})
     with ScriptedServer([busy]) as server:
         going = ask(place, server, "q")
-        going.wait_for("asking again in 9")
+        going.wait_for("retrying in 9")
         check_interrupted(going)
         assert len(server.requests) == 1
     assert [message["role"] for message in stored()] == ["user"]

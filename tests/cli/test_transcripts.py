@@ -231,7 +231,7 @@ def test_standard_input_can_be_imported(store, monkeypatch):
         (
             json.dumps(MESSAGES).encode(),
             ["--from", "moonshotai/kimi-k2-thinking"],
-            "name the model",
+            "give the model",
         ),
     ],
 )

@@ -407,7 +407,7 @@ def test_ctrl_z_goes_back_to_the_shell_and_comes_back(start):
         terminal.type("half a li")
         terminal.wait_for("❯ half a li")
         terminal.press("c-z")
-        terminal.wait_for("Interrupted")
+        terminal.wait_for("Stopped")
         terminal.say("echo $((40+2))")
         terminal.wait_for("42")
         terminal.say("fg")

@@ -60,7 +60,7 @@ class Answer:
         if seconds is None and not situation.interactive:
             self._turn.hurry = None
             return nullcontext()
-        from mull.agent.hurry import Hurry  # most answers are not watched over
+        from mull.agent.hurry import Hurry  # most answers are not watched
 
         refuse = self._refusal(situation)
         hurry = self._turn.hurry = Hurry(seconds, situation.end_thought, refuse, self._tell)
@@ -113,7 +113,7 @@ class Answer:
 
     def _tell(self, event: Hurried) -> None:
         """Publish what is done about the thinking."""
-        if event.how != "asked":  # what comes of that is told
+        if event.how != "asked":  # another event reports the outcome
             self._turn.note(Note(event.about, event.text))
         if self._held:
             self._held.append(event)

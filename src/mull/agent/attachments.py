@@ -215,7 +215,7 @@ def _located(name: str, folder: Path, rules: Sequence[Rule]) -> Mentioned | None
         check_allowed(real, folder, rules)
     except LocalError as error:
         return Mentioned(name, real, str(error))
-    except (OSError, ValueError, RuntimeError):  # nobody's home is none
+    except (OSError, ValueError, RuntimeError):  # `~user` of an unknown user
         return None
     return Mentioned(name, real)
 
@@ -235,7 +235,7 @@ def check_allowed(path: Path, folder: Path, rules: Sequence[Rule]) -> None:
 def _head(path: Path, most: int, *, waits: bool = False) -> bytes:
     if path.is_dir():
         raise IsADirectoryError(None, "it is a folder")
-    if not path.exists() or not (waits or path.is_file()):  # a pipe may hold us for ever
+    if not path.exists() or not (waits or path.is_file()):  # a pipe could block forever
         raise FileNotFoundError(None, "no such file")
     with path.open("rb") as file:
         return file.read(most)

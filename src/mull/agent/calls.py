@@ -120,12 +120,12 @@ class Calls:
             result = replace(result, output=self._fitted(_whole(result.output)))
         except ToolFailure as failure:
             result = _failure(call, str(failure))
-        except Exception as error:  # a tool that breaks its promise must not take the others down
+        except Exception as error:  # a tool that breaks its contract must not affect the others
             result = _failure(call, explain(error))
         except asyncio.CancelledError:
             if (task := asyncio.current_task()) is None or task.cancelling():
                 raise
-            result = self._stopped(call)  # the tool's own doing: the others go on
+            result = self._stopped(call)  # the tool cancelled itself: the others continue
         self._results[at] = result
         self._put(ToolRan(call.id, call.name, result.output, result.is_error))
 
@@ -140,7 +140,7 @@ class Calls:
         if tool is None:
             known = ", ".join(self._tools)
             return _failure(call, f"unknown tool {call.name}: use {known}")
-        async with self._preparing:  # first come, first served: questions keep the calls' order
+        async with self._preparing:  # in order: approvals keep the order of the calls
             prepared = await self._prepare(tool, call)
         refusal = await self._approve(prepared)
         for _ in range(_MOST_CHANGES):
@@ -182,7 +182,7 @@ class Calls:
             prepared = await asyncio.to_thread(tool.prepare, call)  # a diff reads the file
             waiting = [self._changing[path] for path in _paths(prepared) if path in self._changing]
         except ToolFailure:
-            waiting = list(self._changing.values())  # what it lacks may be what they make
+            waiting = list(self._changing.values())  # what it lacks may be what they create
             if not waiting:
                 raise
         if waiting:

@@ -136,7 +136,7 @@ def plan_restoring(
         elif change.before == last[path]:
             last[path] = change.after
         elif change.after != last[path] and path not in broken:
-            broken.append(path)  # somebody else was at it in between
+            broken.append(path)  # someone else changed it in between
     sides = (first, last) if again else (last, first)
     steps = [
         _Step(path, sides[0][path], sides[1][path])

@@ -84,7 +84,7 @@ async def look(target: Target, way: Access, transport: Transport) -> Served | No
     rows = _rows(await server.get("/models"))
     row = next((row for row in rows or () if row["id"] == target.model), None)
     if row is None and rows and len(rows) == 1:
-        row = {**rows[0], "id": target.model}  # a server of one model takes any name for it
+        row = {**rows[0], "id": target.model}  # a server with one model accepts any name for it
     return None if row is None else await _described(server, row)
 
 

@@ -186,7 +186,7 @@ class Engine:
         for callers that send nothing else. Closes the connections.
         """
         async with self:
-            with suppress(ConfigError):  # without a key there is nobody to ask
+            with suppress(ConfigError):  # without a key there is nothing to query
                 await self.inspect_server(target, self.way_to(target, base_url=base_url))
         return self.learnt(target)
 
@@ -230,7 +230,7 @@ class Engine:
             ConfigError: a key or an address is missing; says how to provide it.
         """
         if target.provider == EMBEDDED and base_url is None:
-            return Access("")  # its address is known when it runs: see _enter
+            return Access("")  # its address is known once it runs: see _enter
         way = access(
             target,
             self.setup.config,
@@ -295,7 +295,7 @@ class Engine:
 
             try:
                 reached = await self._enter(way)
-            except Exception:  # where the key is not to be had, the stream is stopped instead
+            except Exception:  # without the key, the stream is stopped instead
                 return False
             return await end_thinking(target, reached, self._connection(), answer)
 
@@ -309,7 +309,7 @@ class Engine:
             TooLongError: it is too long; what the rejection says about the window is learnt.
         """
         from mull.policy.failure import overflow_of
-        from mull.policy.heal.healing import heal  # only what is refused needs it
+        from mull.policy.heal.healing import heal  # needed only for rejections
 
         repaired = heal(refused, refusal)
         overflow = None if repaired is not None else overflow_of(refusal)
@@ -338,7 +338,7 @@ class Engine:
         if lesson == Lesson():
             return
         if "limit" in lesson.facts:
-            self._served.pop(_place(target), None)  # it was not true
+            self._served.pop(_place(target), None)  # what the server reported was wrong
         self._lessons = self.lessons.learn(target, lesson)
         if not self._isolated:
             save_lessons(data_dir(), self._lessons)
@@ -389,7 +389,7 @@ def _recounted(prepared: Prepared) -> int:
     """The tokens of the request by the vocabulary of its target."""
     from mull.tokenizers import counter_for
 
-    counter = counter_for(prepared.target)  # what a server says of itself needs no correction
+    counter = counter_for(prepared.target)  # a server's own count needs no correction
     if prepared.counter == counter.name:
         return prepared.tokens
     made = replace(prepared.made, counter=counter)

@@ -117,7 +117,7 @@ class FunctionTool:
             why = str(error).rpartition("\n")[2]
             raise LocalError(f"{self._arguments.__name__} cannot be a tool: {why}") from None
         for parameter in self._signature.parameters.values():
-            with contextlib.suppress(TypeError, ValueError):  # JSON cannot hold every default
+            with contextlib.suppress(TypeError, ValueError):  # JSON cannot express every default
                 if parameter.default is not parameter.empty:
                     default = msgspec.json.decode(msgspec.json.encode(parameter.default))
                     schema["properties"][parameter.name]["default"] = default
@@ -152,7 +152,9 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _docstring(plain: Callable[..., Any]) -> str:
-    if inspect.ismethod(plain) and plain.__name__ == "__call__":  # else Python's own is inherited
+    if (
+        inspect.ismethod(plain) and plain.__name__ == "__call__"
+    ):  # otherwise Python's own would be inherited
         return inspect.cleandoc(plain.__doc__ or type(plain.__self__).__doc__ or "")
     return inspect.getdoc(plain) or ""
 
@@ -239,7 +241,7 @@ async def _outcome(function: Callable[[], Any]) -> Outcome:
 
     def call() -> None:
         result = context.run(_attempt, function)
-        with contextlib.suppress(RuntimeError):  # the loop may be gone
+        with contextlib.suppress(RuntimeError):  # the loop may be closed
             loop.call_soon_threadsafe(settle, result)
 
     threading.Thread(target=call, name="mull tool", daemon=True).start()
@@ -269,7 +271,7 @@ def _text(value: Any) -> str:
         plain = msgspec.to_builtins(value, enc_hook=str)
         if isinstance(plain, str):
             return plain
-        import json  # keeps NaN and half characters, which msgspec refuses or drops
+        import json  # keeps NaN and lone surrogates, which msgspec rejects or drops
 
         return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError):

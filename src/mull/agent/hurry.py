@@ -92,7 +92,7 @@ class Hurry:
         try:
             async with asyncio.timeout(None) as self._scope:
                 yield
-                if self._asking:  # the server may still answer what it was asked
+                if self._asking:  # the server may still reply
                     await asyncio.wait(self._asking, timeout=LAST_WORD)
         except TimeoutError:
             if self._stopped is None:
@@ -137,7 +137,7 @@ class Hurry:
         thought = self._thought
         if await control(answer):
             self._tell(Hurried(ABOUT[cause], "server", ENDED_BY_SERVER))
-            if thought == self._thought:  # who asks again, because it goes on, has it stopped
+            if thought == self._thought:  # if it continues, asking again stops it
                 self._granted, self._ending = thought, False
             return
         self._control = None

@@ -157,7 +157,7 @@ def _read(
     real = Path(os.path.realpath(path))
     if within is not None and not real.is_relative_to(within):
         return Instruction(name, note="not read: it is a link that leads out of the repository")
-    if not real.is_file():  # a FIFO would hold us for ever
+    if not real.is_file():  # a FIFO would block forever
         return Instruction(name, note="not read: it is not a file")
     if owners is not None and not _is_of(path, owners):
         return Instruction(name, note="not read: it belongs to another user")
@@ -173,5 +173,5 @@ def _read(
     text = data[len(encoding.mark) : LARGEST].decode(encoding.codec, "replace")
     if len(data) <= LARGEST:
         return Instruction(name, text)
-    whole = text.removesuffix("\ufffd")  # a character that the cut went through
+    whole = text.removesuffix("\ufffd")  # a character split by the cut
     return Instruction(name, whole, f"cut after {LARGEST:,} of {size:,} bytes")

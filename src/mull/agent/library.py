@@ -256,7 +256,7 @@ class Conversation:
 
         def take(events: Sequence[Event]) -> None:
             for event in events:
-                if subscribed:  # it may end that itself
+                if subscribed:  # a subscriber may unsubscribe itself
                     hear(event)
 
         def end() -> None:
@@ -394,7 +394,7 @@ class Conversation:
         """
         try:
             way = self.way()
-        except ConfigError:  # a missing key is told when it is needed
+        except ConfigError:  # a missing key is reported when it is needed
             return False
         news = await self._engine.inspect_server(self.target, way)
         self.target = self._engine.learnt(self.target)
@@ -431,7 +431,7 @@ class Conversation:
             log=self.log,
             situation=self._situation,
             inspect=self.inspect_server,
-            now=self._situation(),  # a missing key is told before anything is said
+            now=self._situation(),  # a missing key is reported before anything is sent
             approve=self._approve,
             shorten=self._shortener,
             recorder=self._recorder,
@@ -463,7 +463,7 @@ class Conversation:
                 self._keep(Entry(said, time.time()))
             await run_turn(turn)
         except BaseException:
-            gone = takes_back or turn.too_long  # asked again, it would be as long
+            gone = takes_back or turn.too_long  # asked again, it would be just as long
             if gone and not turn.messages and len(self.log) > start:
                 self._keep(Undone(start, len(self.log), time.time()))
             raise

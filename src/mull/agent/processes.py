@@ -46,7 +46,7 @@ def _session_of(pid: int) -> int | None:
     """The session of a process that is not a zombie."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            # the name stands in parentheses and may hold anything, parentheses too
+            # the name is in parentheses and may contain anything, including parentheses
             fields = file.read().rpartition(b")")[2].split()
         state, session = fields[0], int(fields[3])
     except (OSError, ValueError, IndexError):

@@ -52,9 +52,9 @@ class TimedRecorder:
 
     def events(self, events: Sequence[Event]) -> None:
         """Process events of the answer; they are stored within the second."""
-        self._try(lambda: self._note(events))  # they may only be kept in mind: no success
+        self._try(lambda: self._note(events))  # they may only be in memory: not a success
         if any(isinstance(event, ToolRan) for event in events):
-            self._flush()  # what a tool has done cannot be done again
+            self._flush()  # the effects of a tool cannot be repeated
         elif self._timer is None and events:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(self._seconds, self._flush)

@@ -366,7 +366,7 @@ async def _run_tools(turn: Turn) -> None:
         if not going_on:  # a tool that did not end with its call
             return
         if isinstance(event, ToolRan) and calls.all_ran:
-            held.append(event)  # told when the results of all are safe, which is at once
+            held.append(event)  # published when all results are stored, which follows immediately
             return
         if turn.recorder is not None:
             turn.recorder.events((event,))

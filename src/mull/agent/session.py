@@ -105,7 +105,7 @@ class Session(Conversation):
         """
         self._check_idle()
         start = self._last_turn()
-        turn = self._turn()  # a missing key is told before the answer is taken back
+        turn = self._turn()  # a missing key is reported before the answer is discarded
         return AsyncStream(turn, partial(self._run_again, turn, start))
 
     async def _run_again(self, turn: Turn, start: int) -> None:
@@ -116,7 +116,7 @@ class Session(Conversation):
         try:
             await self._run(turn, None)
         except BaseException:
-            if not turn.messages and len(self.log) > end:  # what was taken back is given back
+            if not turn.messages and len(self.log) > end:  # what was discarded is restored
                 self._keep(Undone(end, len(self.log), time.time()))
             raise
 
@@ -338,7 +338,7 @@ class Session(Conversation):
         self._check_open()
         if self._kept.is_stored:
             super()._keep(record)
-        else:  # where not even the first one can be stored, nothing is asked
+        else:  # if not even the first one can be stored, nothing is sent
             self._written.append(record)
             self.log.add(record)
 
@@ -372,5 +372,5 @@ def restore_settings(
             continue
         try:
             settings.set(key, value)
-        except SettingError as error:  # settings change from one mull to the next
+        except SettingError as error:  # settings change between versions
             warn(f"ignoring a setting of this session: {error}")

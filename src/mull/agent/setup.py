@@ -151,7 +151,7 @@ class Setup:
         except UnknownLevel as error:
             try:
                 model = find(error.model)
-            except CatalogError:  # several have it: what each takes is not known yet
+            except CatalogError:  # several have it: what each accepts is not known yet
                 raise error from None
             raise self._no_level(model, error) from None
 

@@ -84,7 +84,7 @@ class AsyncStream:
     def __del__(self) -> None:
         if self._task is not None:
             begin_to_end(self._task)
-            if self._task.get_loop().is_closed():  # it can only be collected
+            if self._task.get_loop().is_closed():  # it can only be garbage collected
                 self._turn.task = None
 
     def _begin(self, task: asyncio.Task[None]) -> None:
@@ -193,8 +193,8 @@ class Stream:
         Another thread that waits for the next event gets no more.
         """
         self._closed.set()
-        # Another thread may be inside the generator. To close it then is an error, and in
-        # CPython 3.11 now and then a crash: it looks for a nested generator where there is none.
+        # Another thread may be inside the generator. Closing it then is an error, and in
+        # CPython 3.11 occasionally a crash: it looks for a nested generator where there is none.
         if self._reading.acquire(blocking=False):
             try:
                 self._work.close()

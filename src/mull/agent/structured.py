@@ -63,7 +63,7 @@ class Shape:
             if misfit is not None:
                 raise ValueError(misfit)
             return self._convert(value)
-        except (ValueError, RecursionError) as error:  # of msgspec and pydantic, too
+        except (ValueError, RecursionError) as error:  # also from msgspec and pydantic
             raise MisfitError(f"the answer does not match the schema: {_why(error)}") from None
 
     def _unwrapped(self, value: Any) -> Any:

@@ -64,7 +64,7 @@ def _facts(folder: Path) -> Iterator[str]:
 
 def _read(path: Path) -> str:
     try:
-        if not path.is_file():  # a FIFO would hold us for ever
+        if not path.is_file():  # a FIFO would block forever
             return ""
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read(_LONGEST)

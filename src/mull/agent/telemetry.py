@@ -145,7 +145,7 @@ class Spans:
     def _end_step(self) -> None:
         error = self._turn.error
         if error is not None:
-            self._begin_request()  # it was refused or left before anything was told of it
+            self._begin_request()  # it was rejected or abandoned before any event
         self._asked_at = None
         step, self._step = self._step, None
         if step is None:
@@ -200,7 +200,7 @@ class Spans:
 
     def _end(self, state: str) -> None:
         self._end_trouble()
-        for span in self._tools.values():  # stopped with the turn
+        for span in self._tools.values():  # interrupted with the turn
             span.end()
         self._tools.clear()
         if self._whole is None:

@@ -97,7 +97,7 @@ class Toolbox:
         self._home: asyncio.AbstractEventLoop | None = None
         self._closing: asyncio.Task[None] | None = None
         if not any(may_mean(wanted, name) for name in self._configs):
-            self.choose(wanted)  # a word that fits no tool is told before anything is asked
+            self.choose(wanted)  # a word that matches no tool is reported before anything is asked
 
     async def start(self) -> None:
         """Start the servers whose tools are wanted; returns when each is up, has failed, or is
@@ -111,7 +111,7 @@ class Toolbox:
             self.mcp = McpServers(self._configs, on_change=self._heard, lazy=True)
             self._home = asyncio.get_running_loop()
             await self.mcp.start(self.wanted)
-            self._told = set(self.trouble)  # the caller tells these
+            self._told = set(self.trouble)  # the caller reports these
         unlisted = [name for name in self._configs if not may_mean(self.wanted, name)]
         unknown = [
             rule

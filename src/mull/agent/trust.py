@@ -98,7 +98,7 @@ class Trusting:
     def _remember(self, one: Instruction, *, trusted: bool) -> list[str]:
         try:
             self._trust.remember(one.path, one.digest, trusted=trusted)
-        except LocalError as error:  # it holds for now
+        except LocalError as error:  # it applies for now
             return [str(error)]
         return []
 

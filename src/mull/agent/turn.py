@@ -33,21 +33,21 @@ State: TypeAlias = Literal[
     "idle", "sending", "streaming", "tools", "compressing", "healing", "done", "failed"
 ]
 Signal: TypeAlias = Literal[
-    "begin",  # the user has spoken
-    "full",  # the request must be made shorter first
-    "overflow",  # it was refused for its length, and must be made shorter
+    "begin",  # the user has sent a message
+    "full",  # the request must be shortened first
+    "overflow",  # it was rejected for its length, and must be shortened
     "shortened",  # it was, or it cannot be
-    "event",  # the first sign of an answer
-    "hurried",  # somebody stopped the thought, and the answer is asked for
-    "overdue",  # its time was up, and the answer is asked for
-    "healed",  # it was refused, and a repaired request is on its way
+    "event",  # the first event of an answer
+    "hurried",  # the user stopped the thinking, and the answer is requested
+    "overdue",  # the thinking reached its time limit, and the answer is requested
+    "healed",  # it was rejected, and a fixed request is being sent
     "called",  # the answer calls tools
     "results",  # they have run
-    "silent",  # the model thought and said nothing: ask once more
-    "answered",  # the answer is there
-    "exhausted",  # one more request would be one too many
+    "silent",  # the model thought but did not answer: ask again
+    "answered",  # the answer is complete
+    "exhausted",  # the limit of requests is reached
     "failed",  # it broke off
-    "stopped",  # the user has had enough
+    "stopped",  # the user interrupted it
 ]
 
 Cause: TypeAlias = Literal["hurried", "overdue"]

@@ -31,7 +31,7 @@ class Stopwatch:
 
     def add_all(self, events: Iterable[Event]) -> None:
         """Process events that arrived together."""
-        for kind in dict.fromkeys(map(type, events)):  # each kind once, in the order they came
+        for kind in dict.fromkeys(map(type, events)):  # each kind once, in order
             if kind in _THOUGHTS:
                 if self._thought_since is None:
                     self._thought_since = self._clock()

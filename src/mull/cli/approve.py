@@ -57,16 +57,16 @@ class LineApprover:
         return ApprovalAnswer("no", feedback=said)
 
     async def _asked(self, text: str) -> str:
-        import termios  # where there is a terminal to ask on, there is this
+        import termios  # where there is a terminal to ask on, this exists
 
-        with suppress(termios.error):  # what was typed before the question is no answer to it
+        with suppress(termios.error):  # what was typed before the question is not an answer to it
             termios.tcflush(self._keyboard, termios.TCIFLUSH)
         self._show(text)
         typed = ""
         try:
             typed = await self._line()
         finally:
-            if not typed.endswith("\n"):  # what comes next has a line of its own
+            if not typed.endswith("\n"):  # the next output gets its own line
                 self._show("\n")
         return typed
 
@@ -105,9 +105,9 @@ class LineApprover:
                 data = os.read(self._keyboard, _LONGEST_ANSWER)
             except OSError:  # the terminal is gone
                 data = b""
-            with suppress(RuntimeError):  # and so may be whoever asked
+            with suppress(RuntimeError):  # and the caller may be gone too
                 loop.call_soon_threadsafe(settle, data)
 
-        # a thread of the loop's pool would have to end, by a line, before Ctrl-C could end us
+        # a thread of the loop's pool would have to end, with a line, before Ctrl-C could end us
         threading.Thread(target=read, daemon=True).start()
         return (await typed).decode("utf-8", "replace")

@@ -127,7 +127,7 @@ def run(options: Namespace) -> int:
             raise
         asking.show.failed(error, asking.kept)
         if asking.is_untold:
-            raise  # what is wrong with the command is told to people too
+            raise  # usage errors are reported to people too
         return error.exit_status
     except KeyboardInterrupt:
         if asking.show is not None:

@@ -143,7 +143,7 @@ class Asking:
             _, records = self.store.load(info.id)
         except LocalError:
             return ""
-        if len(records) < len(self.session.log):  # what could not be saved has been told
+        if len(records) < len(self.session.log):  # what could not be saved was reported
             return ""
         is_last = info.folder == this_folder() and info.kind == "ask"
         said = self.session.log.messages[-1:]

@@ -116,7 +116,9 @@ class Board:
             return ""
         columns = self._width
         rows = sum(max(1, -(-_width(line) // columns)) for line in self._live)
-        return "\x1b[F\x1b[2K" * rows  # to clear the rest of a screen at once may copy it first
+        return (
+            "\x1b[F\x1b[2K" * rows
+        )  # clearing the rest of a screen at once may copy it into the scrollback
 
     @property
     def _can_move(self) -> bool:

@@ -112,7 +112,7 @@ class Plain:
                 self._say(f"{event.reason}: retrying in {event.seconds:.0f} s")
             case Healed():
                 self._say(f"the endpoint rejected the request ({event.reason}): {event.change}")
-            case StateChanged(state="tools"):  # somebody may be asked now, in plain letters
+            case StateChanged(state="tools"):  # the user may be asked now, in plain lines
                 self._end_message()
             case ToolStarted():
                 self._say(event.title or event.name)
@@ -143,7 +143,7 @@ class Plain:
             self._out.write(f"{written_value(kept.value, indented=self._out.isatty())}\n")
             self._out.flush()
         for note in result.notes:
-            if note.warning and note.about != "healed":  # told when it happened
+            if note.warning and note.about != "healed":  # reported when it happened
                 self._say(note.text)
         if result.status in _TOLD:
             from mull.tui.conversation.words import ENDINGS
@@ -191,7 +191,7 @@ class Plain:
             self._out.write("\n")
 
     def _write_answer(self, text: str, *, is_last: bool = False) -> None:
-        if self._inbox is not None:  # half of a line's end waits for the other
+        if self._inbox is not None:  # half of a line end waits for the other
             self._inbox.add(text)
             text = self._inbox.take(final=is_last)
         if text:
@@ -211,14 +211,14 @@ class Plain:
 
     def _say(self, text: str) -> None:
         self._thoughts.end()
-        if self._out.isatty() and self._err.isatty():  # in a pipe no line end is added to an answer
+        if self._out.isatty() and self._err.isatty():  # in a pipe no newline is added to an answer
             self._end_line()
         self._out.flush()
         tell(text, self._err)
 
 
 def _inbox() -> Inbox:
-    from mull.tui.text.safe import Inbox  # pipes do without
+    from mull.tui.text.safe import Inbox  # not needed for pipes
 
     return Inbox()
 
@@ -233,7 +233,7 @@ def written_value(value: Any, *, indented: bool) -> str:
 
 def tell(text: str, err: TextIO) -> None:
     """A line from mull, neutralised for terminals."""
-    from mull.tui.text.safe import neutralise  # most answers come without one
+    from mull.tui.text.safe import neutralise  # most answers print none
 
     print(f"mull: {neutralise(text)}", file=err, flush=True)
 

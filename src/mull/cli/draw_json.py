@@ -58,7 +58,7 @@ class Problem(Value, frozen=True):
 def _problem(error: MullError, kept: Kept) -> Problem:
     kind = next((kind for known, kind in _KINDS if isinstance(error, known)), "error")
     if kind == "usage" and kept.result is not None:
-        kind = "stopped"  # it was asked, and mull itself went no further
+        kind = "stopped"  # a request was made, and mull itself stopped
     if not isinstance(error, RefusedError):
         return Problem(kind, str(error))
     return Problem(kind, str(error), error.status, error.code, error.request_id, error.retry_after)

@@ -47,7 +47,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
             raise KeyboardInterrupt from None
         raise
     finally:
-        work.close()  # where it could not even begin
+        work.close()  # in case it could not even start
 
 
 @contextmanager

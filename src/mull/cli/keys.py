@@ -37,7 +37,7 @@ def arguments(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(metavar="ACTION")
     parser.set_defaults(action=_list, json=False)
     store = _named(actions, "set", _set, "store a key, typed at a hidden prompt or piped in")
-    store.add_argument("key", nargs="*", help=SUPPRESS)  # to refuse it without echoing it
+    store.add_argument("key", nargs="*", help=SUPPRESS)  # to reject it without echoing it
     store.add_argument("--stdin", action="store_true", help="read the key from standard input")
     store.add_argument(
         "--file", action="store_true", help="store it in mull's own file even if there is a keyring"
@@ -107,7 +107,7 @@ def _hidden(prompt: str) -> str:
     import warnings
 
     with warnings.catch_warnings():
-        warnings.simplefilter("error", getpass.GetPassWarning)  # it would go on, and echo
+        warnings.simplefilter("error", getpass.GetPassWarning)  # it would continue, and echo
         try:
             return getpass.getpass(prompt)
         except getpass.GetPassWarning:

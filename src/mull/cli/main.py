@@ -10,7 +10,7 @@ import sys
 
 from mull._version import __version__
 
-TYPE_CHECKING = False  # without importing typing: `mull --version` answers at once
+TYPE_CHECKING = False  # without importing typing, so that `mull --version` is fast
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Sequence
@@ -60,7 +60,7 @@ def entry() -> NoReturn:
     threads = sys.modules.get("threading")
     if threads is not None and threads.active_count() > 1:
         sys.exit(status)
-    # taking the interpreter apart takes longer than an answer; the system does it at once
+    # shutting down the interpreter takes longer than an answer; the system frees everything at once
     import atexit
 
     atexit._run_exitfuncs()
@@ -160,7 +160,7 @@ def parser_of(name: str | None) -> ArgumentParser:
     from functools import partial
     from importlib import import_module
 
-    # told its width, a formatter does not load half the standard library to find it out
+    # given its width, a formatter does not import half the standard library to find it
     formatter = partial(RawDescriptionHelpFormatter, width=_columns() - 2)
     if name is not None:
         module, line = COMMANDS[name]

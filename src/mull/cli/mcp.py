@@ -269,7 +269,7 @@ def _test(options: Namespace) -> int:
     from mull.cli import interrupt
 
     servers = dict(load_config(_path(options)).mcp)
-    if options.name is not None:  # one that is off may be tried
+    if options.name is not None:  # a disabled one may be tested
         config = _known(servers, options.name)
         servers = {options.name: msgspec.structs.replace(config, enabled=True)}
     if not servers:

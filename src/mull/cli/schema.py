@@ -72,9 +72,9 @@ def _type(place: str, name: str) -> Any:
     working folder.
     """
     try:
-        with redirect_stdout(sys.stderr):  # that is for the value
+        with redirect_stdout(sys.stderr):  # stdout is for the value
             found: Any = _from_file(Path(place)) if place.endswith(".py") else _named(place)
-    except Exception as error:  # whatever the module does when it is loaded
+    except Exception as error:  # whatever the module raises on import
         raise ConfigError(f"cannot load {place} for --schema: {error!r}") from None
     for part in name.split("."):
         if not hasattr(found, part):

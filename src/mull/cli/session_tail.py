@@ -50,7 +50,7 @@ class Tail:
         text = self._text(record.message)
         if self._printed and text.startswith(self._printed):
             new = text.removeprefix(self._printed)
-        else:  # another answer, or this one was taken for something else at first
+        else:  # another answer, or this one was first classified differently
             new = "\n\n" + text if text and self._last else text
         self._printed = text
         self._last = new or self._last
@@ -64,7 +64,7 @@ class Tail:
             elif isinstance(block, TextBlock) and self._answers:
                 parts.append(block.text)
         text = "\n\n".join(part for part in parts if part.strip())
-        return neutralise(text.removesuffix("\r"))  # the other half of a line's end is to come
+        return neutralise(text.removesuffix("\r"))  # the other half of a line end is still to come
 
 
 def follow(

@@ -112,7 +112,7 @@ def _export(options: Namespace) -> int:
     transcript = _load(options.session)
     data = exported(transcript, form, thinking=not options.no_thinking)
     if path is None:
-        if sys.stdout.isatty():  # which obeys nothing in it
+        if sys.stdout.isatty():  # neutralised on a terminal
             print(data.decode("utf-8", "replace"), end="")
         else:
             sys.stdout.buffer.write(data)

@@ -240,7 +240,7 @@ class Decoder:
             self._done = True
             return []
         if self._tail and _DONE.startswith(said):
-            return []  # its end was cut, and nothing else
+            return []  # only its end was cut
         if data.lstrip().startswith(b":"):  # a comment that a proxy passed on as data
             self._reader.comments += 1
             return []

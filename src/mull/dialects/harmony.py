@@ -28,7 +28,7 @@ HEADER_LIMIT = 256
 """Maximum characters of a header; anything longer becomes text."""
 
 _BODY = Marks((_START, _CHANNEL, _MESSAGE, _CONSTRAIN, *_ENDS))
-# Without `<|start|>`, the role stands bare between two messages.
+# Without `<|start|>`, the bare role is between two messages.
 _BETWEEN = Marks((*_BODY.all, f"assistant{_CHANNEL}"))
 _HEADER = Marks((_START, _MESSAGE, *_ENDS))
 _PLAUSIBLE = re.compile(

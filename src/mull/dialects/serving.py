@@ -70,7 +70,7 @@ def write_answer(message: Message, dialect: Dialect, about: About | None = None)
     if about.model is None and message.origin is not None:
         about = replace(about, model=message.origin.model)
     stream = answer_writer(dialect, about)
-    for event in tell(message):  # a stream leaves out what a document does
+    for event in tell(message):  # a stream leaves out the same as a document
         stream.feed(event)
     notes = stream.notes
     if message.status in ("error", "interrupted") and not stream.DOCUMENT_FAILS:
@@ -105,7 +105,7 @@ def recognised(messages: Sequence[Mapping[str, Any]], *, has_system: bool) -> Di
     """The dialect of a list of messages, by what only one has; otherwise by whether a system prompt
     is beside it.
     """
-    for dialect in reversed(DIALECTS):  # the first is also spoken by whoever speaks no other well
+    for dialect in reversed(DIALECTS):  # many clients mix in something of the first
         if any(map(_history(dialect).is_own, messages)):
             return dialect
     beside = "system" if has_system else None

@@ -204,7 +204,7 @@ class SseReader:
             elif not line:
                 frames += self._end(self._next or self._event)
             elif line.startswith((b"{", b"data")):
-                # A bare object (an error written into the stream) or a `data` without a colon.
+                # A bare object (an error in the stream) or a `data` without a colon.
                 self._add(line.removeprefix(b"data"))
             elif glued := _GLUED_DATA.search(line):
                 frames += self._read_glued(line, glued.start())
@@ -217,7 +217,7 @@ class SseReader:
     def _read_glued(self, line: bytes, at: int) -> list[Frame]:
         """A line that lost its end, so that it contains a line of data."""
         before = line[:at].strip()
-        if before == b":":  # that one was made a comment
+        if before == b":":  # that one became a comment
             self.comments += 1
             return []
         return self._read([*([before] if before else []), line[at:]])
@@ -293,7 +293,7 @@ def _recover(data: bytes) -> Parsed:
     return Parsed(values, problem, odd=True, done=done)
 
 
-@cache  # most streams have no such frame, and `json` brings much with it
+@cache  # most streams have no such frame, and `json` is expensive to import
 def _decoder() -> JSONDecoder:
     from json import JSONDecoder
 

@@ -207,13 +207,13 @@ class Log:
             if isinstance(record, Entry) and position >= covered:
                 self._active.append(record.message)
                 self._positions.append(position)
-            elif isinstance(record, Condensed):  # its thought may stand before what is covered
+            elif isinstance(record, Condensed):  # its thinking may be before what is covered
                 self._shorten(record)
 
     def _put_summary(self, at: int, summary: Summary) -> None:
         merges = summary.role == "user" and self._active and self._active[-1].role == "user"
         key = (at, self._positions[-1] if merges else -1)
-        message = self._built.get(key)  # kept: whoever counts blocks knows them by their identity
+        message = self._built.get(key)  # kept alive: block counts are keyed by identity
         if message is None:
             before = self._active[-1].blocks if merges else ()
             gap = "\n\n" if merges else ""

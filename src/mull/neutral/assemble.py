@@ -343,7 +343,7 @@ def tell(message: Message, keys: Iterable[str] | None = None) -> Iterator[Event]
 
 
 def _tell_thought(block: ThinkingBlock, key: str) -> Iterator[Event]:
-    if block.id is not None:  # first: a wire may need it to begin
+    if block.id is not None:  # first: a wire may need it to start
         yield ThinkingCarrier(key, block.source_field, id=block.id, kind=block.kind)
     if block.redacted is None or block.thought:
         yield ThinkingDelta(block.thought, key, block.source_field, block.kind)

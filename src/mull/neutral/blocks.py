@@ -95,7 +95,7 @@ class ThinkingBlock(Value, frozen=True, tag_field="type", tag="thinking"):
     a block with an empty thought, and a block with text are three states.
     """
 
-    thought: str = field(default_factory=str)  # an empty one is written all the same
+    thought: str = field(default_factory=str)  # written even if empty
     source_field: str | None = None
     is_hidden: bool = False
     signature: str | None = None

@@ -125,7 +125,7 @@ def assistant(
 _encoder = msgspec.json.Encoder()
 
 
-@cache  # a decoder takes longer to make than all of this file
+@cache  # creating a decoder takes longer than importing this file
 def _message() -> Reader[Message]:
     return Reader(Message)
 

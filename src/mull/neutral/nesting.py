@@ -20,7 +20,7 @@ TOO_SHORT = 2 * DEEPEST
 DEEPEST_STORED = 300
 """Maximum levels of what was stored: the same, plus the record around it."""
 
-# Always matches where a string begins, also one without an end: so the work grows with the text.
+# Always matches where a string starts, even an unterminated one: so the work is linear.
 _STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)'
 _MARK = re.compile(_STRING + rb"|[\[{\]}]", re.DOTALL)
 _encode = msgspec.json.Encoder().encode

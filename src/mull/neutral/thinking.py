@@ -219,7 +219,7 @@ def _template_responses(plan: ThinkingPlan) -> Fragment:
 
 
 def _template_messages(plan: ThinkingPlan) -> Fragment:
-    # a budget of 0 ends every thought, also of a template that does not know the switch
+    # a budget of 0 ends all thinking, even if the template does not know the switch
     is_off = plan.state == "off" and plan.budget is None
     thinking = _anthropic_budget(plan) if is_off else _anthropic_enabled(plan)
     return {**_template_words(plan), **thinking}

@@ -148,7 +148,7 @@ def suggest(asked: Asked) -> tuple[str, ...]:
 
 def _path_patterns(path: str) -> list[str]:
     folder = path.rpartition("/")[0]
-    exact = escape(path) if folder else f"./{escape(path)}"  # a bare name would fit in any folder
+    exact = escape(path) if folder else f"./{escape(path)}"  # a bare name would match in any folder
     if is_protected(path):
         return [exact]
     return [exact, *([f"{escape(folder)}/**"] if folder else []), "**"]
@@ -200,7 +200,7 @@ def _is_of(rule: Rule, asked: Asked) -> bool:
 def _fits_whole(pattern: str, subject: Subject) -> bool:
     if subject.kind == "path":
         return any(_path_fits(pattern, path) for path in subject.names)
-    # a star must not run over what a shell would take for the next command
+    # a star must not match what a shell would take for the next command
     if subject.kind == "command" and has_wildcard(pattern):
         return False
     return text_matches(pattern, subject.text)

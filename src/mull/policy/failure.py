@@ -223,7 +223,7 @@ def overflow_of(failure: Failure) -> Overflow | None:
     if meaning.name != _LENGTH:
         return None
     found = read_overflow(plain(failure), failure.body)
-    is_sure = meaning.statuses or meaning is _SHARE  # no window: the numbers are the account's
+    is_sure = meaning.statuses or meaning is _SHARE  # not a window: the numbers are the account's
     return Overflow() if found is None and is_sure else found
 
 

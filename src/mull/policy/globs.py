@@ -57,7 +57,7 @@ def path_matches(pattern: str, path: str, *, ignore_case: bool = False) -> bool:
                 continue
             if wanted[place] == "**":
                 after.update(_skipping(wanted, place))
-                if place == len(wanted) - 1:  # `a/**` is what lies in `a`, not `a` itself
+                if place == len(wanted) - 1:  # `a/**` is what is in `a`, not `a` itself
                     after.add(len(wanted))
             elif _compiled(wanted[place], ignore_case).fullmatch(name):
                 after.update(_skipping(wanted, place + 1))
@@ -133,7 +133,7 @@ def _fixed_parts(pattern: str) -> list[str]:
 
 def _class_end(pattern: str, start: int) -> int | None:
     first = start + (pattern[start : start + 1] in ("!", "^"))
-    end = pattern.find("]", first + 1)  # a bracket that comes first is a letter like any other
+    end = pattern.find("]", first + 1)  # a bracket that comes first is literal
     return None if end < 0 else end
 
 
@@ -143,6 +143,6 @@ def _class(inside: str) -> str:
     source = f"[{'^' if negated else ''}{letters}]"
     try:
         re.compile(source)
-    except re.error:  # a range that runs backwards holds nothing
+    except re.error:  # a reversed range is empty
         return "(?!)"
     return source

@@ -71,7 +71,7 @@ def is_hazardous(command: str, star: int) -> bool:
     """
     try:
         words = _words(command)
-    except ValueError:  # a quote that does not end
+    except ValueError:  # an unclosed quotation mark
         return True
     if len(words) > _MOST_WORDS:
         return True

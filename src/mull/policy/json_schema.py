@@ -216,7 +216,7 @@ _TYPES: Mapping[str, Callable[[Any], bool]] = {
 def _matches(pattern: str, text: str) -> bool:
     try:
         return re.search(pattern, text) is not None
-    except re.error:  # a form of expression that Python does not know says nothing
+    except re.error:  # an expression that Python does not support is ignored
         return True
 
 

@@ -89,7 +89,7 @@ class SafeCounter:
             if self._count is None:
                 self._count = self._load()
             return self._count(text)
-        except UnicodeError:  # half a character, which no tokenizer takes: the text's own fault
+        except UnicodeError:  # a lone surrogate, which no tokenizer accepts: the text's own fault
             return CHARACTERS.count(text)
         except Exception as error:  # whatever a foreign library raises must not end a turn
             self._warning = (

@@ -199,7 +199,7 @@ class ScriptedServer:
         self._thread.start()
         try:
             self._call(self._start())
-        except OSError:  # somebody else has the port
+        except OSError:  # the port is taken
             self._end()
             raise
 
@@ -237,7 +237,7 @@ class ScriptedServer:
 
     async def _stop(self) -> None:
         assert self._server is not None
-        for _ in range(_LET_IN):  # who is just being let in would be forgotten by asyncio
+        for _ in range(_LET_IN):  # asyncio would forget a connection that is just being accepted
             if _others() <= self._tasks:
                 break
             await asyncio.sleep(0)
@@ -246,7 +246,7 @@ class ScriptedServer:
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
-        await asyncio.sleep(0)  # lets the closed transports go
+        await asyncio.sleep(0)  # releases the closed transports
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -305,7 +305,7 @@ def _unpacked(body: bytes, encoding: str) -> bytes:
     if encoding not in ("gzip", "deflate"):
         return body
     try:
-        return zlib.decompress(body, wbits=47)  # 32 and more: finds out which of the two it is
+        return zlib.decompress(body, wbits=47)  # 32 and more: detects which of the two it is
     except zlib.error:
         return body
 
@@ -320,7 +320,7 @@ class _Connection:
         self._writer = writer
         self._number = number
         self._early = b""
-        if writer.get_extra_info("sslcontext") is None:  # asyncio's TLS would wait for ever
+        if writer.get_extra_info("sslcontext") is None:  # asyncio's TLS would wait forever
             writer.transport.set_write_buffer_limits(0)  # what was sent is on its way before a cut
 
     async def read_request(self) -> Recorded | None:
@@ -332,7 +332,7 @@ class _Connection:
         self._early = b""
         first, *lines = head.decode("latin-1").split("\r\n")
         words = first.split(" ")
-        if len(words) != 3:  # whatever speaks here, it is not HTTP
+        if len(words) != 3:  # whatever this client speaks, it is not HTTP
             return None
         pairs = (line.partition(":") for line in lines if line)
         headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
@@ -364,7 +364,7 @@ class _Connection:
                     recorded._left.set()
                 return False
             return await playing
-        except OSError:  # nobody was there to take it
+        except OSError:  # nobody was there to receive it
             recorded._left.set()
             return False
         except asyncio.CancelledError:

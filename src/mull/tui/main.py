@@ -96,7 +96,7 @@ async def run_terminal(
         await front.run(talk, lambda: _begin(desk, talk, wishes.question), around.typed)
     finally:
         await talk.close()
-        with suppress(OSError):  # a terminal that was closed takes no last words
+        with suppress(OSError):  # a closed terminal accepts no more output
             front.finish()
     if talk.failure is not None:
         raise talk.failure
@@ -130,7 +130,7 @@ class _Parts:
             return ""
         sign = "? " if self.painter.asks else "… " if talk.busy else ""
         text = f"{sign}mull · {Path(talk.session.info.folder).name}"
-        if text != self._titled[0]:  # it is asked for whenever something is drawn
+        if text != self._titled[0]:  # it is requested whenever something is drawn
             wanted = talk.session.snapshot()["terminal.title"]
             self._titled = text, text if wanted else ""
         return self._titled[1]
@@ -158,7 +158,7 @@ async def _begin(desk: SessionDesk, talk: Talk, question: str) -> None:
     await talk.open()
     greet(talk)
     if question:
-        talk.say(question)  # when this is over: it waits like anything that was typed meanwhile
+        talk.say(question)  # when this is done: it waits like anything typed meanwhile
 
 
 def greet(talk: Talk) -> None:
@@ -230,7 +230,7 @@ def _history() -> History:
     path = data_dir() / "typed"
     try:
         make_parents(path.parent)
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))  # for its owner alone
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))  # readable only by its owner
     except OSError:
         return InMemoryHistory()
     return FileHistory(str(path))

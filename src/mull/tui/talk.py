@@ -158,7 +158,7 @@ class Talk:
         title = _opened(self.session, is_first=before is None)
         self._painter.open(self.session.log, title, mode=self.view)
 
-    # What is said
+    # Messages
 
     @property
     def busy(self) -> bool:
@@ -249,7 +249,7 @@ class Talk:
             self._painter.said(message)
         try:
             stream = self.session.submit(message)
-        except LocalError:  # nothing was sent, nothing is kept: it can be said again
+        except LocalError:  # nothing was sent or stored: it can be sent again
             self.front.put(text)
             raise
         attached, self.attached = self.attached, []
@@ -363,7 +363,7 @@ class Talk:
             clock.cancel()
             self._painter.idle()
 
-    # What is seen
+    # Display
 
     @property
     def view(self) -> Mode:
@@ -436,7 +436,7 @@ class Talk:
             session, painter.state, painter.mode, front.theme, front.width, tick
         )
 
-    # What goes on
+    # Work
 
     async def wait(self) -> None:
         """Return when nothing is running."""
@@ -467,7 +467,9 @@ class Talk:
 
     def _start(self, work: Work, *, beside: bool = False, is_turn: bool = False) -> None:
         task = asyncio.get_running_loop().create_task(self._guard(work, is_turn))
-        task.add_done_callback(lambda _: work.close())  # it may have been stopped before it began
+        task.add_done_callback(
+            lambda _: work.close()
+        )  # it may have been interrupted before it started
         if beside:
             self._beside.add(task)
             task.add_done_callback(self._beside.discard)
@@ -481,14 +483,14 @@ class Talk:
             try:
                 await work
             finally:
-                if not is_turn:  # what a person did may have changed any setting, in any way
+                if not is_turn:  # the user's action may have changed any setting
                     self._see()
         except MullError as error:
             self._painter.failed(str(error))
         except asyncio.CancelledError:
             if is_turn:
                 self._painter.stopped()
-        except Exception as error:  # a mistake in mull must not cost the conversation
+        except Exception as error:  # a bug in mull must not cost the conversation
             self.mistake(repr(error))
 
     def mistake(self, what: str) -> None:
@@ -496,7 +498,7 @@ class Talk:
         self._painter.failed(f"This is a bug in mull, please report it: {what}")
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        if self._work is not task:  # a command that has begun a turn
+        if self._work is not task:  # a command that has started a turn
             return
         self._work = None
         self._painter.idle()
@@ -537,7 +539,7 @@ class Talk:
                 for piece in in_pieces(event):
                     self._painter.event(piece)
                     if piece is not event:
-                        await asyncio.sleep(0)  # keys are heard between the pieces
+                        await asyncio.sleep(0)  # keys are processed between the pieces
                 if isinstance(event, Steered):
                     self._steered()
         finally:

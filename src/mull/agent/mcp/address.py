@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["AddressTransport"]
 
 _CONNECT_SECONDS = 30
-# the SDK's own words
+# the SDK's own messages
 _STAND_INS = ("Server returned an error response", "Not Found", "Session terminated")
 _TOO_LONG = "Server-sent event exceeded"
 
@@ -60,9 +60,9 @@ class AddressTransport:
         client = self._client_class()(
             headers={"accept-encoding": "identity", **settled.headers},
             auth=self._auth,
-            # how long an answer may take is for the caller to say
+            # the caller sets the time limit
             timeout=httpx2.Timeout(_CONNECT_SECONDS, read=None),
-            # a proxy has no business with a server on this machine
+            # a local server needs no proxy
             trust_env=not is_loopback(urlsplit(settled.url).hostname or ""),
             event_hooks={"response": [self._look_at]},
         )
@@ -83,14 +83,14 @@ class AddressTransport:
             async def send(self, *args: Any, **kwargs: Any) -> httpx2.Response:
                 try:
                     return await super().send(*args, **kwargs)
-                except Exception:  # whatever it is, the SDK ends the connection by it
+                except Exception:  # any error makes the SDK end the connection
                     broke()
                     raise
 
         return Client
 
     async def _look_at(self, response: httpx2.Response) -> None:
-        if response.request.method != "POST":  # the others may be refused by right, and may end
+        if response.request.method != "POST":  # other rejections may be legitimate
             response.stream = bounded(response, lambda: None)
             return
         refused = response.status_code >= HTTPStatus.BAD_REQUEST
@@ -108,7 +108,7 @@ class AddressTransport:
         """
         from mcp_types import CONNECTION_CLOSED
 
-        # the protocol says 404 to a session that is not known any more; many servers say 400
+        # the protocol says 404 for an unknown session; many servers say 400
         if self.status in (HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST):
             return error.message in _STAND_INS or "session" in error.message.lower()
         return error.code == CONNECTION_CLOSED and self._broke and _TOO_LONG not in error.message

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["bounded"]
 
 _STEP = 64 * 1024
-_EITHER_HEADER = 47  # zlib's own mark for "gzip or zlib, as the data say"
+_EITHER_HEADER = 47  # zlib's value for "gzip or zlib, detected automatically"
 _COMPRESSED = {"gzip", "x-gzip", "deflate"}
 _EVENTS = "text/event-stream"
 
@@ -60,7 +60,7 @@ def bounded(response: httpx2.Response, on_break: Callable[[], None]) -> httpx2.A
                         if size > MOST_BYTES and not is_endless:
                             raise httpx2.StreamError(too_large())
                         yield part
-                        if is_compressed:  # a small piece may become a large one
+                        if is_compressed:  # a small chunk may expand to a large one
                             await asyncio.sleep(0)
             except zlib.error as error:
                 raise httpx2.StreamError(f"the response cannot be decompressed: {error}") from None

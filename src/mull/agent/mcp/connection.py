@@ -64,11 +64,11 @@ class Connection:
         try:
             tools = await self._pages(self._client.list_tools, "tools")
         except RemoteError:
-            if has.tools is not None:  # some have tools and forget to say so; others have none
+            if has.tools is not None:  # some have tools but do not declare them; others have none
                 raise
             tools = []
         if has.prompts is not None:
-            with suppress(RemoteError, TimeoutError):  # its tools are worth having without them
+            with suppress(RemoteError, TimeoutError):  # its tools are useful without them
                 async with asyncio.timeout(_PROMPTS_WITHIN):
                     prompts = await self._pages(self._client.list_prompts, "prompts")
         return Listing(tools, prompts, has.resources is not None)
@@ -148,10 +148,10 @@ class Connection:
                         on_change()
             except ListenNotSupportedError:
                 return
-            except Exception:  # whatever it is, there is nothing to do but to ask again
+            except Exception:  # whatever the error, the only remedy is to subscribe again
                 pass
             await asyncio.sleep(_LISTEN_AGAIN)
-            on_change()  # what changed meanwhile was not told
+            on_change()  # changes in between were not reported
 
 
 async def load_sdk() -> None:
@@ -207,7 +207,9 @@ async def connect(
                 await stack.enter_async_context(client)
             yield Connection(client, transport)
     except Exception as error:
-        reason = _innermost(error)  # the SDK's scopes wrap what passes through them, ours too
+        reason = _innermost(
+            error
+        )  # the SDK's scopes wrap exceptions that pass through them, ours too
         if isinstance(reason, MullError | TimeoutError):
             raise reason from None
         raise RemoteError(_why(reason, transport)) from None
@@ -226,7 +228,7 @@ def _spoken(transport: ProcessTransport | AddressTransport) -> Iterator[None]:
     except MCPError as error:
         kind = Closed if transport.is_lost(error) else RemoteError
         raise kind(_why(error, transport)) from None
-    except (RuntimeError, ValueError) as error:  # an answer that is not what was announced
+    except (RuntimeError, ValueError) as error:  # a response that does not match its declaration
         raise RemoteError(_why(error, transport)) from None
 
 
@@ -255,7 +257,7 @@ def _why(error: BaseException, transport: ProcessTransport | AddressTransport) -
 def _import() -> None:
     import mcp  # noqa: F401
 
-    for name in ("mcp", "client"):  # the SDK's loggers; without any handler Python would print
+    for name in ("mcp", "client"):  # the SDK's loggers; without a handler Python would print
         logger = logging.getLogger(name)
         if not logger.handlers:
             logger.addHandler(logging.NullHandler())

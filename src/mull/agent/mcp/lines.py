@@ -18,7 +18,7 @@ MOST_BYTES = 16 * 1024 * 1024
 """The maximum size of a server's message."""
 _KEPT = 256
 
-# the id stands first in what the Python SDK writes and last in what the TypeScript SDK writes
+# the Python SDK writes the id first, the TypeScript SDK last
 _AT_START = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,')
 _AT_END = re.compile(rb'"id"\s*:\s*(\d{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
 

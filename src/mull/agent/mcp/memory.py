@@ -155,7 +155,7 @@ class Memory:
         kept = _File(_VERSION, self._config, __version__, self._listed_at, listing, self._seen)
         with suppress(ConfigError):
             data = msgspec.json.encode(kept)
-            if len(data) > _LARGEST:  # then it is asked for every time
+            if len(data) > _LARGEST:  # then it needs approval every time
                 kept = msgspec.structs.replace(kept, listing=Listing(), listed_at=0.0)
                 data = msgspec.json.encode(kept)
             write_atomic(self._path, data)

@@ -164,10 +164,10 @@ class Login:
                 context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(
                     kept.resource
                 )
-        except ValidationError:  # kept by another version: it is discovered again
+        except ValidationError:  # stored by another version: it is discovered again
             context.oauth_metadata = None
 
-    # What the SDK asks of a store
+    # What the SDK requires of a store
 
     async def get_tokens(self) -> OAuthToken | None:
         """The tokens, if there are any."""
@@ -268,7 +268,7 @@ async def listening(port: int = 0) -> AsyncIterator[tuple[str, Answer]]:
             if is_answer and not brought.done():
                 brought.set_result(said)
         except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # whatever that was, it was no browser that comes back
+            pass  # whatever that was, it was not the returning browser
         finally:
             writer.close()
 

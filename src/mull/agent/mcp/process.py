@@ -52,7 +52,7 @@ class ProcessTransport:
         self._pipes, self._process = await _start(self._settled)
         self._log.note(f"--- {self._settled.command} started, process {self._pipes.get_pid()}")
         to_session, incoming = anyio.create_memory_object_stream[Any](0)
-        # without a limit: a server that does not read must not hold up those who write to it
+        # unbounded: a server that does not read must not block its writers
         outgoing, from_session = anyio.create_memory_object_stream[Any](math.inf)
         self._streams = (to_session, incoming, outgoing, from_session)
         self._writer = asyncio.create_task(self._write(from_session))
@@ -148,7 +148,7 @@ class ProcessTransport:
                 stdin.write(line.encode("utf-8", "replace") + b"\n")
                 await stdin.drain()
         except (ConnectionError, RuntimeError):
-            self.ended.set()  # nobody reads what we say
+            self.ended.set()  # nobody reads our output
         finally:
             stdin.close()
 
@@ -211,7 +211,7 @@ async def _start(settled: Settled) -> tuple[asyncio.SubprocessTransport, _Proces
             *settled.args,
             env=dict(settled.env),
             cwd=settled.cwd,
-            start_new_session=True,  # to end it whole, and no Ctrl-C that is meant for us
+            start_new_session=True,  # to end it as a whole, and to keep our Ctrl-C from it
         )
     except (OSError, ValueError) as error:
         raise LocalError(_why_not(settled, error)) from None

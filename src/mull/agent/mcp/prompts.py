@@ -98,5 +98,5 @@ def prompts_of(server: Server) -> list[Prompt]:
 def _words(text: str) -> list[str]:
     try:
         return shlex.split(text)
-    except ValueError:  # a lone apostrophe is no quote
+    except ValueError:  # a lone apostrophe is not a quotation mark
         return text.split()

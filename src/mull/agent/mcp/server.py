@@ -105,7 +105,7 @@ class Server:
         self._stop.set()
         self._wake.set()
         if self._task is None:
-            if self.state == "idle":  # nobody may start it any more
+            if self.state == "idle":  # nobody may restart it
                 self._become("stopped", "it was stopped")
             return
         if self._connection is None:
@@ -254,7 +254,7 @@ class Server:
                 self._connection = connection
                 self._become("ready")
                 await self._stay(connection)
-                self._lose(connection)  # what is still asked is ended by us, not by the server
+                self._lose(connection)  # pending calls are ended by us, not by the server
         except TimeoutError:
             return f"it did not answer within {self.config.start_timeout:g} seconds"
         except MullError as error:
@@ -295,7 +295,7 @@ class Server:
 
     async def _list_again(self, connection: Connection) -> None:
         self._relist = False
-        with suppress(RemoteError, TimeoutError):  # then the old list holds
+        with suppress(RemoteError, TimeoutError):  # then the old list stays valid
             async with asyncio.timeout(self.config.timeout):
                 self._learn(await connection.list_all())
             self._on_change(self)

@@ -25,7 +25,7 @@ _SECRET_NAME = re.compile(
     r"|bearer|credentials?|cookie|jwt|sig|signature)(?:$|[_-])",
     re.IGNORECASE,
 )
-_SHORTEST_SECRET = 8  # a shorter word is found in too many texts to be hidden in them
+_SHORTEST_SECRET = 8  # a shorter word occurs in too many texts to be masked
 
 _PASSED_ON = frozenset(
     "HOME LOGNAME PATH SHELL TERM USER LANG TMPDIR TZ "

@@ -35,7 +35,7 @@ class Signing(OAuthClientProvider):
         if not self._is_renewing:
             await super()._handle_token_response(response)
         elif not await self._handle_refresh_response(response):
-            await super()._perform_authorization()  # says that a person is needed
+            await super()._perform_authorization()  # reports that a login is needed
 
     async def _handle_refresh_response(self, response: httpx2.Response) -> bool:
         return await super()._handle_refresh_response(response) or self.reload()

@@ -98,7 +98,7 @@ class McpTool:
         )
 
         async def ask(context: ToolContext) -> Outcome:
-            if self.is_new or self.altered:  # whoever let it run has seen that
+            if self.is_new or self.altered:  # the approval has seen that
                 self._server.memory.approve([self._listed])
                 self._standing = self._server.memory.standing(self._listed)
             try:

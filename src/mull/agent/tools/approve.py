@@ -179,7 +179,7 @@ class Gate:
             )
         )
         rule = answer.rule or rules[0]
-        # what holds for the first file of a patch holds for the others, each by its own name
+        # what applies to the first file of a patch applies to the others, each by its own name
         others = [own[0] for own in offered[1:]]
         match answer.choice:
             case "once":

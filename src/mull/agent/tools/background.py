@@ -120,7 +120,9 @@ class Job:
             data = take().encode("utf-8", "replace")
             kept = data[: max(0, _LARGEST - self._size)]
             written = 0
-            with contextlib.suppress(OSError):  # the disk is full: it must not stop for that
+            with contextlib.suppress(
+                OSError
+            ):  # the disk is full: the command must not stop because of that
                 written = os.write(self._file, kept)
             self._size += written
             self._lost += len(data) - written

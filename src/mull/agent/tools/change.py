@@ -142,7 +142,7 @@ class _Changing(BuiltinTool[A], Generic[A]):
             with self.workspace.changing:
                 for change in changes:
                     change.check()
-                if left.is_set():  # who asked for it has gone
+                if left.is_set():  # the caller has gone
                     raise ToolFailure("nothing was written")
                 paths = [str(change.place.path) for change in changes]
                 before = [look_at(path) for path in paths]
@@ -165,7 +165,7 @@ def _make(changes: Sequence[_Change]) -> None:
     made: list[_Change] = []
     try:
         for change in sorted(changes, key=lambda change: change.after is None):
-            change.make()  # files go last: what is gone cannot be brought back as it was
+            change.make()  # deletions come last: a deleted file cannot be restored exactly
             made.append(change)
     except ToolFailure:
         for change in reversed(made):

@@ -41,7 +41,7 @@ def _flags(*names: str) -> int:
 
 
 _FOLDER = _flags("O_PATH" if hasattr(os, "O_PATH") else "O_RDONLY", "O_DIRECTORY", "O_CLOEXEC")
-# not blocking: a FIFO without a writer would hold the caller for ever
+# non-blocking: a FIFO without a writer would block the caller forever
 _READ = _flags("O_RDONLY", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC")
 _NEW = _flags("O_WRONLY", "O_CREAT", "O_EXCL", "O_NOFOLLOW", "O_CLOEXEC")
 _OVER = _flags("O_RDWR", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC")

@@ -101,7 +101,7 @@ class Kept:
             room = _ASIDE - (self._total - len(data))
             if room > 0:
                 _write_whole(self._file, data[:room])
-        except OSError:  # the disk is full: what is shown has to do
+        except OSError:  # the disk is full: what is shown must suffice
             self._put_aside = self._path = None
 
 

@@ -50,7 +50,7 @@ class Command:
         try:
             return await asyncio.shield(starting)
         except asyncio.CancelledError:
-            starting.add_done_callback(_abandon)  # in whatever hurry we are
+            starting.add_done_callback(_abandon)  # even if this is cancelled again
             await asyncio.wait((starting,))
             if not starting.cancelled() and starting.exception() is None:
                 await starting.result().end()

@@ -195,7 +195,7 @@ class _Page:
         size = len(row) if row.isascii() else len(row.encode("utf-8", "replace"))
         if self._rows and size > self._room:
             return False
-        if not self._rows and size > self._room:  # one line at least, or reading on would not help
+        if not self._rows and size > self._room:  # at least one line, or continuing would not help
             kept = line.text[: max(self._room // 2, 1)]
             row = _row(number, Line(kept, line.dropped + len(line.text) - len(kept)))
         self._rows.append(row)

@@ -34,7 +34,7 @@ __all__ = ["MOST_SECONDS", "Run", "shell"]
 USUAL_SECONDS = 120
 _FIRST_LOOK = 1.0
 MOST_SECONDS = 600
-# nobody is there to page through a text or to answer
+# there is no user to page through a text or to answer
 _CALM = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb"}
 _KEY_ENDINGS = (
     "_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASSWD", "_PASSPHRASE", "_CREDENTIALS", "_PAT",

@@ -37,7 +37,7 @@ _USUAL = 100
 _MOST = 1000
 _MOST_CONTEXT = 20
 _BAD_EXPRESSION = 2
-# the parent's own search path: the folder that is searched must not be able to add modules
+# the parent's own search path: the searched folder must not be able to add modules
 _BOOT = (
     "import sys; sys.path[:] = sys.argv[1].split('\\n');"
     " from mull.agent.tools.grep import main; sys.exit(main())"
@@ -82,7 +82,7 @@ class Search(BuiltinTool[SearchArguments]):
         """The expression and where to search."""
         place = self.workspace.locate(given.path, to_read=True)
         if given.glob:
-            fits(given.glob, "")  # refuses a pattern that is none before anything runs
+            fits(given.glob, "")  # rejects an invalid pattern before anything runs
         only = f" ({one_line(given.glob)})" if given.glob else ""
         preview = Preview(f"search {one_line(given.pattern)} in {place.name}{only}")
         return Plan(
@@ -157,7 +157,7 @@ def _ripgrep(program: str, given: SearchArguments, glob: str | None, place: Loca
         *(f"--glob=!{name}" for name in PASSED_OVER),
     ]  # fmt: skip
     if glob and "**" not in glob and _PLAIN_GLOB.fullmatch(glob):
-        # --glob would bring back what .gitignore leaves out; a type does not
+        # --glob would re-include what .gitignore excludes; a type does not
         arguments += [f"--type-add=wanted:{glob}", "--type=wanted"]
     return [*arguments, "-e", given.pattern, "--", _target(place)]
 

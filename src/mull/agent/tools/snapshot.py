@@ -107,7 +107,7 @@ def _listed(root: Path) -> tuple[dict[str, _Tracked], set[str]] | None:
     for line in _split(listed):
         head, _, path = line.partition("\t")
         mode, blob, _ = head.split(" ")
-        if mode != "160000":  # a repository of its own
+        if mode != "160000":  # a nested repository
             tracked[path] = _Tracked(mode, blob)
     below = os.fsdecode(prefix.rstrip(b"\n"))
     loose = {line[3:].removeprefix(below) for line in _split(status) if not line.endswith("/")}

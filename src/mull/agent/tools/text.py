@@ -88,7 +88,7 @@ def encoding_of(data: bytes, *, is_cut: bool = False) -> Encoding | None:
     head = data[:HEAD]
     for encoding in _MARKED:
         if head.startswith(encoding.mark):
-            is_wide = head.startswith(codecs.BOM_UTF32_LE)  # begins as UTF-16 does
+            is_wide = head.startswith(codecs.BOM_UTF32_LE)  # starts like UTF-16
             return None if is_wide else encoding
     if b"\0" in head or any(head.startswith(magic) for magic, _ in (*_IMAGES, *_OTHERS)):
         return None

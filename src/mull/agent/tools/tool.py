@@ -115,7 +115,7 @@ class PreparedCall:
             outcome = await self.work(context)
         except ToolFailure as failure:
             outcome = Outcome(fitted(str(failure), LONGEST_FAILURE), failed=True)
-        except (Exception, SystemExit) as error:  # a fault of a tool must not end the turn
+        except (Exception, SystemExit) as error:  # a bug in a tool must not end the turn
             outcome = Outcome(explain(error), failed=True)
         changed = self.preview.kind == "diff" and not outcome.failed
         diff = fitted(self.preview.detail, LONGEST_DIFF) if changed else ""
@@ -150,7 +150,7 @@ def explain(error: BaseException) -> str:
     """An exception in one line: `ValueError: it is under water`."""
     try:
         said = fitted(str(error), LONGEST_FAILURE)
-    except Exception:  # it has to be told all the same
+    except Exception:  # it must be reported anyway
         said = ""
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
@@ -263,7 +263,7 @@ def _kind(schema: Mapping[str, Any], parts: Mapping[str, Any]) -> str:
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         part = parts.get(name, {})
-        inner = {key: value for key, value in parts.items() if key != name}  # it may hold itself
+        inner = {key: value for key, value in parts.items() if key != name}  # it may contain itself
         return _shape(part, inner) if "properties" in part else _kind(part, inner)
     if "properties" in schema:
         return _shape(schema, parts)

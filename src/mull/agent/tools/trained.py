@@ -149,7 +149,7 @@ def own_call(call: ToolCallBlock, tools: Mapping[str, RunnableTool]) -> ToolCall
         return call
     try:
         given = input_of(call, {})
-    except ToolFailure:  # told by the tool itself, with what would be right
+    except ToolFailure:  # the tool itself reports it, with what would be valid
         return replace(call, name=name) if name in offered else call
     meant = _meant(name, called, dict(given))
     if not offered.issuperset((meant.tool, *meant.needs)):

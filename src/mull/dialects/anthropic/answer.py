@@ -48,7 +48,7 @@ class Writer(AnswerWriter):
         self._told: dict[int, dict[str, Any]] = {}
 
     def start(self) -> bytes:
-        # Proxies and clients read numbers here: what is not known yet is 0, and told at the end.
+        # Proxies and clients expect numbers here: unknown ones are 0, and sent at the end.
         counts = {"input_tokens": 0, "output_tokens": 0, **write_usage(self.usage or Usage())}
         message = {**_message(self.id, self.model), "content": [], "stop_reason": None}
         return event_frame({"type": "message_start", "message": {**message, "usage": counts}})
@@ -184,7 +184,7 @@ def _block(block: Any, own: bool) -> dict[str, Any] | None:
         case ToolCallBlock():
             given: Any = block.input
             if not given and block.arguments and block.arguments.strip() != "{}":
-                given = block.arguments  # no object: the client shall see what the model wrote
+                given = block.arguments  # not an object: the client shall see what the model wrote
             call = {"type": "tool_use", "id": block.id, "name": block.name, "input": given}
             return {**own_keys(block.wire, DIALECT), **call}
         case OpaqueBlock() if own:

@@ -86,7 +86,7 @@ class ChunkInterpreter:
         if not self._begun:
             return []
         ended = done or self._reason is not None
-        # A message that ended has ended its blocks, also where their own stops got lost.
+        # The end of a message ends its blocks, even if their own stops were lost.
         events = self._close_parts(whole=ended)
         if self._failed:
             return events
@@ -107,9 +107,9 @@ class ChunkInterpreter:
         events: list[Event] = []
         if self._begun and not self._is_over:
             if message.get("id") == self._id:
-                return []  # a gateway said it twice: BerriAI/litellm#32479
+                return []  # a gateway sent it twice: BerriAI/litellm#32479
             if self._parts:
-                # A retry spliced into the stream. Two answers in one verify nowhere, and a call
+                # A retry spliced into the stream. Two answers in one never verify, and a call
                 # may be cut in half: vercel/ai#18331.
                 self._failed = True
                 text = "the server started another answer in the middle of this one"

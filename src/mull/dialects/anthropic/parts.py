@@ -95,7 +95,7 @@ class ThinkingPart:
         self.stopped = False
 
     def open(self) -> list[Event]:
-        # Empty thinking is a block too: it may carry nothing but its signature.
+        # Empty thinking is a block too: it may carry only its signature.
         return [ThinkingDelta(_text(self._block, "thinking"), self._key, THINKING)]
 
     def take(self, delta: dict[str, Any]) -> list[Event]:
@@ -121,7 +121,7 @@ class ThinkingPart:
         rest = wire_of(DIALECT, self._rest.build())
         if not self._signature and not rest:
             return []
-        # An empty signature is one: servers that sign nothing say so and want it back.
+        # An empty signature counts: servers that do not sign send it and want it back.
         signature = "".join(self._signature) if self._signature else None
         return [ThinkingCarrier(self._key, THINKING, signature=signature, wire=rest)]
 

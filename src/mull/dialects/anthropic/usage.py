@@ -30,7 +30,7 @@ def merge_counts(held: dict[str, Any], more: Any) -> bool:
     if not isinstance(more, dict):
         return False
     for name, value in more.items():
-        # Proxies that know only one side of the bill put 0 for the other.
+        # Proxies that know only one side of the bill send 0 for the other.
         if value is None or (value == 0 and held.get(name)):
             continue
         held[name] = value

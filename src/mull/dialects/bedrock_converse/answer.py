@@ -75,7 +75,7 @@ class Writer(AnswerWriter):
                 return out + (self._mark(block, block.kept) if self._is_marked(block) else b"")
         block.head = _PIECE % (block.at, b'{"reasoningContent":{"text":')
         if isinstance(event, ThinkingCarrier) and event.redacted is not None:
-            return b""  # `carry` tells it
+            return b""  # `carry` writes it
         return self.piece(block, getattr(event, "text", ""))
 
     def piece(self, block: Any, text: str) -> bytes:
@@ -167,7 +167,7 @@ def _block(block: Any, own: bool) -> dict[str, Any] | None:
         case ToolCallBlock():
             given: Any = block.input
             if not given and block.arguments and block.arguments.strip() != "{}":
-                given = block.arguments  # no object: the client shall see what the model wrote
+                given = block.arguments  # not an object: the client shall see what the model wrote
             call = {"toolUseId": block.id, "name": block.name, "input": given}
             return {"toolUse": {**own_keys(block.wire, DIALECT), **call}}
         case OpaqueBlock() if own:

@@ -78,7 +78,7 @@ class ChunkInterpreter:
         for mark in (EXCEPTION, ERROR):
             if event is not None and event.startswith(mark):
                 return self._fail(event.removeprefix(mark), value)
-        if event is None:  # as SDKs write a stream down: the name is the only key
+        if event is None:  # as SDKs record a stream: the name is the only key
             return self._unwrap(value)
         return []
 
@@ -107,7 +107,7 @@ class ChunkInterpreter:
             return []
         ended = done or self._reason is not None
         still_open = [part for part in self._parts.values() if not part.stopped]
-        # A message that ended has ended its blocks, also where their own stops got lost.
+        # The end of a message ends its blocks, even if their own stops were lost.
         events = [event for p in still_open for event in (p.stop() if ended else p.cut())]
         if self._failed:
             return events

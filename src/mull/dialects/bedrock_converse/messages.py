@@ -159,8 +159,8 @@ class History:
                 assert_never(block)
 
     def _text(self, block: TextBlock, *, thought: bool) -> dict[str, Any] | None:
-        # Blank texts are refused, but between thoughts nothing may change: there only the empty
-        # one goes.
+        # Blank texts are rejected, but between thinking blocks nothing may change: there only the
+        # empty one is dropped.
         if not block.text or not (thought or block.text.strip()):
             return self._leave("blank") if block.text else None
         return text_block(block)

@@ -116,7 +116,7 @@ class ReasoningPart:
         if isinstance(redacted := given.get(REDACTED), str):
             self._redacted.append(redacted)
         if isinstance(text, str) or ((isinstance(signature, str) or rest) and not self._open):
-            # Empty reasoning is a block too: it may carry nothing but its signature.
+            # Empty reasoning is a block too: it may carry only its signature.
             self._open = True
             said = text if isinstance(text, str) else ""
             events.append(ThinkingDelta(said, self._key, REASONING))

@@ -49,7 +49,7 @@ class CallReader:
             if signature:
                 events.append(ToolCallDelta(self.count, self._id, signature=signature))
             return events + self._go_on(call)
-        # Vertex AI closes a streamed call with an empty one; without an open call it says nothing.
+        # Vertex AI closes a streamed call with an empty one; without an open call it means nothing.
         return [*self.close(), OpaqueReceived(part)] if call or signature else self.close()
 
     def close(self) -> list[Event]:
@@ -118,5 +118,5 @@ def _text(args: Any) -> str:
         return args or ""
     try:
         return _encode(args).decode()
-    except UnicodeEncodeError:  # halves of characters, which the decoder mends afterwards
+    except UnicodeEncodeError:  # lone surrogates, which the decoder repairs afterwards
         return json.dumps(args, ensure_ascii=False, separators=(",", ":"))

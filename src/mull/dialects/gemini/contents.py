@@ -130,7 +130,7 @@ class ContentWriter:
         if call and "id" in (kept := own_keys(call.wire, DIALECT)):
             result["id"] = kept["id"]
         media = [part for one in block.media for part in self._media_parts(one)]
-        if media and self._needs_signatures:  # the models that sign also take media in a result
+        if media and self._needs_signatures:  # models that sign also accept media in a result
             result["parts"], media = media, []
         return [{"functionResponse": result}, *media]
 

@@ -96,7 +96,7 @@ class _Reader:
     def _result(self, name: str, response: dict[str, Any], where: str) -> ToolResultBlock:
         given = response.get("id")
         call_id = self._calls.take(given if isinstance(given, str) else None, name)
-        if name != self._calls.name_of(call_id):  # else the call says it already
+        if name != self._calls.name_of(call_id):  # otherwise the call already contains it
             self.conversation.rest[f"{where}.name"] = name
         self.conversation.leave(response, where, "id", "name", "response", "parts")
         media: list[MediaBlock] = []

@@ -27,7 +27,7 @@ _REASONS = Words(
     ("STOP", "stop"),
     ("STOP", "tool_calls"),
     ("MAX_TOKENS", "length"),
-    # The answer goes on in another request, which nothing here asks for: it is cut.
+    # The answer continues in another request, which nothing here sends: it is cut.
     ("CONTINUATION", "length"),
     ("SAFETY", "content_filter"),
     ("SAFETY", "refusal"),

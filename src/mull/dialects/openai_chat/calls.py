@@ -175,7 +175,7 @@ def _is_complete(pieces: list[str]) -> bool:
         return False
     closing, last = _CLOSED_BY.get(pieces[0][0]), pieces[-1][-1]
     if closing is not None and last != closing and not last.isspace():
-        # Asked for every piece that repeats the name, so seldom worth reading them all.
+        # Called for every chunk that repeats the name, so reading them all is rarely worthwhile.
         return False
     try:
         msgspec.json.decode("".join(pieces))

@@ -97,7 +97,7 @@ class DeltaReader:
         leader = mirrors.leader
         if leader is not None and leader in thoughts:
             beside = self._text(leader, thoughts[leader])
-            if beside.isspace():  # these must not beat the words of another field
+            if beside.isspace():  # these must not take precedence over another field's text
                 beside, blanks = "", beside
             elif beside:
                 self._segments.think(beside, leader, out)
@@ -238,7 +238,7 @@ class DeltaReader:
     def _call(self, calls: Any, out: list[Event]) -> None:
         if isinstance(calls, list):
             if not self.calls:
-                # Text that was held back in case a mark comes stands before the call.
+                # Text held back in case of a mark comes before the call.
                 self._pieces(self._tags.disable(), out)
             self._segments.begin_answer("tool_call", out)
             self.calls.add(calls, out)

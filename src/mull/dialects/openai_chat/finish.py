@@ -59,7 +59,7 @@ def stop_reason(word: str | None, *, calls: bool, refused: bool) -> str | None:
     if refused and reason in (None, "stop"):
         return "refusal"
     if calls and reason not in _CUT:
-        # Some servers say `stop`, or an empty word, although they call (microclaw/microclaw#230).
+        # Some servers say `stop`, or an empty word, despite calls (microclaw/microclaw#230).
         return "tool_calls"
     return reason
 

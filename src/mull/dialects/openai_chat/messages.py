@@ -143,7 +143,7 @@ class MessageList:
             answer.add(block)
         calls = [self._call(call) for call in message.tool_calls]
         if answer.is_empty and not calls:
-            # An answer of nothing would be taken for a prefill (ggml-org/llama.cpp#20861).
+            # An empty answer would be taken for a prefill (ggml-org/llama.cpp#20861).
             self._left_out["empty"] += 1
             return
         written: dict[str, Any] = {"role": "assistant", "content": answer.content()}
@@ -169,7 +169,7 @@ class MessageList:
         call |= _others(kept, ("id",))
         kind = call["type"]
         if kind != "function" and isinstance(kind, str) and kind in kept:
-            del call["function"]  # such a call has its name and input in a place of its own
+            del call["function"]  # such a call has its own place for name and input
         return call
 
 
@@ -260,7 +260,7 @@ def _tagged(block: ThinkingBlock, rule: ReasoningRule) -> str:
     pairs = rule.compat.tags or (("<think>", "</think>"),)
     _, _, came_in = (block.source_field or "").partition(":")
     opener, closer = next((pair for pair in pairs if pair[0] == came_in), pairs[0])
-    # Where the prompt holds the opening mark, the answer never had it.
+    # If the prompt contains the opening mark, the answer never had it.
     return f"{'' if rule.compat.starts_in_reasoning else opener}{block.thought}{closer}"
 
 

@@ -174,7 +174,7 @@ class Mirrors:
         live = [(at, n) for at, n in counts if n == len(bare) or at + n == end]
         if not live:
             if not voice.places and bare == thought.bare[thought.last :]:
-                voice.meet(end, text)  # it begins to mirror only now
+                voice.meet(end, text)  # it starts to mirror only now
                 return ""
             return self._differs(voice, text, bare[: counts[0][1]], beside)
         at, count = live[0]

@@ -67,7 +67,7 @@ def read_usage(raw: dict[str, Any]) -> Usage:
         if given is not None and read["total"] == given + output + reasoning:
             output += reasoning
         else:
-            # Some servers count a token or two more thoughts than answer (vercel/ai 83e6510).
+            # Some servers count slightly more thinking than output (vercel/ai 83e6510).
             reasoning = min(reasoning, output)
     return Usage(**{**read, "output": output, "reasoning": reasoning})
 

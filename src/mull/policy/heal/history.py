@@ -47,7 +47,7 @@ def _any(block: ThinkingBlock) -> bool:
 
 
 def _carries(block: ThinkingBlock) -> bool:
-    return block.has_carrier or block.signature is not None  # an empty one is refused like others
+    return block.has_carrier or block.signature is not None  # an empty one is rejected like others
 
 
 def _is_unsigned(block: ThinkingBlock) -> bool:
@@ -70,7 +70,7 @@ def drop_unverified(case: Case, found: re.Match[str]) -> Mends:
     """Signatures or data that do not verify: from the named answer to the end of its part."""
     messages, compat = case.request.messages, case.target.compat
     end = len(messages)
-    # A thought that goes takes along all that are bound to it.
+    # Removing thinking removes everything that is bound to it.
     start = end if compat.binds_thinking else turn_start(messages)
     named = _named(case)
     choices = [range(start), range(end)]
@@ -80,7 +80,9 @@ def drop_unverified(case: Case, found: re.Match[str]) -> Mends:
         where = "earlier turns" if places.stop < end else "the conversation"
         said = f"of {where} left out: the endpoint cannot verify them"
         yield from _without(_thoughts(messages, places, _carries), said, forever=True)
-    in_blocks = TRAITS[case.target.dialect].takes == "signed"  # a filler is one with a signature
+    in_blocks = (
+        TRAITS[case.target.dialect].takes == "signed"
+    )  # a placeholder is one with a signature
     if in_blocks and compat.missing_reasoning is not None:
         lesson = Lesson(compat={"missingReasoning": None})
         yield Mend("no placeholder sent for missing thinking", lesson)

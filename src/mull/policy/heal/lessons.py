@@ -85,7 +85,7 @@ class _Entry(Value, frozen=True):
         rejection of what was there before.
         """
         if self.lesson.dialect not in (None, target.dialect):
-            return self.lesson  # nothing of the old rows holds in the new dialect
+            return self.lesson  # nothing of the old rows applies in the new dialect
         now = _said(target.compat)
         kept = {
             key: value
@@ -133,7 +133,7 @@ def apply_lesson(target: Target, lesson: Lesson) -> Target:
     facts, known = target.facts, target.known
     if lesson.facts:
         values = {**msgspec.to_builtins(facts), **lesson.facts}
-        if "reasoning_options" in lesson.facts:  # what is steered reasons, listed or not
+        if "reasoning_options" in lesson.facts:  # a model with controls reasons, listed or not
             values["reasoning"] = known = True
         facts = msgspec.convert(values, ModelFacts)
     return msgspec.structs.replace(
@@ -161,7 +161,7 @@ def fingerprints(block: Block) -> Iterator[str]:
     """Short names for the carriers of a block; a carrier itself is never stored again."""
     carriers = [seal for _, seal in seals(block)]
     for name in ("signature", "encrypted", "redacted"):
-        if (carrier := getattr(block, name, None)) is not None:  # an empty one can be refused too
+        if (carrier := getattr(block, name, None)) is not None:  # an empty one can be rejected too
             carriers.append(carrier)
     for carrier in carriers:
         yield blake2b(carrier.encode("utf-8", "replace"), digest_size=8).hexdigest()

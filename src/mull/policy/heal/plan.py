@@ -99,7 +99,9 @@ def nearest_effort(case: Case, found: re.Match[str]) -> Mends:
     taught: dict[str, Any] = {"reasoning_options": _options(case.target.facts, effort=listed)}
     if effort == "none":
         taught["can_be_off"] = False
-    guessed = case.target.compat.thinking_writer == "usual"  # who lists the values takes them
+    guessed = (
+        case.target.compat.thinking_writer == "usual"
+    )  # an endpoint that lists the values accepts them
     lesson = Lesson(compat={"thinkingWriter": case.plan.writer} if guessed else {}, facts=taught)
     yield Mend(f"this model has no {effort} level", lesson)
 
@@ -115,7 +117,7 @@ def other_level(case: Case, found: re.Match[str]) -> Mends:
     left = tuple(word for word in words if word != as_level(effort))
     lesson = Lesson(facts={"reasoning_options": _options(facts, effort=left)})
     yield Mend(f"this model has no {effort} level", lesson if left else _on_or_off(facts))
-    yield from take_back(case)  # an endpoint that says on by a level only
+    yield from take_back(case)  # an endpoint that turns thinking on only by a level
 
 
 def drop_effort(case: Case, found: re.Match[str]) -> Mends:
@@ -185,9 +187,9 @@ def take_back(case: Case, found: re.Match[str] | None = None) -> Mends:
     """The model or server accepts no thinking parameter: none is sent, now and from now on."""
     taught: dict[str, Any] = {"thinkingWriter": "none"}
     if set(write_thinking(case.plan)) & set(case.target.compat.keep_thinking or ()):
-        taught["keepThinking"] = None  # the same parameter by another way
+        taught["keepThinking"] = None  # the same parameter from another source
     amendment = UNAMENDED
-    if TRAITS[case.target.dialect].off_forbids_thoughts:  # whoever is silent there does not think
+    if TRAITS[case.target.dialect].off_forbids_thoughts:  # no parameter means no thinking
         messages = case.request.messages
         chain = (thought for m in messages[turn_start(messages) :] for thought in m.thinking)
         amendment = Amendment(thoughts=frozenset(map(thought_name, chain)))

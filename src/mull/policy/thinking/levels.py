@@ -45,7 +45,7 @@ def next_level(target: Target, snapshot: Snapshot) -> str | None:
         return None
     now = _sent_now(target, snapshot)
     at = next((at for at, row in enumerate(rows) if row.sent_as == now), None)
-    if at is None:  # a budget, or nothing said: go on from what the model does by itself
+    if at is None:  # a budget, or nothing set: continue from the model's default
         usual = target.facts.default_effort or "medium"
         at = next((at for at, row in enumerate(rows) if row.level == usual), -1)
     return rows[(at + 1) % len(rows)].level

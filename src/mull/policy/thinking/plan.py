@@ -134,7 +134,7 @@ def plan_least(
     Raises:
         BudgetError: the user's answer limit is above the model's.
     """
-    wish = wish_of(snapshot)  # where the user's own was said in a way of guesses, so is this
+    wish = wish_of(snapshot)  # if the user's setting may be sent as a guess, so may this
     explicit = wish.says_how_much and wish.explicit
     least = Wish(level="none", explicit=explicit)
     return _plan(target, snapshot, least, max_tokens, used, amendment)
@@ -254,7 +254,7 @@ def _fit(
     budget, notes, explicit = choice.budget, list[Note](), choice.explicit and not bends
     assert budget is not None
     if target.facts.budget is None and explicit and window.max_tokens is not None:
-        return choice, notes  # both numbers are the user's, and nobody knows the model's
+        return choice, notes  # both numbers are the user's, and the model's is unknown
     option = target.facts.budget or (SERVER_BUDGET if target.compat.level_budgets else ANY_BUDGET)
     if snapshot["reasoning.dynamicBudget"]:
         over, cap = snapshot["reasoning.dynamicBudgetOver"], snapshot["reasoning.dynamicBudgetCap"]

@@ -305,13 +305,13 @@ def _budget(target: Target, means: _Means, budget: int) -> Choice:
         warnings = () if fits == budget else (changed,)
         return Choice("on", writer=through, budget=fits, explicit=True, warnings=warnings)
     unknown = not facts.reasoning_options
-    if through and (unknown or not target.known):  # a server holds any of its models to it
+    if through and (unknown or not target.known):  # a server enforces it for any of its models
         return Choice("on", writer=through, budget=budget, explicit=True)
     if means.words and (unknown or means.guessed):
         level = level_for_budget(facts.budget or ANY_BUDGET, budget)
         told = f"{target.model} accepts no budget here: {budget:,} tokens sent as {level}"
         return msgspec.structs.replace(_level(target, means, level), warnings=(told,))
-    switched = means.switch and facts.has_toggle  # a number is a wish to think
+    switched = means.switch and facts.has_toggle  # a budget implies thinking
     choice = Choice("on") if switched else _by_default(target, means)
     return msgspec.structs.replace(choice, warnings=(_no_budget(target, budget),))
 

@@ -138,7 +138,7 @@ def _thoughts(number: int) -> str:
 
 
 def _hash(told: Any) -> str:
-    # sessions hold hashes from when an empty thought was not written; no text and no dictionary,
+    # sessions contain hashes from when empty thinking was not written; no text and no dictionary,
     # whose keys are sorted, can look like one
     data = _encode(told).replace(b'"type":"thinking","thought":""', b'"type":"thinking"')
     return blake2b(data, digest_size=16).hexdigest()

@@ -78,7 +78,7 @@ class _Turn:
         self.rounds[-1].messages.append(message)
         changed = 1
         if new and len(self.rounds) > 1 and is_unfinished(self.rounds[-2].messages[0]):
-            changed = 2  # the turn went on without that answer
+            changed = 2  # the turn continued without that answer
         self.fresh = min(self.fresh, len(self.rounds) - changed)
 
     @property
@@ -262,7 +262,7 @@ class LogView:
     def _put(self, at: int, old: Sequence[Message], new: Sequence[Message]) -> None:
         if len(old) == len(new) and all(a is b for a, b in zip(old, new, strict=True)):
             return
-        if at < self._given:  # what was given out must not change
+        if at < self._given:  # what was returned must not change
             self._messages, self._given = self._messages.copy(), 0
         self._messages[at : at + len(old)] = new
 
@@ -293,7 +293,7 @@ class Memory:
             while len(self._views) >= KEPT_VIEWS:
                 self._views.pop(next(iter(self._views)))
         view.catch_up(log)
-        self._views[key] = view  # only now: nobody else may see a view that is half made
+        self._views[key] = view  # only now: nobody else may see an unfinished view
         return view
 
     def bound(self, log: Log, messages: Sequence[Message], opening: str) -> Bound:
@@ -301,7 +301,7 @@ class Memory:
         bound = self._bound
         if bound is None or bound.opening != opening:
             bound = Bound(opening, log.prefixes)
-        self._bound = None  # nobody else may see one that is half made
+        self._bound = None  # nobody else may see an unfinished one
         bound.follow(messages)
         self._bound = bound
         return bound

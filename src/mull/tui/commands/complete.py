@@ -40,7 +40,7 @@ def offers(known: Known, typed: str) -> list[Offer]:
         if typed.startswith("/"):
             return _command_offers(known, typed)
         return _mention_offers(known, typed)
-    except MullError:  # what is typed halfway is no error yet
+    except MullError:  # incomplete input is not an error yet
         return []
 
 

@@ -95,7 +95,7 @@ class Known:
         engine = self.session.engine
         try:
             keyed = keyed_providers(engine)
-        except MullError:  # a damaged list of keys is told where a key is needed
+        except MullError:  # a damaged list of keys is reported where a key is needed
             keyed = set()
         catalog = engine.setup.catalog()
         others = [name for name in catalog.providers if name not in keyed]

@@ -58,7 +58,7 @@ def own_commands(host: Host | Known) -> list[Command]:
         folder = Path(host.session.info.folder)
     except MullError:
         return []
-    # what is offered is asked for at every key; what is run is read again
+    # completions are requested at every key; a command that runs is read again
     found = _lately(folder) if isinstance(host, Known) else find_own(config_dir(), folder)
     return [_command(one) for one in found]
 

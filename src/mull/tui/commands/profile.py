@@ -77,10 +77,10 @@ def _load(host: Host, name: str) -> None:
     session = host.session
     setup = session.engine.setup
     model = setup.read_profile(name).model_name or session.snapshot().model or session.target.name
-    session.resolve(model)  # a name that nobody knows is told before anything is changed
+    session.resolve(model)  # an unknown name is reported before anything changes
     profile = setup.use_profile(name)
     with telling_cost(host, "model"), session.at_once():
-        setup.settings.load_profile(profile.settings, profile.model_name)  # for sessions to come
+        setup.settings.load_profile(profile.settings, profile.model_name)  # for future sessions
         given_up = session.settings.load_profile(profile.settings, profile.model_name)
         for key in tuple(session.info.settings):
             session.unset(key)

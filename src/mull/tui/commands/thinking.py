@@ -55,7 +55,7 @@ async def set_thinking(host: Host, text: str) -> None:
     elif what in ("on", "off"):
         change_setting(host, ENABLED, what == "on")
         if what == "on" and wish_of(host.session.snapshot()).is_off:
-            unset_setting(host, EFFORT)  # an effort of none that the session chose before
+            unset_setting(host, EFFORT)  # an effort of none that the session set before
         _show_plan(host)
     else:
         _level(host, EFFORT if what == "effort" else BUDGET, value)

@@ -109,7 +109,7 @@ class FrontApprover:
     async def trust(self, request: TrustRequest) -> TrustAnswer | None:
         """Show a project's instructions for models, and ask whether to use them."""
         if not (self._front.has_keys or self._front.echoes):
-            return None  # a pipe is nobody
+            return None  # a pipe is not a user
         rows = [
             row
             for one in request.files

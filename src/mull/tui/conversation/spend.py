@@ -52,7 +52,7 @@ def cache_loss(
         return None
     cost = cost_of(Usage(input=tokens, output=0), prices)
     if cost is None and not last_usage.cache_read:
-        return None  # neither a cache nor a price is known: nothing to lose that can be named
+        return None  # neither a cache nor a price is known: there is no loss to name
     told = (
         f"This invalidates the prompt cache: about {round(tokens, -3):,} tokens are processed again"
     )

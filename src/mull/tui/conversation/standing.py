@@ -61,7 +61,7 @@ class Standing:
             session.info.id,
             len(session.log),
             snapshot.fingerprint,
-            wish_of(snapshot),  # a value asks for more where the user chose it
+            wish_of(snapshot),  # whether the user set it matters too
             session.target.origin,
             session.engine.setup.profile_name,
             session.toolbox and session.toolbox.gate.mode,
@@ -72,14 +72,14 @@ class Standing:
         self._seen = now
         try:
             self._status = self._count(session)
-        except MullError:  # told when the request is made
+        except MullError:  # reported when the request is made
             self._status = Status(session.target.name)
 
     def _count(self, session: Session) -> Status:
         from mull.agent.exports import pricing
         from mull.transcripts.transcript import turn_rows
 
-        # at the start a rough count is soon there; once something was said it must be right
+        # at the start a rough count is enough; after the first message it must be right
         prepared = session.prepared() if session.log else session.estimated()
         meter = meter_of(prepared)
         price = pricing(session.engine.setup)

@@ -26,7 +26,7 @@ class ThoughtText:
         self._inline = InlineParser() if marked else None
         self._wrapper = Wrapper(width)
         self._began = False
-        self._indent: str | None = ""  # blanks at a line's begin; None once the line has text
+        self._indent: str | None = ""  # leading whitespace of a line; None once the line has text
         self._blank = False
 
     def add(self, text: str) -> None:

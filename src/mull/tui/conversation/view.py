@@ -75,12 +75,12 @@ class ConversationView:
     ) -> None:
         self._canvas = Canvas(Look(theme, width, mode))
         self._title = title
-        self._thoughts: list[Thought] = []  # of the answer that arrives
+        self._thoughts: list[Thought] = []  # of the arriving answer
         self._calls = Assembler()  # calls whose arguments are still arriving
         self._writing: ToolCallDelta | None = None
         self._written = 0
         self._running: dict[str, RunningTool] = {}
-        self._tools: dict[str, ToolUse] = {}  # by the id of the call, in their order
+        self._tools: dict[str, ToolUse] = {}  # by the id of the call, in order
         self._last_call = ""
 
     # What is drawn
@@ -95,7 +95,7 @@ class ConversationView:
         lines = self._canvas.open_lines(now)
         if self._writing is not None:
             lines.append(running_call(self._writing.name or "", self._written, theme, width))
-        if self._running:  # results come in the order of the calls: the first is waited for
+        if self._running:  # results arrive in the order of the calls: the first is the one awaited
             lines += next(iter(self._running.values())).lines(theme, width)
         return lines
 

@@ -42,7 +42,7 @@ def remark(event: Event) -> Remark | None:
             return Remark("warning", event.text)
         case Failed():
             return Remark("error", event.text)
-        case Retrying(attempt=2):  # further tries are counted down, not written one by one
+        case Retrying(attempt=2):  # later attempts are counted down, not written one by one
             return Remark("note", f"{event.reason}; retrying")
         case Healed():
             return Remark(

@@ -119,7 +119,7 @@ class TerminalFront:
             input=Keyboard(sys.stdin, output, lent=signs.restore),
             output=output,
             erase_when_done=True,
-            max_render_postpone_time=None,  # what a model says is drawn at a rate of its own
+            max_render_postpone_time=None,  # model output is drawn at its own rate
         )
         self.app.ttimeoutlen = _ESC_WAITS
         self.app.after_render += lambda _: signs.entitle()
@@ -282,7 +282,7 @@ class TerminalFront:
             self.asking.picker.search(self.buffer.text)
 
     def _offered(self, _: Buffer) -> None:
-        if self._takes_offer:  # not now: the offers are still being put together
+        if self._takes_offer:  # not now: the completions are still being built
             asyncio.get_running_loop().call_soon(self._take_offer)
 
     def _take_offer(self) -> None:
@@ -318,7 +318,7 @@ class TerminalFront:
     def on_enter(self) -> None:
         """Send the input, unless its last line continues."""
         text, talk = self.pastes.whole(self.buffer.text), self._talk
-        if self.buffer.document.char_before_cursor == "\\":  # as in a shell: the line goes on
+        if self.buffer.document.char_before_cursor == "\\":  # as in a shell: the line continues
             self.buffer.delete_before_cursor()
             self.buffer.insert_text("\n")
         elif self.asking.wants_words:
@@ -328,7 +328,7 @@ class TerminalFront:
         elif text.strip() and talk is not None:
             if text.startswith("/") and not self._declined:
                 text = self._take(text)
-            self.buffer.text = text  # what was pasted is found again in the history, whole
+            self.buffer.text = text  # pasted text is complete in the history
             self.buffer.append_to_history()
             self.buffer.reset()
             talk.enter(text)
@@ -368,7 +368,7 @@ class TerminalFront:
         state = self.buffer.complete_state
         if state and state.completions:
             self.buffer.complete_next()
-        else:  # offers that were asked for by typing may come first, or be on their way
+        else:  # completions requested by typing may come first, or be on their way
             self._takes_offer = True
             self.buffer.start_completion(select_first=True)
 

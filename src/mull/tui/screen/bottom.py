@@ -113,7 +113,7 @@ class InlineApplication(Application[None]):
         answers.add(Keys.CPRResponse, eager=True, save_before=lambda _: False)(self._answered)
         self.key_bindings = merge_key_bindings([more["key_bindings"], answers])
         self._answer = asyncio.Event()
-        # an answer that comes when the program has ended would be typed into the shell
+        # a reply that arrives after the program has ended would be typed into the shell
         self.renderer.wait_for_cpr_responses = self._wait_for_answer  # type: ignore[method-assign, assignment]
 
     async def _wait_for_answer(self, _: float = 0) -> None:
@@ -191,7 +191,7 @@ class InlineApplication(Application[None]):
             self.begin_step()
             super()._on_resize()
             return
-        # the terminal has moved the lines about: once the window rests, the region is drawn afresh
+        # the terminal has moved the lines: once the size is stable, the region is redrawn
         self._settling = asyncio.get_running_loop().call_later(_SETTLED, self._settle)
 
     def _settle(self) -> None:
@@ -263,7 +263,7 @@ class InlineScreen:
         self.refresh()
 
     def _lend(self) -> None:
-        if not self.is_covered:  # whoever has the terminal may write anything
+        if not self.is_covered:  # the current owner of the terminal may write anything
             self.forget()
 
     def forget(self) -> None:
@@ -326,7 +326,7 @@ class InlineScreen:
         if app.is_settling:
             self.refresh()
             return
-        if app.pace.is_waiting and not force:  # the answer goes on, or the next look at the clock
+        if app.pace.is_waiting and not force:  # the reply, or the next tick, resumes drawing
             self._late = True
             return
         new, self._live = self._frame()

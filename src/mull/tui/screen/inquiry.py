@@ -34,7 +34,7 @@ class Inquiry:
         self._keyboard: int | None = None
         self._mode: list[Any] = []
         self._asked = 0.0
-        with suppress(OSError, termios.error):  # a terminal that is not ours, or not there
+        with suppress(OSError, termios.error):  # a terminal that is not ours, or does not exist
             self._ask(query, screen)
 
     def answer(self) -> bytes:
@@ -54,7 +54,7 @@ class Inquiry:
             return
         atexit.unregister(self.close)
         with suppress(OSError, termios.error):  # it may be gone by now
-            if _is_ours(keyboard):  # whoever put us into the background has a mode of their own
+            if _is_ours(keyboard):  # the program that put us into the background has its own mode
                 self._heard = listen(keyboard, self._asked + LONGEST, self._heard)
                 termios.tcsetattr(keyboard, termios.TCSADRAIN, self._mode)
                 _put_back(keyboard, sift(self._heard).typed)
@@ -76,7 +76,7 @@ class Inquiry:
                 termios.tcsetattr(keyboard, termios.TCSADRAIN, self._mode)
                 return
             self._keyboard, self._asked = keyboard, time.monotonic()
-            atexit.register(self.close)  # whatever happens: a terminal without echo is no fun
+            atexit.register(self.close)  # in any case: a terminal without echo is unusable
             os.write(screen, query + ATTRIBUTES_QUERY)
         finally:
             if self._keyboard is None:

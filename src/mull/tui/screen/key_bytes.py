@@ -91,7 +91,9 @@ class KeyDecoder:
         if self._held == "\x1b":
             self._held = ""
             self._press(ESC)
-        elif len(self._held) == 2:  # more is a sequence on a slow line, and is waited for
+        elif (
+            len(self._held) == 2
+        ):  # anything longer is a sequence on a slow connection, and is awaited
             letter, self._held = self._held[1], ""
             self._press(Keys.Escape)
             self._press(_plain(letter), letter)
@@ -130,9 +132,9 @@ class KeyDecoder:
             return self._function_key(text, at)
         if second in "]P_^" and (taken := self._string(text, at)) != 0:
             return taken
-        told = _CURSOR.match(text, at + 1)  # Esc was pressed just before the terminal answered
+        told = _CURSOR.match(text, at + 1)  # Esc was pressed just before the terminal replied
         if second == "\x1b" and text[at + 2 : at + 3] in ("[", "O") and not told:
-            # Alt, as rxvt writes it
+            # Alt, as rxvt encodes it
             self._press(Keys.Escape)
             return 1
         if alone or second == "\x1b":
@@ -146,7 +148,7 @@ class KeyDecoder:
         whole = text[at : at + 3]
         if len(whole) < 3:
             return None
-        if whole not in ANSI_SEQUENCES:  # Alt-O, and then something else
+        if whole not in ANSI_SEQUENCES:  # Alt-O, followed by something else
             self._press(Keys.Escape)
             self._press("O", "O")
             return 2
@@ -167,7 +169,7 @@ class KeyDecoder:
             if _OPEN_CSI.match(text, at) and len(text) - at < _LONGEST:
                 return None
             broken = _broken(text, at)
-            if broken == 2:  # Alt-[, and then something else
+            if broken == 2:  # Alt-[, followed by something else
                 self._press(Keys.Escape)
                 self._press("[", "[")
             return broken

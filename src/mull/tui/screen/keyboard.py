@@ -46,7 +46,7 @@ class Keyboard(Vt100Input):
         self._screen = screen
         self._lent = lent
         self._is_ours = False
-        # the Linux console takes the question for an order to move its cursor
+        # the Linux console takes the query for a cursor movement
         self._asked, self._speaks = environ.get("TERM") == "linux", False
         self._in_xterm = any(environ.get(name) for name in ("TMUX", "XTERM_VERSION"))
 

@@ -95,7 +95,7 @@ def _menu(buffer: Buffer, theme: Theme) -> list[Line]:
     wide = max((cell_width(one.display_text) for one in rows), default=0) + 2
     lines: list[Line] = []
     for at, one in enumerate(rows, first):
-        style = theme.accent if at == here else theme.text  # what Enter takes
+        style = theme.accent if at == here else theme.text  # what Enter accepts
         gap = " " * (wide - cell_width(one.display_text))
         name = Span(f"  {one.display_text}{gap}", style)
         lines.append((name, Span(one.display_meta_text, theme.faint)))

@@ -32,7 +32,7 @@ class Pace:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._asked: float | None = None
-        self._unasked = _SELDOM  # bytes since it was asked last
+        self._unasked = _SELDOM  # bytes since the last query
         self._asked_about = 0
         self._answers = False
         self._seconds = 0.0

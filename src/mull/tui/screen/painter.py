@@ -113,14 +113,14 @@ class Painter:
 
     def event(self, event: Event) -> None:
         """An event has arrived."""
-        if isinstance(event, Hurried):  # it may be said in the middle of a thought
+        if isinstance(event, Hurried):  # it may arrive in the middle of thinking
             self.tell(event.text)
             return
         if isinstance(event, StateChanged):
             self._state = event
         self._wait.event(event, self._clock())
         self._view.event(event, self._clock())
-        if isinstance(event, UsageReported):  # some count at every piece
+        if isinstance(event, UsageReported):  # some report counts with every chunk
             return
         self._arriving = isinstance(event, _PIECES)
         if not self._arriving:

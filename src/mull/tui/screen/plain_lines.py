@@ -48,7 +48,7 @@ class LineReader:
         self._closed.set()
 
     async def _piece(self) -> bytes | None:
-        if self._coming is None:  # one that was asked for and not waited for is still to come
+        if self._coming is None:  # one that was requested and abandoned is still to come
             self._coming = asyncio.get_running_loop().create_future()
             Thread(target=self._fetch, args=(self._coming,), daemon=True).start()
         closed = asyncio.ensure_future(self._closed.wait())

@@ -81,7 +81,7 @@ class Signs:
             return
         if how == "bell":
             self._write("\x07")
-        elif how == "notification":  # a terminal that knows none passes over it
+        elif how == "notification":  # terminals without a clipboard ignore it
             self._write(f"\x1b]9;{one_line(f'mull: {text}', _LONGEST_TITLE)}\x07")
 
     def _write(self, text: str) -> None:

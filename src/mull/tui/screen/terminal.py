@@ -86,7 +86,7 @@ def is_answered(heard: bytes) -> bool:
 def listen(keyboard: int, until: float, heard: bytes = b"") -> bytes:
     """Input so far, and what arrives until the reply is complete or the time is up."""
     while not is_answered(heard):
-        left = max(until - time.monotonic(), 0)  # what is there already is always taken
+        left = max(until - time.monotonic(), 0)  # available input is always read
         if not select.select([keyboard], [], [], left)[0]:
             break
         piece = os.read(keyboard, 4096)

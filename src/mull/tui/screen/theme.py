@@ -85,8 +85,8 @@ class _Hue(NamedTuple):
 
 _ITALIC, _BOLD = Style(italic=True), Style(bold=True)
 
-# A role's colour on a dark background, on a light one, and what else it has. Roles that are not
-# here have the terminal's own colour.
+# A role's colour on a dark background, on a light one, and its attributes. Other roles have the
+# terminal's own colour.
 _HUES: Mapping[str, _Hue] = {
     "heading": _Hue(Rgb(138, 180, 248), Rgb(26, 86, 176), _BOLD),
     "code": _Hue(Rgb(222, 184, 142), Rgb(138, 75, 15)),

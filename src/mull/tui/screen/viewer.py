@@ -43,8 +43,8 @@ class Viewer:
         self.found = ""
         self._documents = documents
         self._open = set(opened)
-        self._top: int | None = None  # None: where the chosen document begins
-        self._hit: int | None = None  # the row that was found last
+        self._top: int | None = None  # None: where the selected document starts
+        self._hit: int | None = None  # the last row found
         self._drawn: dict[int, tuple[object, list[Line]]] = {}
         self._room = 24
         self._look: Look | None = None

@@ -64,7 +64,7 @@ class _Reading:
         self._theme = theme
         self._depth: Depth = depth
         self._waiting = waiting
-        self._typed: str | None = None  # what is searched for, while it is typed
+        self._typed: str | None = None  # the search text, while it is typed
         self._missing = ""
         control = FormattedTextControl(self._fragments, focusable=True, show_cursor=False)
         self._app: Application[None] = Application(

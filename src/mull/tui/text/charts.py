@@ -47,7 +47,7 @@ def shares(amounts: Sequence[float], cells: int) -> list[int]:
     given = [
         max(math.floor(part), int(amount > 0)) for part, amount in zip(exact, amounts, strict=True)
     ]
-    while sum(given) > cells:  # what little ones were given is taken from the largest
+    while sum(given) > cells:  # what the small ones were given is taken from the largest
         given[max(range(len(given)), key=given.__getitem__)] -= 1
     by_rest = sorted(range(len(given)), key=lambda at: given[at] - exact[at])
     for at in by_rest[: cells - sum(given)]:

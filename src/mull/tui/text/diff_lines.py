@@ -179,7 +179,7 @@ class _Drawing:
         if key not in self._readers:
             self._readers[key] = Highlighter(row.language)
         runs = list(self._readers[key].line(text))
-        if row.sign == " ":  # a line that stays goes on in both texts
+        if row.sign == " ":  # an unchanged line continues in both texts
             other = (row.language, True)
             self._readers.setdefault(other, Highlighter(row.language)).line(text)
         plain = self._theme.text if row.sign != " " else line

@@ -43,10 +43,10 @@ class Drawing:
         self._out: list[Line] = []
         self._open: list[_Container] = []
         self._leaf: _Leaf | None = None
-        self._blank = False  # whether a blank line came since the last block
-        self._gap = False  # whether a blank line is owed before the next line
+        self._blank = False  # whether there was a blank line since the last block
+        self._gap = False  # whether a blank line is due before the next line
         self._began = False  # whether anything was drawn
-        self._stands_apart = False  # whether the last block wants a blank line after it
+        self._stands_apart = False  # whether the last block needs a blank line after it
 
     def draw(self, events: Iterable[md.Event]) -> list[Line]:
         """The lines completed by these events."""

@@ -28,8 +28,8 @@ class CodeLines:
         self._width = width
         self._done: list[Line] = []
         self._highlighter = Highlighter(info)
-        self._long = ""  # the last row of a line that is too long to be held back
-        self._goes_on = False  # whether rows of that line are out already
+        self._long = ""  # the last row of a line that is too long to hold back
+        self._goes_on = False  # whether rows of that line are already written
         if info:
             indent = Span(_INDENT, theme.note)
             self._done += [(indent, *row) for row in wrapped(info, theme.note, width - 2)]

@@ -41,10 +41,10 @@ _SIGNS: dict[int, str | None] = {
     **dict.fromkeys(range(0xD800, 0xE000), _BROKEN),
     **dict.fromkeys((0x202D, 0x202E), _BROKEN),  # the overrides, which show text backwards
     **dict.fromkeys((0x2028, 0x2029), "\n"),
-    # Marks that are seen nowhere: isolates, embeddings, soft hyphen, zero-width spaces.
+    # Invisible marks: isolates, embeddings, soft hyphen, zero-width spaces.
     **dict.fromkeys((0xAD, 0x61C, 0x200B, 0x200E, 0x200F, 0x202A, 0x202B, 0x202C, 0xFEFF)),
     **dict.fromkeys((*range(0x2060, 0x2070), 0xFFF9, 0xFFFA, 0xFFFB)),
-    **dict.fromkeys(range(0xE0000, 0xE0080)),  # tags: a whole hidden alphabet
+    **dict.fromkeys(range(0xE0000, 0xE0080)),  # tags: a complete hidden alphabet
 }
 
 

@@ -12,7 +12,7 @@ from mull.tui.text.safe import Drawn, neutralise
 
 __all__ = ["encode", "encode_line"]
 
-# In the order of Style's fields after the colours: the code that begins and the one that ends it.
+# In the order of Style's fields after the colours: the codes that turn it on and off.
 _ATTRIBUTES = ((1, 22), (3, 23), (2, 22), (4, 24), (7, 27), (9, 29))
 
 
@@ -55,7 +55,7 @@ def _change(before: Style, after: Style, depth: Depth) -> str:
         str(end) for was, now, (_, end) in zip(old, new, _ENDS, strict=True) if was and not now
     ]
     begun = [now for was, now in zip(old, new, strict=True) if now and now != was]
-    if "22" in ended:  # ends bold and dim alike, so what stays of the two is said again
+    if "22" in ended:  # turns off both bold and dim, so the one that stays is set again
         begun += [
             now for was, now in zip(old, new, strict=True) if now == was and now in ("1", "2")
         ]

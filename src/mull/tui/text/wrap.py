@@ -119,7 +119,7 @@ class Wrapper:
         if self._used + self._gap_width + self._word_width > self._width:
             if self._row:
                 self._end_row()
-            self._gap.clear()  # an indent that leaves the word no room goes too
+            self._gap.clear()  # an indent that leaves no room for the word is dropped
             self._gap_width = 0
             if self._word_width > self._width:
                 self._break_word()
