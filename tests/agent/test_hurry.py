@@ -274,7 +274,7 @@ UNKNOWN = "mull knows no way to turn its thinking off or down"
 AGAIN = "the thinking continues: the model has already been told to answer"
 OFF, LESS = f"{STOPPED} with thinking off", f"{STOPPED} with less thinking: "
 WORDS, LEFT = (
-    f"{STOPPED} in words alone: ",
+    f"{STOPPED} with an instruction only: ",
     "the time limit for thinking has passed, but the thinking continues: ",
 )
 CAN_BE_OFF = [

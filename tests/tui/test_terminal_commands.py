@@ -18,7 +18,7 @@ STEPS = (
     ("/thinking off", "  Thinking: "),
     ("/set reasoning.effort high", "reasoning.effort = high"),
     ("/unset reasoning.effort", "reasoning.effort = unset"),
-    ("/set", "/set KEY says more of one"),
+    ("/set", "/set KEY describes a setting"),
     ("/profile", "No profiles saved yet"),
     ("/context", "system prompt"),
     ("/tools read-only", "Approval: read-only"),
@@ -78,7 +78,7 @@ def test_every_command_does_something_that_is_seen(converse):
                 terminal.wait_for("❯ a question")
                 terminal.press("c-c")
             terminal.wait_for(lambda t: "❯" in t.screen)
-            assert "mistake in mull" not in terminal.text, terminal.text
+            assert "bug in mull" not in terminal.text, terminal.text
         assert "First answer." in Path("out.md").read_text()
         terminal.type("/nonsense")
         terminal.press("enter")
@@ -92,7 +92,7 @@ def test_tab_completes_commands_settings_values_models_and_sessions(converse):
     with ScriptedServer([]) as server:
         terminal = converse(server)
         terminal.type("/mod")
-        terminal.wait_for("go on with another model")
+        terminal.wait_for("switch to another model")
         terminal.press("tab")
         terminal.wait_for("❯ /model")
         terminal.type(" claude-sonnet-4-5")

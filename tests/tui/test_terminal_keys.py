@@ -189,7 +189,7 @@ def test_answer_now_asks_a_model_that_cannot_stop_thinking_once_and_says_so(conv
         terminal.say("q")
         terminal.wait_for("on and on")
         terminal.press("c-g")
-        terminal.wait_for("asked for in words alone")
+        terminal.wait_for("with an instruction only")
         terminal.wait_for("still")
         terminal.press("c-g")
         terminal.type("next")
@@ -221,7 +221,7 @@ def test_answer_now_uses_the_call_of_a_server_that_has_one(converse):
         terminal.wait_for("on and on")
         terminal.press("c-g")
         terminal.wait_for("Seven.")
-        terminal.wait_for("server's own call")
+        terminal.wait_for("the server ended the thinking")
         terminal.wait_idle()
         assert [one.path for one in server.requests if one.method == "POST"] == [
             "/chat/completions",
@@ -297,7 +297,7 @@ def test_ctrl_d_deletes_in_a_line_and_quits_on_an_empty_one(converse):
         terminal.wait_for(lambda t: "❯" in t.screen)
         terminal.press("c-d")
         assert terminal.end() == 0
-        assert "Come back" not in terminal.text
+        assert "Continue with" not in terminal.text
         assert terminal.is_restored()
         assert "❯" not in terminal.text
 

@@ -241,4 +241,4 @@ def test_instructions_of_a_folder_are_shown_and_asked_about_once(start):
         assert "tabs." in server.requests[0].json["messages"][0]["content"]
         terminal = start(*how)
         terminal.wait_for("/help lists commands")
-        assert "May the model" not in terminal.text
+        assert "Give these instructions" not in terminal.text

@@ -96,7 +96,7 @@ def bodies_when(converse, view):
         terminal.wait_idle()
         if view == "hidden":
             assert "thought" not in terminal.text.replace("thoughts: hidden", "").replace(
-                "opens thoughts", ""
+                "opens the thinking", ""
             )
             assert "Thought for" not in terminal.text
         terminal.say("second")

@@ -64,7 +64,7 @@ def test_undo_puts_files_back_also_after_the_session_was_left(converse, start):
         assert users == ["edit", "make", "and now?"]
         again.wait_idle()
         again.say("/redo")
-        again.wait_for("there is nothing to redo")
+        again.wait_for("nothing to redo")
 
 
 def test_what_a_stopped_command_printed_is_kept_for_the_person_and_the_model(converse):

@@ -105,7 +105,7 @@ def _outcome(cut: Cut, follows: Prepared) -> tuple[Literal["off", "less", "words
     plan = follows.request.thinking
     if not _eases(cut.plan, plan, follows.target):
         why = _why_not_less(plan, follows.thinking)
-        return "words", f"{STOPPED} in words alone: {why}"
+        return "words", f"{STOPPED} with an instruction only: {why}"
     if _is_off(plan):
         return "off", f"{STOPPED} with thinking off"
     return "less", f"{STOPPED} with less thinking: {follows.thinking}"
