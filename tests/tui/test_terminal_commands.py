@@ -13,7 +13,7 @@ from tui.scripts import answer, say, think
 USAGE = {"prompt_tokens": 2000, "completion_tokens": 50, "total_tokens": 2050}
 STEPS = (
     ("/help", "@path in a message attaches a file"),
-    ("/help thinking", "how the model thinks"),
+    ("/help thinking", "how much the model thinks"),
     ("/thinking", "asked for  unset"),
     ("/thinking off", "  Thinking: "),
     ("/set reasoning.effort high", "reasoning.effort = high"),
