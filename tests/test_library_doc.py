@@ -58,7 +58,7 @@ ANSWERS = {
     "Who can count?": calls("hand_over", "{}"),
     "What is in a.txt?": calls("read", '{"path":"a.txt"}'),
     "Write b.txt.": calls("write", '{"path":"b.txt","content":"4 °C"}'),
-    "not run: the user said no, and says: not on a Friday": chat({"content": "As you wish."}),
+    "not run: the user refused, and says: not on a Friday": chat({"content": "As you wish."}),
     "What is this?": chat({"content": "A cat."}),
     "     1\t4 °C": chat(thought("There it is."), {"content": "4 °C."}),
     "Is 91 a prime?": Reply.events(

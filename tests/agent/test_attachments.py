@@ -48,7 +48,7 @@ def test_a_folder_and_a_file_that_is_not_there_are_told(tmp_path):
     assert said == "@src, @gone.py"
     assert notes == (
         "src is not attached: it is a folder: name the files in it",
-        "gone.py is not attached: there is no such file",
+        "gone.py is not attached: no such file",
     )
 
 
@@ -79,7 +79,7 @@ def test_files_outside_the_folder_are_not_read(tmp_path):
     for name in ("../secret.txt", str(secret), "link.txt"):
         said, notes = expand_mentions(f"see @{name}", folder)
         assert said == f"see @{name}"
-        assert notes == (f"{name} is not attached: it lies outside this folder",)
+        assert notes == (f"{name} is not attached: it is outside this folder",)
     assert expand_mentions("see @~/x", folder) == ("see @~/x", ())
 
 
@@ -99,7 +99,9 @@ def test_a_picture_goes_as_a_picture_where_the_model_takes_it(tmp_path):
     assert notes == ()
     said, notes = expand_mentions("@a.png", tmp_path, inputs=["text"])
     assert said == "@a.png"
-    assert notes[0].startswith("a.png is not attached: this model takes no images")
+    assert notes[0].startswith(
+        "a.png is not attached: according to the catalog this model does not accept images"
+    )
 
 
 def test_what_was_attached_before_comes_last(tmp_path):
@@ -117,8 +119,8 @@ def test_what_cannot_be_attached_is_told(tmp_path):
     said, notes = expand_mentions("@a.bin @big.png", tmp_path)
     assert said == "@a.bin @big.png"
     assert notes == (
-        "a.bin is not attached: it is an ELF program or library, 24 bytes, which no model takes",
-        "big.png is not attached: big.png is larger than 4 MB: make it smaller first",
+        "a.bin is not attached: it is an ELF program or library, 24 bytes, which no model accepts",
+        "big.png is not attached: big.png is larger than 4 MB: use a smaller file",
     )
 
 
@@ -167,10 +169,10 @@ def test_a_text_that_is_asked_for_goes_whole(tmp_path):
 @pytest.mark.parametrize(
     ("data", "inputs", "why"),
     [
-        (PNG, ["text"], "takes no images"),
-        (b"%PDF-1.7", ["text"], "takes no PDFs"),
-        (b"ID3", ["text", "image"], "takes no audio"),
-        (b"PK\x03\x04", [], "it is a ZIP archive, 4 bytes, which no model takes"),
+        (PNG, ["text"], "does not accept images"),
+        (b"%PDF-1.7", ["text"], "does not accept PDFs"),
+        (b"ID3", ["text", "image"], "does not accept audio"),
+        (b"PK\x03\x04", [], "it is a ZIP archive, 4 bytes, which no model accepts"),
         (PNG + bytes(LARGEST_IMAGE), [], "larger than 4 MB"),
     ],
 )

@@ -204,7 +204,7 @@ def hammer(server, model, *, tools=(see,), **values):
 def test_tools_without_end_and_a_key_at_every_thought(provider, model):
     calls = cycle([[Think("on and on"), Call("see", {"at": "it"})]])
     with StrictServer(provider, calls) as server:
-        with pytest.raises(LocalError, match="called tools 50 times without an answer"):
+        with pytest.raises(LocalError, match="called tools in 50 rounds without answering"):
             hammer(server, model)
         # a chain of Claude's that began without a thought goes on without one
         assert len(server.requests) == (51 if provider == "anthropic" else 100)
@@ -213,7 +213,7 @@ def test_tools_without_end_and_a_key_at_every_thought(provider, model):
 
 def test_the_same_at_a_server_that_nobody_knows():
     with ScriptedServer(lambda _: chat(thought="on", calls=True, finish="tool_calls")) as server:
-        with pytest.raises(LocalError, match="called tools 50 times without an answer"):
+        with pytest.raises(LocalError, match="called tools in 50 rounds without answering"):
             hammer(server, "openai-compatible/x", tools=[look])
         assert len(server.requests) == 100
 
@@ -334,7 +334,7 @@ def test_a_summary_that_makes_nothing_shorter_is_not_asked_for_in_circles():
         finally:
             await talk.aclose()
 
-    with ScriptedServer(script) as server, pytest.raises(LocalError, match="50 times"):
+    with ScriptedServer(script) as server, pytest.raises(LocalError, match="50 rounds"):
         run_moved(run)
     assert len(answers) == 50
     assert 1 <= len(summaries) <= 2 * len(answers)

@@ -389,7 +389,7 @@ def test_a_file_that_never_holds_still_is_given_up(tmp_path):
     person = Obliging(*[lambda: (tmp_path / "a").write_text(f"{next(numbers)}\n")] * 50)
     write = ("write", {"path": "a", "content": "two\n"})
     (result,) = use_files(tmp_path, {"a": "one\n"}, write, approve=person)
-    assert result.output == "not run: what it is about changes all the time"
+    assert result.output == "not run: its target keeps changing"
 
 
 @pytest.mark.parametrize(
@@ -403,7 +403,7 @@ def test_a_file_that_never_holds_still_is_given_up(tmp_path):
         (ToolCallBlock("c", "run", {}), "missing required field `command`"),
         (ToolCallBlock("c", "run", {}, arguments='{"comm'), "not a JSON object"),
         (ToolCallBlock("c", "run", {"command": "x\0"}), "zero byte"),
-        (ToolCallBlock("c", "write", {"path": "a/b", "content": ""}), "a is no folder"),
+        (ToolCallBlock("c", "write", {"path": "a/b", "content": ""}), "a is not a folder"),
         (ToolCallBlock("c", "jobs", {"id": 7, "end": True}), "no background command 7"),
     ],
 )

@@ -12,8 +12,8 @@ from mull.testing.server import CUT, Reply, ScriptedServer
 
 THINKS, TAKES, REMEMBERS = (
     "thinks",
-    "takes its thinking back after a tool call",
-    "remembers what it thought",
+    "accepts its thinking back after a tool call",
+    "uses its earlier thinking",
 )
 
 
@@ -82,7 +82,7 @@ def test_all_is_well():
     assert checked(model) == {
         THINKS: (True, "yes, in reasoning_content, readable"),
         TAKES: (True, "accepted, and the number is right"),
-        REMEMBERS: (True, "yes: 5678 is in its first thought"),
+        REMEMBERS: (True, "yes: 5678 is in its earlier thinking"),
     }
     bodies = dict(model.asked)
     assert [key for key, _ in model.asked] == ["larger", "call", "result", "two", "second"]
@@ -96,7 +96,7 @@ def test_all_is_well():
 @pytest.mark.parametrize(
     ("reply", "good", "said"),
     [
-        (saying("9.9"), False, "no reasoning came"),
+        (saying("9.9"), False, "no reasoning received"),
         (saying("9.9", "hm", field="reasoning"), True, "yes, in reasoning, readable"),
         (
             saying("9.9", "hm", usage={"completion_tokens_details": {"reasoning_tokens": 1234}}),
@@ -106,7 +106,7 @@ def test_all_is_well():
         (
             saying("9.9", usage={"completion_tokens_details": {"reasoning_tokens": 64}}),
             True,
-            "yes, 64 tokens, but none of it is shown",
+            "yes, 64 tokens, but the text is not sent",
         ),
         (saying("9.9", ""), True, "yes, in reasoning_content, without readable text"),
     ],
@@ -123,8 +123,8 @@ def refusing(text, status=400):
 @pytest.mark.parametrize(
     ("other", "good", "said"),
     [
-        ({"call": saying("7391", "I know it")}, None, "cannot be told: the model called no tool"),
-        ({"call": calling(None)}, None, "cannot be told: no thought came before the call"),
+        ({"call": saying("7391", "I know it")}, None, "unknown: the model called no tool"),
+        ({"call": calling(None)}, None, "unknown: the model did not think before the call"),
         ({"result": saying("It is 12.", "hm")}, True, "accepted, but the number is wrong"),
         (
             {"result": Reply.events(chunk(content="It"), CUT)},
@@ -160,12 +160,12 @@ def test_thinking_that_had_to_be_left_out_was_not_taken_back():
 @pytest.mark.parametrize(
     ("other", "good", "said"),
     [
-        ({"second": saying("9999")}, None, "not shown: it says '9999'"),
-        ({"second": saying("1234")}, None, "not shown: it says '1234'"),
-        ({"second": saying("I do not know.")}, None, "not shown: it says 'I do not know.'"),
+        ({"second": saying("9999")}, None, "not shown: it answered '9999'"),
+        ({"second": saying("1234")}, None, "not shown: it answered '1234'"),
+        ({"second": saying("I do not know.")}, None, "not shown: it answered 'I do not know.'"),
         ({"second": saying("The second number is 5678.")}, True, "yes: 5678"),
-        ({"two": saying("1234")}, None, "cannot be told: no readable thought came"),
-        ({"two": saying("1234", "  ")}, None, "cannot be told: no readable thought came"),
+        ({"two": saying("1234")}, None, "unknown: no readable thinking received"),
+        ({"two": saying("1234", "  ")}, None, "unknown: no readable thinking received"),
     ],
     ids=["another", "the first again", "none", "in words", "no thought", "blank thought"],
 )

@@ -109,8 +109,8 @@ def test_g03_compression_never_inherits_the_sessions_effort():
 def test_progress_says_how_much_and_grows_with_the_summary():
     done = Compressing(talk(size=2400), answering("x" * 1500), KIMI)
     first, *rest = done.progress
-    assert first.startswith("11 messages, about ")
-    assert first.endswith(" tokens, go to moonshotai/kimi-k2.5")
+    assert first.startswith("sending 11 messages, about ")
+    assert first.endswith(" tokens, to moonshotai/kimi-k2.5")
     assert rest == [f"{n:,} characters of summary" for n in (600, 1200)]
 
 
@@ -122,7 +122,7 @@ def test_g02_an_empty_summary_is_asked_for_once_more_with_more_room():
     limits = [body["max_tokens"] for body in done.bodies]
     assert limits == [8192, 4 * 8192]
     assert all(body["thinking"] == {"type": "disabled"} for body in done.bodies)
-    assert "once more with more room" in done.progress[-1]
+    assert "asking again with a higher limit" in done.progress[-1]
 
 
 FAILURES = {
@@ -130,7 +130,7 @@ FAILURES = {
     "thoughts": ([chat(thought="hm"), chat(thought="hm")], "it was empty, only thoughts", 2),
     "cut": ([chat("half", finish="length")] * 2, "it was truncated at its length limit", 2),
     "calls": ([chat("so", calls=True, finish="tool_calls")], "it called a tool", 1),
-    "echo": ([chat(summary_request("x", None, 9).text)], "repeated what it was asked", 1),
+    "echo": ([chat(summary_request("x", None, 9).text)], "repeated its instructions", 1),
     "refused": ([Reply.json({"error": {"message": "no credit"}}, 402)], "no credit", 1),
     "broken": (
         [Reply.events({"choices": [{"delta": {"content": "a"}}]}, CUT)],
@@ -146,7 +146,7 @@ def test_g02_a_summary_that_is_none_changes_nothing_and_says_why(name):
     script, reason, requests = FAILURES[name]
     done = Compressing(talk(), script)
     assert isinstance(done.outcome, NotCompressed)
-    assert done.outcome.reason.startswith("no summary by moonshotai/kimi-k2.5: ")
+    assert done.outcome.reason.startswith("no summary from moonshotai/kimi-k2.5: ")
     assert reason in done.outcome.reason
     assert done.unchanged
     assert len(done.bodies) == requests

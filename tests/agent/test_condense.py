@@ -93,7 +93,7 @@ def test_what_fails_changes_nothing_is_said_once_and_not_tried_again():
     assert len(bodies) == 3
     (warned,) = [event for event in told if isinstance(event, Warned)]
     assert warned.code == "condensing"
-    assert warned.text.startswith("a long thought is sent as it is: ")
+    assert warned.text.startswith("a long thinking block is sent in full: ")
     assert "no credit" in warned.text
     log.add(records[0])
     assert [place.entry for place in todo(log)] == [1, 3]
@@ -113,7 +113,7 @@ def test_a_short_form_that_is_no_shorter_is_not_used():
     log = thinking_log(long("x", 2400))
     told = []
     assert condense(log, answering("longer " * 800), told=told)[0] == []
-    assert "no shorter" in told[-1].text
+    assert "not shorter" in told[-1].text
 
 
 def test_a_model_that_nobody_knows_is_given_up_at_once():

@@ -386,15 +386,15 @@ def test_what_cannot_be_a_tool_is_said_before_anything_is_sent():
         yield 1
 
     for given, said in [
-        (spread, r"spread cannot be a tool: \*numbers has no schema; name each argument$"),
+        (spread, r"spread cannot be a tool: \*numbers has no schema; declare each argument$"),
         (open_ended, r"open_ended cannot be a tool: \*\*more has no schema"),
         (odd, "odd cannot be a tool: type <class 'complex'> is not supported$"),
         (lost, "lost cannot be a tool: its signature is unclear: name 'Missing' is not"),
         (counting, "counting cannot be a tool: it is a generator; return a list"),
-        (lambda: 1, r"needs a plain name .* FunctionTool\(function, name=…\)"),
-        (Desk(1), "needs a plain name"),
-        (Desk, "Desk'> cannot be a tool: it is no function"),
-        ("weather", "'weather' cannot be a tool: it is no function"),
+        (lambda: 1, r"its name must consist .* FunctionTool\(function, name=…\)"),
+        (Desk(1), "its name must consist"),
+        (Desk, "Desk'> cannot be a tool: it is not a function"),
+        ("weather", "'weather' cannot be a tool: it is not a function"),
     ]:
         with pytest.raises(LocalError, match=said):
             tools_from([given])

@@ -47,7 +47,7 @@ def test_a_subscriber_that_fails_is_left_out_and_the_others_hear_all(caplog):
     assert heard == [(TextDelta("a"),)] * 2 + [(TextDelta("b"),)] * 2
     assert len(failed) == 1
     assert [record.message for record in caplog.records] == [
-        "a subscriber failed and is told nothing more: ValueError: full"
+        "a subscriber failed and receives no more events: ValueError: full"
     ]
 
 
@@ -164,7 +164,7 @@ def test_a_subscriber_whose_error_cannot_be_written_down_harms_nobody_either(cap
     hub = Hub(fail, heard.append)
     hub.publish((TextDelta("a"),))
     assert heard == [(TextDelta("a"),)]
-    assert caplog.messages == ["a subscriber failed and is told nothing more: Unspeakable"]
+    assert caplog.messages == ["a subscriber failed and receives no more events: Unspeakable"]
 
 
 def test_a_subscriber_may_end_that_while_it_is_told_and_once_more():
@@ -231,9 +231,9 @@ def test_a_stream_that_is_held_keeps_its_conversation_busy():
         stream = talk.stream_async("q")
         await read_a_thought(stream)
         for refused in (talk.undo, talk.clear):
-            with pytest.raises(LocalError, match=r"is answering already: .*close its stream"):
+            with pytest.raises(LocalError, match=r"is already answering: .*close its stream"):
                 refused()
-        with pytest.raises(LocalError, match="is answering already"):
+        with pytest.raises(LocalError, match="is already answering"):
             await talk.ask_async("again")
         await stream.aclose()
         assert talk.undo().text == "q"
@@ -250,7 +250,7 @@ def test_a_second_reader_of_a_stream_is_refused_and_the_first_reads_on():
             await read_a_thought(stream)
             first = asyncio.ensure_future(anext(stream, None))
             await asyncio.sleep(0)
-            with pytest.raises(LocalError, match="one reader"):
+            with pytest.raises(LocalError, match="already has a reader"):
                 await anext(stream)
             assert not first.done()
             await stream.aclose()

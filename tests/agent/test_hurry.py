@@ -270,12 +270,12 @@ def ask(server, model, *, key, tools=(), **settings):
     return run_moved(run)
 
 
-UNKNOWN = "no way to turn its thinking off or down is known"
-AGAIN = "the thought goes on: the model was already told to answer"
+UNKNOWN = "mull knows no way to turn its thinking off or down"
+AGAIN = "the thinking continues: the model has already been told to answer"
 OFF, LESS = f"{STOPPED} with thinking off", f"{STOPPED} with less thinking: "
 WORDS, LEFT = (
-    f"{STOPPED} in words alone: ",
-    "the time for thinking is over, but the thought goes on: ",
+    f"{STOPPED} with an instruction only: ",
+    "the time limit for thinking has passed, but the thinking continues: ",
 )
 CAN_BE_OFF = [
     ("kimi", "moonshotai/kimi-k2.5", {"thinking": {"type": "disabled"}}),
@@ -298,7 +298,7 @@ CANNOT = [
     ("deepseek", "deepseek/deepseek-reasoner", UNKNOWN),
     ("kimi", "openrouter/moonshotai/kimi-k2-thinking", UNKNOWN),
     ("kimi", "openai-compatible/x", UNKNOWN),
-    ("openai", "openai/o3/low", "low effort (minimum) is the least that it takes"),
+    ("openai", "openai/o3/low", "low effort (minimum) is the lowest it accepts"),
 ]
 
 
@@ -375,7 +375,7 @@ def test_a_default_that_is_the_least_already_is_nothing_to_turn_down():
     with StrictServer("gemini", thinking_always()) as server:
         _, _, told = ask(server, "google/gemini-3.5-flash-lite", key=False)
         assert len(server.requests) == 1
-    assert told[0].text == f"{LEFT}MINIMAL level (minimum) is the least that it takes"
+    assert told[0].text == f"{LEFT}MINIMAL level (minimum) is the lowest it accepts"
 
 
 def test_the_users_own_wish_stands_in_the_notes():
@@ -423,7 +423,7 @@ def rounds(count):
     return [*calls, [Think("then ..."), Say("42")]]
 
 
-ONCE = f"{LEFT}a turn stops one thought for that"
+ONCE = f"{LEFT}mull stops the thinking only once per turn for this"
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_a_worktree_has_its_top_where_its_git_file_is(project, tmp_path):
 def test_what_is_no_text_is_not_read(project):
     (project / "AGENTS.md").write_bytes(b"\x7fELF\x02\x01\x00" + bytes(range(256)))
     (one,) = load_instructions(project)
-    assert one == Instruction(str(project / "AGENTS.md"), note="not read: it is no text")
+    assert one == Instruction(str(project / "AGENTS.md"), note="not read: it is not text")
     assert "AGENTS" not in system_prompt(BASE, [one], [], None, DAY)
 
 
@@ -133,7 +133,7 @@ def test_the_prompt_of_a_day_is_the_same_bytes(project, tmp_path):
         for _ in range(3)
     }
     assert len(made) == 1
-    assert f"Files in these folders can be used as well: {tmp_path}." in made.pop()
+    assert f"You can also use files in these folders: {tmp_path}." in made.pop()
 
 
 def test_claude_md_is_read_where_agents_md_is_missing(project, tmp_path):

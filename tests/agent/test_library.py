@@ -200,7 +200,7 @@ def test_a_call_of_a_tool_that_does_not_exist_comes_back_as_an_error(serve):
     talk = Conversation(tools=[weather], **at(server))
     assert talk.ask("q").text == "sorry"
     tool = next(m for m in server.requests[1].json["messages"] if m["role"] == "tool")
-    assert tool["content"] == "no tool is called rain: use weather"
+    assert tool["content"] == "unknown tool rain: use weather"
 
 
 def test_without_tools_calls_are_left_to_the_caller(serve):
@@ -282,7 +282,7 @@ def test_nobody_there_is_a_network_error():
 def test_a_missing_key_is_said_before_anything_is_sent():
     with pytest.raises(ConfigError, match="no API key for Anthropic: set ANTHROPIC_API_KEY"):
         ask("q", "claude-sonnet-4-5")
-    with pytest.raises(ConfigError, match="no model is named"):
+    with pytest.raises(ConfigError, match="no model given"):
         ask("q")
 
 

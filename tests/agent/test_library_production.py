@@ -153,7 +153,7 @@ def test_undo_and_clear_take_back_what_was_said(talk_at):
     assert talk.messages == ()
     talk.ask("c")
     assert asked(talk) == ["c"]
-    with pytest.raises(LocalError, match="nothing was said yet"):
+    with pytest.raises(LocalError, match="no turns yet"):
         talk_at().undo()
 
 
@@ -162,7 +162,7 @@ def test_what_an_encoder_could_not_send_is_in_the_notes(talk_at):
     archive = mull.MediaBlock("application/zip", url="https://example.org/a.zip")
     result = talk.ask(mull.Message(role="user", blocks=(mull.TextBlock("Look."), archive)))
     assert [note.text for note in result.notes if note.about == "media"] == [
-        "1 attachment not sent: this API has no place for them"
+        "1 attachment not sent: this API has no field for them"
     ]
 
 
@@ -197,7 +197,7 @@ def test_what_is_no_question_is_refused_at_the_door(talk_at, said):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"system": None}, "the system prompt is text, not NoneType"),
+        ({"system": None}, "the system prompt must be text, not NoneType"),
         ({"messages": [{"role": "user"}]}, "Message values, not dict"),
         ({"messages": "hi"}, "Message values, not str"),
     ],
@@ -209,7 +209,7 @@ def test_what_a_conversation_cannot_begin_with_is_refused_at_the_door(given, sai
 
 def test_an_answer_is_no_question(talk_at):
     talk = talk_at(answer())
-    with pytest.raises(LocalError, match="an answer cannot be asked"):
+    with pytest.raises(LocalError, match="cannot ask an assistant message"):
         talk.ask(mull.assistant("yes"))
     assert talk.messages == ()
 
@@ -253,7 +253,7 @@ def test_a_closed_session_answers_nothing():
 
 
 def test_an_engine_is_isolated_or_given_a_set_up():
-    with pytest.raises(LocalError, match="makes its own set-up"):
+    with pytest.raises(LocalError, match="creates its own setup"):
         mull.Engine(mull.load_setup(), isolated=True)
 
 
@@ -285,13 +285,13 @@ def test_an_isolated_engine_takes_nothing_from_outside_and_leaves_nothing(
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"max_tokens": -1}, "max_tokens is a whole number from 1 on, not -1"),
-        ({"max_tokens": True}, "max_tokens is a whole number"),
-        ({"temperature": "hot"}, "temperature is a number from 0 on, not 'hot'"),
-        ({"temperature": float("nan")}, "temperature is a number"),
-        ({"base_url": 7}, "base_url is text, not int"),
-        ({"headers": ["x"]}, "headers are a mapping of text to text, not list"),
-        ({"headers": {"x": 1}}, "headers are a mapping of text to text"),
+        ({"max_tokens": -1}, "max_tokens must be a whole number of at least 1, not -1"),
+        ({"max_tokens": True}, "max_tokens must be a whole number"),
+        ({"temperature": "hot"}, "temperature must be a number of at least 0, not 'hot'"),
+        ({"temperature": float("nan")}, "temperature must be a number"),
+        ({"base_url": 7}, "base_url must be text, not int"),
+        ({"headers": ["x"]}, "headers must map text to text, not list"),
+        ({"headers": {"x": 1}}, "headers must map text to text"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_at_the_door(given, said):
@@ -302,6 +302,6 @@ def test_what_cannot_be_meant_is_refused_at_the_door(given, said):
 @pytest.mark.parametrize("question", ["", "  \n", Message(role="user")])
 def test_an_empty_question_is_not_asked(question):
     talk = Conversation("moonshotai/kimi-k2-thinking", key="k", base_url="http://127.0.0.1:1")
-    with pytest.raises(LocalError, match=r"^nothing was asked"):
+    with pytest.raises(LocalError, match=r"^cannot ask an empty"):
         talk.ask(question)
     assert not talk.messages

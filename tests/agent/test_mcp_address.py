@@ -159,7 +159,7 @@ def test_an_address_that_forgot_the_session_is_asked_for_a_new_one(address, tmp_
         return lost, await servers.call("mcp__a__echo", n=1), servers
 
     lost, found, servers = serving({"a": McpConfig(url=address.url)}, tmp_path, body)
-    assert lost == failed("the server a ended; it was started again: try once more")
+    assert lost == failed("the server a ended and was restarted: try again")
     assert found == ToolResultBlock("call_1", "{'n': 1}")
     assert servers.states("a") == ["ready", "restarting", "ready", "stopped"]
     assert servers.told[1].reason == f"{address.url} answered {reason}"
@@ -171,7 +171,7 @@ def test_a_broken_connection_is_made_anew(address, tmp_path):
         return lost, found, servers
 
     lost, found, servers = serving({"a": McpConfig(url=address.url)}, tmp_path, body)
-    assert lost == failed("the server a ended; it was started again: try once more")
+    assert lost == failed("the server a ended and was restarted: try again")
     assert found == ToolResultBlock("call_1", "{'n': 1}")
     assert servers.told[1].reason == (
         f"cannot reach {address.url}: Server disconnected without sending a response."
@@ -185,7 +185,7 @@ def test_a_flood_is_not_read_and_the_connection_stays(address, tmp_path, name):
         return flood, await servers.call("mcp__a__echo", n=1), servers
 
     flood, after, servers = serving({"a": McpConfig(url=address.url)}, tmp_path, body)
-    assert flood == failed("the answer has more than 16 MiB and was not read: ask for less")
+    assert flood == failed("the response has more than 16 MiB and was not read: ask for less")
     assert after == ToolResultBlock("call_1", "{'n': 1}")
     assert servers.states("a") == ["ready", "stopped"]
 
@@ -230,10 +230,10 @@ def test_an_answer_that_cannot_be_read_fails_its_call_at_once(address, tmp_path,
     ("kind", "encoding", "output"),
     [
         ("small", "gzip", "small"),
-        ("bomb", "gzip", "the answer has more than 16 MiB and was not read: ask for less"),
+        ("bomb", "gzip", "the response has more than 16 MiB and was not read: ask for less"),
         ("torn", "gzip", "cannot be decompressed"),
-        ("small", "br", "the answer is compressed as br"),
-        ("small", "gzip, gzip", "the answer is compressed as gzip, gzip"),
+        ("small", "br", "the response is compressed as br"),
+        ("small", "gzip, gzip", "the response is compressed as gzip, gzip"),
     ],
 )
 def test_a_compressed_answer_is_opened_within_the_limit(
@@ -270,7 +270,7 @@ def test_a_refusal_is_told_with_its_status(address, tmp_path):
 @pytest.mark.parametrize(
     ("mode", "reason"),
     [
-        ("locked", "{url} answered 401 Unauthorized: `mull mcp login a` logs in"),
+        ("locked", "{url} answered 401 Unauthorized: log in with `mull mcp login a`"),
         ("page", "Unexpected content type: text/html"),
     ],
 )
@@ -300,7 +300,7 @@ def test_a_key_that_is_no_longer_taken_is_told_of(address, tmp_path):
 
     answered, state = serving({"a": McpConfig(url=address.url)}, tmp_path, body)
     assert answered == failed(
-        f"{address.url} answered 401 Unauthorized: `mull mcp login a` logs in"
+        f"{address.url} answered 401 Unauthorized: log in with `mull mcp login a`"
     )
     assert state == "ready"
 

@@ -49,7 +49,7 @@ def test_an_answer_that_cannot_be_read_fails_its_call_at_once(tmp_path, kind):
 
     config = plain("--tools", "twist,echo", timeout=3600)
     broken, after, servers = serving({"a": config}, tmp_path, body)
-    assert broken == failed("its answer is no valid message of the protocol")
+    assert broken == failed("its response is not a valid message of the protocol")
     assert after.output == "after"
     assert servers.states("a") == ["ready", "stopped"]
 

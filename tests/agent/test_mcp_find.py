@@ -59,7 +59,7 @@ def test_what_is_found_is_described_and_offered_from_then_on():
     found = find(demand, "send a letter")
     assert found.output == (
         "mcp__mail__send: Send a letter to somebody.\n"
-        'arguments: {"type":"object","x":""}\n\nThese tools can be called now.'
+        'arguments: {"type":"object","x":""}\n\nYou can call these tools now.'
     )
     find(demand, "mcp__git__log")
     offered = list(demand.narrow(TOOLS, 2, 10**6))
@@ -73,7 +73,7 @@ def test_a_word_in_the_name_counts_for_more():
 
 def test_what_fits_nothing_gets_the_names():
     assert find(OnDemand(), "weather").output == (
-        "no tool fits 'weather'; there are: mcp__git__commit, mcp__git__log, mcp__mail__send"
+        "no tool matches 'weather'; available: mcp__git__commit, mcp__git__log, mcp__mail__send"
     )
     assert find(OnDemand(), " ").is_error
 

@@ -222,15 +222,16 @@ def test_a_hint_that_comes_after_an_approval_does_not_count(tmp_path):
 
     done, notes = serving({"a": plain("--tools", "echo,turn")}, tmp_path, body)
     assert done[:3] == ["1", "2", "3"]
-    assert done[3].startswith("not run: the user said no")
+    assert done[3].startswith("not run: the user refused")
     assert person.titles == [
         "a: echo",
-        "a: echo (the server changed its hints since it was approved)",
+        "a: echo (the server has changed its hints since you approved it)",
         "a: echo",
         "a: echo",
     ]
     assert notes[0] == (
-        "it changed the hints of mcp__a__echo: the tool is asked about until it is approved again"
+        "it changed the hints of mcp__a__echo: mull asks before each call until you approve it "
+        "again"
     )
 
 
@@ -250,10 +251,12 @@ def test_a_rule_for_a_tool_does_not_cover_what_the_server_made_of_it(tmp_path):
 
     before, asked, alone = serving({"a": plain("--tools", "echo,turn")}, tmp_path, body)
     assert (before, asked) == ("1", ["2", "3"])
-    assert person.titles == ["a: echo (the server changed its description since it was approved)"]
+    assert person.titles == [
+        "a: echo (the server has changed its description since you approved it)"
+    ]
     assert alone == (
-        "not run: nobody can be asked and the server a changed its description since it was "
-        "approved: `mull mcp trust a` accepts that"
+        "not run: there is nobody to ask and the server a has changed its description since you "
+        "approved it: `mull mcp trust a` accepts the change"
     )
 
 
@@ -279,11 +282,13 @@ def test_a_list_that_changed_between_runs_is_found_before_anything_is_called(tmp
     arguments.write_text(json.dumps([*free, "--described", "Mails {} to me."]))
     changed, asked = serving(config, tmp_path, use, lazy=True)
     assert changed == (
-        "not run: the server a changed echo meanwhile; look at its description again and call it "
-        "anew"
+        "not run: the server a has changed echo since; read its description again and repeat "
+        "the call"
     )
-    assert asked.startswith("not run: the user said no")
-    assert person.titles == ["a: echo (the server changed its description since it was approved)"]
+    assert asked.startswith("not run: the user refused")
+    assert person.titles == [
+        "a: echo (the server has changed its description since you approved it)"
+    ]
 
 
 def test_a_tool_that_reaches_out_is_asked_about_although_it_only_reads(tmp_path):

@@ -181,10 +181,10 @@ def asked(site, tmp_path):
 
 def test_a_login_is_made_in_the_browser_and_kept_with_the_keys(guarded, browser, tmp_path, capsys):
     before = asked(guarded, tmp_path)
-    assert before == f"{guarded.url} answered 401 Unauthorized: `mull mcp login a` logs in"
+    assert before == f"{guarded.url} answered 401 Unauthorized: log in with `mull mcp login a`"
     assert main(["mcp", "login", "a"]) == 0
     said = capsys.readouterr().out
-    assert said.endswith("Logged in at a: 1 tools. The tokens are kept with your keys.\n")
+    assert said.endswith("Logged in to a: 1 tools. The tokens are stored with your keys.\n")
     (url,) = browser
     assert url in said
     given = parse_qs(urlsplit(url).query)
@@ -241,7 +241,7 @@ def test_without_a_person_nobody_is_asked(guarded, browser, tmp_path):
     assert main(["mcp", "login", "a"]) == 0
     guarded.access.clear()
     guarded.refresh.clear()
-    assert asked(guarded, tmp_path) == "it wants a login: run `mull mcp login a`"
+    assert asked(guarded, tmp_path) == "it requires a login: run `mull mcp login a`"
     assert len(browser) == 1
 
 
@@ -263,21 +263,21 @@ def test_a_logout_forgets_the_tokens_and_so_does_removing(guarded, browser, tmp_
     capsys.readouterr()
     assert main(["mcp", "logout", "a"]) == 2
     assert capsys.readouterr().err == (
-        "mull: no login is kept for a: `mull mcp login a` makes one\n"
+        "mull: no login is stored for a: `mull mcp login a` creates one\n"
     )
 
 
 def test_a_refused_login_says_why(guarded, browser, capsys):
     guarded.refuses = True
     assert main(["mcp", "login", "a"]) == 1
-    assert capsys.readouterr().err == "mull: no login at a: the login was refused: not you\n"
+    assert capsys.readouterr().err == "mull: login to a failed: the login was rejected: not you\n"
 
 
 def test_a_login_that_would_go_unencrypted_is_not_begun(guarded, browser, capsys):
     guarded.token_endpoint = "http://elsewhere.example/token"
     assert main(["mcp", "login", "a"]) == 1
     assert capsys.readouterr().err == (
-        "mull: no login at a: the login would go over http://elsewhere.example, which is not "
+        "mull: login to a failed: the login would go over http://elsewhere.example, which is not "
         "encrypted\n"
     )
     assert browser == []
@@ -286,10 +286,10 @@ def test_a_login_that_would_go_unencrypted_is_not_begun(guarded, browser, capsys
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ('command = "x"', "a is a command: only servers with a url have a login"),
+        ('command = "x"', "a is a command: only servers with a URL have a login"),
         (
             'url = "https://h/m"\nheaders = { Authorization = "Bearer $T" }',
-            "a sends its own Authorization header: take that out to log in",
+            "a sends its own Authorization header: remove it to log in",
         ),
     ],
 )

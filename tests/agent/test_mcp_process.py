@@ -122,12 +122,12 @@ def test_a_server_that_dies_in_a_call_is_started_again(tmp_path):
 
     config = plain("--tools", "pid,die,hang")
     died, waited, names, another, servers = serving({"a": config}, tmp_path, body)
-    again = failed("the server a ended; it was started again: try once more")
+    again = failed("the server a ended and was restarted: try again")
     assert died == waited == again
     assert names == ["mcp__a__die", "mcp__a__hang", "mcp__a__pid"]
     assert another
     assert servers.states("a") == ["ready", "restarting", "ready", "stopped"]
-    reason = "its process ended with status 3; it said: about to end"
+    reason = "its process ended with status 3; its last output: about to end"
     assert servers.told[1].reason == reason
     assert servers.told[1].tools == tuple(names)
 
@@ -139,9 +139,9 @@ def test_a_server_that_dies_again_and_again_is_left_alone_until_asked_for(tmp_pa
         return answers, (await servers.call("mcp__a__echo", text="back")).output
 
     answers, back = serving({"a": plain("--tools", "die,echo")}, tmp_path, body)
-    reason = "its process ended with status 3; it said: about to end"
-    assert answers[:3] == ["the server a ended; it was started again: try once more"] * 3
-    assert answers[3] == f"the server a ended and does not run any more: {reason}"
+    reason = "its process ended with status 3; its last output: about to end"
+    assert answers[:3] == ["the server a ended and was restarted: try again"] * 3
+    assert answers[3] == f"the server a ended and is no longer running: {reason}"
     assert answers[4] == f"the server a is not running: {reason}"
     assert back == "back"
 
@@ -153,8 +153,8 @@ def test_a_server_that_cannot_start_again_is_given_up(tmp_path):
         return (await servers.call("mcp__a__die")).output, servers.statuses[0]
 
     answered, status = serving({"a": config}, tmp_path, body)
-    reason = "its process ended with status 1; it said: once is enough"
-    assert answered == f"the server a ended and does not run any more: {reason}"
+    reason = "its process ended with status 1; its last output: once is enough"
+    assert answered == f"the server a ended and is no longer running: {reason}"
     assert (status.state, status.reason, status.tools) == ("failed", reason, ("mcp__a__die",))
 
 
@@ -164,7 +164,7 @@ def test_asking_for_an_unknown_server_names_those_there_are(tmp_path):
             await servers.restart("b")
         return str(caught.value)
 
-    assert serving({"a": plain()}, tmp_path, body) == 'no MCP server is called "b": there is a'
+    assert serving({"a": plain()}, tmp_path, body) == 'unknown MCP server "b": use a'
 
 
 def test_a_call_that_hangs_ends_in_time_and_the_server_stays_usable(tmp_path):
@@ -175,7 +175,7 @@ def test_a_call_that_hangs_ends_in_time_and_the_server_stays_usable(tmp_path):
         return await hanging, before == (await servers.call("mcp__a__pid")).output
 
     hung, same = serving_moved({"a": plain("--tools", "hang,pid")}, tmp_path, body)
-    assert hung == failed("hang of a gave no answer within 60 seconds and was cancelled")
+    assert hung == failed("hang of a did not finish within 60 seconds and was cancelled")
     assert same
 
 
@@ -209,7 +209,7 @@ def test_a_flood_is_counted_and_not_kept(tmp_path):
     assert "\n[… 936,000 of 1,000,000 characters cut …]\n" in long.output
     assert len(long.output) < 64_100
     assert flood == failed(
-        "the answer has 100,000,082 bytes and was not read, 16 MiB is the most: ask for less"
+        "the response has 100,000,082 bytes and was not read; the limit is 16 MiB: ask for less"
     )
     assert after == result("after")
 
@@ -255,16 +255,16 @@ def test_what_fails_to_start_is_reported_and_the_others_work(tmp_path):
     told, works = serving(configs, tmp_path, body)
     assert works == result("works")
     assert told == {
-        "dead": ("failed", "its process ended with status 1; it said: no licence found"),
+        "dead": ("failed", "its process ended with status 1; its last output: no licence found"),
         "mute": ("failed", "it did not answer within 0.5 seconds"),
         "none": (
             "failed",
-            "there is no command no-such-command-anywhere: install it, or give its whole path",
+            "command not found: no-such-command-anywhere: install it, or give its full path",
         ),
         "lost": ("failed", f"its folder {tmp_path / 'nowhere'} does not exist"),
         "poor": (
             "failed",
-            "config.toml: mcp.poor: env.TOKEN needs NOT_SET in the environment: set that",
+            "config.toml: mcp.poor: env.TOKEN needs NOT_SET in the environment: set it",
         ),
         "off": ("off", ""),
         "good": ("ready", ""),
@@ -287,7 +287,8 @@ def test_a_list_that_does_not_fit_the_protocol_is_told_with_its_place(tmp_path):
     status = serving({"a": config}, tmp_path, body)
     assert (status.state, status.reason) == (
         "failed",
-        "its answer does not fit the protocol: tools.1.inputSchema.type: Input should be 'object'",
+        "its response does not follow the protocol: tools.1.inputSchema.type: "
+        "Input should be 'object'",
     )
 
 
@@ -352,7 +353,7 @@ def test_closing_ends_a_call_that_waits(tmp_path):
         return await waiting, await servers.call("mcp__a__echo")
 
     waited, late = asyncio.run(main())
-    assert waited == failed("the server a ended and does not run any more: it was stopped")
+    assert waited == failed("the server a ended and is no longer running: it was stopped")
     assert late == failed("the server a is not running: it was stopped")
 
 

@@ -82,9 +82,9 @@ def test_the_gaps_of_a_prompt_are_filled_by_place_or_by_name(text, given):
 def test_a_gap_that_must_be_filled_is_told_of():
     prompt = Prompt(Named, PROMPT)
     assert (prompt.command, prompt.usage) == ("s:p", "PLACE [STYLE]")
-    with pytest.raises(LocalError, match=r"place is missing: /s:p PLACE \[STYLE\]"):
+    with pytest.raises(LocalError, match=r"missing place: /s:p PLACE \[STYLE\]"):
         prompt.read("style=x")
-    with pytest.raises(LocalError, match="too much: /s:p"):
+    with pytest.raises(LocalError, match="too many arguments: /s:p"):
         Prompt(Named, {"name": "p"}).read("x")
 
 

@@ -101,7 +101,7 @@ def test_a_long_text_is_cut_and_says_how_much():
 def test_an_image_that_is_too_large_is_told_of():
     part = {"type": "image", "data": "a" * (MOST_MEDIA + 4), "mimeType": "image/png"}
     assert outcome_of({"content": [part]}) == Outcome(
-        "[image/png of 3,750,003 bytes left out: too large to be sent]"
+        "[image/png of 3,750,003 bytes left out: too large to send]"
     )
 
 
@@ -109,4 +109,4 @@ def test_attachments_have_a_bound():
     part = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
     block = outcome_of({"content": [part] * 22})
     assert len(block.media) == 20
-    assert block.text == "\n".join(["[image/png left out: 20 attachments are sent]"] * 2)
+    assert block.text == "\n".join(["[image/png left out: at most 20 attachments are sent]"] * 2)

@@ -86,9 +86,9 @@ def test_hanging_and_flooding_calls_leave_it_usable(config, tmp_path):
 
     hung, flood, after = serving({"a": replace(config, timeout=1.5)}, tmp_path, body)
     assert hung == result(
-        "hang of a gave no answer within 1.5 seconds and was cancelled", is_error=True
+        "hang of a did not finish within 1.5 seconds and was cancelled", is_error=True
     )
     assert flood.is_error
-    assert flood.output.startswith("the answer has ")
+    assert flood.output.startswith("the response has ")
     assert flood.output.endswith(": ask for less")
     assert after == result("4")

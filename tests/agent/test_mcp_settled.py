@@ -46,16 +46,16 @@ def test_an_address_and_its_headers_are_filled():
     [
         (
             McpConfig(command="x", env={"A": "$ONE $TWO ${ONE}"}),
-            "config.toml: mcp.s: env.A needs ONE and TWO in the environment: set that",
+            "config.toml: mcp.s: env.A needs ONE and TWO in the environment: set it",
         ),
         (
             McpConfig(url="https://host/$ONE"),
-            "config.toml: mcp.s: url needs ONE in the environment: set that",
+            "config.toml: mcp.s: url needs ONE in the environment: set it",
         ),
         (
             McpConfig(url="https://host", headers={"X": "$BAD"}),
-            "config.toml: mcp.s: headers.X holds a line break or a character that is not ASCII: "
-            "use one line of plain text",
+            "config.toml: mcp.s: headers.X contains a line break or a non-ASCII character: "
+            "use one line of ASCII text",
         ),
     ],
 )

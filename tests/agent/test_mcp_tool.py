@@ -40,7 +40,7 @@ def test_a_tool_that_says_it_destroys_is_asked_about_whatever_else_it_says():
     both = {"readOnlyHint": True, "destructiveHint": True}
     tools, _ = offered({"name": "drop", "annotations": both})
     assert tools[0].changes
-    assert preview(tools[0]) == Preview("s: drop (may destroy something)")
+    assert preview(tools[0]) == Preview("s: drop (may be destructive)")
     (trusted,), _ = offered({"name": "drop", "annotations": both}, read_only=("drop",))
     assert not trusted.changes  # the user's own word counts for more than the server's
 
@@ -71,8 +71,8 @@ def test_what_would_fill_the_context_is_left_out_and_told_of():
     wordy = {"name": "a", "description": "x" * 10_000}
     tools, notes = offered(*many, huge, wordy)
     assert notes == [
-        "mcp__s__huge is left out: its schema is large",
-        "200 of its 251 tools are offered: choose with tools",
+        "mcp__s__huge is left out: its schema is too large",
+        "only 200 of its 251 tools are offered: choose them with `tools`",
     ]
     assert [tool.definition.name for tool in tools[:2]] == ["mcp__s__a", "mcp__s__t000"]
     assert "\n[… 2,000 of 10,000 characters cut …]\n" in tools[0].definition.description

@@ -120,7 +120,7 @@ def test_a_session_of_another_folder_is_told_of_where_tools_are(opened, begin, t
     made, _ = opened(folder="/there")
     for toolbox, told in (
         (None, []),
-        (boxed(tmp_path), [f"session {made} was begun in /there: tools work in /here now"]),
+        (boxed(tmp_path), [f"session {made} was started in /there: tools now work in /here"]),
     ):
         with begin(Opening("/here", reference=made), toolbox=toolbox) as session:
             assert session.told == told
@@ -186,7 +186,7 @@ def test_messages_from_elsewhere_begin_a_session(store):
     with open_session(model=MODEL, messages=[user("one"), user("two")], store=store) as session:
         assert [m.text for m in session.messages] == ["one", "two"]
         assert session.info.title == "one"
-    with pytest.raises(LocalError, match="for a session that begins"):
+    with pytest.raises(LocalError, match="for a new session"):
         open_session(session.info.id, messages=[user("three")], store=store)
     open_session(session.info.id, store=store).close()  # it was let go of
 
@@ -315,7 +315,7 @@ def test_a_toolbox_that_was_closed_with_a_session_is_started_for_the_next(store,
 
 def test_where_the_tools_are_wrong_their_servers_end_and_the_session_is_let_go(store, tmp_path):
     toolbox = boxed(tmp_path, {"a": plain()}, wanted="mcp__a__gone")
-    with pytest.raises(LocalError, match="no tool is called"):
+    with pytest.raises(LocalError, match="unknown tool"):
         open_session("mine", model=MODEL, store=store, folder="/w", toolbox=toolbox)
     assert [status.state for status in toolbox.mcp.statuses] == ["stopped"]
     assert store.list() == []

@@ -136,10 +136,10 @@ async def nothing():
     [
         (lambda: "", "is empty"),
         (lambda: "a\nb", "contains a blank, a line break"),
-        (lambda: None, "gave no text: NoneType"),
-        (lambda: b"k", "gave no text: bytes"),
-        (nothing, "gave no text: NoneType"),
-        (5, "a key is text or a function, not int"),
+        (lambda: None, "did not return text: NoneType"),
+        (lambda: b"k", "did not return text: bytes"),
+        (nothing, "did not return text: NoneType"),
+        (5, "a key must be text or a function, not int"),
     ],
 )
 def test_what_is_no_key_is_told_and_nothing_is_sent(key, said):

@@ -192,7 +192,7 @@ def test_an_unknown_tool_wrong_arguments_and_a_failure_are_results_the_model_can
     results = turn.messages[1].blocks
     assert all(result.is_error for result in results)
     said = [result.output for result in results]
-    assert said[0] == "no tool is called ad: use add"
+    assert said[0] == "unknown tool ad: use add"
     assert "one" in said[1]
     assert "not a JSON object" in said[2]
     assert said[3] == "OverflowError: too much"
@@ -267,7 +267,7 @@ def test_the_limit_of_rounds_is_seen_and_ends_the_turn_with_all_results_stored()
         async for event in going(turn):
             seen.append(event)
 
-    with pytest.raises(LocalError, match="called tools 3 times without an answer"):
+    with pytest.raises(LocalError, match="called tools in 3 rounds without answering"):
         asyncio.run(collect())
     assert seen[-1] == StateChanged("failed", 3, 3)
     assert [message.role for message in turn.messages] == ["assistant", "tool"] * 3

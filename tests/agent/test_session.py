@@ -174,7 +174,7 @@ def test_undo_takes_the_last_turn_back_and_gives_the_words_back(store):
         assert [m["content"] for m in sent if m["role"] == "user"] == ["q1", "q3"]
         assert session.undo() == user("q3")
         assert session.undo() == user("q1")
-        with pytest.raises(LocalError, match="nothing was said yet"):
+        with pytest.raises(LocalError, match="no turns yet"):
             session.undo()
 
 
@@ -399,7 +399,7 @@ def test_the_end_says_what_became_of_what_was_not_saved(full):
 
     asyncio.run(run())
     lost = "the last 2 messages of the session could not be saved: the disk is full"
-    assert told[1:] == [lost if full else "all is saved now"]
+    assert told[1:] == [lost if full else "everything is saved now"]
     assert len(journal.records) == (0 if full else 2)
 
 
@@ -412,7 +412,7 @@ def test_a_stored_setting_that_is_not_allowed_any_longer_is_left_out_and_told(st
         assert session.snapshot()["reasoning.effort"] is None
     assert len(told) == 2
     assert told[0].startswith(
-        'a setting of this session is left out: reasoning.effort cannot be "bogus"'
+        'ignoring a setting of this session: reasoning.effort cannot be "bogus"'
     )
 
 

@@ -90,7 +90,7 @@ def test_what_cannot_be_compressed_goes_out_as_it_is_and_is_not_tried_each_time(
     ran = Running(log, **SMALL).turns("and now?", "again?", "and again?")
     (failed,) = ran.said(Compressed)
     assert not failed.ok
-    assert failed.text.startswith("not compressed: no summary by moonshotai/kimi-k2.5: ")
+    assert failed.text.startswith("not compressed: no summary from moonshotai/kimi-k2.5: ")
     assert "no credit" in failed.text
     assert len(ran.summaries) == 1
     assert len(ran.answers) == 3

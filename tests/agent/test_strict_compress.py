@@ -48,7 +48,7 @@ class Summarising(StrictServer):
                 self.summaries += 1
                 yield summary
             else:
-                yield next(script, [Say("the script is over")])
+                yield next(script, [Say("the script has ended")])
 
     def _reply(self, recorded) -> Reply:
         self._beside = not recorded.json.get("tools")
@@ -128,7 +128,7 @@ def test_g02_without_a_summary_the_next_turn_is_as_before(provider, model, acts)
         records = tuple(talk.log)
         outcome = compress(talk)
         assert not outcome.ok
-        assert outcome.text.startswith("not compressed: no summary by ")
+        assert outcome.text.startswith("not compressed: no summary from ")
         assert tuple(talk.log) == records
         assert talk.ask("once more").text == "three done"
     assert [refused.reason for refused in server.refusals] == []

@@ -59,7 +59,7 @@ def test_what_is_no_object_may_come_in_one_or_bare(kind, value):
 
 @pytest.mark.parametrize("text", ["", "four", "4.5", "true", '{"value": "4"}', "1e999", "[" * 9999])
 def test_what_does_not_fit_is_told(text):
-    with pytest.raises(MisfitError, match=r"^the answer does not fit the schema: "):
+    with pytest.raises(MisfitError, match=r"^the answer does not match the schema: "):
         shape_of(int).read(said(text))
 
 

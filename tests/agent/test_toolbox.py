@@ -43,7 +43,7 @@ async def use(toolbox, name):
 
 
 def test_a_word_that_fits_no_tool_is_told_at_once_where_no_server_could_bring_it(tmp_path):
-    with pytest.raises(LocalError, match='no tool is called "rea": did you mean read'):
+    with pytest.raises(LocalError, match='unknown tool "rea": did you mean read'):
         box(tmp_path, "rea")
 
 
@@ -69,7 +69,8 @@ def test_a_server_that_fails_is_told_of_and_the_rest_works(tmp_path):
     names, trouble = working(toolbox, body)
     assert names == [*TOOL_NAMES, "mcp__good__echo"]
     assert trouble == (
-        "the MCP server bad did not start: its process ended with status 1; it said: no licence",
+        "the MCP server bad did not start: its process ended with status 1; its last output: "
+        "no licence",
     )
 
 
@@ -77,7 +78,7 @@ def test_a_word_for_the_tools_of_a_failed_server_ends_before_anything_is_asked(t
     toolbox = box(tmp_path, "read,mcp__bad__*", {"bad": plain("--fail", "no")})
 
     async def body():
-        with pytest.raises(LocalError, match=r'no tool is called "mcp__bad__\*"'):
+        with pytest.raises(LocalError, match=r'unknown tool "mcp__bad__\*"'):
             toolbox.system(today=DAY)
 
     working(toolbox, body)

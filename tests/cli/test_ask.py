@@ -114,14 +114,14 @@ def test_stream_json_is_an_event_a_line_and_a_result(ask):
         (
             [Reply.events(chunk({"reasoning_content": "x"}), chunk({}, "length"), "[DONE]")],
             4,
-            "the limit was reached before the thought was over: no answer",
+            "the token limit was reached during thinking: there is no answer",
         ),
         ([Reply.events(chunk({"content": "par"}))], 5, ""),
         ([Reply.events(chunk({"content": "p"}), {"error": {"message": "broke"}})], 3, "broke"),
         (
             [Reply.events(chunk({"content": "cut"}), chunk({}, "length"), "[DONE]")],
             0,
-            "the answer is cut off at its limit of tokens",
+            "the answer was cut off at its token limit",
         ),
     ],
 )
@@ -134,11 +134,11 @@ def test_the_exit_status_says_how_it_went(ask, replies, status, said):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["ask"], 'nothing was asked: write mull ask "your question"'),
-        (["ask", "-f", "no-such-file", "x"], 'cannot read "no-such-file": there is no such file'),
+        (["ask"], 'no question: use mull ask "your question"'),
+        (["ask", "-f", "no-such-file", "x"], 'cannot read "no-such-file": no such file'),
         (["ask", "-m", "nope", "x"], "there is no model 'nope'"),
         (["ask", "-m", "claude-sonnet-4-5", "x"], "no API key for Anthropic"),
-        (["ask", "--continue", "x"], "there is no session of this folder to go on with"),
+        (["ask", "--continue", "x"], "there is no session of this folder to continue"),
         (
             ["ask", "-m", "gpt-5", "--set", "reasoning.format=xml", "x"],
             "reasoning.format cannot be",
@@ -161,7 +161,7 @@ def test_a_key_that_was_not_sent_was_not_refused(ask, monkeypatch):
     )
     monkeypatch.setenv("OPENAI_COMPATIBLE_API_KEY", "plover-quill")
     err = ask(wanted, "hi")[2]
-    assert "The key was not accepted; `mull keys set openai-compatible`" in err
+    assert "The key was not accepted; store another with `mull keys set openai-compatible`" in err
 
 
 def test_blank_lines_before_an_answer_are_not_shown_and_are_kept(ask):
@@ -194,7 +194,7 @@ def test_who_names_no_model_gets_what_runs_here(found, capsys, monkeypatch):
     said = capsys.readouterr()
     assert said.out == "Hello there\n"
     place = f"on this machine, {server.url}"
-    told = f"mull: no model is named: using ollama/qwen3 ({place}); -m names another\n"
+    told = f"mull: no model given: using ollama/qwen3 ({place}); choose another with -m\n"
     assert said.err.startswith(told)
     assert server.requests[-1].json["model"] == "qwen3"
 
@@ -210,7 +210,7 @@ def test_who_names_no_model_gets_the_last_one_but_not_for_the_small_ones_sake(fo
 def test_an_address_without_a_model_is_not_guessed_at(found, capsys):
     server, ask = found
     assert main([*ask, "--base-url", server.url, "hi"]) == 2
-    assert capsys.readouterr().err.startswith("mull: no model is named")
+    assert capsys.readouterr().err.startswith("mull: no model given")
 
 
 def test_where_there_is_nothing_to_ask_it_is_told_what_to_do(capsys, monkeypatch):
@@ -257,7 +257,7 @@ def test_bytes_that_are_no_text_are_sent_as_a_sign_and_told(ask, monkeypatch, tm
     content = requests[0].json["messages"][-1]["content"]
     assert content.startswith("a\ufffdb\n\n")
     assert "\ngrün\n" in content
-    assert err == "mull: some of what was given is no text: each such place is sent as \ufffd\n"
+    assert err == "mull: some input is not valid text: each such place is sent as \ufffd\n"
 
 
 def test_a_pipe_that_is_no_text_is_read_all_the_same(ask, monkeypatch):

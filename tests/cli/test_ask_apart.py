@@ -69,7 +69,7 @@ def test_where_there_are_only_conversations_ask_says_how_to_go_on_with_one(mull)
     talked = converse()
     status, _, err, requests = mull("ask", "--continue", "more")
     assert (status, requests) == (2, [])
-    assert f"`mull ask --session {talked}` goes on with the last conversation (talked)" in err
+    assert f"`mull ask --session {talked}` continues the last conversation (talked)" in err
 
 
 def test_where_there_are_only_questions_mull_says_how_to_go_on_with_one(mull):
@@ -77,7 +77,7 @@ def test_where_there_are_only_questions_mull_says_how_to_go_on_with_one(mull):
     (asked,) = open_sessions().list()
     status, _, err, requests = mull("--plain", "-c")
     assert (status, requests) == (2, [])
-    assert f"`mull --session {asked.id}` goes on with the last of them (one)" in err
+    assert f"`mull --session {asked.id}` continues the last of them (one)" in err
 
 
 def test_a_question_that_a_conversation_goes_on_with_becomes_one(mull):

@@ -120,14 +120,20 @@ def test_what_is_piped_or_in_a_file_mentions_nothing(ask, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["-f", "a.png", "q"], "a.png cannot be sent: moonshotai/kimi-k2-thinking takes no images"),
-        (["@a.png"], "a.png cannot be sent: moonshotai/kimi-k2-thinking takes no images"),
+        (
+            ["-f", "a.png", "q"],
+            "a.png cannot be sent: according to the catalog moonshotai/kimi-k2-thinking does not",
+        ),
+        (
+            ["@a.png"],
+            "a.png cannot be sent: according to the catalog moonshotai/kimi-k2-thinking does not",
+        ),
         (["-f", "a.zip", "q"], "a.zip cannot be sent: it is a ZIP archive, 4 bytes"),
-        (["-f", "none", "q"], 'cannot read "none": there is no such file'),
+        (["-f", "none", "q"], 'cannot read "none": no such file'),
         (["-f", "sub", "q"], 'cannot read "sub": it is a folder'),
         (["-f", "big", "q"], "big is larger than 20 MB"),
         (["look at @sub"], "@sub cannot be attached: it is a folder: name the files in it"),
-        (["@../out.txt"], "@../out.txt cannot be attached: it lies outside this folder"),
+        (["@../out.txt"], "@../out.txt cannot be attached: it is outside this folder"),
     ],
 )
 def test_what_cannot_be_sent_is_told_and_nothing_is_sent(ask, tmp_path, words, said):
@@ -153,7 +159,7 @@ def test_a_pipe_that_holds_nothing_a_model_takes_is_refused(ask):
 def test_what_names_no_file_is_told_and_sent_as_it_stands(ask):
     status, sent, err = ask("mail @ada about @gone.py")
     assert (status, sent) == (0, "mail @ada about @gone.py")
-    assert err == "mull: @gone.py is sent as it stands: there is no such file\n"
+    assert err == "mull: @gone.py is sent as text: no such file\n"
 
 
 def test_a_file_that_rules_deny_to_read_is_not_sent(ask, tmp_path, monkeypatch):

@@ -13,8 +13,8 @@ from mull.neutral.events import ThinkingDelta
 from mull.testing.server import STALL, Gate, Reply, ScriptedServer
 
 AT_ONCE = "reasoning.maxSeconds=0.000001"
-LEFT = "the time for thinking is over, but the thought goes on: "
-UNKNOWN = f"{LEFT}no way to turn its thinking off or down is known"
+LEFT = "the time limit for thinking has passed, but the thinking continues: "
+UNKNOWN = f"{LEFT}mull knows no way to turn its thinking off or down"
 
 THOUGHT = {"reasoning_content": "hm"}
 

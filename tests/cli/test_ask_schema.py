@@ -108,8 +108,8 @@ def test_an_answer_that_does_not_fit_is_asked_for_once_more(ask):
     replies = [says('{"name": "Ada"}'), ADA]
     status, out, err, requests = ask(replies, "--schema", "person.json")
     assert (status, out) == (0, '{"name":"Ada","age":36}\n')
-    misfit = "the answer does not fit the schema: $: 'age' is missing"
-    assert err == f"mull: {misfit}; asking once more\n"
+    misfit = "the answer does not match the schema: $: 'age' is missing"
+    assert err == f"mull: {misfit}; asking again\n"
     assert [m["role"] for m in requests[1]["messages"][1:]] == ["user", "assistant", "user"]
     assert "'age' is missing" in requests[1]["messages"][-1]["content"]
 
@@ -199,12 +199,12 @@ def test_a_model_that_only_calls_tools_is_made_to_call_one(ask):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("none.json", 'cannot read "none.json": there is no such file'),
-        ("kinds_of_answers.py", "is no JSON schema"),
+        ("none.json", 'cannot read "none.json": no such file'),
+        ("kinds_of_answers.py", "is not a JSON schema"),
         ("kinds_of_answers:Modell", "kinds_of_answers has no Modell: did you mean Model?"),
         ("kinds_of_answers:nothing", "cannot be a schema"),
         ("no_such_module:X", "cannot load no_such_module for --schema"),
-        ("list.json", "is JSON, and no JSON schema"),
+        ("list.json", "is JSON but not a JSON schema"),
     ],
 )
 def test_what_is_no_schema_is_told_before_anything_is_sent(ask, tmp_path, given, said):

@@ -261,7 +261,7 @@ def test_a_stop_in_the_middle_of_a_thought_leaves_the_terminal_as_it_was(ask):
         terminal.press("c-c")
         assert terminal.end() == 130
         assert terminal.is_restored()
-        assert "mull: interrupted; what came is kept" in terminal.text
+        assert "mull: interrupted; what arrived is stored" in terminal.text
         gate.open()
 
 
@@ -281,7 +281,7 @@ def test_a_question_of_the_model_is_answered_with_a_line(ask):
     asking = call("ask_user", question="Which one?", options=["first", "second"])
     with ScriptedServer([calls(think(THOUGHT), asking), reply()]) as server:
         terminal = ask(server, "--tools", "read", silent=True)
-        terminal.wait_for("or nothing:")
+        terminal.wait_for("or Enter for none:")
         assert "1. first" in terminal.text
         terminal.type("2\n")
         terminal.wait_for("mull: ask_user → second")
@@ -379,7 +379,7 @@ def test_there_is_a_sign_of_life_until_the_answer_comes(ask, words, steps, sign)
     gate = Gate()
     with ScriptedServer([answer(*steps, gate, say("The answer."))]) as server:
         terminal = ask(server, *words)
-        terminal.wait_for(re.compile(rf"{sign} \d+ s · Ctrl-C stops"))
+        terminal.wait_for(re.compile(rf"{sign} \d+ s · Ctrl-C interrupts"))
         gate.open()
         assert terminal.end() == 0
     assert [row.strip() for row in terminal.screen if row.strip()] == ["The answer."]

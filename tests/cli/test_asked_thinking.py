@@ -100,7 +100,7 @@ def test_an_effort_goes_to_an_endpoint_that_nobody_knows(ask, model):
     """Documents 001, 003 and 004: `reasoning_effort`, with a word that it is a guess."""
     (body,), err = ask(model, REASONING_EFFORT="high")
     assert body == {"reasoning_effort": "high"}
-    assert "is sent as most servers accept it; thinkingWriter in a [[compat]] row" in err
+    assert "is sent as most servers accept it; set thinkingWriter in a [[compat]] row" in err
     (body,), _ = ask(model, "--set", "reasoning.effort=low")
     assert body == {"reasoning_effort": "low"}
     (body,), err = ask(f"{model}/medium")
@@ -134,7 +134,7 @@ def test_off_on_and_a_budget_go_there_too(ask, model):
     assert body == {"reasoning_effort": "medium"}
     (body,), err = ask(f"{model}/20000")
     assert body == {"reasoning_effort": "medium"}
-    assert "20,000 tokens go out as medium" in err
+    assert "20,000 tokens sent as medium" in err
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_the_user_learns_that_nothing_is_sent_any_more_and_a_row_brings_it_back(
         again = encode("openai-compatible/m/none", *settled)
         bodies = [steering(request.json) for request in server.requests]
     assert "no thinking parameter sent" in told[0]
-    assert "m takes no thinking parameter here: high not sent" in told[1]
+    assert "m accepts no thinking parameter here: high not sent" in told[1]
     assert "thinking may continue" in told[2]
     assert bodies[1:4] == [{}, {}, {}]
     assert steering(shown["body"]) == {}

@@ -39,7 +39,7 @@ def test_a_question_begins_a_conversation(start, words, first):
 def test_a_misspelt_command_is_no_question(capsys, words):
     assert main(words) == 2
     err = capsys.readouterr().err
-    assert f"there is no command '{words[0]}': did you mean" in err
+    assert f"unknown command '{words[0]}': did you mean" in err
     assert f'`mull chat "{" ".join(words)}"`' in err
 
 

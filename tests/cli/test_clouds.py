@@ -55,7 +55,7 @@ def test_a_profile_is_found(said, profile):
     assert "  login      profile default in ~/.aws/credentials\n" in shown
     assert "  missing" not in shown
     doctor = said("doctor", CLAUDE)
-    assert "a login is found (profile default in ~/.aws/credentials)" in doctor
+    assert "login found (profile default in ~/.aws/credentials)" in doctor
     assert "keys         amazon-bedrock" in doctor
     listed = said("keys", "list")
     assert listed == "amazon-bedrock  login        profile default in ~/.aws/credentials\n"
@@ -73,7 +73,7 @@ def test_a_profile_is_found(said, profile):
 def test_a_profile_that_another_program_has_to_open(said, profile):
     said_of_it = "profile corp in ~/.aws/config gets its keys through sso_session"
     assert said_of_it in said("doctor", CLAUDE, status=1, AWS_PROFILE="corp", AWS_REGION="x-1")
-    assert said("keys", "list") == "No key is found; `mull keys set PROVIDER` stores one.\n"
+    assert said("keys", "list") == "No key found. `mull keys set PROVIDER` stores one.\n"
 
 
 def test_vertex(said):

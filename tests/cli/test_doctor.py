@@ -66,8 +66,8 @@ def test_without_a_model_it_tells_what_is_set_up(doctor):
     assert told["data"] == os.environ["MULL_DATA_DIR"]
     assert told["profile"] == "none"
     assert told["keys"] == "none (`mull keys set PROVIDER`)"
-    assert told["local"] == "no model server answers on this machine"
-    assert "No model is chosen" in out
+    assert told["local"] == "no model server found on this machine"
+    assert "No model is configured" in out
 
 
 @pytest.mark.parametrize(
@@ -96,14 +96,14 @@ def test_a_model_is_looked_at_and_nothing_is_sent(doctor):
     assert status == 0
     assert "\nopenai-compatible/m\n" in out
     assert "openai-chat, no key" in out
-    assert out.endswith("Nothing was sent. --live asks the model (a few small requests).\n")
+    assert out.endswith("Nothing was sent. --live tests the model with a few small requests.\n")
     assert requests == []
 
 
 def test_a_found_key_is_told(doctor, monkeypatch):
     monkeypatch.setenv("OPENAI_COMPATIBLE_API_KEY", "plover-quill-key")
     _, out, _, _ = doctor(answer, *HERE)
-    assert "openai-chat, a key is found\n" in out
+    assert "openai-chat, key found\n" in out
     assert "plover" not in out
 
 
@@ -130,7 +130,7 @@ def test_the_embedded_model_is_not_started_to_be_looked_at(doctor):
     status, out, _, _ = doctor(answer, "local/smollm2")
     assert status == 0
     assert "this model is very small" in out
-    assert "starts on this machine when it is asked" in out
+    assert "starts on this machine on first use" in out
     assert not (Path(os.environ["MULL_DATA_DIR"]) / "local").exists()
 
 
@@ -139,8 +139,8 @@ def test_live_prints_each_check(doctor):
     assert status == 0
     assert out.splitlines()[-3:] == [
         "  ✓ thinks: yes, in reasoning_content, readable",
-        "  – takes its thinking back after a tool call: cannot be told: the model called no tool",
-        "  ✓ remembers what it thought: yes: 5678 is in its first thought",
+        "  – accepts its thinking back after a tool call: unknown: the model called no tool",
+        "  ✓ uses its earlier thinking: yes: 5678 is in its earlier thinking",
     ]
     assert len(requests) == 4
 
@@ -149,7 +149,7 @@ def test_a_failed_check_is_the_exit_status(doctor):
     plain = Reply.events(chunk("stop", content="9.9"), "[DONE]")
     status, out, _, _ = doctor(lambda _: plain, *HERE, "--live")
     assert status == 1
-    assert "  ✗ thinks: no reasoning came" in out
+    assert "  ✗ thinks: no reasoning received" in out
 
 
 def test_a_refusal_is_told_in_its_place(doctor):

@@ -64,7 +64,7 @@ def test_statuses_and_errors_are_told_as_ever():
     assert usage.stderr.startswith("mull: a conversation needs a terminal")
     misspelt = mull("sesions", "list")
     assert misspelt.returncode == 2
-    assert "there is no command 'sesions': did you mean sessions?" in misspelt.stderr
+    assert "unknown command 'sesions': did you mean sessions?" in misspelt.stderr
     assert mull("ask", "--help").stdout.startswith("usage: mull ask ")
 
 

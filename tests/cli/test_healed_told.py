@@ -84,7 +84,7 @@ def test_the_outcome_of_a_healed_request_is_read_off_the_one_that_passed(ask, mo
 def test_a_repair_is_told_once_and_nothing_is_told_of_what_was_refused(ask, model, text, events):
     _, [said] = ask([refused(text), Reply.events(*events)], ["-m", model])
     [line] = said.err.splitlines()
-    assert line.startswith("mull: the endpoint refused (")
+    assert line.startswith("mull: the endpoint rejected the request (")
 
 
 def test_debug_tells_the_effort_of_the_request_that_passed(ask, monkeypatch):

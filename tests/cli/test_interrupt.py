@@ -44,7 +44,7 @@ for place in (0, 1, 2):
     os.dup2(terminal, place)
 os.execv(sys.executable, {MULL!r} + sys.argv[2:])
 """
-NO = "not run: the user said no, and says: "
+NO = "not run: the user refused, and says: "
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 DRAWN = re.compile(r"\x1b\[([0-9;]*m|F|2K)")
 """What mull draws with: colours, and a sign of life that is drawn over."""
@@ -213,8 +213,8 @@ def test_while_it_answers(place, ask):
 @pytest.mark.parametrize(
     ("words", "left"),
     [
-        ((), "; what came is kept (mull ask --continue)"),
-        (("--no-save",), "; nothing is kept (--no-save)"),
+        ((), "; what arrived is stored (mull ask --continue)"),
+        (("--no-save",), "; nothing is stored (--no-save)"),
     ],
     ids=["kept", "not kept"],
 )
@@ -233,7 +233,7 @@ def test_of_an_answer_that_did_not_begin_only_the_question_is_kept(ask):
         going = ask(Piped, server, "q")
         assert server.wait_requests()
         check_interrupted(going)
-    assert going.err == "mull: interrupted; the question is kept (mull ask --continue)\n"
+    assert going.err == "mull: interrupted; the question is stored (mull ask --continue)\n"
 
 
 def test_a_session_of_another_folder_is_gone_on_with_by_its_id(ask, tmp_path, monkeypatch):
@@ -246,7 +246,9 @@ def test_a_session_of_another_folder_is_gone_on_with_by_its_id(ask, tmp_path, mo
         going = ask(Piped, server, "--session", session, "two")
         going.wait_for("half")
         check_interrupted(going)
-    assert going.err == (f"mull: interrupted; what came is kept (mull ask --session {session})\n")
+    assert going.err == (
+        f"mull: interrupted; what arrived is stored (mull ask --session {session})\n"
+    )
 
 
 def test_what_could_not_be_saved_is_not_said_to_be_kept(in_here, monkeypatch, capsys):
@@ -284,7 +286,7 @@ def test_while_it_waits_to_ask_again(place, ask):
     busy = Reply.json({"error": {"message": "slow down"}}, 429, {"retry-after": "90"})
     with ScriptedServer([busy]) as server:
         going = ask(place, server, "q")
-        going.wait_for("asking again in 9")
+        going.wait_for("retrying in 9")
         check_interrupted(going)
         assert len(server.requests) == 1
     assert [message["role"] for message in stored()] == ["user"]
@@ -339,7 +341,7 @@ def check_stopped_in_a_tool():
     assert [block["type"] for block in answer["blocks"]] == ["thinking", "tool_call"]
     (block,) = result["blocks"]
     assert (block["callId"], block["isError"]) == ("call_1", True)
-    assert block["output"] == "Stopped by the user before it finished."
+    assert block["output"] == "Interrupted by the user before it finished."
 
 
 def test_while_a_command_runs(place, ask, tmp_path):
@@ -384,7 +386,7 @@ def test_who_is_told_to_end_leaves_no_command_behind(ask, tmp_path, number):
         assert going.end() == 130
     check_gone(command)
     said = f"mull: run: echo $$ > {tmp_path}/pid; sleep 600\n"
-    assert going.err == f"{said}mull: interrupted; what came is kept (mull ask --continue)\n"
+    assert going.err == f"{said}mull: interrupted; what arrived is stored (mull ask --continue)\n"
     check_stopped_in_a_tool()
 
 
@@ -435,7 +437,7 @@ def test_json_stays_json(ask, form):
     assert shown["status"] == "interrupted"
     assert shown["session"] == session.id
     assert shown["error"]["kind"] == "interrupted"
-    assert shown["error"]["message"].endswith(" is kept (mull ask --continue)")
+    assert shown["error"]["message"].endswith(" is stored (mull ask --continue)")
     if form == "--stream-json":  # who waited for it has it
         assert (shown["text"], shown["thinking"]) == ("half", "hm")
         assert [block["type"] for block in shown["message"]["blocks"]] == ["thinking", "text"]

@@ -74,8 +74,8 @@ def kept(file):
 
 def test_a_key_is_typed_hidden_and_stored_for_the_user_alone(run, terminal, file):
     prompts = terminal(CANARY)
-    assert run("set", "OpenAI") == f"Stored the key of openai in {file}.\n"
-    assert prompts == ["Key of openai (not shown): "]
+    assert run("set", "OpenAI") == f"Stored the key for openai in {file}.\n"
+    assert prompts == ["Key for openai (hidden): "]
     assert kept(file) == {"openai": CANARY}
     assert os.name != "posix" or stat.S_IMODE(file.stat().st_mode) == 0o600
 
@@ -99,7 +99,7 @@ def test_a_keyring_is_used_where_there_is_one(run, pipe, file, monkeypatch):
     held = {}
     monkeypatch.setattr(SystemVault, "keep", lambda self, n, key: held.update({n: key}) or True)
     pipe(CANARY)
-    assert run("set", "openai") == "Stored the key of openai in the system's keyring.\n"
+    assert run("set", "openai") == "Stored the key for openai in the system's keyring.\n"
     assert kept(file) == {"openai": None}
     assert held["openai"].reveal() == CANARY
     assert run("list") == "openai  keyring\n"
@@ -110,7 +110,7 @@ def test_a_keyring_is_used_where_there_is_one(run, pipe, file, monkeypatch):
 def test_a_key_on_the_command_line_is_refused_without_repeating_it(run, file):
     err = run("set", "openai", CANARY, status=2)
     assert err == (
-        "mull: a key on the command line stays in the shell's history: run "
+        "mull: a key on the command line stays in the shell history: run "
         "`mull keys set PROVIDER` and type it, or pipe it in with --stdin\n"
     )
     assert not file.exists()
@@ -119,7 +119,7 @@ def test_a_key_on_the_command_line_is_refused_without_repeating_it(run, file):
 @pytest.mark.parametrize("text", ["", "\n", f"{CANARY} {CANARY}", f"{CANARY}\nmore"])
 def test_what_cannot_be_a_key_is_not_stored(run, pipe, file, text):
     pipe(text)
-    assert run("set", "openai", status=2).startswith("mull: what was given ")
+    assert run("set", "openai", status=2).startswith("mull: the input ")
     assert not file.exists()
 
 
@@ -131,7 +131,7 @@ def test_a_terminal_that_would_echo_is_not_used(run, terminal, file, monkeypatch
         raise AssertionError("it went on")
 
     monkeypatch.setattr(getpass, "getpass", echoing)
-    assert "cannot hide what is typed: pipe the key in" in run("set", "openai", status=2)
+    assert "cannot hide what you type: pipe the key in" in run("set", "openai", status=2)
 
 
 def test_end_of_input_at_the_prompt_stores_nothing(run, terminal, file, monkeypatch):
@@ -141,14 +141,14 @@ def test_end_of_input_at_the_prompt_stores_nothing(run, terminal, file, monkeypa
         raise EOFError
 
     monkeypatch.setattr(getpass, "getpass", ended)
-    assert run("set", "openai", status=2) == "mull: no key was typed; nothing is stored\n"
+    assert run("set", "openai", status=2) == "mull: no key entered; nothing was stored\n"
 
 
 @pytest.mark.parametrize("action", ["set", "delete", "login"])
 def test_an_unknown_provider_gets_a_suggestion(run, pipe, action):
     pipe(CANARY)
     assert run(action, "opnai", status=2) == (
-        'mull: no provider is called "opnai": did you mean openai?\n'
+        'mull: unknown provider "opnai": did you mean openai?\n'
     )
     assert "`mull models` lists providers" in run(action, "zzzzzzzzz", status=2)
 
@@ -172,7 +172,7 @@ def test_providers_of_the_config_file_and_any_server_have_keys_too(run, pipe, fi
 
 
 def test_the_list_says_where_each_key_is_found_and_which_is_used(run, pipe, monkeypatch):
-    assert run("list") == "No key is found; `mull keys set PROVIDER` stores one.\n"
+    assert run("list") == "No key found. `mull keys set PROVIDER` stores one.\n"
     monkeypatch.setenv("GEMINI_API_KEY", CANARY)
     monkeypatch.setenv("AZURE_RESOURCE_NAME", "no key")
     for provider in ("anthropic", "google"):
@@ -200,13 +200,13 @@ def test_storing_a_key_that_is_overruled_says_so(run, pipe, monkeypatch):
 def test_deleting_a_key(run, pipe, file, monkeypatch):
     pipe(CANARY)
     run("set", "openai")
-    assert run("delete", "OPENAI") == f"Deleted the key of openai from {file}.\n"
+    assert run("delete", "OPENAI") == f"Deleted the key for openai from {file}.\n"
     assert kept(file) == {}
     assert "no key is stored for openai" in run("delete", "openai", status=2)
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     pipe(CANARY)
     run("set", "openai")
-    assert run("delete", "openai").endswith("OPENAI_API_KEY is still set and is used.\n")
+    assert run("delete", "openai").endswith("OPENAI_API_KEY is still set and will be used.\n")
 
 
 def test_a_key_of_a_provider_that_is_no_more_can_be_deleted(run, file):
@@ -285,7 +285,7 @@ def test_a_login_shows_the_code_and_stores_the_outcome(run, github, file, monkey
     ]
     assert run("login", "github-copilot") == (
         "Open https://github.com/login/device and enter the code ABCD-1234 within 15 minutes.\n"
-        f"Logged in at github-copilot; the login is in {file}.\n"
+        f"Logged in to github-copilot; the login is stored in {file}.\n"
     )
     assert kept(file) == {"github-copilot": f"gho_{CANARY}"}
     assert run("list").splitlines()[:2] == [
@@ -320,8 +320,8 @@ def test_a_login_without_a_network(run, file, monkeypatch):
 
 def test_a_provider_without_a_login(run):
     assert run("login", "openai", status=2) == (
-        "mull: openai has no login: `mull keys set openai` stores its key; "
-        "a login is for github-copilot\n"
+        "mull: openai has no login: store its key with `mull keys set openai`; "
+        "login works for github-copilot\n"
     )
 
 

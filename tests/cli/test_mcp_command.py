@@ -36,7 +36,7 @@ def test_a_command_is_added_with_all_its_words(mull, config):
     said = mull(
         "add", "time", "--env", "TZ=$TZ", "--timeout", "5", "--", "uvx", "-q", "x", "--", "--url"
     )
-    assert said.out == f"Added time to {config}; `mull mcp test time` tries it.\n"
+    assert said.out == f"Added time to {config}; `mull mcp test time` tests it.\n"
     assert config.read_text() == FILE + (
         '\n[mcp.time]\ncommand = "uvx"\nargs = ["-q", "x", "--", "--url"]\ntimeout = 5.0\n'
         'env = { TZ = "$TZ" }\n'
@@ -73,50 +73,52 @@ def test_what_was_added_is_removed_to_the_byte(mull, config):
     [
         (
             ["add", "x"],
-            "give the command of the server, `mull mcp add x -- COMMAND ARG`, or its address with "
+            "give the command of the server, `mull mcp add x -- COMMAND ARG`, or its URL with "
             "--url",
         ),
         (
             ["add", "x", "--env", "GITHUB_TOKEN=hunter2", "--", "y"],
-            "--env GITHUB_TOKEN holds what looks like a key, which would stay in the file: put it "
-            "into a variable and write --env 'GITHUB_TOKEN=${X_GITHUB_TOKEN}', in single quotes",
+            "--env GITHUB_TOKEN contains what looks like a key, which would stay in the file: put "
+            "it into an environment variable and write --env 'GITHUB_TOKEN=${X_GITHUB_TOKEN}', "
+            "in single quotes",
         ),
         (
             ["add", "x", "--header", "Authorization=Bearer hunter2hunter2", "--url", "https://h/m"],
-            "--header Authorization holds what looks like a key, which would stay in the file: put "
-            "it into a variable and write --header 'Authorization=Bearer ${X_TOKEN}', in single "
-            "quotes",
+            "--header Authorization contains what looks like a key, which would stay in the file: "
+            "put it into an environment variable and write --header 'Authorization=Bearer "
+            "${X_TOKEN}', in single quotes",
         ),
         (
             ["add", "x", "--", "y", "--token", "sk-hunter2hunter2hunter2"],
-            "the command holds what looks like a key, which would stay in the file: "
-            "give it by --env 'NAME=${VAR}', in single quotes",
+            "the command contains what looks like a key, which would stay in the file: "
+            "pass it with --env 'NAME=${VAR}', in single quotes",
         ),
         (
             ["add", "x", "--", "y", "--api-key", "hunter2"],
-            "the command holds what looks like a key, which would stay in the file: "
-            "give it by --env 'NAME=${VAR}', in single quotes",
+            "the command contains what looks like a key, which would stay in the file: "
+            "pass it with --env 'NAME=${VAR}', in single quotes",
         ),
         (
             ["add", "x", "--", "y", "--password=hunter2"],
-            "the command holds what looks like a key, which would stay in the file: "
-            "give it by --env 'NAME=${VAR}', in single quotes",
+            "the command contains what looks like a key, which would stay in the file: "
+            "pass it with --env 'NAME=${VAR}', in single quotes",
         ),
         (
             ["add", "z", "--url", "https://h/mcp?a=1&token=hunter2"],
-            "--url holds what looks like a key, which would stay in the file: put it into a "
-            "variable and write --url 'https://h/mcp?a=1&token=${Z_TOKEN}', in single quotes",
+            "--url contains what looks like a key, which would stay in the file: put it into an "
+            "environment variable and write --url 'https://h/mcp?a=1&token=${Z_TOKEN}', in "
+            "single quotes",
         ),
         (
             ["add", "z", "--url", "https://h/mcp?accessToken=hunter2#top"],
-            "--url holds what looks like a key, which would stay in the file: put it into a "
-            "variable and write --url 'https://h/mcp?accessToken=${Z_ACCESS_TOKEN}', in single "
-            "quotes",
+            "--url contains what looks like a key, which would stay in the file: put it into an "
+            "environment variable and write --url 'https://h/mcp?accessToken=${Z_ACCESS_TOKEN}', "
+            "in single quotes",
         ),
         (
             ["add", "z", "--url", "https://h/s/3f9c0e6b7d2a4f1e8b5c9d0a/mcp"],
-            "--url holds what looks like a key, which would stay in the file: put it into a "
-            "variable and write --url 'https://h/s/${Z_KEY}/mcp', in single quotes",
+            "--url contains what looks like a key, which would stay in the file: put it into an "
+            "environment variable and write --url 'https://h/s/${Z_KEY}/mcp', in single quotes",
         ),
         (["add", "x", "--env", "A", "--", "y"], '--env "A" has no value: use --env NAME=TEXT'),
         (
@@ -130,9 +132,9 @@ def test_what_was_added_is_removed_to_the_byte(mull, config):
         ),
         (
             ["remove", "nothing"],
-            'no MCP server is called "nothing": `mull mcp list` lists them',
+            'unknown MCP server "nothing": `mull mcp list` lists them',
         ),
-        (["test", "nothing"], 'no MCP server is called "nothing": `mull mcp list` lists them'),
+        (["test", "nothing"], 'unknown MCP server "nothing": `mull mcp list` lists them'),
     ],
 )
 def test_what_cannot_be_is_refused_and_the_file_stays(mull, config, words, message):
@@ -145,7 +147,7 @@ def test_what_cannot_be_is_refused_and_the_file_stays(mull, config, words, messa
 def test_a_name_is_given_once(mull, config):
     mull("add", "time", "--", "x")
     said = mull("add", "time", "--", "y", status=2)
-    assert said.err == "mull: there is a server time already: `mull mcp remove time` first\n"
+    assert said.err == "mull: the server time already exists: run `mull mcp remove time` first\n"
 
 
 def test_words_after_the_dashes_belong_to_add_alone(mull, config, capsys):
@@ -170,7 +172,7 @@ def test_the_list_shows_names_of_variables_and_never_a_key(mull, config):
 
 
 def test_nothing_configured_is_told_with_what_to_do(mull):
-    line = "No server is configured; `mull mcp add NAME -- COMMAND` adds one.\n"
+    line = "No MCP servers configured. `mull mcp add NAME -- COMMAND` adds one.\n"
     assert mull("list").out == line
     assert mull("test").out == line
 
@@ -188,7 +190,7 @@ def test_test_lists_tools_and_reasons(mull, config):
         "    mcp__good__die   changes      Does die.",
         "    mcp__good__echo  read-only    Does echo.",
         "    ⚠ it has no tool gone",
-        "✗ bad: its process ended with status 1; it said: no licence",
+        "✗ bad: its process ended with status 1; its last output: no licence",
         f"    log: {data_dir() / 'mcp/bad.log'}",
         "– resting: off",
     ]

@@ -58,14 +58,14 @@ def test_what_goes_back_and_where(lines):
     _, out, _ = lines("show", "kimi-k2-thinking")
     assert (
         "thinking, in reasoning_content (reasoning.includeInContext is true by preset);"
-        " needed while tools are called" in "".join(out)
+        " required while tools are called" in "".join(out)
     )
     _, out, _ = lines("show", "zai/glm-4.7")
     assert "(reasoning.includeInContext is true by preset)" in "".join(out)
     _, out, _ = lines("show", "zai/glm-4.7", "--set", "reasoning.includeInContext=false")
     assert (
         "  sent back  thinking of an open tool chain, in reasoning_content;"
-        " needed while tools are called" in out
+        " required while tools are called" in out
     )
     _, out, _ = lines("show", "groq/qwen/qwen3-32b")
     assert "  sent back  nothing (reasoning.includeInContext is false)" in out
@@ -122,11 +122,11 @@ def test_a_model_of_the_newer_source(lines):
             "mull: there is no model 'claud-sonet-4-5'; "
             "did you mean claude-sonnet-4-5, claude-sonnet-5-5 or claude-sonnet-4-6?",
         ),
-        (["show"], "mull: name one model: mull models show NAME"),
-        (["update", "x"], "mull: `mull models update` takes no name, but 'x' is given"),
-        (["x", "--from", "y"], "mull: --from belongs to `mull models update`"),
+        (["show"], "mull: give one model: mull models show NAME"),
+        (["update", "x"], "mull: `mull models update` takes no name, but got 'x'"),
+        (["x", "--from", "y"], "mull: --from only works with `mull models update`"),
         (["x", "--provider", "y"], "mull: there is no provider 'y' in the catalog"),
-        (["update", "--from", "no.json"], "mull: there is no file 'no.json' to update from"),
+        (["update", "--from", "no.json"], "mull: no such file: 'no.json'"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(lines, words, line):
@@ -206,7 +206,7 @@ def test_an_update_from_a_file(lines, tmp_path):
     had = sum(1 for _ in shipped().pairs())
     status, out, err = lines("update", "--from", str(path))
     assert (status, err) == (0, [])
-    assert out[0].startswith(f"{had + 1:,} models (there were {had:,}), kept in ")
+    assert out[0].startswith(f"{had + 1:,} models (before: {had:,}), stored in ")
     _, out, _ = lines("show", "brand-new")
     assert out[0] == "New (Anthropic)"
     path.write_text('{"anthropic": {}}')
@@ -220,7 +220,7 @@ def test_an_update_that_cannot_be_fetched(lines):
     status, out, (line,) = lines("update", "--from", "http://127.0.0.1:9/api.json")
     assert (status, out) == (1, [])
     assert line.startswith("mull: 127.0.0.1:9 cannot be reached: ")
-    assert line.endswith("; the catalog is as it was")
+    assert line.endswith("; the catalog is unchanged")
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,7 @@ def test_no_command_shows_or_writes_a_key(planted, monkeypatch, capsys, tmp_path
     assert leaks_in_files(os.environ["HOME"], tmp_path) == []
     # the commands did run, and did meet the keys
     assert "environment  OPENAI_API_KEY" in said["keys list"]
-    assert "Stored the key of openai" in said["keys set openai"]
+    assert "Stored the key for openai" in said["keys set openai"]
     assert '"authorization": "Bearer ***"' in said["wire encode -m openai/gpt-5 talk.json"]
     assert ("Traceback" in said["profile show missing"]) == bool(debug)
 

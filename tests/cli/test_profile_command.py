@@ -122,13 +122,13 @@ def test_load_none_is_no_profile(run):
 
 
 def test_profiles_are_listed_with_the_default_marked(run, directory):
-    assert run("profile", "list").startswith("No profile is saved yet")
+    assert run("profile", "list").startswith("No profiles saved yet")
     run("profile", "save", "work", "-m", CLAUDE)
     run("profile", "save", "a")
     run("profile", "set-default", "work")
     put(directory, "bad", b"{")
     assert run("profile", "list") == (
-        f"  a\n  bad   damaged; `mull profile show bad` says why\n* work  {CLAUDE}\n"
+        f"  a\n  bad   damaged; `mull profile show bad` tells why\n* work  {CLAUDE}\n"
     )
 
 
@@ -138,8 +138,8 @@ def test_load_checks_and_shows_but_changes_nothing(run, directory, monkeypatch):
     before = disk(directory)
     assert run("profile", "load", "work") == (
         "reasoning.effort  high\n"
-        "reasoning.effort is overruled by the environment: low\n"
-        "\nNothing is changed. To use it: --profile work, or always: "
+        "reasoning.effort is overridden by the environment: low\n"
+        "\nNothing was changed. To use it: --profile work, or always: "
         "`mull profile set-default work`.\n"
     )
     assert disk(directory) == before
@@ -147,14 +147,14 @@ def test_load_checks_and_shows_but_changes_nothing(run, directory, monkeypatch):
 
 def test_deleting_the_default_says_so(run, directory):
     run("profile", "save", "work")
-    assert run("profile", "set-default", "work") == "Profile work is the default now.\n"
+    assert run("profile", "set-default", "work") == "The default profile is now work.\n"
     assert run("profile", "delete", "work") == (
-        "Deleted profile work. It was the default; now there is none.\n"
+        "Deleted profile work. It was the default; there is no default profile now.\n"
     )
     assert disk(directory) == {}
     run("profile", "save", "work")
     assert run("profile", "delete", "work") == "Deleted profile work.\n"
-    assert run("profile", "set-default", "none") == "No profile is the default now.\n"
+    assert run("profile", "set-default", "none") == "There is no default profile now.\n"
 
 
 def test_saving_again_needs_overwrite_and_keeps_the_rest(run, directory):
@@ -240,4 +240,4 @@ def test_show_json_is_the_file(run, directory):
 
 def test_a_profile_that_says_nothing(run):
     run("profile", "save", "plain")
-    assert run("profile", "show", "plain") == "All is as by default.\n"
+    assert run("profile", "show", "plain") == "All defaults.\n"

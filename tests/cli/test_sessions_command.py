@@ -53,9 +53,9 @@ def talk(store, folder, *records, **more):
 
 def test_nothing_is_stored_yet(run):
     assert run("list") == (
-        "No session is stored yet in this folder; `mull sessions list --all` looks everywhere.\n"
+        "No session stored yet in this folder; `mull sessions list --all` shows all folders.\n"
     )
-    assert run("list", "--all") == "No session is stored yet.\n"
+    assert run("list", "--all") == "No session stored yet.\n"
     assert json.loads(run("list", "--json")) == []
 
 
@@ -67,7 +67,7 @@ def test_a_line_for_each_session_of_this_folder(run, store, here):
     )
     with store.hold(one):
         assert run("list") == (
-            f"  {two}  (nothing said yet)                  2026-07-31 14:03    0 turns\n"
+            f"  {two}  (empty)                             2026-07-31 14:03    0 turns\n"
             f"* {one}  Why is the sky blue?  openai/gpt-5  2026-07-31 14:03     1 turn\n"
         )
         assert run("list", "--all").splitlines()[0].split() == (
@@ -115,7 +115,7 @@ WHOLE = [
 ]
 SHOWN = """\
 {id}  look [2J here
-openai/gpt-5, 3 turns, begun 2026-07-31 14:03, last written 2026-07-31 14:03
+openai/gpt-5, 3 turns, begun 2026-07-31 14:03, last changed 2026-07-31 14:03
 {here}
 
 ── 1 ────────────────────────────────────────
@@ -124,9 +124,9 @@ look␛[2J here
 
 [image/png: a.png]
 
-[thought for 1.2 s: 22 characters]
+[thinking for 1.2 s: 22 characters]
 
-[a thought that only its model can read]
+[thinking that only its model can read]
 
 [web_search]
 
@@ -142,17 +142,17 @@ I look.
 
 It is
 a pond.
-[cut off at its limit of tokens]
+[cut off at its token limit]
 
 ── 3 ────────────────────────────────────────
 
 and now?
 
-[thought: 2 characters]
+[thinking: 2 characters]
 
 yes
 
-[in requests this stands for what was said before:]
+[in requests this summary replaces the messages before it:]
 they looked
 """
 
@@ -183,22 +183,23 @@ def test_an_answer_that_is_still_coming_or_was_cut_off_is_shown(run, store, here
     made = talk(store, here, Entry(user("hello")))
     with store.hold(made):
         store.journal(made, [ThinkingDelta("I was about")])
-        assert f"│ I was about\n[still coming, in process {os.getpid()}]" in run(
+        assert f"│ I was about\n[still arriving, in process {os.getpid()}]" in run(
             "show", made, "--thinking"
         )
     assert run("show", made).endswith(
-        "[thought: 11 characters]\n[its process is gone; this is kept when the session goes on]\n"
+        "[thinking: 11 characters]\n"
+        "[its process has ended; this is stored when the session continues]\n"
     )
     assert (
         json.loads(run("show", made, "--json"))["coming"][0]["message"]["status"] == "interrupted"
     )
     store.recover(made)
-    assert run("show", made).endswith("[thought: 11 characters]\n[interrupted]\n")
+    assert run("show", made).endswith("[thinking: 11 characters]\n[interrupted]\n")
 
 
 def test_rename(run, store, here):
     made = talk(store, here, *turn("q", "t", "a"))
-    assert run("rename", made, "the lock") == f"Session {made} is called the lock now.\n"
+    assert run("rename", made, "the lock") == f"Session {made} is now called the lock.\n"
     assert run("show", "The Lock").startswith(f"{made}  the lock\n")
     other = store.create(folder=here).id
     assert run("rename", other, "THE LOCK", status=2) == (
@@ -221,7 +222,7 @@ def test_a_fork_ends_with_a_turn_that_people_can_see(run, store, here):
     assert store.load(store.find("all").id)[1] == WHOLE
     for turn_number in ("0", "4", "-1"):
         assert run("fork", "one", f"--at={turn_number}", status=2) == (
-            f"mull: session {made} has 3 turns, and no turn {turn_number}\n"
+            f"mull: session {made} has 3 turns and no turn {turn_number}\n"
         )
     assert run("show", "two").splitlines()[3] == f"a copy of the first 4 records of {made}"
     assert end_of_turn([], 1) == 0
@@ -237,8 +238,8 @@ def test_delete_asks_on_a_terminal(run, store, here, monkeypatch):
     terminal.seek(0)
     for _ in range(4):  # the last time there is no answer at all
         out = run("delete", "one", status=1)
-        assert re.match(rf"  {made}  one .*\nDelete this session for good\? \[y/N\] ", out)
-        assert out.endswith("Nothing is deleted.\n")
+        assert re.match(rf"  {made}  one .*\nDelete this session permanently\? \[y/N\] ", out)
+        assert out.endswith("Nothing was deleted.\n")
     assert store.info(made).id == made
     terminal.write("Y\n")
     terminal.seek(terminal.tell() - 2)
@@ -250,7 +251,7 @@ def test_delete_needs_yes_where_nobody_can_be_asked(run, store, here, monkeypatc
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
     one, two, three = (talk(store, here, *turn(f"q{n}", "t", "a")) for n in range(3))
     assert run("delete", one, status=2) == (
-        "mull: sessions are deleted for good: add --yes where nobody can be asked\n"
+        "mull: sessions are deleted permanently: add --yes when there is no terminal to ask at\n"
     )
     assert "there is no session" in run("delete", one, "missing", "--yes", status=2)
     assert len(store.list()) == 3
@@ -288,7 +289,7 @@ def test_search_prints_where_and_what(run, store, here, capsys):
     ]
     assert main(["sessions", "search", "ostrich"]) == 1
     assert capsys.readouterr() == (
-        "", "mull: nothing is found in this folder; --all searches everywhere\n",
+        "", "mull: no matches in this folder; --all searches all folders\n",
     )  # fmt: skip
     assert "--limit must be" in run("search", "x", "--limit", "0", status=2)
 
@@ -404,7 +405,7 @@ def test_the_tail_ends_when_the_other_process_does(followed, store, here):
 
 def test_tail_of_what_does_not_run(run, store, here, capsys):
     assert run("tail", status=2) == (
-        "mull: no session is stored for this folder: `mull sessions list --all`\n"
+        "mull: no session is stored for this folder: see `mull sessions list --all`\n"
     )
     made = talk(store, here, Entry(user("q")))
     store.journal(made, [ThinkingDelta("left behind")])
@@ -440,7 +441,7 @@ def test_a_damaged_store_is_told_of_and_the_command_goes_on(store, capsys):
     sessions_path().write_bytes(b"garbage" * 999)
     assert main(["sessions", "list"]) == 0
     out, err = capsys.readouterr()
-    assert out.startswith("No session is stored yet")
+    assert out.startswith("No session stored yet")
     assert err.startswith(
         f"mull: {sessions_path()} is damaged (file is not a database). It is kept"
     )

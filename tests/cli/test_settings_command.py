@@ -87,7 +87,7 @@ def test_a_missing_default_profile_says_how_to_go_on(capsys, config):
     (config / "profiles" / "p.json").unlink()
     assert refusal(capsys) == (
         'mull: there is no profile "p": none is saved yet\n'
-        "It is the default profile; `mull profile set-default none` goes on without it\n"
+        "It is the default profile; `mull profile set-default none` removes the default\n"
     )
     assert main(["profile", "set-default", "none"]) == 0
 
@@ -126,7 +126,7 @@ def test_a_broken_config_file_is_one_line_and_stays_as_it_is(capsys, config):
 
 def test_a_config_file_can_be_named(capsys, tmp_path):
     path = tmp_path / "other.toml"
-    assert refusal(capsys, "--config", str(path)).startswith("mull: there is no file ")
+    assert refusal(capsys, "--config", str(path)).startswith("mull: no such file: ")
     path.write_text("[settings]\nreasoning.enabled = false\n")
     assert lines(capsys, "--config", str(path))["reasoning.enabled"] == ["false", "config"]
 
@@ -147,7 +147,7 @@ def test_br_001_a_models_preset_is_shown_and_can_be_overruled(capsys):
     row = next(line for line in out.splitlines() if line.startswith("reasoning.includeInContext"))
     assert row.split()[1:3] == ["true", "preset"]
     assert out.endswith(
-        f"\n\n{KIMI} needs its thinking back, in reasoning_content: a preset sends it.\n"
+        f"\n\n{KIMI} requires its thinking back, in reasoning_content; a preset sends it.\n"
     )
     for option in ("reasoning.includeInContext=false", "model.presets=off"):
         shown = lines(capsys, "-m", KIMI, "--set", option)
@@ -175,7 +175,7 @@ def test_a_provider_of_the_users_own(capsys, config, monkeypatch):
     )
     shown = lines_with_note(capsys, "-m", "acme/big")
     assert shown[0]["reasoning.includeInContext"] == ["true", "preset"]
-    assert shown[1] == "acme/big needs its thinking back, in reasoning: a preset sends it."
+    assert shown[1] == "acme/big requires its thinking back, in reasoning; a preset sends it."
 
 
 def lines_with_note(capsys, *words):

@@ -53,9 +53,7 @@ def test_a_client_that_keeps_reasoning(script, capfd):
     out, err = capfd.readouterr()
     assert out == ""
     assert "✓ POST /v1/chat/completions: answered, 1 thought came back" in err
-    assert err.endswith(
-        "\n2 answered, 0 refused, 0 doubts\n2 thoughts went out, 1 of them came back\n"
-    )
+    assert err.endswith("\n2 answered, 0 refused, 0 doubts\n2 thoughts sent, 1 of them came back\n")
 
 
 def test_a_client_that_forgets(script, capfd):
@@ -67,7 +65,7 @@ def test_a_client_that_forgets(script, capfd):
 
 def test_a_server_that_nobody_asked_says_that_nothing_was_tested(capfd):
     assert main(["strict", "gemini", "--run", sys.executable, "-c", ""]) == 4
-    assert "nothing about reasoning was tested: no thought went out" in capfd.readouterr().err
+    assert "no reasoning was tested: no thought was sent" in capfd.readouterr().err
 
 
 def test_a_command_that_fails_gives_its_status(capfd):
@@ -76,21 +74,24 @@ def test_a_command_that_fails_gives_its_status(capfd):
 
 def test_a_command_that_is_not_there(capsys):
     assert main(["strict", "gemini", "--run", "/nowhere/at-all"]) == 2
-    assert "/nowhere/at-all cannot be started: No such file" in capsys.readouterr().err
+    assert "cannot start /nowhere/at-all: No such file" in capsys.readouterr().err
 
 
 def test_without_a_script_there_are_no_calls(capfd):
     assert run("deepseek") == 0
-    assert "no tool was called: what a tool chain needs was not tested" in capfd.readouterr().err
+    assert (
+        "no tool was called: the requirements of tool chains were not tested"
+        in capfd.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{}", "a script is a list of answers"),
-        ("[]", "has at least one"),
-        ("[3]", "answer 1 is no list"),
-        ('[[{"say": "x"}], [{"thnk": "x"}]]', 'answer 2: each part has "think", "say" or "call"'),
+        ("{}", "a script must be a list"),
+        ("[]", "at least one answer"),
+        ("[3]", "answer 1 is not a list"),
+        ('[[{"say": "x"}], [{"thnk": "x"}]]', 'answer 2: each part needs "think", "say" or "call"'),
         ('[[{"think": 3}]]', "answer 1: Expected `str`, got `int`"),
         ('[[{"call": "f", "arguments": {}}]]', "unknown field `arguments`"),
         ("[[", "Input data was truncated"),
@@ -108,7 +109,7 @@ def test_a_port_that_is_taken(capsys):
         port = taken.getsockname()[1]
         assert main(["strict", "kimi", "--port", str(port)]) == 2
     told = capsys.readouterr().err
-    assert told.startswith(f"mull: port {port} cannot be used (Address already in use)")
+    assert told.startswith(f"mull: cannot use port {port} (Address already in use)")
 
 
 def test_being_told_to_end_gives_the_summary():

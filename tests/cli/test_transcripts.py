@@ -90,7 +90,7 @@ def test_the_ending_of_the_file_chooses_the_format(name, session, capsys):
 
 def test_no_file_is_overwritten_unless_that_is_asked_for(session):
     Path("talk.md").write_text("mine")
-    with pytest.raises(ConfigError, match=r"talk\.md is there already: name another"):
+    with pytest.raises(ConfigError, match=r"talk\.md already exists: choose another"):
         run("export", "retry", "-o", "talk.md")
     assert Path("talk.md").read_text() == "mine"
     assert run("export", "retry", "-o", "talk.md", "--force") == 0
@@ -102,14 +102,14 @@ def test_no_file_is_overwritten_unless_that_is_asked_for(session):
     [
         (
             ["retry", "-o", "talk.pdf"],
-            r"talk.pdf names no format: use \.md, \.json, \.jsonl or \.html",
+            r"unknown file extension in talk.pdf: use \.md, \.json, \.jsonl or \.html",
         ),
         (
             ["retry", "--format", "json", "--no-thinking"],
-            "--no-thinking is for md and html: json i",
+            "--no-thinking works only with md and html: json ",
         ),
         (["nothing"], "nothing"),
-        (["retry", "-o", ".", "--format", "md"], r"\. is there already"),
+        (["retry", "-o", ".", "--format", "md"], r"\. already exists"),
     ],
 )
 def test_what_cannot_be_exported_is_said(words, complaint, session):
@@ -231,7 +231,7 @@ def test_standard_input_can_be_imported(store, monkeypatch):
         (
             json.dumps(MESSAGES).encode(),
             ["--from", "moonshotai/kimi-k2-thinking"],
-            "name the model",
+            "give the model",
         ),
     ],
 )

@@ -193,7 +193,7 @@ def test_decode_tells_what_went_wrong_and_keeps_the_rest(call):
 @pytest.mark.parametrize(
     ("words", "stdin", "said"),
     [
-        (["encode", "-"], b"{}", "no model is named: give one with -m PROVIDER/MODEL"),
+        (["encode", "-"], b"{}", "no model given: use -m PROVIDER/MODEL"),
         (["encode", "-m", "gpt-5"], b"{", "not a conversation: input data was truncated"),
         (
             ["encode", "-m", "gpt-5"],
@@ -238,7 +238,8 @@ def test_a_tool_choice_is_a_word_or_a_name_and_nothing_else(call, choice):
     status, out, err = call("encode", "-m", "gpt-5", stdin=talk)
     assert (status, out) == (2, "")
     assert err == (
-        'mull: not a conversation: toolChoice is "auto", "none", "required" or {"name": TOOL}\n'
+        'mull: not a conversation: toolChoice must be "auto", "none", "required" or'
+        ' {"name": TOOL}\n'
     )
 
 
@@ -317,7 +318,7 @@ def test_what_a_dialect_has_no_place_for_is_told(call):
         "encode", "--answer", "--dialect", "gemini", "-", stdin=json.dumps(said).encode()
     )
     assert status == 0
-    assert err == "mull: not written: 1 × a block that only openai-responses knows\n"
+    assert err == "mull: left out: 1 × a block specific to openai-responses\n"
 
 
 def test_a_failed_answer_is_written_with_its_own_words(call):
@@ -345,8 +346,8 @@ def test_a_request_is_read_as_a_server_reads_it(call):
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("decode", "--request"), "no dialect is named"),
-        (("decode", "--request", "--dialect", "morse"), "there is no dialect 'morse'"),
+        (("decode", "--request"), "no dialect given"),
+        (("decode", "--request", "--dialect", "morse"), "unknown dialect 'morse'"),
         (("encode", "--answer", "--dialect", "gemini"), "not a message"),
         (("decode", "--request", "--dialect", "gemini"), "the body is not JSON"),
     ],

@@ -214,7 +214,7 @@ def test_refusals_of_every_dialect(dialect, body, text, code):
     talk = Talk([Reply.json(body, 400)], prepared(dialect))
     assert talk.events == []
     assert (talk.error.status, talk.error.text, talk.error.code) == (400, text, code)
-    assert str(talk.error).startswith("Acme refused the request for thinker (400): bad")
+    assert str(talk.error).startswith("Acme rejected the request for thinker (400): bad")
 
 
 @pytest.mark.parametrize(

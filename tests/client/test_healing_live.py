@@ -238,7 +238,7 @@ def test_a_second_refusal_is_one_clear_error(row):
         first, second = server.requests
         assert (first.path, first.body) != (second.path, second.body)
     told = str(caught.value)
-    did = "could not answer" if row.status >= 500 else "refused"
+    did = "could not answer" if row.status >= 500 else "rejected"
     assert told.startswith(f"Acme {did} the request for thinker ({row.status}): ")
     assert len(told.splitlines()) == 2, told
     assert caught.value.status == row.status

@@ -238,7 +238,7 @@ def test_one_event_without_end_ends_the_answer_and_says_which_limit():
     assert (error, asked) == (None, 1)
     assert assemble(events).text == "yes"
     assert events[-1] == Failed(
-        "the endpoint sent one event of more than 64 MiB, the most that is read", "oversized"
+        "the endpoint sent one event of more than 64 MiB, which is the limit", "oversized"
     )
 
 

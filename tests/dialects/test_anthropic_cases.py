@@ -215,7 +215,7 @@ def test_d09_trailing_thinking_goes_and_earlier_turns_stay():
     found, notes = sent(user("q"), first, user("r"), second, user("s"))
     kinds = [[b["type"] for b in m["content"]] for m in found["messages"]]
     assert kinds[1] == kinds[3] == ["thinking", "text"]
-    assert "1 thought at the end of an answer not sent: the API takes none" in notes
+    assert "1 thought at the end of an answer not sent: the API accepts none there" in notes
 
 
 def test_d11_thinking_off_takes_the_thoughts_out():

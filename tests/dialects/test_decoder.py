@@ -61,7 +61,7 @@ def test_a_stream_and_a_document_are_told_apart_by_looking():
     assert decode(b' \n{"all":{"t":"a"}}') == [TextDelta("a"), Finished("stop")]
     assert decode(b'[{"t":"a"},{"t":"b"}]') == [TextDelta("a"), TextDelta("b"), Finished("stop")]
     assert decode(b'{"t":"a"}\n{"t":"b"}\n') == [
-        Warned("stream", "2 events in one frame were taken apart"),
+        Warned("stream", "2 several events in one frame were separated"),
         TextDelta("a"),
         TextDelta("b"),
         Finished("stop"),

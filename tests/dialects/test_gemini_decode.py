@@ -220,7 +220,7 @@ def test_an_error_beside_an_answer():
 def test_a_whole_response_needs_no_finish_reason_but_an_answer():
     got = decode(msgspec.json.encode(response([{"text": "a"}])))
     assert (got.message.stop_reason, got.message.status) == (None, "complete")
-    assert decode(b'{"modelVersion":"m"}').error.text == "no answer came"
+    assert decode(b'{"modelVersion":"m"}').error.text == "no answer received"
     assert decode(b'"word"').error is not None
 
 

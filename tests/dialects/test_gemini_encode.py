@@ -221,7 +221,7 @@ def test_media():
         {"fileData": {"mimeType": "video/mp4", "fileUri": "gs://bucket/v"}},
         {"inlineData": {"mimeType": "image/webp", "data": "R0lG"}},
     ]
-    assert [note.text for note in wire.notes] == ["1 media left out: neither data nor an address"]
+    assert [note.text for note in wire.notes] == ["1 media left out: it has neither data nor a URL"]
 
 
 @pytest.mark.parametrize(("to", "inside"), [(LEVEL, True), (BUDGET, False)])

@@ -240,7 +240,7 @@ def test_d19_reasoning_without_encrypted_content_is_not_sent():
     assert kinds(sent) == ["message", "function_call", "function_call_output"]
     assert "id" not in sent["input"][1]
     notes = told(user("q"), message, results(message), includeInContext=True)
-    assert "1 thought not sent: nothing that the endpoint could read" in notes
+    assert "1 thought not sent: the endpoint could not read them" in notes
 
 
 def test_d19_raw_text_goes_back_to_the_server_that_sent_it():

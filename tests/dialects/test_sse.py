@@ -159,7 +159,7 @@ def test_payloads_are_json():
 def test_glued_frames_are_taken_apart_and_reported(data):
     parsed = parse_payload(data)
     assert parsed.values == [{"a": 1}, {"b": 2}]
-    assert parsed.problem == "2 events in one frame were taken apart"
+    assert parsed.problem == "2 several events in one frame were separated"
 
 
 @pytest.mark.parametrize("data", [b'{"a":1}\n[DONE]', b'{"a":1}data: [DONE]', b'{"a":1}[DONE]'])

@@ -20,7 +20,7 @@ by byte and cut anywhere. What differs, and why:
 | gemini    | calls without an id get one                   | results are matched by it       |
 | gemini    | a call that broke off is left out             | calls come whole here           |
 | bedrock   | an answer has neither an id nor a model       | HTTP's headers and path do      |
-| bedrock   | a redacted thought that is no base64 goes     | clients would not read it       |
+| bedrock   | redacted thinking that is not base64 goes     | clients would not read it       |
 """
 
 from __future__ import annotations

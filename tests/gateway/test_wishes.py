@@ -147,7 +147,7 @@ def test_a_schema_is_asked_for_in_the_upstreams_own_way(path):
     assert '"additionalProperties": false' in body["messages"][0]["content"]
     assert "tools" not in body
     assert notes == (
-        "format: the schema stands in the instructions: the endpoint is not known to hold to one"
+        "format: the schema is part of the instructions: the endpoint is not known to enforce one"
     )
 
 

@@ -185,4 +185,4 @@ def test_a_glued_stream_is_the_same_answer_with_one_warning(ask, model, name):
     plain, nothing, request = ask(model, reply(STREAMS[name]))
     glued, warned, again = ask(model, reply(BLANK_LINE.sub(b"", STREAMS[name])))
     assert (glued, again) == (plain, request)
-    assert (nothing, warned.count("were taken apart")) == ("", 1)
+    assert (nothing, warned.count("were separated")) == ("", 1)

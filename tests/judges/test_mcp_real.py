@@ -271,7 +271,7 @@ def test_a_call_that_takes_too_long_leaves_the_server_usable(server, tmp_path):
         return slow, await servers.call("mcp__e__echo", message="after")
 
     slow, after = serving({"e": replace(server, timeout=2)}, tmp_path, body)
-    assert slow.output.endswith("gave no answer within 2 seconds and was cancelled")
+    assert slow.output.endswith("did not finish within 2 seconds and was cancelled")
     assert after.output == "Echo: after"
 
 
@@ -306,5 +306,5 @@ def test_a_server_that_was_started_anew_has_forgotten_us_and_is_greeted_again(ev
     before, lost, after = serving({"e": config}, tmp_path, body)
     assert before.output == "Echo: one"
     # whether the loss is noticed before the call or by it is a matter of time
-    assert lost.output in ("the server e ended; it was started again: try once more", "Echo: two")
+    assert lost.output in ("the server e ended and was restarted: try again", "Echo: two")
     assert after.output == "Echo: three"

@@ -288,10 +288,10 @@ def test_the_doctor_asks_it():
         if line[:4] in ("  ✓ ", "  ✗ ", "  – ") and ": " in line
     )
     assert checks["thinks"].startswith("yes, in reasoning_content, readable")
-    assert checks["takes its thinking back after a tool call"].startswith(
+    assert checks["accepts its thinking back after a tool call"].startswith(
         ("accepted", "cannot be told", "the second request ended as truncated")
     )
-    assert checks["remembers what it thought"].startswith(
+    assert checks["uses its earlier thinking"].startswith(
         ("yes: ", "not shown: ", "cannot be told")
     )
     assert (done.returncode == 1) == ("  ✗ " in done.stdout)

@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.skipif(not shutil.which("tmux"), reason="tmux is not installed"),
 ]
 PATIENCE = 30
-MOVING = re.compile(r".*(?:· Esc stops|thinker ·).*")
+MOVING = re.compile(r".*(?:· Esc interrupts|thinker ·).*")
 
 
 class Tmux:
@@ -94,7 +94,7 @@ def test_nothing_stands_twice_whatever_the_window_does(tmux, tmp_path):
 
         screen.wait_for(lambda now: "/help lists" in now)
         screen.press("go", "Enter")
-        screen.wait_for(lambda now: "para-029" in now and "· Esc stops" not in now)
+        screen.wait_for(lambda now: "para-029" in now and "· Esc interrupts" not in now)
         check()
         for columns in (90, 80, 70, 60, 50, 60, 80, 100, 40, 100):
             screen.resize(columns, 30)
@@ -108,7 +108,7 @@ def test_nothing_stands_twice_whatever_the_window_does(tmux, tmp_path):
         screen.wait_for(lambda now: "q closes" not in now)
         check()
         screen.press("/theme high-contrast", "Enter")
-        screen.wait_for(lambda now: "The theme is" in now)
+        screen.wait_for(lambda now: "Theme:" in now)
         check()
         words += ["live-one"]
         screen.press("again", "Enter")

@@ -68,7 +68,7 @@ def test_status(run):
         "process  7, up 2 min 5 s\n"
         "memory   300 MB\n"
         "work     1,200 tokens read, 34 written, answering now\n"
-        "ends     after 10 min without work, or with the last process that uses it\n",
+        "ends     after 10 min idle, or with the last process that uses it\n",
         "",
     )
 
@@ -97,7 +97,7 @@ def test_status_without_a_server(run, monkeypatch):
     assert run("status", fake=Fake()) == (1, "not running\n", "")
     monkeypatch.setattr(weights, "is_installed", lambda: False)
     code, out, _ = run("status", fake=Fake())
-    assert (code, out) == (1, "not installed; `mull local install` fetches it\n")
+    assert (code, out) == (1, "not installed; `mull local install` downloads it\n")
     _, out, _ = run("status", "--json", fake=Fake())
     assert json.loads(out) == {"running": False, "installed": False}
 
@@ -126,15 +126,15 @@ def test_start_with_options_as_json(run):
 
 def test_stop(run):
     assert run("stop", fake=Fake(STATUS)) == (0, "stopped\n", "")
-    assert run("stop", fake=Fake()) == (0, "it was not running\n", "")
+    assert run("stop", fake=Fake()) == (0, "it is not running\n", "")
 
 
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("stop", "--idle", "5"), "belong to `mull local start`"),
-        (("start", "--idle", "0"), "must be above 0"),
-        (("start", "--threads", "0"), "must be above 0"),
+        (("stop", "--idle", "5"), "only work with `mull local start`"),
+        (("start", "--idle", "0"), "must be greater than 0"),
+        (("start", "--threads", "0"), "must be greater than 0"),
     ],
 )
 def test_options_that_make_no_sense(run, words, text):

@@ -73,7 +73,7 @@ def test_thoughts_that_are_left_out_are_neither_counted_nor_missed_in_silence():
     refused, after = amended(CLAUDE, history, Amendment(thoughts=frozenset({thought_name(gone)})))
     assert thoughts(body(after)) == ["Tc"]
     assert after.tokens < refused.tokens
-    assert "1 thought left out: the endpoint refused them" in [note.text for note in after.notes]
+    assert "1 thought left out: the endpoint rejected them" in [note.text for note in after.notes]
 
 
 def test_a_thought_that_went_in_its_shorter_form_is_left_out_in_it():

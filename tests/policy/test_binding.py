@@ -235,7 +235,7 @@ def test_the_user_is_warned_before_such_a_change(change, words):
     talk.ask("one")
     talk.ask("two")
     assert binding_warning(talk.prepared(), change) == (
-        "acme/thinker takes a thought back only after what it was thought after:"
+        "acme/thinker accepts thinking back only after the same messages as before:"
         f" 2 thoughts may be left out {words}"
     )
     loose = Talk(LOOSE)

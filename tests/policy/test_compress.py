@@ -220,7 +220,7 @@ class TestOtherStrategies:
         log, other = talk(11, size=4000), talk(11, size=4000)
         compressed(log, "truncate")
         compressed(other, "middle-out")
-        assert log.active[1].text == "[11 earlier messages were left out here to save room.]"
+        assert log.active[1].text == "[11 earlier messages were left out here to save space.]"
         assert len(log.active) > len(other.active)
 
     def test_truncate_keeps_the_text_of_a_summary_but_not_of_an_earlier_truncation(self):

@@ -113,7 +113,10 @@ def test_a_range_that_a_refusal_taught_clamps_later_budgets_and_says_so(known, o
     assert later.request.thinking.budget == 38_912
     assert later.thinking == "38,912 tokens"
     (note,) = (note for note in later.notes if note.warning)
-    assert note.text == "budget 60,000 → 38,912, as thinker takes it by what it refused"
+    assert (
+        note.text
+        == "budget 60,000 → 38,912, the range of thinker according to an earlier rejection"
+    )
     within = prepared(taught, ASK, settings={"maxTokens": 30_000})
     assert within.request.thinking.budget == 30_000
     assert not any(note.warning for note in within.notes)

@@ -259,7 +259,7 @@ def test_refusals_with_another_subject_are_nothing_to_mend(status, text, code):
     for one in (CHAT, claude):
         assert heal(prepared(one), Failure(text, status, code)) is None
         told = explain(Failure(text, status, code), one)
-        did = "could not answer" if status >= 500 else "refused"
+        did = "could not answer" if status >= 500 else "rejected"
         assert f"Acme {did} the request for thinker" in told
         assert len(told.splitlines()) <= 2
 
@@ -269,18 +269,18 @@ def test_refusals_with_another_subject_are_nothing_to_mend(status, text, code):
     [
         (
             Failure("messages.1.content.0: Invalid `signature` in `thinking` block", 400),
-            "Acme refused the request for thinker (400): messages.1.content.0: Invalid `signature`"
+            "Acme rejected the request for thinker (400): messages.1.content.0: Invalid `signature`"
             " in `thinking` block\nThe endpoint cannot verify the signature of earlier thinking;"
             " set reasoning.stripFromContext=all to continue without earlier thinking.",
         ),
         (
             Failure("Incorrect API key provided: sk-proj-abcdefghijklmnop1234.", 401),
-            "Acme refused the request for thinker (401): Incorrect API key provided: ***\nThe key"
-            " was not accepted; `mull keys set acme` stores another.",
+            "Acme rejected the request for thinker (401): Incorrect API key provided: ***\nThe key"
+            " was not accepted; store another with `mull keys set acme`.",
         ),
         (
             Failure("I am a teapot", 418),
-            "Acme refused the request for thinker (418): I am a teapot",
+            "Acme rejected the request for thinker (418): I am a teapot",
         ),
         (
             Failure("", 500),

@@ -149,7 +149,7 @@ def test_questions_that_failed_are_sent_no_more_and_that_is_said(dialect):
     prepared = prepare(log, snapshot(), there(dialect))
     assert [m.text for m in prepared.request.messages] == ["try3"]
     assert [n.text for n in prepared.notes if n.kind == "unanswered"] == [
-        "3 questions without any answer not sent again"
+        "3 questions without an answer not sent again"
     ]
 
 

@@ -59,15 +59,15 @@ def test_what_a_model_takes(inputs, kind, taken):
 def test_an_image_for_a_model_that_takes_text_only_is_left_out_and_named():
     made = prepared(BLIND, says(TextBlock("What is this?"), PICTURE, PICTURE))
     assert made.request.messages == (user("What is this?"),)
-    assert notes(made) == [("images", "2 images left out: acme/thinker takes none", True)]
+    assert notes(made) == [("images", "2 images left out: acme/thinker accepts none", True)]
 
 
 def test_each_kind_has_its_note():
     made = prepared(BLIND, says(TextBlock("Look."), SOUND, FILM, PAPER))
     assert notes(made) == [
-        ("audio_files", "1 audio file left out: acme/thinker takes none", True),
-        ("videos", "1 video left out: acme/thinker takes none", True),
-        ("pdfs", "1 PDF left out: acme/thinker takes none", True),
+        ("audio_files", "1 audio file left out: acme/thinker accepts none", True),
+        ("videos", "1 video left out: acme/thinker accepts none", True),
+        ("pdfs", "1 PDF left out: acme/thinker accepts none", True),
     ]
 
 
@@ -88,41 +88,41 @@ def test_what_is_left_out_is_not_counted():
 
 
 def test_a_question_of_nothing_else_is_refused():
-    words = "acme/thinker takes no images as far as the catalog knows, and the message holds"
+    words = "according to the catalog acme/thinker does not accept images, and the message contains"
     with pytest.raises(LocalError, match=words):
         prepared(BLIND, says(PICTURE))
-    with pytest.raises(LocalError, match="no images or audio files"):
+    with pytest.raises(LocalError, match="does not accept images or audio files"):
         prepared(BLIND, says(TextBlock(" "), PICTURE, SOUND))
 
 
 def test_an_older_message_of_nothing_else_keeps_its_place():
     made = prepared(BLIND, says(PICTURE), assistant(TextBlock("A cat.")), user("Which colour?"))
     first = made.request.messages[0]
-    assert first == user("[left out, since this model does not take it: image shot.png]")
+    assert first == user("[left out, because this model does not accept it: image shot.png]")
     assert [message.role for message in made.request.messages] == ["user", "assistant", "user"]
 
 
 def test_old_attachments_are_noted_and_no_longer_warned_of():
     turns = [m for n in range(3) for m in (user(f"{n}?"), assistant(TextBlock(f"{n}.")))]
     made = prepared(BLIND, says(TextBlock("Look."), PICTURE), *turns[1:], user("And?"))
-    assert notes(made) == [("images", "1 image left out: acme/thinker takes none", False)]
+    assert notes(made) == [("images", "1 image left out: acme/thinker accepts none", False)]
 
 
 def test_an_image_of_a_tool_is_left_out_of_its_result():
     call = ToolCallBlock("c1", "look")
     bare = ToolResultBlock("c1", media=(PICTURE,))
     for result, output in (
-        (bare, "[left out, since this model does not take it: image shot.png]"),
+        (bare, "[left out, because this model does not accept it: image shot.png]"),
         (
             ToolResultBlock("c1", "A PNG", media=(PICTURE,)),
-            "A PNG\n[left out, since this model does not take it: image shot.png]",
+            "A PNG\n[left out, because this model does not accept it: image shot.png]",
         ),
     ):
         made = prepared(
             BLIND, user("Look."), assistant(call), Message(role="tool", blocks=(result,))
         )
         assert made.request.messages[-1].blocks == (ToolResultBlock("c1", output),)
-        assert notes(made) == [("images", "1 image left out: acme/thinker takes none", True)]
+        assert notes(made) == [("images", "1 image left out: acme/thinker accepts none", True)]
 
 
 BLOCKS = st.sampled_from([TextBlock("a"), TextBlock(""), PICTURE, SOUND, FILM, PAPER])
@@ -148,10 +148,10 @@ def test_the_result_says_what_was_left_out():
     with ScriptedServer([Reply.events(ended, "[DONE]")]) as server:
         talk = mull.Conversation("moonshotai/kimi-k2-thinking", base_url=server.url)
         result = talk.ask(question)
-        with pytest.raises(LocalError, match="takes no images"):
+        with pytest.raises(LocalError, match="does not accept images"):
             talk.ask(says(PICTURE))
     assert [note.text for note in result.notes if note.about == "input"] == [
-        "1 image left out: moonshotai/kimi-k2-thinking takes none"
+        "1 image left out: moonshotai/kimi-k2-thinking accepts none"
     ]
     assert server.requests[0].json["messages"] == [{"role": "user", "content": "What is this?"}]
     assert len(server.requests) == 1

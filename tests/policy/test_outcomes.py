@@ -97,7 +97,7 @@ def check(target, planned):
     assert outcome.sent_as == (msgspec.json.encode(fragment).decode() if fragment else None)
     assert told == planned.summary
     if planned.plan.state == "off" and planned.plan.effort not in (None, "none"):
-        # told not to, though it is known to think always: its lowest word goes along
+        # told not to, though it is known to always think: its lowest word goes along
         fragment = write_thinking(msgspec.structs.replace(planned.plan, effort=None))
     read = Read(fragment)
     assert not (read.on and read.off), fragment

@@ -78,5 +78,5 @@ def sent(one: str, other: str) -> tuple[str, list[str]]:
 @pytest.mark.parametrize("one", DIALECTS)
 def test_it_goes_home_and_nowhere_else(one, other):
     body, notes = sent(one, other)
-    told = "3 pieces of a kind that only another API knows left out"
+    told = "3 pieces of a kind that only another API supports left out"
     assert (MARK in body, told in notes) == (one == other, one != other)

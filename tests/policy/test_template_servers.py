@@ -59,7 +59,7 @@ def test_a_model_that_is_known_to_think_always_may_go_on():
     plan = planned("vllm/qwq-32b", effort="none")
     assert plan.summary == "off (thinking may continue)"
     assert plan.thinks
-    told = "qwq-32b is known to think always: it is told not to, and thinking may continue"
+    told = "qwq-32b is known to always think: it is told not to, and thinking may continue"
     assert warned(plan) == [told]
     plan = planned("llama.cpp/gpt-oss-20b", effort="none")
     assert write_thinking(plan.plan) == {

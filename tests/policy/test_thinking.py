@@ -142,7 +142,9 @@ def test_a_model_that_cannot_stop_keeps_its_smallest_budget():
 def test_an_answer_longer_than_the_model_can_give_is_refused():
     with pytest.raises(BudgetError) as caught:
         plan_thinking(claude(), snapshot(), max_tokens=100_000)
-    assert str(caught.value) == ("max_tokens 100,000 is over 64,000, the most thinker can answer")
+    assert str(caught.value) == (
+        "max_tokens 100,000 is above 64,000, the maximum answer of thinker"
+    )
 
 
 def test_a_name_that_asks_for_thinking_gets_it():
@@ -242,7 +244,7 @@ def test_gemini_takes_a_level_or_a_budget_never_both():
         "generationConfig": {"thinkingConfig": {"thinkingBudget": 0}}
     }
     assert sent(flash, effort="minimal") == sent(flash, effort="none")
-    assert warnings(flash, effort="minimal") == ["minimal is off on this model"]
+    assert warnings(flash, effort="minimal") == ["minimal turns thinking off on this model"]
     assert sent(flash, effort="low") == {
         "generationConfig": {"thinkingConfig": {"thinkingBudget": 8192, "includeThoughts": True}}
     }
@@ -277,7 +279,7 @@ def test_a_budget_for_a_model_that_takes_none_is_told_not_sent():
     words = target("openai-effort", options=WORDS)
     assert sent(words, maxTokens=5000) == {}
     assert warnings(words, maxTokens=5000) == [
-        "thinker takes no token budget: 5,000 tokens not sent"
+        "thinker accepts no token budget: 5,000 tokens not sent"
     ]
 
 
@@ -285,7 +287,7 @@ def test_a_budget_for_a_switch_means_on():
     switch = target("thinking-type", options=TOGGLE)
     assert sent(switch, maxTokens=5000) == {"thinking": {"type": "enabled"}}
     assert warnings(switch, maxTokens=5000) == [
-        "thinker takes no token budget: 5,000 tokens not sent"
+        "thinker accepts no token budget: 5,000 tokens not sent"
     ]
 
 
@@ -313,7 +315,11 @@ def test_a_model_that_always_thinks_says_so(writer):
 def test_nothing_is_claimed_of_a_model_whose_options_nobody_knows():
     """An empty list in the catalog, or no entry at all, is not a model that always thinks."""
     for known in (True, False):
-        who = "the catalog has no levels of thinker" if known else "thinker is not in the catalog"
+        who = (
+            "the catalog does not list the levels of thinker"
+            if known
+            else "thinker is not in the catalog"
+        )
         nobody = target("thinking-type", options=[], known=known)
         assert plan_thinking(nobody, snapshot()).summary == "the model's default"
         assert sent(nobody, effort="none") == {"thinking": {"type": "disabled"}}
@@ -374,7 +380,7 @@ def test_an_endpoint_that_takes_no_parameter_gets_none_and_the_user_is_told():
         ({"enabled": True}, "on"),
     ):
         assert sent(deaf, **wish) == {}
-        told = f"thinker takes no thinking parameter here: {words} not sent"
+        told = f"thinker accepts no thinking parameter here: {words} not sent"
         assert warnings(deaf, **wish) == [told]
     assert warnings(deaf) == []
     thinks = target("none", options=WORDS, thinks_by_default=True)

@@ -167,7 +167,7 @@ def test_handoff_as_text_is_asked_for_and_never_in_tags():
 def test_thinking_off_takes_no_thoughts_along_where_the_endpoint_forbids_them():
     log = open_chain(origin=CLAUDE.origin)
     assert thoughts(sent(log, CLAUDE, enabled=False, includeInContext=True)) == []
-    assert "2 thoughts left out: the endpoint takes none while thinking is off" in said(
+    assert "2 thoughts left out: the endpoint accepts none while thinking is off" in said(
         log, CLAUDE, enabled=False
     )
     kept = thoughts(sent(open_chain(), NEEDS, enabled=False, includeInContext=True))

@@ -228,7 +228,7 @@ def test_the_model_sees_what_it_wrote_and_the_user_is_told(dialect):
     assert "{'path': 1}" in json.dumps(body)
     assert NO_OBJECT in json.dumps(body)
     told = [note.text for note in prepared.notes if note.warning]
-    assert "1 tool call sent with the arguments as text: they are no JSON object" in told
+    assert "1 tool call sent with the arguments as text: they are not a JSON object" in told
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

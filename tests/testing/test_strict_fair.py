@@ -113,7 +113,7 @@ def test_words_beside_claudes_thoughts_are_a_doubt(keep):
         assert CLIENTS["anthropic"](server.url, keep).ask("go") == "Done."
     assert server.refusals == []
     assert all(isinstance(doubt, Doubt) for doubt in server.doubts)
-    assert "not known whether the API takes this" in server.doubts[0].reason
+    assert "not known whether the API accepts this" in server.doubts[0].reason
 
 
 def test_messages_of_one_role_are_one():
@@ -276,7 +276,7 @@ def test_a_script_whose_thoughts_were_never_asked_for_says_so(provider):
     untested = pytest.warns(UntestedWarning, match="no request asked for them")
     with untested, StrictServer(provider, [[Think("x"), Say("ok")]]) as server:
         CLIENTS[provider](server.url, **off).ask("go")
-    assert server.doubts[0].reason == "the request does not ask for thoughts: 1 left out"
+    assert server.doubts[0].reason == "the request does not ask for thinking: 1 left out"
     assert server.issued == ()
 
 

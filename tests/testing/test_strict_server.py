@@ -50,7 +50,7 @@ def test_any_script_can_be_played_to_its_end(provider, script):
 
 
 def test_a_script_that_is_over_says_so():
-    over = pytest.raises(Refusal, match="the script is over")
+    over = pytest.raises(Refusal, match="the script has ended")
     with StrictServer("gemini", CHAIN[:1]) as server, over as caught:
         CLIENTS["gemini"](server.url).ask("go")
     assert (caught.value.status, server.refusals) == (404, [])
@@ -58,7 +58,7 @@ def test_a_script_that_is_over_says_so():
 
 @pytest.mark.parametrize("answer", [Say("no list"), ["no act"], 3])
 def test_a_script_that_makes_no_sense_says_so(answer):
-    wrong = pytest.raises(Refusal, match="no list of Think, Say, Call")
+    wrong = pytest.raises(Refusal, match="not a list of Think, Say, Call")
     with StrictServer("openai", [answer]) as server, wrong:
         CLIENTS["openai"](server.url).ask("go")
 

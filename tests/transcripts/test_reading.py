@@ -345,8 +345,8 @@ def test_carriers_of_another_dialect_than_the_writer_speaks_are_refused():
     with pytest.raises(ConfigError) as refused:
         _read(said, written_by=CHAT)
     assert str(refused.value) == (
-        "messages[1] holds what only anthropic endpoints understand, but acme/thinker speaks"
-        " openai-chat: name the model that wrote it, or none"
+        "messages[1] contains data that only anthropic endpoints understand, but acme/thinker"
+        " speaks openai-chat: give the model that wrote it, or none"
     )
     said[1]["content"] = [{"type": "thinking", "thinking": "hm"}]
     assert _said(_read(said, written_by=CHAT))[1].origin == CHAT.origin

@@ -58,7 +58,7 @@ _KEYS = {
     "alt-enter": "\x1b\r",
 }
 _QUESTION = re.compile(rb"\x1b\[6n|\x1b\[c|\x1b\]11;\?(?:\x1b\\|\x07)")
-_WORKING = re.compile(r"· Esc stops$|Thinking…", re.MULTILINE)
+_WORKING = re.compile(r"· Esc interrupts$|Thinking…", re.MULTILINE)
 _UNSET = ("NO_COLOR", "FORCE_COLOR", "TMUX", "STY", "COLORFGBG", "EDITOR", "VISUAL", "DEBUG")
 
 

@@ -73,8 +73,8 @@ def test_a_budget_behind_the_model_goes_before_its_level(talk):
         ("/model claude-sonnet-4-5 --thinking-budget=99999999", BudgetError, "64,000"),
         ("/model claude-sonnet-4-5 --thinking-budget=few", SettingError, "whole number"),
         ("/model no-such-model-here", CatalogError, "no-such-model-here"),
-        ("/model one two", LocalError, "too much"),
-        ("/model --fast", LocalError, "no option"),
+        ("/model one two", LocalError, "too many arguments"),
+        ("/model --fast", LocalError, "unknown option"),
         ("/model x --thinking-budget", LocalError, "needs a value"),
     ],
 )
@@ -88,7 +88,7 @@ def test_what_cannot_be_switched_to_changes_nothing(talk, typed, error, words):
 
 def test_a_preset_and_a_missing_key_are_told_when_the_model_is_chosen(talk):
     text = drive(talk, "/model moonshotai/kimi-k2-thinking")
-    assert "It needs its thinking back, in reasoning_content" in text
+    assert "This model requires its thinking back, in reasoning_content" in " ".join(text.split())
     assert "MOONSHOT_API_KEY" in text
 
 
@@ -99,7 +99,7 @@ def test_a_bare_model_offers_those_with_a_key_first(tmp_path, monkeypatch):
         text = drive(talk, "/model")
         title, items = talk.front.offered[0]
     assert title == "Which model?"
-    names = [item.name for item in items if "used lately" not in item.about]
+    names = [item.name for item in items if "recently used" not in item.about]
     with_key = [name for name in names if name.startswith("deepseek/")]
     assert names[: len(with_key)] == with_key
     assert "anthropic/claude-sonnet-4-5" in names
@@ -139,18 +139,18 @@ def test_a_model_without_a_key_asks_for_one_and_keeps_it(tmp_path):
         talk.session.engine.keys = Keys(tmp_path, {})
         talk.front.secrets = [key]
         text = drive(talk, "/model anthropic/claude-sonnet-4-5")
-        assert talk.front.asked_for[0].startswith("Key of anthropic (not shown")
-        assert "Stored the key of anthropic in" in text
+        assert talk.front.asked_for[0].startswith("Key for anthropic (hidden")
+        assert "Stored the key for anthropic in" in text
         assert key not in text
         assert talk.session.engine.keys.stored() == {"anthropic": "file"}
         talk.front.secrets = [""]
-        assert "No key was given" in drive(talk, "/model moonshotai/kimi-k3")
+        assert "No key entered" in drive(talk, "/model moonshotai/kimi-k3")
         assert "anthropic" in drive(talk, "/keys")
         assert key not in talk.text
         with pytest.raises(LocalError, match="/keys set PROVIDER asks"):
             drive(talk, f"/keys set openai {key}")
-        assert "Deleted the key of anthropic" in drive(talk, "/keys delete anthropic")
-        with pytest.raises(LocalError, match="has no login: /keys set openai"):
+        assert "Deleted the key for anthropic" in drive(talk, "/keys delete anthropic")
+        with pytest.raises(LocalError, match="has no login: store its key with /keys set openai"):
             drive(talk, "/login openai")
         assert "github-copilot" in drive(talk, "/login")
 
@@ -200,9 +200,9 @@ Thinking: medium effort (~50% of output budget)
              "auto"}}
   levels     low, medium, high
   shown      yes
-  kept       Thoughts are stored whole; earlier ones are not
-             sent back (reasoning.includeInContext is false,
-             default)."""
+  kept       Thinking is stored in full; earlier thinking is
+             not sent back (reasoning.includeInContext is
+             false, default)."""
     )
 
 
@@ -271,7 +271,7 @@ def test_what_a_refusal_taught_is_told_at_once(tmp_path):
 
         asyncio.run(ask())
         text = drive(talk, "/thinking")
-        assert "glm-4.5 takes no thinking parameter here: high not sent" in " ".join(text.split())
+        assert "glm-4.5 accepts no thinking parameter here: high not sent" in " ".join(text.split())
         assert (
             next_level(talk.session.engine.learnt(talk.session.target), talk.session.snapshot())
             is None
@@ -287,10 +287,12 @@ def test_the_key_goes_on_from_what_on_came_to(talk):
 
 def test_what_goes_before_the_effort_is_told(talk):
     drive(talk, "/model claude-sonnet-4-5/low")
-    assert "The budget goes before the effort" in drive(talk, "/thinking budget 5000")
-    assert "goes before effort and\n    budget: /thinking on" in drive(talk, "/thinking off")
+    assert "The budget overrides the effort" in drive(talk, "/thinking budget 5000")
+    assert "overrides effort and\n    budget: turn it on with /thinking on" in drive(
+        talk, "/thinking off"
+    )
     text = drive(talk, "/thinking on", "/thinking effort")
-    assert "reasoning.maxTokens goes before it" in text
+    assert "reasoning.maxTokens overrides it" in text
     assert "22,016" in drive(talk, "/thinking budget unset")
 
 
@@ -319,11 +321,11 @@ def test_clear_means_what_the_variable_means(talk, word, monkeypatch):
 
 
 def test_clear_takes_only_true_or_false(talk):
-    with pytest.raises(SettingError, match="true leaves earlier thoughts out"):
+    with pytest.raises(SettingError, match="true leaves earlier thinking out"):
         drive(talk, "/thinking clear perhaps")
     with pytest.raises(LocalError, match="did you mean effort"):
         drive(talk, "/thinking efort high")
-    with pytest.raises(LocalError, match="too much"):
+    with pytest.raises(LocalError, match="too many arguments"):
         drive(talk, "/thinking on now")
 
 

@@ -45,7 +45,7 @@ def served(tmp_path):
 def test_a_prompt_is_a_command_that_says_its_message(served):
     async def body(talk):
         await run_command(talk, "a:visit Rome slow")
-        with pytest.raises(LocalError, match=r"place is missing: /a:visit PLACE \[STYLE\]"):
+        with pytest.raises(LocalError, match=r"missing place: /a:visit PLACE \[STYLE\]"):
             await run_command(talk, "a:visit")
         with pytest.raises(LocalError, match="did you mean /a:visit"):
             await run_command(talk, "a:vist")

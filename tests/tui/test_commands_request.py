@@ -105,9 +105,9 @@ def test_compress_and_undo(tmp_path):
         whole = before().tokens
         text = drive(talk, "/compress truncate")
         assert text.startswith("Compressed ")
-        assert "/compress undo takes it back" in " ".join(text.split())
+        assert "/compress undo reverts it" in " ".join(text.split())
         assert before().tokens < whole
-        assert "taken back" in drive(talk, "/compress undo")
+        assert "Undid the last summary" in drive(talk, "/compress undo")
         assert before().tokens == whole
         with pytest.raises(LocalError, match="there is no summary"):
             drive(talk, "/compress undo")
@@ -172,7 +172,7 @@ def test_stats_by_turn_and_by_model_with_unknowns(tmp_path):
 
 def test_stats_of_nothing_say_so(tmp_path):
     with at_terminal(tmp_path) as talk:
-        assert drive(talk, "/stats") == "Nothing was asked of a model yet."
+        assert drive(talk, "/stats") == "No requests yet."
 
 
 def test_many_turns_are_drawn_together_and_the_last_are_listed(tmp_path):
@@ -182,7 +182,7 @@ def test_many_turns_are_drawn_together_and_the_last_are_listed(tmp_path):
             usage = Usage(input=100 + n, output=10)
             talk.session.log.append(assistant(TextBlock("a"), usage=usage))
         text = drive(talk, "/stats")
-    assert "90 turns before these" in text
+    assert "90 earlier turns" in text
     chart = text.split("\n")[text.split("\n").index("By turn") + 1]
     assert chart.startswith("  read     ")
     assert len(chart.split()[1]) == 40
@@ -231,7 +231,7 @@ reasoning.effort
 
 def test_why_before_anything_was_sent_speaks_of_the_next_request(tmp_path):
     with at_terminal(tmp_path) as talk:
-        assert drive(talk, "/why").startswith("Nothing was sent yet; the next request")
+        assert drive(talk, "/why").startswith("Nothing sent yet; the next request")
 
 
 def test_why_body_is_the_body_that_was_sent_and_shows_no_key(tmp_path):
@@ -241,10 +241,10 @@ def test_why_body_is_the_body_that_was_sent_and_shows_no_key(tmp_path):
         assert sent.headers["authorization"] == "Bearer k"
         assert "authorization: Bearer ***" in text
         assert text.startswith(f"POST {talk.server.url}/chat/completions")
-        assert "(600 characters more)" in " ".join(text.split())
+        assert "(600 more characters)" in " ".join(text.split())
         drive(talk, "/why body out.json")
         assert msgspec.json.decode((tmp_path / "out.json").read_bytes()) == sent.json
-        with pytest.raises(LocalError, match="is there already"):
+        with pytest.raises(LocalError, match="already exists"):
             drive(talk, "/why body out.json")
         with pytest.raises(LocalError, match="/why body"):
             drive(talk, "/why not")

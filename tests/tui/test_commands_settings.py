@@ -83,7 +83,7 @@ def test_unset_lets_the_layer_below_decide(tmp_path, monkeypatch):
         text = drive(talk, "/set reasoning.effort default")
         assert text == "reasoning.effort = low (environment)"
         assert talk.session.info.settings == {}
-        with pytest.raises(LocalError, match="name one setting"):
+        with pytest.raises(LocalError, match="give one setting"):
             drive(talk, "/unset")
 
 
@@ -104,7 +104,7 @@ def test_a_profile_saved_here_brings_model_and_settings_back_at_once(talk):
     changed = "/set reasoning.stripFromContext none", "/set context.limit 9"
     drive(talk, "/model zai/glm-4.7/none", *changed)
     text = drive(talk, "/profile load careful")
-    assert text.startswith("Loaded profile careful.\nSet here before, and given up:")
+    assert text.startswith("Loaded profile careful.\nSettings discarded from this session:")
     assert "✓ Switched to Z.AI glm-4.5" in text
     snapshot = talk.session.snapshot()
     assert talk.session.target.name == "zai/glm-4.5"
@@ -152,7 +152,7 @@ def test_what_the_environment_overrules_is_told(tmp_path, monkeypatch):
     (tmp_path / "sessions.db").unlink()
     with at_terminal(tmp_path) as talk:
         text = drive(talk, "/profile load hard")
-    assert "reasoning.effort is overruled by the environment: low" in " ".join(text.split())
+    assert "reasoning.effort is overridden by the environment: low" in " ".join(text.split())
 
 
 def test_ec_005_a_profile_that_cannot_be_loaded_changes_nothing(talk):
@@ -177,16 +177,16 @@ def profiles_sample():
 
 
 def test_profiles_are_listed_shown_chosen_and_deleted(talk):
-    assert "No profile is saved yet" in drive(talk, "/profile")
+    assert "No profiles saved yet" in drive(talk, "/profile")
     drive(talk, "/set reasoning.effort high", "/profile save one", "/profile save two")
-    assert drive(talk, "/profile set-default two") == "two is the default now."
+    assert drive(talk, "/profile set-default two") == "The default profile is now two."
     assert drive(talk, "/profile list") == "   one  zai/glm-4.7\n*  two  zai/glm-4.7"
     shown = drive(talk, "/profile show one")
     assert shown == "Profile one\n  model             zai/glm-4.7\n  reasoning.effort  high"
-    assert drive(talk, "/profile delete two") == (
-        "Deleted profile two. It was the default; now there is none."
+    assert " ".join(drive(talk, "/profile delete two").split()) == (
+        "Deleted profile two. It was the default; there is no default profile now."
     )
-    assert drive(talk, "/profile set-default none") == "No profile is the default now."
+    assert drive(talk, "/profile set-default none") == "There is no default profile now."
     with pytest.raises(ProfileError, match="--overwrite replaces it"):
         drive(talk, "/profile save one")
     assert "Saved profile one." in drive(talk, "/profile save one --overwrite")
@@ -195,7 +195,7 @@ def test_profiles_are_listed_shown_chosen_and_deleted(talk):
 def test_a_wrong_action_or_no_name_is_told(talk):
     with pytest.raises(LocalError, match="did you mean delete"):
         drive(talk, "/profile delte x")
-    with pytest.raises(LocalError, match="name one profile: /profile load NAME"):
+    with pytest.raises(LocalError, match="give the name of one profile: /profile load NAME"):
         drive(talk, "/profile load")
 
 

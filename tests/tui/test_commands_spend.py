@@ -30,15 +30,15 @@ def test_e14_a_long_request_is_told_with_its_price():
     asked = request(33_600)
     assert 83_500 < asked.tokens < 84_500, "the sample has the size that is spoken of"
     assert cache_loss(asked, READ, PRICES) == (
-        "The prompt cache is lost by this: about 84,000 tokens are read again: roughly $0.25."
+        "This invalidates the prompt cache: about 84,000 tokens are processed again: roughly $0.25."
     )
 
 
 @pytest.mark.parametrize(
     ("usage", "prices", "end"),
     [
-        (READ, None, "read again, at a price that is unknown."),
-        (READ, {"input": 0, "output": 0}, "read again, which takes its time."),
+        (READ, None, "processed again, at an unknown price."),
+        (READ, {"input": 0, "output": 0}, "processed again, which takes time."),
         (UNTOLD, PRICES, "roughly $0.25."),
         (UNTOLD, None, None),
         (None, PRICES, None),
@@ -88,7 +88,9 @@ def test_e14_each_kind_of_change_is_told_once_in_a_session(long_talk):
     drive(talk, "/model zai/glm-4.5", "/model zai/glm-4.7")
     assert len(talk.warnings) == 3
     for text in talk.warnings:
-        assert text.startswith("The prompt cache is lost by this: about 25,000 tokens are read")
+        assert text.startswith(
+            "This invalidates the prompt cache: about 25,000 tokens are processed"
+        )
         assert "roughly $0.0" in text
 
 
@@ -120,6 +122,6 @@ def test_thoughts_that_are_bound_to_what_was_said_are_warned_of_before_a_change(
         for strip in ("all", "none", "allButLast"):
             drive(talk, f"/set reasoning.stripFromContext {strip}")
     assert talk.warnings == [
-        "zai/glm-4.7 takes a thought back only after what it was thought after:"
+        "zai/glm-4.7 accepts thinking back only after the same messages as before:"
         " 1 thought may be left out under another strip policy"
     ]

@@ -1,4 +1,4 @@
-"""What is offered where no model is named."""
+"""What is offered where no model given."""
 
 from __future__ import annotations
 

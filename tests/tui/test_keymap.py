@@ -51,15 +51,15 @@ def test_an_action_may_have_several_keys_or_none():
     [
         (
             {"veiw": ["ctrl-y"]},
-            r"config.toml: keys.veiw: there is no such action: did you mean view",
+            r"config.toml: keys.veiw: unknown action: did you mean view",
         ),
-        ({"view": ["x"]}, r"keys.view cannot be \"x\": name a key"),
-        ({"view": ["ctrl-shift-y"]}, "name a key"),
-        ({"view": [""]}, "name a key"),
-        ({"view": ["ctrl-x nokey"]}, "name a key"),
-        ({"view": ["ctrl-l"]}, "Ctrl-L is there for both view and redraw"),
-        ({"view": ["ctrl-x"]}, "for both view and edit"),
-        ({"view": ["ctrl-m"]}, "for both enter and view"),
+        ({"view": ["x"]}, r"keys.view cannot be \"x\": give a key"),
+        ({"view": ["ctrl-shift-y"]}, "give a key"),
+        ({"view": [""]}, "give a key"),
+        ({"view": ["ctrl-x nokey"]}, "give a key"),
+        ({"view": ["ctrl-l"]}, "Ctrl-L is assigned to both view and redraw"),
+        ({"view": ["ctrl-x"]}, "to both view and edit"),
+        ({"view": ["ctrl-m"]}, "to both enter and view"),
         ({"enter": []}, "keys.enter needs a key"),
     ],
 )

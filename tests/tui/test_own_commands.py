@@ -72,7 +72,7 @@ def test_the_users_own_command_is_said_to_the_model_and_offered(talk):
     assert "Tidy up (your own)" in drive(talk, "/help")
     assert "/tidy [FILE]" in drive(talk, "/help tidy")
     talk.busy = True
-    with pytest.raises(LocalError, match="waits for the model"):
+    with pytest.raises(LocalError, match="cannot run while the model works"):
         drive(talk, "/tidy")
 
 
@@ -87,7 +87,7 @@ def test_a_projects_command_is_shown_and_asked_about_once_for_each_content(talk,
 
     talk.front.ask = ask
     write(path, "Do $ARGUMENTS")
-    with pytest.raises(LocalError, match="you have not let"):
+    with pytest.raises(LocalError, match="you have not approved"):
         drive(talk, "/go now")
     assert "Do $ARGUMENTS" in drive(talk, "/go now")
     drive(talk, "/go now")
@@ -96,7 +96,7 @@ def test_a_projects_command_is_shown_and_asked_about_once_for_each_content(talk,
     assert len(asked) == 3
     write(path, "Do something else")
     answers.append("n")
-    with pytest.raises(LocalError, match="you have not let"):
+    with pytest.raises(LocalError, match="you have not approved"):
         drive(talk, "/go now")
 
 
@@ -117,7 +117,7 @@ def test_a_command_of_the_users_own_is_shown_and_kept_for_the_model(talk, tmp_pa
     assert run(talk, "pwd").replace("\n", "").replace(" ", "") == os.path.realpath(tmp_path)
     assert "(no output)" in run(talk, "true")
     shown = run(talk, "seq 1 100")
-    assert "60 lines before these" in shown
+    assert "The first 60 lines" in shown
     assert shown.endswith("  100")
     with pytest.raises(LocalError, match="!git status"):
         run(talk, "  ")
@@ -131,7 +131,7 @@ def test_the_last_answer_or_its_last_code_is_copied(tmp_path, monkeypatch):
             drive(talk, "/copy")
         text = drive(talk, "hello", "/copy")
         assert talk.front.copied == said
-        assert "by the terminal (OSC 52" in text
+        assert "through the terminal (OSC 52" in text
         drive(talk, "/copy code")
         assert talk.front.copied == "b\n  c"
     assert last_code("no code") == ""
@@ -148,7 +148,7 @@ def test_background_commands_are_listed_shown_and_ended(tmp_path):
     with at_terminal(tmp_path, elsewhere=True) as talk:
         toolbox = Toolbox(talk.session.engine.setup, tmp_path)
         talk.session.toolbox = toolbox
-        assert drive(talk, "/jobs") == "Nothing was started in the background."
+        assert drive(talk, "/jobs") == "No background commands were started."
         jobs = toolbox.workspace.jobs
         first = jobs.start(("/bin/sh", "-c", "echo hello"), "echo hello", tmp_path, os.environ)
         assert first.ended.wait(30)

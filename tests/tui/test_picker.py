@@ -52,7 +52,7 @@ def test_the_choice_stays_inside_and_begins_anew_with_each_search():
     picker.search("nothing like it")
     picker.move(1)
     assert picker.chosen is None
-    assert "nothing fits" in "\n".join(text_of(picker.lines(PLAIN, 40)))
+    assert "no match" in "\n".join(text_of(picker.lines(PLAIN, 40)))
 
 
 @given(st.lists(st.tuples(NAMES, NAMES), max_size=30), st.integers(20, 100), st.integers(0, 40))

@@ -66,7 +66,7 @@ def test_a_pipe_approves_nothing():
         done = piped(server, "write a\ny\na\n")
         said = [m["content"] for m in server.requests[3].json["messages"] if m["role"] == "user"]
     assert said == ["write a", "y", "a"]
-    assert "Make this change? Nobody can be asked: no." in done.stdout
+    assert "Make this change? There is nobody to ask: no." in done.stdout
     assert not Path("a.txt").exists()
 
 
@@ -94,7 +94,7 @@ def test_a_terminal_gets_plain_lines_and_ctrl_c_stops_then_leaves(start):
         terminal.say("one")
         terminal.wait_for("Half an")
         terminal.press("c-c")
-        terminal.wait_for("Stopped; what came is kept.")
+        terminal.wait_for("Interrupted; what arrived is kept.")
         terminal.wait_for(lambda t: ">" in t.screen)
         terminal.say("two")
         terminal.wait_for("Whole.")
@@ -103,7 +103,7 @@ def test_a_terminal_gets_plain_lines_and_ctrl_c_stops_then_leaves(start):
         assert terminal.end() == 0
         assert b"\x1b" not in terminal.raw
         assert "❯" not in terminal.text
-        assert "Come back with: mull --session" in terminal.text
+        assert "Continue with: mull --session" in terminal.text
 
 
 def test_a_line_now_and_then_says_that_the_model_thinks(start):
@@ -129,8 +129,8 @@ def test_a_list_to_pick_from_is_numbered():
     with ScriptedServer([]) as server:
         done = piped(server, "/theme\n2\n/model\nzzzz-nothing\n\n")
     assert re.search(r"^1\. \w+", done.stdout, re.MULTILINE)
-    assert "plain lines have no colours" in done.stdout
-    assert "Number, words to search for, or nothing:" in done.stdout
+    assert "plain mode has no colours" in done.stdout
+    assert "Number, words to search for, or Enter to cancel:" in done.stdout
 
 
 def test_without_a_terminal_and_without_plain_it_says_what_to_do():
@@ -164,5 +164,5 @@ def test_a_signal_while_the_model_works_is_a_stop():
         finally:
             going.kill()
             going.wait()
-    assert "Stopped; what came is kept." in out
+    assert "Interrupted; what arrived is kept." in out
     assert going.returncode == 0

@@ -59,7 +59,7 @@ def test_a_stop_draws_what_waits(painter):
     painter.tell("a remark")
     painter.stopped()
     text = "\n".join(text_of(painter.frame().final))
-    assert text.index("hm") < text.index("Stopped") < text.index("a remark")
+    assert text.index("hm") < text.index("Interrupted") < text.index("a remark")
 
 
 def test_what_is_queued_cannot_command_the_terminal(painter):

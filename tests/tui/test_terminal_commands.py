@@ -13,36 +13,36 @@ from tui.scripts import answer, say, think
 USAGE = {"prompt_tokens": 2000, "completion_tokens": 50, "total_tokens": 2050}
 STEPS = (
     ("/help", "@path in a message attaches a file"),
-    ("/help thinking", "how the model thinks"),
+    ("/help thinking", "how much the model thinks"),
     ("/thinking", "asked for  unset"),
     ("/thinking off", "  Thinking: "),
     ("/set reasoning.effort high", "reasoning.effort = high"),
     ("/unset reasoning.effort", "reasoning.effort = unset"),
-    ("/set", "/set KEY says more of one"),
-    ("/profile", "No profile is saved yet"),
+    ("/set", "/set KEY describes a setting"),
+    ("/profile", "No profiles saved yet"),
     ("/context", "system prompt"),
     ("/tools read-only", "Approval: read-only"),
     ("/tools ask", "Approval: ask"),
-    ("/jobs", "Nothing was started in the background"),
+    ("/jobs", "No background commands were started"),
     ("/keys", "/keys set PROVIDER stores one"),
     ("/login", "/login PROVIDER logs in"),
     ("/copy", "Copied 13 characters"),
-    ("/mcp", "No server is configured"),
+    ("/mcp", "No MCP servers configured"),
     ("/image", "No picture is attached"),
     ("/stats", "1 turn, cost unknown"),
     ("/why", "The last request"),
-    ("/view full", "Thoughts are shown in full."),
-    ("/theme dark", "The theme is dark now."),
+    ("/view full", "Thinking is shown in full."),
+    ("/theme dark", "Theme: dark."),
     ("/export out.md", "out.md ("),
-    ("/rename trial", "This session is called trial now."),
+    ("/rename trial", "This session is now called trial."),
     ("/sessions", "This session:"),
     ("/compress", "there is nothing to compress yet"),
     ("/retry", "Second answer."),
-    ("/fork", "Going on with session"),
-    ("/undo", "The last turn is taken back"),
-    ("/redo", "What /undo took is back."),
-    ("/new", "A new session"),
-    ("/resume trial", "Going on with session trial"),
+    ("/fork", "Resumed session"),
+    ("/undo", "Undid the last turn"),
+    ("/redo", "Restored what /undo removed."),
+    ("/new", "New session with"),
+    ("/resume trial", "Resumed session trial"),
     ("/model openai-compatible/other", "✓ Switched to OpenAI-compatible server other"),
 )
 
@@ -78,11 +78,11 @@ def test_every_command_does_something_that_is_seen(converse):
                 terminal.wait_for("❯ a question")
                 terminal.press("c-c")
             terminal.wait_for(lambda t: "❯" in t.screen)
-            assert "mistake in mull" not in terminal.text, terminal.text
+            assert "bug in mull" not in terminal.text, terminal.text
         assert "First answer." in Path("out.md").read_text()
         terminal.type("/nonsense")
         terminal.press("enter")
-        terminal.wait_for('there is no command "/nonsense"')
+        terminal.wait_for('unknown command "/nonsense"')
         terminal.type("/quit")
         terminal.press("enter")
         assert terminal.end() == 0
@@ -92,7 +92,7 @@ def test_tab_completes_commands_settings_values_models_and_sessions(converse):
     with ScriptedServer([]) as server:
         terminal = converse(server)
         terminal.type("/mod")
-        terminal.wait_for("go on with another model")
+        terminal.wait_for("switch to another model")
         terminal.press("tab")
         terminal.wait_for("❯ /model")
         terminal.type(" claude-sonnet-4-5")
@@ -120,15 +120,15 @@ def test_settings_belong_to_their_session_and_a_new_one_begins_with_them(convers
         terminal.wait_for("One.")
         terminal.wait_idle()
         terminal.say("/new")
-        terminal.wait_for("A new session")
+        terminal.wait_for("New session with")
         terminal.say("/set reasoning.effort low")
         terminal.wait_for("reasoning.effort = low (session)")
         terminal.say("/new")
-        terminal.wait_for(lambda t: "A new session" in t.text and "effort = low" not in t.text)
+        terminal.wait_for(lambda t: "New session with" in t.text and "effort = low" not in t.text)
         terminal.say("/set reasoning.effort")
         terminal.wait_for("value    low (session)")
         terminal.say("/resume first")
-        terminal.wait_for("Going on with session first")
+        terminal.wait_for("Resumed session first")
         terminal.say("/set reasoning.effort")
         terminal.wait_for("value    unset (default)")
         terminal.say("/set reasoning.maxSeconds")

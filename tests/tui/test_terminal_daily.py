@@ -32,7 +32,7 @@ def test_what_is_offered_is_taken_by_enter(converse):
     with ScriptedServer([answer(say("Seen."))]) as server:
         terminal = converse(server)
         terminal.say("/job")
-        terminal.wait_for("Nothing was started in the background")
+        terminal.wait_for("No background commands were started")
         terminal.type("@")
         terminal.wait_for("src/alpha.py")
         terminal.type("alph")
@@ -124,11 +124,11 @@ def test_a_key_is_typed_unseen_and_stored_and_the_keys_are_the_users_own(start):
         terminal.press("c-c")
         terminal.wait_gone("half")
         terminal.say("/keys set anthropic")
-        terminal.wait_for("Key of anthropic")
+        terminal.wait_for("Key for  anthropic")
         terminal.type("sk-ant-secret")
         terminal.wait_for("❯ *************")
         terminal.press("enter")
-        terminal.wait_for("Stored the key of anthropic")
+        terminal.wait_for("Stored the key for anthropic")
         terminal.type("\x1f")  # undo brings nothing of it back
         terminal.press("c-y")
         terminal.say("/login")
@@ -140,9 +140,9 @@ def test_a_key_is_typed_unseen_and_stored_and_the_keys_are_the_users_own(start):
         terminal.press("c-f")
         terminal.wait_for("★ no key")
         terminal.press("enter")
-        terminal.wait_for("Key of moonshotai")
+        terminal.wait_for("Key for  moonshotai")
         terminal.press("esc")
-        terminal.wait_for("No key was given")
+        terminal.wait_for("No key entered")
         assert "sk-ant" not in terminal.raw.decode()
         assert "sk-ant" not in (data_dir() / "typed").read_text()
         assert Keys(data_dir(), {}).stored() == {"anthropic": "file"}
@@ -172,4 +172,4 @@ def test_a_wrong_key_map_is_told_before_anything_is_drawn(start):
     (config_dir() / "config.toml").write_text('[keys]\nview = "ctrl-l"\n')
     terminal = start("-m", "openai-compatible/x", "--base-url", "http://127.0.0.1:9")
     assert terminal.end() == 2
-    assert re.search(r"Ctrl-L is there for both\s+view and\s+redraw", terminal.text)
+    assert re.search(r"Ctrl-L is assigned to both\s+view and\s+redraw", terminal.text)

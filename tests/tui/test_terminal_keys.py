@@ -28,13 +28,13 @@ def test_esc_stops_and_keeps_and_ctrl_c_stops_clears_and_quits(converse):
         terminal.say("first")
         terminal.wait_for("Half an ans")
         terminal.press("esc")
-        terminal.wait_for("Stopped; what came is kept.")
+        terminal.wait_for("Interrupted; what arrived is kept.")
         assert server.requests[0].wait_left()
         assert "Half an ans" in terminal.text
         terminal.say("second")
         terminal.wait_for("pondering it")
         terminal.press("c-c")
-        terminal.wait_for(lambda t: t.text.count("Stopped; what came is kept.") == 2)
+        terminal.wait_for(lambda t: t.text.count("Interrupted; what arrived is kept.") == 2)
         terminal.type("not sent")
         terminal.wait_for("❯ not sent")
         terminal.press("c-c")
@@ -51,13 +51,13 @@ def test_esc_stops_and_keeps_and_ctrl_c_stops_clears_and_quits(converse):
         ]
         terminal.wait_idle()
         terminal.press("c-c")
-        terminal.wait_for("Ctrl-C once more quits.")
+        terminal.wait_for("Press Ctrl-C again to quit.")
         terminal.press("c-c")
         assert terminal.end() == 0
         assert terminal.is_restored()
         rows = [row for row in terminal.screen if row]
         assert rows[-2] == "Whole."
-        assert re.fullmatch(r"Come back with: mull --session \S+", rows[-1])
+        assert re.fullmatch(r"Continue with: mull --session \S+", rows[-1])
         assert len(server.requests) == 3
 
 
@@ -92,7 +92,7 @@ def test_what_is_typed_while_the_model_works_waits_and_a_stop_gives_it_back(conv
         terminal.say("four")
         terminal.wait_for("next: four")
         terminal.press("esc")
-        terminal.wait_for("Stopped")
+        terminal.wait_for("Interrupted")
         terminal.wait_for("❯ four")
         assert "next:" not in terminal.text
         terminal.press("c-c")
@@ -156,8 +156,8 @@ def test_a_connection_that_breaks_is_not_called_a_stop(converse):
         terminal = converse(server)
         terminal.say("first")
         terminal.wait_for("/retry asks again.")
-        assert "The answer broke off; what came is kept." in terminal.text
-        assert "Stopped" not in terminal.text
+        assert "The answer broke off; what arrived is kept." in terminal.text
+        assert "Interrupted" not in terminal.text
         terminal.wait_idle()
         terminal.say("/retry")
         terminal.wait_for("Whole.")
@@ -189,14 +189,14 @@ def test_answer_now_asks_a_model_that_cannot_stop_thinking_once_and_says_so(conv
         terminal.say("q")
         terminal.wait_for("on and on")
         terminal.press("c-g")
-        terminal.wait_for("asked for in words alone")
+        terminal.wait_for("with an instruction only")
         terminal.wait_for("still")
         terminal.press("c-g")
         terminal.type("next")
         terminal.wait_for("❯ next")  # keys are taken in their order
         going.open()
         terminal.wait_for("Seven.")
-        terminal.wait_for("the model was already told to answer")
+        terminal.wait_for("the model has already been told to answer")
         terminal.wait_idle()
         assert len(server.requests) == 2
         assert "with thinking off" not in terminal.text
@@ -221,7 +221,7 @@ def test_answer_now_uses_the_call_of_a_server_that_has_one(converse):
         terminal.wait_for("on and on")
         terminal.press("c-g")
         terminal.wait_for("Seven.")
-        terminal.wait_for("server's own call")
+        terminal.wait_for("the server ended the thinking")
         terminal.wait_idle()
         assert [one.path for one in server.requests if one.method == "POST"] == [
             "/chat/completions",
@@ -297,7 +297,7 @@ def test_ctrl_d_deletes_in_a_line_and_quits_on_an_empty_one(converse):
         terminal.wait_for(lambda t: "❯" in t.screen)
         terminal.press("c-d")
         assert terminal.end() == 0
-        assert "Come back" not in terminal.text
+        assert "Continue with" not in terminal.text
         assert terminal.is_restored()
         assert "❯" not in terminal.text
 
@@ -336,13 +336,13 @@ def test_esc_stops_at_once_and_what_is_typed_after_it_stays_whole(converse):
         terminal.say("first")
         terminal.wait_for("Half an ans")
         terminal.press("esc")
-        terminal.wait_for("Stopped")
+        terminal.wait_for("Interrupted")
         terminal.type("but wait")
         terminal.wait_for("❯ but wait")
         terminal.press("enter")
         terminal.wait_for("weighing")
         terminal.type("\x1b[27u3 of\x1b[13;2uthem\x1b[27;2;13~")  # Esc, and Shift-Enter twice
-        terminal.wait_for(lambda t: t.text.count("Stopped") == 2)
+        terminal.wait_for(lambda t: t.text.count("Interrupted") == 2)
         terminal.say("fit")
         terminal.wait_for("Yes.")
         assert said_by_user(server.requests[2])[-1] == "3 of\nthem\nfit"
@@ -417,4 +417,4 @@ def test_ctrl_z_goes_back_to_the_shell_and_comes_back(start):
         assert said_by_user(server.requests[0]) == ["half a line"]
         terminal.wait_idle()
         terminal.press("c-d")
-        terminal.wait_for(re.compile(r"Come back with.*\s+shell>"))
+        terminal.wait_for(re.compile(r"Continue with.*\s+shell>"))

@@ -153,6 +153,6 @@ def test_the_theme_can_be_chosen_and_is_drawn_at_once(converse):
         terminal = asked(converse(server, "--view", "full"))
         before = terminal.cell(THOUGHT)
         terminal.say("/theme light")
-        terminal.wait_for("The theme is light now.")
+        terminal.wait_for("Theme: light.")
         terminal.wait_for(lambda t: t.cell(THOUGHT) != before)
         assert terminal.text.count(THOUGHT) == 1

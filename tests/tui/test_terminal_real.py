@@ -21,7 +21,7 @@ def test_a_real_thought_is_folded_shown_hidden_and_there_again(start):
     terminal.say("Why is the sky blue?")
     folded = re.compile(r"Thought for [\d.]+ s · ~?\d+ tokens")
     terminal.wait_for(folded, 120)
-    terminal.wait_for(lambda shown: "· Esc stops" not in shown.text, 120)
+    terminal.wait_for(lambda shown: "· Esc interrupts" not in shown.text, 120)
     terminal.say("/view hidden")
     terminal.wait_for("thoughts: hidden")
     terminal.say("/view preview")
@@ -30,6 +30,6 @@ def test_a_real_thought_is_folded_shown_hidden_and_there_again(start):
     terminal.end()
     (reference,) = re.findall(r"mull --session (\S+)", terminal.everything)
     again = start("--session", reference, "--tools", "none", "--view", "full")
-    again.wait_for("Going on with session", 60)
+    again.wait_for("Resumed session", 60)
     assert "Why is the sky blue?" in again.everything
     assert folded.search(again.everything)

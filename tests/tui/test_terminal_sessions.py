@@ -38,7 +38,7 @@ def test_a_first_start_without_any_key_uses_the_small_model_and_says_so(start, t
     terminal = start(env=env)
     terminal.wait_for("/help lists commands")
     text = " ".join(terminal.text.split())
-    assert "Using local/smollm2 (the small model that comes with mull)" in text
+    assert "Using local/smollm2 (the small model embedded in mull)" in text
     assert "`mull keys set PROVIDER` adds a key" in text
     terminal.press("c-d")
     assert terminal.end() == 0
@@ -55,7 +55,7 @@ def test_a_first_start_offers_what_is_there_and_says_what_it_uses(start):
         config.mkdir(parents=True)
         (config / "config.toml").write_text(f'[providers.ollama]\nbase_url = "{server.url}"\n')
         terminal = start()
-        terminal.wait_for("Which model do you want to talk to?")
+        terminal.wait_for("Which model do you want to use?")
         terminal.type("tw")
         terminal.wait_for(lambda t: any("❯ ollama/two" in row for row in t.screen))
         terminal.press("enter")
@@ -78,7 +78,7 @@ def test_sessions_are_gone_on_with_switched_and_left_with_a_way_back(converse, s
         terminal.wait_for("Blue.")
         terminal.wait_idle()
         terminal.say("/new")
-        terminal.wait_for("A new session with openai-compatible/thinker.")
+        terminal.wait_for("New session with openai-compatible/thinker.")
         assert "Blue." not in terminal.text
         terminal.say("other matter")
         terminal.wait_for("Second session.")
@@ -86,7 +86,7 @@ def test_sessions_are_gone_on_with_switched_and_left_with_a_way_back(converse, s
         terminal.say("/resume")
         terminal.wait_for("Which session?")
         terminal.press("enter")
-        terminal.wait_for("Going on with session my colour is blue")
+        terminal.wait_for("Resumed session my colour is blue")
         assert "Second session." not in terminal.text
         assert "Thought for" in terminal.text
         terminal.say("which?")
@@ -100,9 +100,9 @@ def test_sessions_are_gone_on_with_switched_and_left_with_a_way_back(converse, s
         terminal.say("/quit")
         assert terminal.end() == 0
         last = terminal.text.splitlines()[-1]
-        assert last.startswith("Come back with: mull --session ")
+        assert last.startswith("Continue with: mull --session ")
         again = start(*last.split("mull ")[1].split())
-        again.wait_for("Going on with session")
+        again.wait_for("Resumed session")
         assert "Still blue." in again.text
 
 
@@ -120,7 +120,7 @@ def test_a_refusal_is_told_and_the_conversation_goes_on(converse):
         terminal.say("once more")
         terminal.wait_for("Retrying in")
         terminal.press("esc")
-        terminal.wait_for("Stopped")
+        terminal.wait_for("Interrupted")
 
 
 @pytest.mark.slow
@@ -161,12 +161,12 @@ def test_leaving_in_mid_answer_keeps_it_and_cleans_up(converse, start):
         terminal.press("c-d")
         assert terminal.end() == 0
         assert "Half a" in terminal.text
-        assert "Stopped; what came is kept." in terminal.text
-        assert "Come back with" in terminal.text
-        assert "Esc stops" not in terminal.text.replace("Esc stops the model", "")
+        assert "Interrupted; what arrived is kept." in terminal.text
+        assert "Continue with" in terminal.text
+        assert "Esc interrupts" not in terminal.text.replace("Esc interrupts the model", "")
         assert server.requests[0].wait_left()
         again = start("--continue")
-        again.wait_for("Going on with")
+        again.wait_for("Resumed")
         assert "Half a" in again.text
 
 
@@ -191,7 +191,7 @@ def test_pictures_go_along_by_path_where_the_model_takes_them(converse):
     with ScriptedServer([refusal]) as server:
         terminal = converse(server, model="openai/gpt-5", env={"OPENAI_API_KEY": "sk-not-real"})
         terminal.say("/image shot.png")
-        terminal.wait_for("With your next message:")
+        terminal.wait_for("Attached to your next message:")
         terminal.say("what is this?")
         terminal.wait_for("[shot.png]")
         terminal.wait_for("seen")
@@ -204,7 +204,7 @@ def test_a_picture_for_a_model_that_takes_none_is_refused_before_it_is_sent(conv
     with ScriptedServer([answer(say("Text only."))]) as server:
         terminal = converse(server, model="moonshotai/kimi-k2-thinking")
         terminal.say("/image shot.png")
-        terminal.wait_for("takes no images")
+        terminal.wait_for("does not accept images")
         terminal.say("look at @shot.png")
         terminal.wait_for("shot.png is not attached")
         terminal.wait_for("Text only.")

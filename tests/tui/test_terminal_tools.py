@@ -53,13 +53,13 @@ def test_a_call_that_changes_something_is_shown_and_asked_about(converse):
         terminal.type("n")
         terminal.wait_for("Not written.")
         assert not Path("second.txt").exists()
-        assert "the user said no" in results(server.requests[3])[-1]
+        assert "the user refused" in results(server.requests[3])[-1]
         terminal.wait_idle()
 
         terminal.say("write again")
         terminal.wait_for("[y] yes")
         terminal.type("t")
-        terminal.wait_for("In your own words")
+        terminal.wait_for("Type your answer")
         terminal.say("use another name")
         terminal.wait_for("As you say.")
         assert "use another name" in results(server.requests[5])[-1]
@@ -75,7 +75,7 @@ def test_a_call_that_changes_something_is_shown_and_asked_about(converse):
         terminal.say("one more")
         terminal.wait_for("[y] yes")
         terminal.press("esc")
-        terminal.wait_for("Stopped")
+        terminal.wait_for("Interrupted")
         assert "Make this change?" not in terminal.text
         assert not Path("fifth.txt").exists()
         assert len(server.requests) == 10
@@ -89,7 +89,7 @@ def test_the_model_can_be_switched_in_the_middle_of_a_chain_of_tools(converse):
         terminal.say("go")
         terminal.wait_for("[y] yes")
         terminal.press("esc")
-        terminal.wait_for("Stopped")
+        terminal.wait_for("Interrupted")
         terminal.say("/model openai-compatible/other")
         terminal.wait_for("✓ Switched to OpenAI-compatible server other")
         terminal.say("go on")
@@ -113,7 +113,7 @@ def test_a_command_while_a_tool_runs_does_not_wait(converse):
         terminal.wait_for("✓ Switched to OpenAI-compatible server other")
         assert "Running tools" in terminal.text
         terminal.say("/undo")
-        terminal.wait_for("/undo waits for the model")
+        terminal.wait_for("/undo cannot run while the model works")
         go.touch()
         terminal.wait_for("Ran it.")
         assert server.requests[1].json["model"] == "other"
@@ -161,13 +161,13 @@ def test_something_said_in_the_middle_of_an_answer_does_not_cut_it_in_two(conver
         terminal.say("code")
         terminal.wait_for("print(1)")
         terminal.say("/mcp")
-        terminal.wait_for("No server is configured")
+        terminal.wait_for("No MCP servers configured")
         gate.open()
         terminal.wait_for("Done.")
         assert "```" not in terminal.text
         assert terminal.cell("print(2)").fg == terminal.cell("print(1)").fg
         one, two = terminal.text.index("print(1)"), terminal.text.index("print(2)")
-        assert "No server" not in terminal.text[one:two]
+        assert "No MCP servers" not in terminal.text[one:two]
 
 
 def test_a_question_of_the_model_is_answered_by_a_key_or_in_words(converse):
@@ -185,9 +185,9 @@ def test_a_question_of_the_model_is_answered_by_a_key_or_in_words(converse):
         terminal.wait_idle()
 
         terminal.say("again")
-        terminal.wait_for("[t] your own words")
+        terminal.wait_for("[t] type your own answer")
         terminal.type("t")
-        terminal.wait_for("In your own words")
+        terminal.wait_for("Type your answer")
         terminal.say("neither")
         terminal.wait_for("Two.")
         assert results(server.requests[3])[-1] == "neither"
@@ -197,7 +197,7 @@ def test_a_question_of_the_model_is_answered_by_a_key_or_in_words(converse):
         terminal.wait_for("[t] answer")
         terminal.type("n")
         terminal.wait_for("Three.")
-        assert results(server.requests[5])[-1].startswith("Nobody answers here.")
+        assert results(server.requests[5])[-1].startswith("There is nobody to answer.")
 
 
 def test_all_of_a_long_command_can_be_seen_before_the_answer(converse):
@@ -211,7 +211,7 @@ def test_all_of_a_long_command_can_be_seen_before_the_answer(converse):
         assert "echo line120" not in terminal.text
         written = len(terminal.history)
         terminal.type("v")
-        terminal.wait_for("All of it")
+        terminal.wait_for("Full text")
         terminal.type("G")
         terminal.wait_for("echo line120")
         terminal.type("q")
@@ -227,11 +227,11 @@ def test_instructions_of_a_folder_are_shown_and_asked_about_once(start):
     with ScriptedServer([answer(say("Hello.")), answer(say("Again."))]) as server:
         how = ("-m", "openai-compatible/thinker", "--base-url", server.url, "--yes")
         terminal = start(*how)
-        terminal.wait_for("May the model have these instructions?")
+        terminal.wait_for("Give these instructions to the model?")
         terminal.wait_for("[v] view the other 22 lines")
         assert "tabs." in terminal.text
         terminal.type("v")
-        terminal.wait_for("All of it")
+        terminal.wait_for("Full text")
         terminal.press("esc")
         terminal.wait_for("[y] yes")
         terminal.type("y")
@@ -241,4 +241,4 @@ def test_instructions_of_a_folder_are_shown_and_asked_about_once(start):
         assert "tabs." in server.requests[0].json["messages"][0]["content"]
         terminal = start(*how)
         terminal.wait_for("/help lists commands")
-        assert "May the model" not in terminal.text
+        assert "Give these instructions" not in terminal.text

@@ -75,7 +75,7 @@ def test_r02_views_change_in_the_middle_of_a_thought_too(converse):
         terminal.wait_for("The early part,")
         terminal.say("/view hidden")
         terminal.wait_gone("The early part,")
-        terminal.wait_for("· Esc stops")  # hidden, yet not dead
+        terminal.wait_for("· Esc interrupts")  # hidden, yet not dead
         assert "Thinking…" not in terminal.text
         first.open()
         terminal.say("/view full")
@@ -96,7 +96,7 @@ def bodies_when(converse, view):
         terminal.wait_idle()
         if view == "hidden":
             assert "thought" not in terminal.text.replace("thoughts: hidden", "").replace(
-                "opens thoughts", ""
+                "opens the thinking", ""
             )
             assert "Thought for" not in terminal.text
         terminal.say("second")
@@ -137,7 +137,7 @@ def test_r01_thoughts_and_text_stay_in_the_order_of_the_wire_live_and_after_relo
         terminal.press("c-d")
         assert terminal.end() == 0
         again = start("--continue", "--view", "full")
-        again.wait_for("Going on with session")
+        again.wait_for("Resumed session")
         assert in_order(again.text, *parts)
         assert again.text.count("thought one") == 1
 

@@ -42,11 +42,11 @@ def test_undo_puts_files_back_also_after_the_session_was_left(converse, start):
 
         last = terminal.text.splitlines()[-1]
         again = start(*last.split("mull ")[1].split())
-        again.wait_for("Going on with session")
+        again.wait_for("Resumed session")
         again.say("/undo 2")
         again.wait_for("notes.txt +1 −1")
         again.wait_for("made.txt +0 −1")
-        again.wait_for("other.txt stays as it is: changed since by someone else")
+        again.wait_for("other.txt was left unchanged: someone else has changed it since")
         assert Path("notes.txt").read_text() == "old line\nkept line\n"
         assert not Path("made.txt").exists()
         assert Path("other.txt").read_text() == "changed by a person\n"
@@ -54,7 +54,7 @@ def test_undo_puts_files_back_also_after_the_session_was_left(converse, start):
         again.press("c-c")
         again.wait_gone("❯ edit")
         again.say("/redo")
-        again.wait_for("What /undo took is back.")
+        again.wait_for("Restored what /undo removed.")
         again.wait_for("notes.txt +1 −1")
         assert Path("notes.txt").read_text() == "NEW LINE\nkept line\n"
         assert Path("made.txt").read_text() == "made\n"
@@ -64,7 +64,7 @@ def test_undo_puts_files_back_also_after_the_session_was_left(converse, start):
         assert users == ["edit", "make", "and now?"]
         again.wait_idle()
         again.say("/redo")
-        again.wait_for("there is nothing to redo")
+        again.wait_for("nothing to redo")
 
 
 def test_what_a_stopped_command_printed_is_kept_for_the_person_and_the_model(converse):
@@ -79,7 +79,7 @@ def test_what_a_stopped_command_printed_is_kept_for_the_person_and_the_model(con
         terminal.type("y")
         terminal.wait_for(lambda t: "second\n" in t.text.split("[y] yes")[-1])
         terminal.press("esc")
-        terminal.wait_for("Stopped")
+        terminal.wait_for("Interrupted")
         assert "second" in terminal.text
         terminal.say("what now?")
         terminal.wait_for("I see.")
@@ -94,7 +94,7 @@ def test_a_copy_is_called_one(converse):
         terminal.wait_for("One.")
         terminal.wait_idle()
         terminal.say("/fork")
-        terminal.wait_for("This is a copy of a question; the original stays as it was.")
+        terminal.wait_for("This is a copy of a question; the original is unchanged.")
 
 
 def test_compressing_shows_that_it_works_and_esc_says_that_nothing_changed(converse):
@@ -111,6 +111,6 @@ def test_compressing_shows_that_it_works_and_esc_says_that_nothing_changed(conve
             terminal.wait_for(text)
             terminal.wait_idle()
         terminal.say("/compress")
-        terminal.wait_for("Making the conversation shorter")
+        terminal.wait_for("Compressing the conversation")
         terminal.press("esc")
-        terminal.wait_for("Stopped: nothing was compressed.")
+        terminal.wait_for("Interrupted: nothing was compressed.")

@@ -31,7 +31,7 @@ def test_ctrl_t_opens_the_thoughts_over_the_screen_and_leaves_no_copy(converse):
     with ScriptedServer(replies) as server:
         terminal = converse(server, rows=20)
         terminal.press("c-t")
-        terminal.wait_for("There are no thoughts to read yet.")
+        terminal.wait_for("There is no thinking to read yet.")
         for n in range(3):
             ask(terminal, f"question {n}", f"Answer {n}.")
         before, history = terminal.text, terminal.history
@@ -74,7 +74,7 @@ def test_a_thought_can_be_read_while_it_comes(converse):
         terminal.press("esc")  # closes the viewer, and stops nothing
         terminal.wait_for("Done.")
         terminal.wait_idle()
-        assert "Stopped" not in terminal.text
+        assert "Interrupted" not in terminal.text
 
 
 def test_ctrl_o_opens_what_tools_did(converse):
@@ -107,7 +107,7 @@ def test_what_a_stopped_command_printed_stays_on_the_screen(converse):
         terminal.say("go")
         terminal.wait_for("line-6")
         terminal.press("esc")
-        terminal.wait_for("Stopped")
+        terminal.wait_for("Interrupted")
         assert "line-6" in terminal.text
         terminal.press("c-o")
         terminal.wait_for("line-1")
@@ -142,7 +142,7 @@ def test_a_diff_is_there_again_when_the_session_is_gone_on_with(converse, start)
         assert terminal.end() == 0
         Path("a.py").unlink()
         again = start("--continue", "-m", "openai-compatible/thinker", "--base-url", server.url)
-        again.wait_for("Going on with session")
+        again.wait_for("Resumed session")
         assert [row for row in again.screen if re.match(r"  \d [-+ ]", row)] == shown
     assert "```diff\n--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n-x = 1\n+x = 11\n" in (
         Path("out.md").read_text()
@@ -160,9 +160,9 @@ def test_nothing_stands_twice_after_ten_resizes_themes_and_views(converse):
             terminal.resize(columns, 24)
             terminal.wait_for(lambda t, drawn=drawn: t.raw.count(DRAWN) > drawn)
         terminal.say("/theme light")
-        terminal.wait_for("The theme is light now.")
+        terminal.wait_for("Theme: light.")
         terminal.say("/view full")
-        terminal.wait_for("Thoughts are shown in full.")
+        terminal.wait_for("Thinking is shown in full.")
         terminal.press("c-l")
         terminal.type("end")
         terminal.wait_for("❯ end")
@@ -178,7 +178,7 @@ def test_undo_takes_the_turn_off_the_screen_where_it_is_whole_there(converse):
         ask(terminal, "first question", "Answer one.")
         ask(terminal, "second question", "Answer two.")
         terminal.say("/undo")
-        terminal.wait_for("taken back")
+        terminal.wait_for("Undid the last turn")
         terminal.wait_gone("Answer two.")
         assert "Answer one." in terminal.text
         assert counts(terminal, "first question", "Answer one.") == {
@@ -202,4 +202,4 @@ def test_little_is_sent_to_a_terminal_that_has_not_taken_the_last_drawing(conver
         assert len(terminal.raw) - before < 100_000  # of more than 200,000
         terminal.answers_cursor = True
         terminal.type("\x1b[1;1R")
-        terminal.wait_for("Stopped")
+        terminal.wait_for("Interrupted")

@@ -93,7 +93,7 @@ def test_without_escapes_every_role_is_plain_and_marks_are_kept(name):
 
 
 def test_an_unknown_theme_is_refused_with_the_known_ones():
-    with pytest.raises(ConfigError, match=r'"dracula"; there are auto, dark, .* or plain'):
+    with pytest.raises(ConfigError, match=r'"dracula": use one of auto, dark, .* or plain'):
         theme_for("dracula", None, "256")
 
 
@@ -128,12 +128,12 @@ def test_styles_are_words(words, style):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({"headings": "bold"}, 'theme mine: no role is called "headings"; did you mean heading?'),
+        ({"headings": "bold"}, 'theme mine: unknown role "headings"; did you mean heading?'),
         ({"heading": "blod"}, 'theme mine, heading: "blod" is neither a colour'),
-        ({"heading": "bold on"}, "theme mine, heading: a colour must follow `on`"),
-        ({"heading": 7}, "theme mine, heading: words are expected, not 7"),
+        ({"heading": "bold on"}, "theme mine, heading: `on` must be followed by a colour"),
+        ({"heading": 7}, "theme mine, heading: expected text, not 7"),
         ({"heading": "#12345"}, '"#12345" is neither a colour'),
-        ({"base": "drak"}, 'no theme is called "drak"'),
+        ({"base": "drak"}, 'unknown theme "drak"'),
     ],
 )
 def test_what_is_wrong_in_a_table_is_said(table, message):
@@ -153,5 +153,5 @@ def test_a_theme_of_ones_own_is_chosen_by_name_and_goes_before_a_built_in_one():
     assert around.theme("mine").heading == Style(fg=1, bold=True)
     assert around.theme("auto").heading == Style(fg=4)
     assert around.theme("dark") == theme_for("dark", BLACK, "truecolor")
-    with pytest.raises(ConfigError, match=r'"dracula"; there are auto, .*, plain or mine$'):
+    with pytest.raises(ConfigError, match=r'"dracula": use one of auto, .*, plain or mine$'):
         around.theme("dracula")

@@ -116,7 +116,7 @@ def test_r03_blank_thoughts_are_not_drawn(text, mode):
     ],
 )
 def test_r03_thoughts_without_text_are_explained_in_one_line(carrier, why):
-    said = f"A thought without readable text: {why}"
+    said = f"Thinking without readable text: {why}"
     assert shown("\n", "full", width=80, **{carrier: "x"}) == [said]
     assert shown("", "preview", width=80, **{carrier: "x"}) == [said]
     assert shown("", "hidden", **{carrier: "x"}) == [""]

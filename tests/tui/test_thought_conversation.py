@@ -369,8 +369,9 @@ def test_remarks_stand_between_sections():
         "",
         "Something odd.",
         "busy; retrying",
-        "The endpoint refused (bad field): sent without it",
-        "No answer yet: asked once more (1/2)",
+        "The endpoint rejected the request (bad field): sent without",
+        "it",
+        "No answer yet: asking again (1/2)",
         "Nothing was left out.",
         "The connection broke.",
     ]
@@ -380,8 +381,8 @@ def test_remarks_stand_between_sections():
     ("status", "words"),
     [
         ("complete", []),
-        ("interrupted", ["", "Stopped; what came is kept."]),
-        ("truncated", ["", "The answer is cut off at its limit of tokens."]),
+        ("interrupted", ["", "Interrupted; what arrived is kept."]),
+        ("truncated", ["", "The answer was cut off at its token limit."]),
     ],
 )
 def test_an_end_that_is_not_complete_is_said_live_and_later(status, words):
@@ -417,10 +418,10 @@ def test_text_that_was_a_thought_is_one_after_a_redraw():
     view.event(Reclassified(source_field="think_tags"))
     view.event(TextDelta("Hello."))
     view.event(Finished("stop"))
-    assert said(view.commit()) == ["", "The text above was a thought.", "", "Hello."]
+    assert said(view.commit()) == ["", "The text above was thinking.", "", "Hello."]
     gone, lines = view.redraw(mode="hidden", replaceable=9)
     assert gone == 5
-    assert said(lines) == ["The text above was a thought.", "", "Hello."]
+    assert said(lines) == ["The text above was thinking.", "", "Hello."]
 
 
 def test_a_carrier_that_comes_late_opens_no_new_thought():
@@ -444,6 +445,6 @@ def test_what_a_user_sends_is_drawn_behind_the_prompt():
 def test_unknown_blocks_are_named_and_the_prompt_of_the_system_is_not_drawn():
     block = OpaqueBlock({"type": "web_search_call"})
     assert said(render_message(assistant(block), PLAIN, 70)) == [
-        "Something that mull does not show (web_search_call); it is kept."
+        "Content that mull cannot show (web_search_call); it is stored."
     ]
     assert render_message(Message(role="system", blocks=(TextBlock("x"),)), PLAIN, 60) == []

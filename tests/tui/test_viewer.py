@@ -84,7 +84,7 @@ def test_a_search_opens_what_hides_it_goes_on_and_round():
 
 
 def test_a_document_that_grows_is_drawn_anew_and_one_alone_has_no_head():
-    viewer = Viewer("All of it", [document("x", "one")], [0])
+    viewer = Viewer("Full text", [document("x", "one")], [0])
     assert shown(viewer)[0] == "one"
     viewer.update([document("x", "one", "two")])
     assert shown(viewer)[:2] == ["one", "two"]

@@ -1,1 +1,1 @@
-"""Turns: asking, running tools, asking again."""
+"""Turns: send a request, run tools, send the next."""

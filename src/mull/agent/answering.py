@@ -1,6 +1,6 @@
-"""An answer while it comes: folded, timed, watched over, told, and kept.
+"""An answer while it arrives: assembled, timed, published, and stored.
 
-Its last events are held back until it is safe. Where somebody may end a thought early, the answer
+Its last events are held back until it is stored. If the user may end thinking early, the answer
 ends with it.
 """
 
@@ -32,7 +32,7 @@ __all__ = ["Answer"]
 
 
 class Answer:
-    """The answer to one request of a turn, whichever request that is in the end."""
+    """The answer to one request of a turn, whichever request that finally is."""
 
     def __init__(self, turn: Turn, prepared: Prepared) -> None:
         self._turn = turn
@@ -49,10 +49,10 @@ class Answer:
             self._turn.recorder.begin(asked.target.origin)
 
     def watched(self, situation: Situation) -> AbstractAsyncContextManager[None]:
-        """The time in which the answer comes; where somebody may end a thought, it ends with it.
+        """The time in which the answer arrives; ends early if its thinking is stopped.
 
         Raises:
-            ThoughtStopped: the thought was stopped, and the stream with it.
+            ThoughtStopped: the thinking was stopped, and the stream with it.
         """
         if self._spotter is not None:
             self._spotter.asked()
@@ -60,14 +60,16 @@ class Answer:
         if seconds is None and not situation.interactive:
             self._turn.hurry = None
             return nullcontext()
-        from mull.agent.hurry import Hurry  # most answers are not watched over
+        from mull.agent.hurry import Hurry  # most answers are not watched
 
         refuse = self._refusal(situation)
         hurry = self._turn.hurry = Hurry(seconds, situation.end_thought, refuse, self._tell)
         return hurry.watch()
 
     def sending(self, prepared: Prepared, wire: WireRequest) -> None:
-        """A request goes out: this one, or after a refusal another, maybe in another dialect."""
+        """A request is sent: this one, or after a rejection another, possibly in another
+        dialect.
+        """
         self._turn.heard = time.monotonic()
         self._turn.note(*wire.notes)
         if prepared is not self.asked:
@@ -77,7 +79,7 @@ class Answer:
             self._turn.note(*(note for note in prepared.notes if note.kind == OUTCOME))
 
     def take(self, events: Sequence[Event]) -> None:
-        """Take events in and tell them, up to the first that has to wait."""
+        """Process and publish events, up to the first that must be held back."""
         self._change_state(events[0])
         self._folding.add_all(events)
         self._watch.add_all(events)
@@ -102,7 +104,7 @@ class Answer:
         turn = self._turn
         if isinstance(event, Healed):
             if not turn.allows("healed"):
-                raise LocalError("the endpoint refuses what was repaired already: stopped")
+                raise LocalError("the endpoint rejects a request that was already fixed: stopped")
             self._folding = Assembler(self.asked.target.origin)
             turn.note(Note("healed", f"{event.change} ({event.reason})", warning=True))
             turn.signal("healed")
@@ -110,8 +112,8 @@ class Answer:
             turn.signal("event")
 
     def _tell(self, event: Hurried) -> None:
-        """What is done about a thought."""
-        if event.how != "asked":  # what comes of that is told
+        """Publish what is done about the thinking."""
+        if event.how != "asked":  # another event reports the outcome
             self._turn.note(Note(event.about, event.text))
         if self._held:
             self._held.append(event)
@@ -119,7 +121,7 @@ class Answer:
             self._turn.say(event)
 
     def _refusal(self, situation: Situation) -> Callable[[Cause], str | None]:
-        """Why a thought of this answer is not stopped for a cause."""
+        """Why the thinking of this answer is not stopped for a cause."""
         from mull.agent.hurry_plan import reason_to_go_on
 
         turn, snapshot = self._turn, situation.snapshot
@@ -134,7 +136,7 @@ class Answer:
         return refuse
 
     def keep(self) -> Message:
-        """Put the answer, whole or not, into the log; once."""
+        """Put the answer, complete or not, into the log; once."""
         if self._kept is None:
             message = self._folding.message()
             if message.stop_reason is None and any(isinstance(e, Failed) for e in self._held):
@@ -148,7 +150,7 @@ class Answer:
         return self._kept
 
     def end(self) -> None:
-        """Tell what was held back: the answer is safe."""
+        """Publish the events held back: the answer is stored."""
         if self._spotter is not None:
             self._spotter.ended(self.asked)
         if self._held:

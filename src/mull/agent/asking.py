@@ -27,7 +27,7 @@ async def ask_async(
 
 
 def stream(prompt: Said, model: str | None = None, **more: Unpack[ConversationOptions]) -> Stream:
-    """Ask once and get the answer's events as they come. Takes what `Conversation` takes."""
+    """Ask once and get the answer's events as they arrive. Takes what `Conversation` takes."""
     return Conversation(model, **more).stream(prompt)
 
 

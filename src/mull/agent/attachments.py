@@ -1,8 +1,8 @@
-"""Files that go with a message: `@path` in what is typed, `-f`, standard input.
+"""Files attached to a message: `@path` in typed text, `-f`, standard input.
 
-What a file is, its content says and not its name: text goes in a fence under its name, pictures,
-PDFs and sounds as what they are. A mention names a file inside the working folder; any other word
-that begins with @ stays what it is. Nothing is left out without a word.
+The type of a file is determined by its content, not its name: text goes into a fence under its
+name; pictures, PDFs and audio are sent in their own formats. A mention names a file inside the
+working folder; any other word that starts with @ stays as it is. Nothing is left out silently.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ __all__ = [
 ]
 
 LARGEST_TEXT = 64 << 10
-"""Bytes of a text that is mentioned in passing; the rest is cut off."""
+"""Maximum bytes of a mentioned text; the rest is cut off."""
 LARGEST_IMAGE = 4 << 20
 LARGEST = 20 << 20
-"""Bytes of anything else: providers take no more in one request."""
+"""Maximum bytes of anything else: providers accept no more in one request."""
 ANY_IMAGE = "image/*"
 MENTION = re.compile(r'(?<!\S)@(?:"(?P<quoted>[^"\n]+)"|(?P<plain>\S+))')
 TRAILING = ".,;:!?)]}'"
@@ -61,19 +61,20 @@ _MEDIA = (
     (b"OggS", "audio/ogg"),
     (b"fLaC", "audio/flac"),
 )
-"""What a file begins with, and what it is then."""
+"""The first bytes of a file, and the type they indicate."""
 
 
 class Expanded(NamedTuple):
-    """What is sent for what was typed, and what to tell of it."""
+    """The message for the typed text, and remarks about it."""
 
     said: str | Message
     notes: tuple[str, ...] = ()
 
 
 class Mentioned(NamedTuple):
-    """A file that is named, and why it cannot be attached. One that is not there may be meant for
-    something else: it has no path."""
+    """A mentioned file, and why it cannot be attached. A mention of a missing file may mean
+    something else: it has no path.
+    """
 
     name: str
     path: Path | None
@@ -88,11 +89,11 @@ def expand_mentions(
     inputs: Iterable[str] = (),
     rules: Sequence[Rule] = (),
 ) -> Expanded:
-    """The message with the files that it mentions, each once, and with what is attached.
+    """The message with the files that it mentions, each once, and with its attachments.
 
-    `inputs` are the kinds that the model takes, as the catalog has them; none is unknown. What it
-    does not take, what `rules` deny to `read` and what cannot be read is left out and told; a long
-    text is cut and told.
+    `inputs` are the kinds that the model accepts, according to the catalog; empty means unknown.
+    What it does not accept, what `rules` deny to `read` and what cannot be read is left out and
+    reported; a long text is cut and reported.
     """
     blocks: list[Block] = []
     notes: list[str] = []
@@ -120,34 +121,34 @@ def attach_file(path: Path, name: str, inputs: Iterable[str] = ()) -> Block:
     """The whole file as a block of a message.
 
     Raises:
-        LocalError: it cannot be read, is too large, or is nothing that the model takes.
+        LocalError: it cannot be read, is too large, or the model does not accept it.
     """
     return attach(read_file(path, name), name, inputs)
 
 
 def attach(data: bytes, name: str, inputs: Iterable[str] = (), model: str = "this model") -> Block:
-    """What a file or a pipe held as a block of a message: text in a fence, media as it is.
+    """The content of a file or pipe as a block of a message: text in a fence, media unchanged.
 
-    `model` is what the one is called that takes these `inputs`.
+    `model` is the name of the model that accepts these `inputs`.
 
     Raises:
-        LocalError: it is too large, or nothing that the model takes.
+        LocalError: it is too large, or the model does not accept it.
     """
     return _attached(data, len(data), name, inputs, model)[0]
 
 
 def read_file(path: Path, name: str, *, waits: bool = False) -> bytes:
-    """All that a file holds. A pipe is read only by who `waits` for whoever writes into it.
+    """The content of a file. A pipe is read only with `waits`, which waits for its writer.
 
     Raises:
-        LocalError: it cannot be read, or is larger than any model takes.
+        LocalError: it cannot be read, or is larger than any model accepts.
     """
     try:
         data = _head(path, LARGEST + 1, waits=waits)
     except (OSError, ValueError) as error:
         raise LocalError(f"cannot read {quote(name)}: {_why(error)}") from None
     if len(data) > LARGEST:
-        raise LocalError(f"{name} is larger than {LARGEST >> 20} MB: make it smaller first")
+        raise LocalError(f"{name} is larger than {LARGEST >> 20} MB: use a smaller file")
     return data
 
 
@@ -155,18 +156,23 @@ def read_picture(path: Path, name: str) -> MediaBlock:
     """A picture.
 
     Raises:
-        LocalError: the file cannot be read, is too large, or is no picture that models take.
+        LocalError: the file cannot be read, is too large, or is not in a picture format that models
+            accept.
     """
     data = read_file(path, name)
     if not (media_type(data[:HEAD]) or "").startswith("image/"):
-        raise LocalError(f"{name} is no picture that models take: use PNG, JPEG, GIF or WebP")
+        raise LocalError(
+            f"{name} is not a picture format that models accept: use PNG, JPEG, GIF or WebP"
+        )
     block = attach(data, name)
     assert isinstance(block, MediaBlock)
     return block
 
 
 def media_type(head: bytes) -> str | None:
-    """The media type of a picture, PDF or sound, by how it begins; None for all else."""
+    """The media type of a picture, PDF or audio file, by its first bytes; None for anything
+    else.
+    """
     if head[:4] == b"RIFF" and head[8:12] == b"WAVE":
         return "audio/wav"
     known = (kind for magic, kind in _MEDIA if head.startswith(magic))
@@ -174,51 +180,51 @@ def media_type(head: bytes) -> str | None:
 
 
 def text_of(data: bytes) -> str | None:
-    """The bytes as text; None if they are none."""
+    """The bytes as text; None if they are not text."""
     return _text(data, is_cut=False)
 
 
 def mentioned(
     text: str, folder: str | os.PathLike[str], rules: Sequence[Rule] = ()
 ) -> Iterator[Mentioned]:
-    """The files that are named, with the names they were given; each once."""
+    """The mentioned files with their names as typed; each once."""
     inside, seen = Path(os.path.realpath(folder)), set[Path | str]()
     for found in MENTION.finditer(text):
         name = found["quoted"] or found["plain"]
         written = (name, name.rstrip(TRAILING))
         one = next(filter(None, (_located(each, inside, rules) for each in written)), None)
         if one is None and _LIKE_A_FILE.search(written[1]) and "://" not in name:
-            one = Mentioned(written[1], None, "there is no such file")
+            one = Mentioned(written[1], None, "no such file")
         if one is not None and (one.path or one.name) not in seen:
             seen.add(one.path or one.name)
             yield one
 
 
 def _located(name: str, folder: Path, rules: Sequence[Rule]) -> Mentioned | None:
-    """The file of this name if there is one, wherever links lead; None if nothing is called so."""
+    """The file of this name, following links; None if it does not exist."""
     try:
         real = Path(os.path.realpath(folder / Path(name).expanduser()))
         if not name or not real.exists():
             return None
         if not real.is_relative_to(folder):
-            return Mentioned(name, real, "it lies outside this folder")
+            return Mentioned(name, real, "it is outside this folder")
         if real.is_dir():
             return Mentioned(name, real, "it is a folder: name the files in it")
         if not real.is_file():
-            return Mentioned(name, real, "it is no file")
+            return Mentioned(name, real, "it is not a file")
         check_allowed(real, folder, rules)
     except LocalError as error:
         return Mentioned(name, real, str(error))
-    except (OSError, ValueError, RuntimeError):  # nobody's home is none
+    except (OSError, ValueError, RuntimeError):  # `~user` of an unknown user
         return None
     return Mentioned(name, real)
 
 
 def check_allowed(path: Path, folder: Path, rules: Sequence[Rule]) -> None:
-    """Respect the rules on reading.
+    """Apply the rules on reading.
 
     Raises:
-        LocalError: one denies to read the file.
+        LocalError: a rule denies reading the file.
     """
     subject = Subject("path", shown_name(path.relative_to(folder)), shown_name(path))
     decision = decide(Asked("read", False, subject), "ask", rules)
@@ -229,8 +235,8 @@ def check_allowed(path: Path, folder: Path, rules: Sequence[Rule]) -> None:
 def _head(path: Path, most: int, *, waits: bool = False) -> bytes:
     if path.is_dir():
         raise IsADirectoryError(None, "it is a folder")
-    if not path.exists() or not (waits or path.is_file()):  # a pipe may hold us for ever
-        raise FileNotFoundError(None, "there is no such file")
+    if not path.exists() or not (waits or path.is_file()):  # a pipe could block forever
+        raise FileNotFoundError(None, "no such file")
     with path.open("rb") as file:
         return file.read(most)
 
@@ -238,19 +244,19 @@ def _head(path: Path, most: int, *, waits: bool = False) -> bytes:
 def _attached(
     data: bytes, size: int, name: str, inputs: Iterable[str], model: str = "this model"
 ) -> tuple[Block, str]:
-    """The block, and what to tell of it; there may be more than the data."""
+    """The block, and remarks about it; the file may be larger than the data."""
     kind = media_type(data[:HEAD])
     if kind is not None:
         if not takes(inputs, kind):
-            raise LocalError(f"{model} takes no {_words(kind)} as far as the catalog knows")
+            raise LocalError(f"according to the catalog {model} does not accept {_words(kind)}")
         most = LARGEST_IMAGE if kind.startswith("image/") else LARGEST
         if size > most:
-            raise LocalError(f"{name} is larger than {most >> 20} MB: make it smaller first")
+            raise LocalError(f"{name} is larger than {most >> 20} MB: use a smaller file")
         return MediaBlock(media_type=kind, data=base64.b64encode(data).decode(), name=name), ""
     is_cut = size > len(data)
     text = _text(data, is_cut=is_cut)
     if text is None:
-        raise LocalError(f"it is {describe(data, size)}, which no model takes")
+        raise LocalError(f"it is {describe(data, size)}, which no model accepts")
     note = f"cut after {len(data):,} of {size:,} bytes" if is_cut else ""
     return TextBlock(fenced(name, text, note)), note
 
@@ -270,7 +276,7 @@ def _why(error: Exception) -> str:
 
 
 def fenced(name: str, text: str, note: str = "", *, kind: str | None = None) -> str:
-    """The text under its name, in a fence that nothing inside it can end."""
+    """The text under its name, in a fence that nothing inside it can close."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     kind = Path(name).suffix.lstrip(".") if kind is None else kind

@@ -1,10 +1,10 @@
-"""Runs the tool calls of one answer: asks where that is needed, runs all at once, loses none.
+"""Runs the tool calls of one answer: asks for approval where needed, runs all at once, loses none.
 
-Every call gets a result, whatever happens to it: a tool that is not there, wrong arguments, a no,
-a failure, a stop. People are asked, and see the results, in the order of the calls, whichever is
-done first. A call on a file that an earlier call changes waits for that one, so that what is shown
-of it is still true when it runs. What changes while a person is asked is asked about
-again. Who is asked, and what needs asking, is not known here.
+Every call gets a result, whatever happens: an unknown tool, invalid arguments, a refusal, a
+failure, an interrupt. The user is asked, and sees the results, in the order of the calls, whichever
+finishes first. A call on a file that an earlier call changes waits for that one, so that what was
+shown is still true when it runs. If something changes while the user is asked, mull asks again. Who
+is asked, and which calls need approval, is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ Approve: TypeAlias = Callable[[PreparedCall], Awaitable[str | None]]
 """None lets the call run; a text is what the model is told instead."""
 
 _REMARKS = 1000
-"""Bytes for what a tool says beside its text: what was left out, how a command ended."""
+"""Bytes reserved for remarks of a tool beside its text: what was left out, how a command ended."""
 
 _MOST_CHANGES = 10
-"""How often one call is looked at anew before it is given up."""
+"""How often one call is prepared again before mull gives up."""
 
-STOPPED = "Stopped by the user before it finished."
-PRINTED = "What it had printed by then:"
+STOPPED = "Interrupted by the user before it finished."
+PRINTED = "Output up to that point:"
 _MOST_PRINTED = 8_000
-"""Characters that are kept of what a stopped call had printed: its end says most."""
+"""Characters kept of an interrupted call's output: its end matters most."""
 
 
 async def allow_all(call: PreparedCall) -> str | None:
@@ -54,7 +54,7 @@ async def allow_all(call: PreparedCall) -> str | None:
 
 
 class Calls:
-    """The calls of one answer, and their results as they come."""
+    """The calls of one answer, and their results as they arrive."""
 
     def __init__(
         self,
@@ -64,7 +64,9 @@ class Calls:
         put: Callable[[Event], None],
         tokens: int | None = None,
     ) -> None:
-        """`tokens` is what each result may take of the context window; None if that is unknown."""
+        """`tokens` is the part of the context window that each result may take; None if it is
+        unknown.
+        """
         self._calls = [own_call(call, tools) for call in calls]
         self._tools = tools
         self._approve = approve
@@ -96,13 +98,13 @@ class Calls:
         )
 
     def _stopped(self, call: ToolCallBlock) -> ToolResultBlock:
-        """What a call came to that was stopped: what it had printed is not lost."""
+        """The result of an interrupted call: its output is not lost."""
         context = self._contexts.get(call.id)
         printed = context.printed.rstrip() if context else ""
         return _failure(call, f"{STOPPED} {PRINTED}\n{printed}" if printed else STOPPED)
 
     def in_order(self, event: Event) -> Iterator[Event]:
-        """What may be shown now that this has happened: a result waits for those before it."""
+        """What may be shown after this event: a result waits for those before it."""
         if not isinstance(event, ToolRan):
             yield event
             return
@@ -118,17 +120,17 @@ class Calls:
             result = replace(result, output=self._fitted(_whole(result.output)))
         except ToolFailure as failure:
             result = _failure(call, str(failure))
-        except Exception as error:  # a tool that breaks its promise must not take the others down
+        except Exception as error:  # a tool that breaks its contract must not affect the others
             result = _failure(call, explain(error))
         except asyncio.CancelledError:
             if (task := asyncio.current_task()) is None or task.cancelling():
                 raise
-            result = self._stopped(call)  # the tool's own doing: the others go on
+            result = self._stopped(call)  # the tool cancelled itself: the others continue
         self._results[at] = result
         self._put(ToolRan(call.id, call.name, result.output, result.is_error))
 
     def _fitted(self, output: str) -> str:
-        """Tools fit their results themselves; what one sends beyond the window is cut here."""
+        """Tools limit their results themselves; what still exceeds the window is cut here."""
         if self._tokens is None:
             return output
         return fitted(output, self._tokens * BYTES_PER_TOKEN + _REMARKS)
@@ -137,8 +139,8 @@ class Calls:
         tool = self._tools.get(call.name) or self._renamed(call.name)
         if tool is None:
             known = ", ".join(self._tools)
-            return _failure(call, f"no tool is called {call.name}: use {known}")
-        async with self._preparing:  # first come, first served: questions keep the calls' order
+            return _failure(call, f"unknown tool {call.name}: use {known}")
+        async with self._preparing:  # in order: approvals keep the order of the calls
             prepared = await self._prepare(tool, call)
         refusal = await self._approve(prepared)
         for _ in range(_MOST_CHANGES):
@@ -149,14 +151,14 @@ class Calls:
                 break
             prepared, refusal = now, await self._approve(_changed(now))
         else:
-            return _failure(call, "not run: what it is about changes all the time")
+            return _failure(call, "not run: its target keeps changing")
         preview = prepared.preview
         self._put(ToolStarted(call.id, call.name, call.input, preview.title, preview.detail))
         context = self._contexts[call.id] = _Context(call.id, self._put, self._tokens)
         return await prepared.run(context)
 
     def _renamed(self, name: str) -> RunnableTool | None:
-        """The tool that goes by this name where its own is not taken."""
+        """The tool with this name on the wire, if its own name is not accepted."""
         for dialect in TRAITS:
             for own, wire in names_on_wire(self._tools, dialect).items():
                 if wire == name:
@@ -166,7 +168,7 @@ class Calls:
     async def _look_again(
         self, tool: RunnableTool, call: ToolCallBlock, prepared: PreparedCall
     ) -> PreparedCall:
-        """The same call, unless what it is about is not what it was: an answer takes its time."""
+        """The same call, unless its target has changed: an approval takes time."""
         if not prepared.pin:
             return prepared
         now = await asyncio.to_thread(tool.prepare, call)
@@ -180,7 +182,7 @@ class Calls:
             prepared = await asyncio.to_thread(tool.prepare, call)  # a diff reads the file
             waiting = [self._changing[path] for path in _paths(prepared) if path in self._changing]
         except ToolFailure:
-            waiting = list(self._changing.values())  # what it lacks may be what they make
+            waiting = list(self._changing.values())  # what it lacks may be what they create
             if not waiting:
                 raise
         if waiting:
@@ -196,13 +198,13 @@ class Calls:
 
 
 def _changed(prepared: PreparedCall) -> PreparedCall:
-    """The call as a person is asked about it again."""
+    """The call as shown when the user is asked again."""
     title = f"{prepared.preview.title}, changed since you were asked"
     return dataclasses.replace(prepared, preview=replace(prepared.preview, title=title))
 
 
 def _paths(prepared: PreparedCall) -> list[str]:
-    """The files that a call is about."""
+    """The files that a call affects."""
     return [asked.subject.full for asked in prepared.every if asked.subject.full]
 
 
@@ -211,8 +213,9 @@ def _failure(call: ToolCallBlock, said: str) -> ToolResultBlock:
 
 
 def _whole(text: str) -> str:
-    """Text that can be stored and sent: half a character, or a subclass of `str`, would spoil the
-    session for good."""
+    """Text that can be stored and sent: a lone surrogate, or a subclass of `str`, would ruin the
+    session.
+    """
     return str.__str__(text) if text.isascii() else text.encode("utf-8", "replace").decode()
 
 

@@ -1,7 +1,7 @@
-"""Undoing what a session's tools did to files, and doing it again.
+"""Undoes what a session's tools did to files, and redoes it.
 
-A file goes back only if it still holds what the tools left there: what somebody else has changed
-since is named and stays.
+A file is restored only if it still has the content that the tools left: a file that someone else
+has changed since is reported and left alone.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Keeper", "Restored", "Restoring", "plan_restoring"]
 
-CHANGED_SINCE = "changed since by someone else"
-NOT_KEPT = "too large to be kept"
+CHANGED_SINCE = "someone else has changed it since"
+NOT_KEPT = "too large to save"
 
 
 class Keeper:
-    """Keeps what tools change, for the turn that is under way. `turn` is where that begins."""
+    """Stores what tools change during the current turn. `turn` is where it starts."""
 
     def __init__(
         self, checkpoints: Checkpoints, turn: Callable[[], int], warn: Callable[[str], None]
@@ -36,7 +36,7 @@ class Keeper:
         self._warn = warn
 
     def keep(self, changed: Iterable[Changed | tuple[str, Found | None, Found | None]]) -> None:
-        """Keep both sides of what was changed; a full disk costs the undo, not the change."""
+        """Store a change, before and after; a full disk costs the undo, not the change."""
         turn, changes, contents = self._turn(), list[Change](), list[bytes]()
         for path, before, after in changed:
             states = [None if found is None else found.state for found in (before, after)]
@@ -48,19 +48,21 @@ class Keeper:
         try:
             self.checkpoints.add(changes, contents)
         except ConfigError as error:
-            self._warn(f"/undo will not put back what was changed just now: {error}")
+            self._warn(f"/undo cannot restore what just changed: {error}")
 
     def keep_changed(self, since: Snapshot) -> None:
-        """Keep what is different from a snapshot, if that can be said."""
+        """Store what differs from a snapshot, if that can be determined."""
         changed = since.changed()
         if changed is None:
-            self._warn("/undo will not put back what this command changed: it is too much")
+            self._warn("/undo cannot restore what this command changed: it is too much")
         else:
             self.keep(changed)
 
 
 class Restored(Value, frozen=True):
-    """A file that goes back, with the lines that come and go, or the reason why it does not."""
+    """A restored file, with the number of lines added and removed, or the reason why it was not
+    restored.
+    """
 
     path: str
     added: int = 0
@@ -75,18 +77,18 @@ class _Step(NamedTuple):
 
 
 class Restoring:
-    """Files that are to be put back: looked at first, then written."""
+    """Files to restore: checked first, then written."""
 
     def __init__(self, steps: Sequence[_Step], broken: Iterable[str], kept: Checkpoints) -> None:
         self._kept = kept
         self._ready: list[tuple[_Step, bytes]] = []
         self.files: list[Restored] = [Restored(path, problem=CHANGED_SINCE) for path in broken]
-        """What becomes of each."""
+        """What happens to each."""
         for step in steps:
             self.files.append(self._look(step))
 
     def run(self) -> list[Restored]:
-        """Put them back; what became of each."""
+        """Restore them; returns what happened to each."""
         failed: dict[str, str] = {}
         for step, content in self._ready:
             try:
@@ -120,7 +122,7 @@ class Restoring:
 def plan_restoring(
     kept: Checkpoints, turns: Iterable[int], *, again: bool = False
 ) -> Restoring | None:
-    """What undoing these turns does to files, or doing them `again`; None if nothing."""
+    """What undoing these turns, or redoing them (`again`), does to files; None if nothing."""
     wanted = set(turns)
     first: dict[str, FileState | None] = {}
     last: dict[str, FileState | None] = {}
@@ -134,7 +136,7 @@ def plan_restoring(
         elif change.before == last[path]:
             last[path] = change.after
         elif change.after != last[path] and path not in broken:
-            broken.append(path)  # somebody else was at it in between
+            broken.append(path)  # someone else changed it in between
     sides = (first, last) if again else (last, first)
     steps = [
         _Step(path, sides[0][path], sides[1][path])
@@ -145,5 +147,5 @@ def plan_restoring(
 
 
 def _text(content: bytes) -> str:
-    """What lines are counted of: none of a binary file."""
+    """The text whose lines are counted: empty for a binary file."""
     return "" if b"\0" in content else content.decode("utf-8", "replace")

@@ -1,8 +1,8 @@
-"""The self-test of an endpoint's reasoning: asked live, answered in plain words.
+"""The live test of an endpoint's reasoning.
 
-Does it think, and in which field does that come? Is the reasoning accepted back after a tool
-call? Does the model still know a number that it only thought of? Each check is one small
-conversation; what it cost is told at the end.
+Does the model think, and in which field does the thinking arrive? Is reasoning accepted back after
+a tool call? Does the model still know a number that it only thought of? Each check is one small
+conversation; the cost is reported at the end.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LIMIT = 4096
 
 
 class Check(NamedTuple):
-    """One thing that was looked at. `good` None means that it cannot be told."""
+    """The result of one check. `good` is None if it is inconclusive."""
 
     name: str
     good: bool | None
@@ -30,18 +30,18 @@ class Check(NamedTuple):
 
 
 def secret_number() -> int:
-    """Gives a number that only this tool knows."""
+    """Returns a number that only this tool knows."""
     return 7391
 
 
 async def check_live(
     engine: Engine, model: str, base_url: str | None = None
 ) -> AsyncIterator[Check]:
-    """Run the checks one after the other; one that fails does not keep the next from running."""
+    """Run the checks one after the other; a failing one does not prevent the next."""
     for name, check in (
         ("thinks", _thinks),
-        ("takes its thinking back after a tool call", _tool_round),
-        ("remembers what it thought", _remembers),
+        ("accepts its thinking back after a tool call", _tool_round),
+        ("uses its earlier thinking", _remembers),
     ):
         talk = Conversation(
             model,
@@ -76,17 +76,17 @@ def _seen(result: Result) -> tuple[bool | None, str]:
         count = f", {counted:,} tokens" if counted else ""
         return True, f"yes, in {fields}, {readable}{count}"
     if counted:
-        return True, f"yes, {counted:,} tokens, but none of it is shown"
-    return False, "no reasoning came"
+        return True, f"yes, {counted:,} tokens, but the text is not sent"
+    return False, "no reasoning received"
 
 
 async def _tool_round(talk: Conversation) -> tuple[bool | None, str]:
     result = await talk.ask_async("Call secret_number and tell me the number it gives.")
     called = any(message.tool_calls for message in result.messages)
     if not called:
-        return None, "cannot be told: the model called no tool"
+        return None, "unknown: the model called no tool"
     if not any(message.thinking for message in result.messages if message.tool_calls):
-        return None, "cannot be told: no thought came before the call"
+        return None, "unknown: the model did not think before the call"
     if healed := next((note.text for note in result.notes if note.about == "healed"), None):
         return False, f"refused: {healed}"
     if result.status != "complete":
@@ -101,11 +101,11 @@ async def _remembers(talk: Conversation) -> tuple[bool | None, str]:
     )
     thought = "".join(block.thought for m in talk.messages for block in m.thinking)
     if not thought.strip():
-        return None, "cannot be told: no readable thought came"
+        return None, "unknown: no readable thinking received"
     result = await talk.ask_async("Now tell me the second number. Answer with the number alone.")
     for number in re.findall(r"\d{4,}", result.text):
         if number in thought and number not in first.text:
-            return True, f"yes: {number} is in its first thought"
+            return True, f"yes: {number} is in its earlier thinking"
     said = result.text.strip()[:60]
-    kept = "which is not what its first thought kept back"
-    return None, f"not shown: it says {said!r}, {kept}; small models rarely manage this"
+    kept = "which is not the number in its earlier thinking"
+    return None, f"not shown: it answered {said!r}, {kept}; small models often fail this test"

@@ -1,7 +1,7 @@
-"""Compresses a conversation: plan, ask for a summary beside the session, check it.
+"""Compresses a conversation: plans, requests a summary in a side call, checks it.
 
-Nothing here changes the log. What comes back is the record to append, or the reason why nothing
-is to be changed.
+Nothing here changes the log. The result is the record to append, or the reason why nothing is
+changed.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ __all__ = [
 ]
 
 READABLE = 0.9
-"""How much of the room for material is used: counts are estimates."""
+"""The part of the room for material that is used: counts are estimates."""
 TRUNCATED = (0.5, 0.25, 0.0)
-"""Shares of the usable window that the newest turns keep, tried in this order."""
+"""Shares of the usable window kept for the newest turns, tried in this order."""
 LEAST_ROOM = 200
-"""Tokens of material under which a summary says nothing."""
+"""Tokens of material below which a summary is not worthwhile."""
 UNKNOWN_WINDOW = 32_000
 TOLD_EVERY = 500
-"""Characters of a growing summary between two words about it."""
+"""Characters of a growing summary between two progress messages."""
 
 
 async def compress(
@@ -67,7 +67,7 @@ async def compress(
 ) -> Summary | NotCompressed:
     """The record that makes the next request smaller, or why there is none.
 
-    `side` is the way to the session's own model; `compression.model` goes before it. Nothing is
+    `side` is the side call to the session's own model; `compression.model` overrides it. Nothing is
     changed until the record is appended to the log.
     """
     snapshot, counter = situation.snapshot, situation.counter
@@ -87,8 +87,8 @@ async def compress(
     after = prepared_after(log, record, situation).tokens
     if after >= before.tokens:
         return NotCompressed(
-            f"the request would hold {after:,} tokens with the summary,"
-            f" not fewer than the {before.tokens:,} of now"
+            f"with the summary the request would hold {after:,} tokens, not fewer than "
+            f"the current {before.tokens:,}"
         )
     return record
 
@@ -110,13 +110,13 @@ def prepared_after(log: Log, record: Summary, situation: Situation) -> Prepared:
 
 
 def truncate(log: Log, situation: Situation, now: float | None = None) -> Summary | NotCompressed:
-    """The record that leaves the oldest out until the request fits, or why there is none.
+    """The record that leaves out the oldest messages until the request fits, or why there is none.
 
-    No model is asked. As much is kept as fits: half of the window, a quarter, or only what waits
-    for an answer.
+    No model is asked. As much is kept as fits: half of the window, a quarter, or only what still
+    needs an answer.
     """
     before = situation.prepared(log)
-    reason = NotCompressed("there is nothing that could be left out")
+    reason = NotCompressed("there is nothing to leave out")
     for kept in TRUNCATED:
         planned = plan(log, before, situation.counter, "truncate", kept=kept)
         if isinstance(planned, NotCompressed):
@@ -126,7 +126,7 @@ def truncate(log: Log, situation: Situation, now: float | None = None) -> Summar
         after = prepared_after(log, record, situation)
         if after.tokens < before.tokens and not after.too_long:
             return record
-        reason = NotCompressed("what has to be kept is too long by itself")
+        reason = NotCompressed("the part that must be kept is itself too long")
     return reason
 
 
@@ -141,13 +141,13 @@ def summariser(side: Side, snapshot: Snapshot) -> Side:
 
 
 def undo_compression(log: Log, now: float | None = None) -> Undone | None:
-    """The record that takes the newest summary in use back; None where there is none."""
+    """The record that undoes the newest active summary; None if there is none."""
     newest = max((at for at, _ in log.summaries()), default=None)
     return None if newest is None else Undone(newest, newest + 1, now)
 
 
 def material_room(side: Side, limit: int, counter: Counter) -> int:
-    """The tokens of material beside a summary of `limit` tokens, and beside one made before."""
+    """The tokens of material that fit beside a summary of `limit` tokens and an earlier summary."""
     window = side.window or UNKNOWN_WINDOW
     around = counter.count(SUMMARISER) + counter.count(summary_request("", "", limit).text)
     room = window - output_limit(side, MORE_ROOM * limit) - limit - around
@@ -155,7 +155,7 @@ def material_room(side: Side, limit: int, counter: Counter) -> int:
 
 
 class _Summary:
-    """One summary in the making, and what is said of it."""
+    """A summary being written, and its progress."""
 
     def __init__(
         self, log: Log, planned: CompressionPlan, counter: Counter, say: Callable[[Event], None]
@@ -167,7 +167,7 @@ class _Summary:
         self._length = self._told = 0
 
     async def write(self, side: Side, snapshot: Snapshot, limit: int) -> SideText | NotCompressed:
-        """The summary, made by as many requests as its material needs."""
+        """The summary, made with as many requests as its material needs."""
         try:
             side = summariser(side, snapshot)
         except MullError as error:
@@ -175,11 +175,13 @@ class _Summary:
         start, end = self._plan.start, self._plan.end
         room = material_room(side, limit, self._counter)
         if room < LEAST_ROOM:
-            return NotCompressed(f"{side.target.name} has no room to read what it would summarise")
+            return NotCompressed(
+                f"what {side.target.name} would have to summarise does not fit its context window"
+            )
         parts = material(self._log, start, end, self._counter, room)
         self._tell(
-            f"{self._plan.messages:,} messages, about {self._plan.tokens:,} tokens,"
-            f" go to {side.target.name}"
+            f"sending {self._plan.messages:,} messages, about {self._plan.tokens:,} "
+            f"tokens, to {side.target.name}"
         )
         written: SideText | None = None
         for number, part in enumerate(parts, 1):
@@ -188,7 +190,7 @@ class _Summary:
             request = summary_request(part, written.text if written else None, words=limit // 2)
             more = await self._ask(side, request, limit)
             if isinstance(more, Rejected):
-                return NotCompressed(f"no summary by {side.target.name}: {more.reason}")
+                return NotCompressed(f"no summary from {side.target.name}: {more.reason}")
             usage = add_usage(written.usage, more.usage) if written else more.usage
             written = replace(more, usage=usage)
         assert written is not None
@@ -201,7 +203,7 @@ class _Summary:
             side, request, system=SUMMARISER, max_tokens=limit, say=hear, again=again
         )
         if isinstance(given, SideText) and repeats_request(given.text):
-            return Rejected("it only repeated what it was asked")
+            return Rejected("it only repeated its instructions")
         return given
 
     def _hear(self, event: Event) -> None:
@@ -211,11 +213,11 @@ class _Summary:
                 self._told = self._length
                 self._tell(f"{self._length:,} characters of summary")
         elif isinstance(event, Retrying):
-            self._tell(f"{event.reason}: once more in {event.seconds:.0f} s")
+            self._tell(f"{event.reason}: retrying in {event.seconds:.0f} s")
 
     def _again(self, reason: str) -> None:
         self._length = self._told = 0
-        self._tell(f"no summary yet: {reason}; once more with more room")
+        self._tell(f"no summary yet: {reason}; asking again with a higher limit")
 
     def _tell(self, text: str) -> None:
         self._say(Progressed("compression", text))

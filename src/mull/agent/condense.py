@@ -1,7 +1,8 @@
-"""Short forms of long thoughts, each made once by a side call and stored beside its original.
+"""Condensed versions of long thinking blocks, each made once in a side call and stored beside its
+original.
 
-Only thoughts without a carrier are touched: a signed one must go back as it came. What fails
-changes nothing, is said once, and is not tried again in the same session.
+Only thinking without a carrier is condensed: a signed block must be sent back unchanged. A failure
+changes nothing, is reported once, and is not retried in the same session.
 """
 
 from __future__ import annotations
@@ -23,17 +24,19 @@ from mull.policy.tokens import Counter
 __all__ = ["Condenser"]
 
 LEAST_NOTES, MOST_NOTES = 256, 4096
-"""Tokens that a short form may have; between them it is half of `reasoning.condenseOver`."""
+"""Bounds on the tokens of a condensed version; between them it is half of
+`reasoning.condenseOver`.
+"""
 
 
 class Condenser:
-    """Condenses the thoughts of one session."""
+    """Condenses the thinking of one session."""
 
     def __init__(self) -> None:
         self._given_up: set[LongThought] = set()
 
     def left(self, todo: Iterable[LongThought]) -> list[LongThought]:
-        """Those that were not tried in vain."""
+        """Those that have not failed before."""
         return [thought for thought in todo if thought not in self._given_up]
 
     async def condense(
@@ -46,7 +49,7 @@ class Condenser:
         say: Callable[[Event], None] = silent,
         now: float | None = None,
     ) -> list[Condensed]:
-        """The records with short forms of these thoughts, as many as could be had."""
+        """The records with condensed versions of these blocks, as many as succeeded."""
         places = self.left(todo)
         try:
             side = summariser(side, situation.snapshot)
@@ -68,12 +71,12 @@ class Condenser:
         self, places: Sequence[LongThought], reason: str, say: Callable[[Event], None]
     ) -> None:
         if places and not self._given_up:
-            say(Warned("condensing", f"a long thought is sent as it is: {reason}"))
+            say(Warned("condensing", f"a long thinking block is sent in full: {reason}"))
         self._given_up.update(places)
 
 
 def _thought_at(log: Log, place: LongThought) -> ThinkingBlock | None:
-    """The thought of this place, if it is one that may be shortened."""
+    """The thinking block at this place, if it may be condensed."""
     record = log[place.entry]
     block = record.message.blocks[place.block] if isinstance(record, Entry) else None
     return block if isinstance(block, ThinkingBlock) and not block.has_carrier else None
@@ -90,7 +93,7 @@ async def _shorter(block: ThinkingBlock, situation: Situation, side: Side) -> Si
     if isinstance(given, Rejected):
         return given
     if counter.count(given.text) >= counter.count(block.thought):
-        return Rejected("its short form is no shorter")
+        return Rejected("its condensed form is not shorter")
     return given
 
 

@@ -1,6 +1,7 @@
-"""What DEBUG=1 tells of an answer's reasoning: what was asked for, where it came, whether it did.
+"""What DEBUG=1 reports about reasoning: what was requested, in which field it arrived, or that none
+did.
 
-The words are those of document 003.
+The wording is that of document 003.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Spotter:
         self._say = say
 
     def asked(self) -> None:
-        """Before the request goes out."""
+        """Called before the request is sent."""
         off = self._plan.state == "off" or not self._plan.thinks
         state = "off" if off else "on"
         preserve = "true" if self._preserves else "false"
@@ -38,7 +39,7 @@ class Spotter:
         self._say(Warned(CODE, text))
 
     def take(self, events: Sequence[Event]) -> None:
-        """Say in which field reasoning comes, each once."""
+        """Report each field that reasoning arrives in, once."""
         for event in events:
             field = event.source_field if isinstance(event, _THOUGHTS) else None
             if field is not None and field not in self._fields:
@@ -46,7 +47,7 @@ class Spotter:
                 self._say(Warned(CODE, f"Reasoning detected via field: {field}"))
 
     def ended(self, answered: Prepared) -> None:
-        """When the answer is there: to this request, maybe not the one that was asked first."""
+        """Called when the answer is complete; its request may not be the one first asked."""
         found = "ON" if self._fields else "OFF"
         self._say(Warned(CODE, f"Reasoning: {found}{_effort(answered.request.thinking)}"))
 
@@ -56,6 +57,6 @@ def _effort(plan: ThinkingPlan) -> str:
 
 
 def _preserves(snapshot: Snapshot) -> bool:
-    """Whether any thought of an earlier turn is to go back."""
+    """Whether any thinking of an earlier turn is sent back."""
     stripped = snapshot["reasoning.stripFromContext"] == "all"
     return snapshot["reasoning.includeInContext"] and not stripped and not wish_of(snapshot).is_off

@@ -1,7 +1,8 @@
-"""Model servers on this machine: where they are, which models they have, and what they say of them.
+"""Model servers on this machine: their addresses, their models, and what they say about them.
 
-A server is asked at the address that config.toml or the catalog has, with the key that is there.
-Each kind tells its window in a place of its own (`_LOOKS`); what it does not say stays unknown.
+A server is queried at the address from config.toml or the catalog, with the available key. Each
+kind of server reports its context window in a different place (`_LOOKS`); what it does not report
+stays unknown.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ LOCAL_PROVIDERS = ("ollama", "llama.cpp", "lmstudio", "vllm", "sglang")
 _PATIENCE = 0.7
 _MOST_BYTES = 4 << 20
 _MOST_MODELS = 100
-"""Models that are asked about one by one."""
+"""Maximum number of models that are queried individually."""
 _LOCKED = (401, 403)
 
 
 class Served(NamedTuple):
-    """One model of a server, and what the server says of it; None is what it does not say.
+    """One model of a server, and what the server says about it; None is unknown.
 
-    The window is `settled` unless it may be a smaller one once the model is loaded. `tokenizes` is
-    the shape of the request that has the server count tokens.
+    The window is `settled` unless it may be smaller once the model is loaded. `tokenizes` is the
+    form of the request that makes the server count tokens.
     """
 
     id: str
@@ -49,7 +50,7 @@ class Served(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A server that answered, and the models it has. One that is `locked` wants another key."""
+    """A server that responded, and its models. If it is `locked` it requires another key."""
 
     provider: str
     base_url: str
@@ -63,12 +64,12 @@ class Found(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The models as `-m` takes them."""
+        """The models as `-m` accepts them."""
         return tuple(f"{self.provider}/{model}" for model in self.models)
 
 
 async def discover(engine: Engine) -> list[Found]:
-    """Every local server that answers at its usual address, or where config.toml says it is."""
+    """Every local server that responds at its usual address, or at the one in config.toml."""
     transport = Transport()
     try:
         asked = [_ask(engine, provider, transport) for provider in LOCAL_PROVIDERS]
@@ -78,12 +79,12 @@ async def discover(engine: Engine) -> list[Found]:
 
 
 async def look(target: Target, way: Access, transport: Transport) -> Served | None:
-    """What the server says of one model; None where it says nothing."""
+    """What the server says about one model; None if it says nothing."""
     server = _Server(target, way, transport)
     rows = _rows(await server.get("/models"))
     row = next((row for row in rows or () if row["id"] == target.model), None)
     if row is None and rows and len(rows) == 1:
-        row = {**rows[0], "id": target.model}  # a server of one model takes any name for it
+        row = {**rows[0], "id": target.model}  # a server with one model accepts any name for it
     return None if row is None else await _described(server, row)
 
 
@@ -118,7 +119,7 @@ async def _ask(engine: Engine, provider: str, transport: Transport) -> Found | N
 
 
 class _Server:
-    """One server, and the way to ask it. `status` is that of its last answer."""
+    """One server, and how to query it. `status` is that of its last response."""
 
     def __init__(self, target: Target, way: Access, transport: Transport) -> None:
         self._target = target
@@ -128,9 +129,9 @@ class _Server:
         self.status: int | None = None
 
     async def get(self, path: str, body: Any = None, *, root: bool = False) -> Any:
-        """What it answers at a path, below its base URL or below its root; None if that is no JSON.
+        """The response at a path, below its base URL or its root; None if it is not JSON.
 
-        With a `body`, that is posted.
+        With a `body`, it is posted.
         """
         base = re.sub(r"/v\d+$", "", self._way.base_url) if root else self._way.base_url
         sent = b"" if body is None else msgspec.json.encode(body)
@@ -150,7 +151,7 @@ class _Server:
 
 
 def _rows(data: Any) -> list[dict[str, Any]] | None:
-    """The models of an OpenAI-shaped list; None if it is something else."""
+    """The models of an OpenAI-style list; None if it is something else."""
     rows = data.get("data") if isinstance(data, dict) else None
     if not isinstance(rows, list):
         return None
@@ -165,7 +166,7 @@ async def _described(server: _Server, row: dict[str, Any]) -> Served:
 
 
 async def _plain(server: _Server, row: dict[str, Any]) -> Served:
-    """vLLM and SGLang say the window in the list; so do others, under other names."""
+    """vLLM and SGLang report the window in the list; so do others, under other names."""
     names = ("max_model_len", "context_length", "context_window", "max_context_length")
     window = next((n for name in names if (n := _count(row.get(name)))), None)
     return Served(row["id"], window)
@@ -176,7 +177,7 @@ async def _vllm(server: _Server, row: dict[str, Any]) -> Served:
 
 
 async def _llama(server: _Server, row: dict[str, Any]) -> Served:
-    """llama.cpp: the window of one slot is in /props, and the template that it renders with."""
+    """llama.cpp: /props contains the window of one slot, and the chat template."""
     meta = _table(row.get("meta"))
     props = _table(await server.get("/props", root=True))
     settings = _table(props.get("default_generation_settings"))
@@ -197,7 +198,9 @@ async def _llama(server: _Server, row: dict[str, Any]) -> Served:
 
 
 async def _ollama(server: _Server, row: dict[str, Any]) -> Served:
-    """Ollama: what runs has the window it was loaded with; what does not, at most the model's."""
+    """Ollama: a running model has the window it was loaded with; any other at most that of the
+    model.
+    """
     model = row["id"]
     running, shown = await asyncio.gather(
         server.get("/api/ps", root=True), server.get("/api/show", {"model": model}, root=True)
@@ -244,7 +247,7 @@ _LOOKS: Mapping[str, _Look] = {
     "lmstudio": _lmstudio,
     "vllm": _vllm,
 }
-"""Where each kind of server tells more than the list."""
+"""Where each kind of server reports more than in the list."""
 _OWNERS = {
     "llamacpp": "llama.cpp",
     "library": "ollama",
@@ -252,7 +255,7 @@ _OWNERS = {
     "vllm": "vllm",
     "sglang": "sglang",
 }
-"""What servers call themselves in their list of models."""
+"""The names by which servers identify themselves in their list of models."""
 _THINKS = re.compile(r"enable_thinking|<think>|reasoning_content|<\|channel\|>")
 
 
@@ -269,6 +272,6 @@ def _list(value: Any) -> list[dict[str, Any]]:
 
 
 def _names(one: dict[str, Any]) -> set[str]:
-    """What Ollama calls a running model; without a tag, the latest is meant."""
+    """Ollama's names of a running model; without a tag, `latest` is meant."""
     found = {str(one.get(key)) for key in ("name", "model")}
     return found | {name.removesuffix(":latest") for name in found}

@@ -1,4 +1,4 @@
-"""The one client behind every face: targets, keys, the connection, and what refusals taught."""
+"""The client behind every interface: targets, keys, connections, and lessons from rejections."""
 
 from __future__ import annotations
 
@@ -52,22 +52,23 @@ _Place: TypeAlias = tuple[str, str, str | None]
 EMBEDDED = "local"
 """The provider whose server mull runs itself."""
 CONTENT_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-SMALL = "this model is very small: it really thinks, but what it says is often wrong"
+SMALL = "this model is very small: its thinking is real, but its answers are often wrong"
 
 
 class Engine:
-    """Finds targets, opens the way to them and sends. Connections are kept until it is closed.
+    """Resolves targets, finds out how to reach them, and sends requests. Connections are kept until
+    it is closed.
 
-    An `isolated` one takes nothing from outside: no config file, profile, environment variable,
-    stored key or lesson steers it, and it writes nothing. Keys and addresses are then given in
-    code. Proxies and certificates of the machine still hold.
+    An `isolated` engine uses nothing from outside: no config file, profile, environment variable,
+    stored key or lesson affects it, and it writes nothing. Keys and addresses are then given in
+    code. The machine's proxies and certificates still apply.
 
-    Where the program uses OpenTelemetry, each turn is a span. With `record_content` it holds what
-    was said, thought and called; so does the variable
-    `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`.
+    If the program uses OpenTelemetry, each turn is a span. With `record_content` it contains
+    messages, thinking and tool calls; the variable
+    `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` does the same.
 
     Raises:
-        LocalError: it is to be isolated, and was given a set-up from outside.
+        LocalError: it is isolated, but was given a setup from outside.
     """
 
     def __init__(
@@ -78,7 +79,9 @@ class Engine:
         record_content: bool | None = None,
     ) -> None:
         if setup is not None and isolated and not setup.isolated:
-            raise LocalError("an isolated engine makes its own set-up: give one or the other")
+            raise LocalError(
+                "an isolated engine creates its own setup: give `isolated` or `setup`, not both"
+            )
         self.setup = setup or (isolated_setup() if isolated else load_setup())
         self._isolated = self.setup.isolated
         self._record_content = record_content
@@ -93,13 +96,13 @@ class Engine:
 
     @property
     def lessons(self) -> Lessons:
-        """What earlier refusals taught about endpoints."""
+        """What earlier rejections taught about endpoints."""
         if self._lessons is None:
             self._lessons = Lessons() if self._isolated else load_lessons(data_dir())
         return self._lessons
 
     def watch(self, turn: Turn, conversation: str | None = None) -> None:
-        """Have the turn's spans recorded, where the program records any."""
+        """Record the turn's spans, if the program uses OpenTelemetry."""
         if "opentelemetry.trace" not in sys.modules:
             return
         from mull.agent.telemetry import Spans, find_tracer
@@ -118,17 +121,17 @@ class Engine:
         dialect: Dialect | None = None,
         compat: Mapping[str, Any] | None = None,
     ) -> Target:
-        """The target of a model's name, or of the model that the settings name.
+        """The target of a model name, or of the model in the settings.
 
         Raises:
             CatalogError: no model, or more than one, has this name.
-            NoModelError: no model is named anywhere.
+            NoModelError: no model is given anywhere.
         """
         name = model or self.setup.settings.snapshot().model
         if name is None:
             raise NoModelError(
-                "no model is named: give one (-m PROVIDER/MODEL), or set one for good with"
-                ' model = "PROVIDER/MODEL" in config.toml or MULL_MODEL'
+                "no model given: use -m PROVIDER/MODEL, or set one permanently with"
+                ' model = "PROVIDER/MODEL" in config.toml or with MULL_MODEL'
             )
         target = self.setup.resolve(name, base_url=base_url, dialect=dialect, compat=compat)
         if target.provider == EMBEDDED:
@@ -143,8 +146,9 @@ class Engine:
         return self.learnt(target)
 
     def learnt(self, target: Target) -> Target:
-        """The target with all that refusals have taught of it by now, and what its server said of
-        it in this process: a server may have been started with another window since."""
+        """The target with everything that rejections have taught about it, and what its server has
+        reported in this process: the server may have been restarted with another window since.
+        """
         taught = apply_lessons(target, self.lessons)
         served = self._served.get(_place(target))
         if served is None:
@@ -154,9 +158,9 @@ class Engine:
         return describe(taught, served)
 
     async def inspect_server(self, target: Target, way: Access) -> bool:
-        """Ask a server of the user's own what it says of the model; whether that is news.
+        """Query a server of the user's own about the model; returns whether that is news.
 
-        It is asked once, and again as long as what it said may change.
+        It is queried once, and again as long as its answer may change.
         """
         place = _place(target)
         known = self._served.get(place)
@@ -178,16 +182,18 @@ class Engine:
         return True
 
     async def inspected(self, target: Target, *, base_url: str | None = None) -> Target:
-        """The target with all that is known of it, its server asked if it is the user's own; for
-        who sends nothing else. Closes the connections."""
+        """The target with everything known about it, querying its server if it is the user's own;
+        for callers that send nothing else. Closes the connections.
+        """
         async with self:
-            with suppress(ConfigError):  # without a key there is nobody to ask
+            with suppress(ConfigError):  # without a key there is nothing to query
                 await self.inspect_server(target, self.way_to(target, base_url=base_url))
         return self.learnt(target)
 
     def counter_for(self, target: Target) -> Counter:
-        """What counts the tokens of requests to this target: its own server, where that is on this
-        machine and offers it, else the vocabulary that is known or stands in."""
+        """The token counter for requests to this target: its own server, if that is local and
+        offers it, otherwise the known or a substitute vocabulary.
+        """
         from mull.tokenizers import counter_for
 
         return self._counters.get(_place(target)) or counter_for(target)
@@ -218,13 +224,13 @@ class Engine:
         base_url: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Access:
-        """How the target is reached; starts the embedded model if that is what was asked for.
+        """How the target is reached; starts the embedded model if that is the target.
 
         Raises:
-            ConfigError: a key or an address is missing; says how to give it.
+            ConfigError: a key or an address is missing; says how to provide it.
         """
         if target.provider == EMBEDDED and base_url is None:
-            return Access("")  # its address is known when it runs: see _enter
+            return Access("")  # its address is known once it runs: see _enter
         way = access(
             target,
             self.setup.config,
@@ -235,7 +241,7 @@ class Engine:
         )
         if key is not None and not isinstance(key, str):
             if not callable(key):
-                raise ConfigError(f"a key is text or a function, not {type(key).__name__}")
+                raise ConfigError(f"a key must be text or a function, not {type(key).__name__}")
             return replace(way, key=None, login=None, cloud=None, fetch=key)
         own_server = base_url is not None or _is_loopback(way.base_url)
         if not own_server and (problem := missing_key(target, way)):
@@ -245,10 +251,10 @@ class Engine:
     def sender(
         self, way: Access, options: ExchangeOptions | None = None, *, patient: bool = False
     ) -> Send:
-        """What sends prepared requests along this way; a `patient` one tries for longer, unless
-        the options say how long.
+        """A function that sends prepared requests; a `patient` one retries for longer, unless the
+        options say how long.
 
-        A known refusal is repaired once; what it taught is kept if the repair was accepted.
+        A known rejection is fixed once; the lesson is stored if the fix was accepted.
         """
         from mull.client.exchange import Aid, ExchangeOptions, exchange
         from mull.client.retry import PATIENT, RetryRules
@@ -264,7 +270,7 @@ class Engine:
         )
 
     async def _enter(self, way: Access) -> Access:
-        """The way with its key at hand: the embedded model runs, tokens are fetched."""
+        """The endpoint ready for use: the embedded model is running, tokens are fetched."""
         if not way.base_url:
             return await asyncio.to_thread(_embedded_way)
         if way.fetch is not None:
@@ -278,7 +284,9 @@ class Engine:
     def thought_ender(
         self, target: Target, way: Access
     ) -> Callable[[str], Coroutine[Any, Any, bool]] | None:
-        """What ends the thought of a running answer there, by its id; None where nothing can."""
+        """A function that ends the thinking of a running answer, by its id; None if the endpoint
+        has no such call.
+        """
         if target.compat.end_thinking is None:
             return None
 
@@ -287,21 +295,21 @@ class Engine:
 
             try:
                 reached = await self._enter(way)
-            except Exception:  # where the key is not to be had, the stream is stopped instead
+            except Exception:  # without the key, the stream is stopped instead
                 return False
             return await end_thinking(target, reached, self._connection(), answer)
 
         return end
 
     def _heal(self, refused: Prepared, refusal: Failure) -> Repaired | None:
-        """The request repaired, if that can be done here; one that is too long has to be made
-        shorter by whoever knows what may be left out.
+        """The fixed request, if it can be fixed here; one that is too long must be shortened by the
+        caller, who knows what may be left out.
 
         Raises:
-            TooLongError: it is; what the refusal says of the window is learnt.
+            TooLongError: it is too long; what the rejection says about the window is learnt.
         """
         from mull.policy.failure import overflow_of
-        from mull.policy.heal.healing import heal  # only what is refused needs it
+        from mull.policy.heal.healing import heal  # needed only for rejections
 
         repaired = heal(refused, refusal)
         overflow = None if repaired is not None else overflow_of(refusal)
@@ -330,13 +338,13 @@ class Engine:
         if lesson == Lesson():
             return
         if "limit" in lesson.facts:
-            self._served.pop(_place(target), None)  # it was not true
+            self._served.pop(_place(target), None)  # what the server reported was wrong
         self._lessons = self.lessons.learn(target, lesson)
         if not self._isolated:
             save_lessons(data_dir(), self._lessons)
 
     def _trade(self, way: Access) -> Access:
-        """Trade a login for a session; the sessions of this process are kept."""
+        """Exchange a login for a session token; those of this process are cached."""
         if self._sessions is None:
             from mull.client.auth_drive import Sessions
 
@@ -344,7 +352,7 @@ class Engine:
         return self._sessions.enter(way)
 
     async def _granted(self, way: Access) -> Access:
-        """The way with a cloud's token, where its login is traded for one."""
+        """The endpoint with a cloud's token, if its login is exchanged for one."""
         if self._tokens is None:
             from mull.client.grants import Tokens
 
@@ -365,23 +373,23 @@ class Engine:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections that wait; what is under way goes on, and keeps none."""
+        """Close idle connections; active requests continue, and close theirs at the end."""
         transport, self._transport = self._transport, None
         if transport is not None:
             await transport.close()
 
 
 def _place(target: Target) -> _Place:
-    """A model at an address, in whatever dialect it is spoken to."""
+    """A model at an address, whatever the dialect."""
     at = target.origin
     return at.provider, at.model, at.endpoint
 
 
 def _recounted(prepared: Prepared) -> int:
-    """What the request holds by the vocabulary of its target."""
+    """The tokens of the request by the vocabulary of its target."""
     from mull.tokenizers import counter_for
 
-    counter = counter_for(prepared.target)  # what a server says of itself needs no correction
+    counter = counter_for(prepared.target)  # a server's own count needs no correction
     if prepared.counter == counter.name:
         return prepared.tokens
     made = replace(prepared.made, counter=counter)
@@ -389,10 +397,10 @@ def _recounted(prepared: Prepared) -> int:
 
 
 async def _fetched(fetch: Callable[[], str | Awaitable[str]]) -> Secret:
-    """The key that the caller gives for this one request.
+    """The key that the caller provides for this request.
 
     Raises:
-        ConfigError: what it gives is no key.
+        ConfigError: it is not a key.
     """
     from mull.auth.secret import parse_secret
 
@@ -400,8 +408,8 @@ async def _fetched(fetch: Callable[[], str | Awaitable[str]]) -> Secret:
     if isawaitable(given):
         given = await given
     if not isinstance(given, str):
-        raise ConfigError(f"the function for the key gave no text: {type(given).__name__}")
-    return parse_secret(given, "the key that the function gave")
+        raise ConfigError(f"the key function did not return text: {type(given).__name__}")
+    return parse_secret(given, "the key returned by the function")
 
 
 def _is_loopback(url: str) -> bool:
@@ -409,7 +417,7 @@ def _is_loopback(url: str) -> bool:
 
 
 def _embedded_way() -> Access:
-    """Start the embedded model if it does not run; its address and key are new each time."""
+    """Start the embedded model if it is not running; its address and key are new each time."""
     from mull.auth.secret import Secret
     from mull.local.manage import ensure
 

@@ -24,22 +24,22 @@ FORMATS: Mapping[str, tuple[str, ...]] = {
     "jsonl": (".jsonl",),
     "html": (".html", ".htm"),
 }
-"""What an export can be, with the endings of files that ask for it."""
+"""The export formats, with their file extensions."""
 ONLY_SHOWN = ("md", "html")
-"""Formats for people, which may leave thoughts out; the others are the whole session."""
+"""Formats for people, which may leave out thinking; the others contain the whole session."""
 
 
 def format_of(path: Path) -> str:
-    """The format that a file's ending asks for.
+    """The format of a file extension.
 
     Raises:
-        ConfigError: none does.
+        ConfigError: the extension is unknown.
     """
     for name, endings in FORMATS.items():
         if path.suffix.lower() in endings:
             return name
     known = join_or([endings[0] for endings in FORMATS.values()])
-    raise ConfigError(f"the ending of {path.name} names no format: use {known}")
+    raise ConfigError(f"unknown file extension in {path.name}: use {known}")
 
 
 def exported(transcript: Transcript, form: str, *, thinking: bool = True) -> bytes:
@@ -58,7 +58,7 @@ def exported(transcript: Transcript, form: str, *, thinking: bool = True) -> byt
 
 
 def transcript_of(info: SessionInfo, records: Sequence[Record], price: Price) -> Transcript:
-    """The session with what each of its turns took."""
+    """The session with the usage of each turn."""
     from mull.transcripts.transcript import Transcript, turn_rows
 
     return Transcript(
@@ -75,7 +75,7 @@ def transcript_of(info: SessionInfo, records: Sequence[Record], price: Price) ->
 
 
 def pricing(setup: Setup) -> Price:
-    """What an answer cost by the catalog; None for a model or a price that nobody knows."""
+    """The cost of an answer by the catalog; None for an unknown model or price."""
     from mull.policy.cost import cost_of
 
     known: dict[str, Mapping[str, Any] | None] = {}

@@ -1,8 +1,8 @@
 """Plain typed Python functions as tools.
 
-The name, the docstring and the annotations are the definition that the model sees; what the model
-sends is checked against the same annotations before the function is called. A mistake of the
-model's comes back to it as an error it can act on.
+The name, the docstring and the annotations are the definition that the model sees; its arguments
+are validated against the same annotations before the function is called. The model's mistakes are
+returned to it as errors it can act on.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ _ROWS = {
 
 
 class FunctionTool:
-    """One function that a model may call: a method, a partial or a callable object will do too.
+    """A function that a model may call; a method, a partial or a callable object also works.
 
-    `name` is given where the function has none that fits. `changes` says whether a call may change
-    anything. It is False unless said otherwise: who gives a function means it to be called. Where
-    somebody is asked before tools run, functions that change something are asked about, and
-    without leave to change anything they are not offered.
+    Give a `name` if the function has no suitable one. `changes` says whether a call may change
+    anything. It is False by default: a function you pass is meant to be called. If there is an
+    approver, it is asked before functions that change something, and in read-only mode they are not
+    offered.
 
     Raises:
         LocalError: the function cannot be a tool; says why.
@@ -76,8 +76,9 @@ class FunctionTool:
         name = name or str(getattr(plain, "__name__", ""))
         if not _NAME.fullmatch(name) or name == "__call__":
             raise LocalError(
-                f"{function!r} cannot be a tool: it needs a plain name of at most 64 letters,"
-                " digits, - and _: give one, FunctionTool(function, name=…)"
+                f"{function!r} cannot be a tool: its name must consist of at most 64 "
+                "letters, digits, - and _: give it one with FunctionTool(function, "
+                "name=…)"
             )
         self._signature, self._arguments = _arguments_of(function, plain, name)
         description, texts = _read_docstring(_docstring(plain))
@@ -85,14 +86,14 @@ class FunctionTool:
 
     @property
     def name(self) -> str:
-        """The name that the model calls it by."""
+        """The name that the model uses."""
         return self.definition.name
 
     def prepare(self, call: ToolCallBlock) -> PreparedCall:
-        """Check what the model sent against the annotations.
+        """Validate the arguments against the annotations.
 
         Raises:
-            ToolFailure: it does not fit.
+            ToolFailure: they do not match.
         """
         schema = self.definition.parameters
         given = input_of(call, schema)
@@ -104,7 +105,7 @@ class FunctionTool:
         return PreparedCall(call, self.source, asked, preview, lambda context: _outcome(bound))
 
     def _bind(self, values: Mapping[str, Any]) -> Callable[[], Any]:
-        """The call as Python makes it: what was left out, the function's own defaults fill."""
+        """The Python call; omitted arguments get the function's own defaults."""
         bound = self._signature.bind_partial()
         bound.arguments.update(values)
         return functools.partial(self._function, *bound.args, **bound.kwargs)
@@ -116,7 +117,7 @@ class FunctionTool:
             why = str(error).rpartition("\n")[2]
             raise LocalError(f"{self._arguments.__name__} cannot be a tool: {why}") from None
         for parameter in self._signature.parameters.values():
-            with contextlib.suppress(TypeError, ValueError):  # JSON cannot hold every default
+            with contextlib.suppress(TypeError, ValueError):  # JSON cannot express every default
                 if parameter.default is not parameter.empty:
                     default = msgspec.json.decode(msgspec.json.encode(parameter.default))
                     schema["properties"][parameter.name]["default"] = default
@@ -124,34 +125,36 @@ class FunctionTool:
 
 
 def tools_from(functions: Iterable[Callable[..., Any] | RunnableTool]) -> dict[str, RunnableTool]:
-    """The tools by the names models call them; what is one already stays as it is.
+    """The tools by name; existing tools are left as they are.
 
     Raises:
-        LocalError: one of them cannot be a tool, or two have one name.
+        LocalError: one of them cannot be a tool, or two have the same name.
     """
     tools: dict[str, RunnableTool] = {}
     for given in functions:
         tool = given if isinstance(given, RunnableTool) else FunctionTool(given)
         name = tool.definition.name
         if name in tools:
-            raise LocalError(f"two tools are called {name!r}: give one another name")
+            raise LocalError(f"two tools are called {name!r}: rename one of them")
         tools[name] = tool
     return tools
 
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What has the name, the docstring and the annotations."""
+    """The object that has the name, the docstring and the annotations."""
     while isinstance(function, functools.partial):
         function = function.func
     if inspect.isroutine(inspect.unwrap(function)):
         return function
     if inspect.isclass(function) or not hasattr(function, "__call__"):  # noqa: B004
-        raise LocalError(f"{function!r} cannot be a tool: it is no function")
+        raise LocalError(f"{function!r} cannot be a tool: it is not a function")
     return MethodType(type(function).__call__, function)
 
 
 def _docstring(plain: Callable[..., Any]) -> str:
-    if inspect.ismethod(plain) and plain.__name__ == "__call__":  # else Python's own is inherited
+    if (
+        inspect.ismethod(plain) and plain.__name__ == "__call__"
+    ):  # otherwise Python's own would be inherited
         return inspect.cleandoc(plain.__doc__ or type(plain.__self__).__doc__ or "")
     return inspect.getdoc(plain) or ""
 
@@ -159,7 +162,7 @@ def _docstring(plain: Callable[..., Any]) -> str:
 def _arguments_of(
     function: Callable[..., Any], plain: Callable[..., Any], name: str
 ) -> tuple[inspect.Signature, type[msgspec.Struct]]:
-    """What the function is called with, and the same as a struct to check against."""
+    """The function's parameters, and the same as a struct to validate against."""
     if inspect.isgeneratorfunction(plain) or inspect.isasyncgenfunction(plain):
         raise LocalError(f"{name} cannot be a tool: it is a generator; return a list instead")
     try:
@@ -173,8 +176,8 @@ def _arguments_of(
     for parameter in parameters:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise LocalError(
-                f"{name} cannot be a tool: {str(parameter).partition(':')[0]} has no schema;"
-                " name each argument"
+                f"{name} cannot be a tool: {str(parameter).partition(':')[0]} has no "
+                "schema; declare each argument"
             )
         kind = hints.get(parameter.name, Any)
         if parameter.default is parameter.empty:
@@ -201,8 +204,7 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """What the function does, and what is said of each parameter, as Google, NumPy or Sphinx
-    write it."""
+    """The description of the function and of each parameter, in Google, NumPy or Sphinx style."""
     texts = {found[1]: found[2] for found in _FIELD.finditer(text) if found[1]}
     ends = [found.start() for found in _FIELD.finditer(text)]
     sections = list(_SECTION.finditer(text))
@@ -217,15 +219,16 @@ def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _rows(section: str, row: re.Pattern[str]) -> Iterator[tuple[str, str]]:
-    """The parameters of a section: each begins at a line that is not indented further."""
+    """The parameters of a section: each starts at a line that is not indented further."""
     for part in re.split(r"\n(?=\S)", inspect.cleandoc(section)):
         if found := row.match(part):
             yield found[1], found[2]
 
 
 async def _outcome(function: Callable[[], Any]) -> Outcome:
-    """Call it, a blocking one in a thread of its own: all calls of an answer run at once, however
-    many, and one that never ends holds up neither the others nor the end of the program."""
+    """Call it, a blocking function in its own thread: all calls of an answer run at once, however
+    many, and one that never ends blocks neither the others nor the end of the program.
+    """
     if inspect.iscoroutinefunction(function):
         return _outcome_of(await function())
     loop = asyncio.get_running_loop()
@@ -238,7 +241,7 @@ async def _outcome(function: Callable[[], Any]) -> Outcome:
 
     def call() -> None:
         result = context.run(_attempt, function)
-        with contextlib.suppress(RuntimeError):  # the loop may be gone
+        with contextlib.suppress(RuntimeError):  # the loop may be closed
             loop.call_soon_threadsafe(settle, result)
 
     threading.Thread(target=call, name="mull tool", daemon=True).start()
@@ -247,7 +250,7 @@ async def _outcome(function: Callable[[], Any]) -> Outcome:
 
 
 def _attempt(function: Callable[[], Any]) -> Any:
-    """The outcome; what can be awaited is given back as it is."""
+    """The outcome; an awaitable is returned as it is."""
     try:
         value = function()
         return value if inspect.isawaitable(value) else _outcome_of(value)
@@ -260,7 +263,7 @@ def _outcome_of(value: Any) -> Outcome:
 
 
 def _text(value: Any) -> str:
-    """A text as it is, bytes that are one too, all else as JSON or as Python prints it."""
+    """Text as it is, also from bytes; anything else as JSON or as Python prints it."""
     if isinstance(value, bytes | bytearray):
         with contextlib.suppress(UnicodeDecodeError):
             return value.decode()
@@ -268,7 +271,7 @@ def _text(value: Any) -> str:
         plain = msgspec.to_builtins(value, enc_hook=str)
         if isinstance(plain, str):
             return plain
-        import json  # keeps NaN and half characters, which msgspec refuses or drops
+        import json  # keeps NaN and lone surrogates, which msgspec rejects or drops
 
         return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What callers may hand in, checked at the door: what cannot be meant is told before it is used."""
+"""Validates what callers pass in, so that mistakes are reported before it is used."""
 
 from __future__ import annotations
 
@@ -16,63 +16,65 @@ Said: TypeAlias = str | Message
 
 
 def as_message(said: Said) -> Message:
-    """What is said, as a message.
+    """The question as a message.
 
     Raises:
-        LocalError: it is neither text nor a message, is one of a model, or is empty.
+        LocalError: it is neither text nor a message, is an assistant message, or is empty.
     """
     if isinstance(said, Message):
         if said.role == "assistant":
-            raise LocalError("an answer cannot be asked: give it to a conversation as `messages`")
+            raise LocalError(
+                "cannot ask an assistant message: pass it to a conversation in `messages`"
+            )
         if not said.blocks:
-            raise LocalError("nothing was asked: the message is empty")
+            raise LocalError("cannot ask an empty message")
         return said
     if not isinstance(said, str):
-        raise LocalError(f"a question is text or a message, not {type(said).__name__}")
+        raise LocalError(f"a question must be text or a message, not {type(said).__name__}")
     if not said.strip():
-        raise LocalError("nothing was asked: the question is empty")
+        raise LocalError("cannot ask an empty question")
     return user(sayable(said))
 
 
 def check_message(message: Message) -> Message:
     """The message, if it is one."""
     if not isinstance(message, Message):
-        raise LocalError(f"`messages` are Message values, not {type(message).__name__}")
+        raise LocalError(f"`messages` must contain Message values, not {type(message).__name__}")
     return message
 
 
 def check_numbers(max_tokens: object, temperature: object) -> None:
-    """Refuse limits and temperatures that no endpoint can mean.
+    """Reject invalid limits and temperatures.
 
     Raises:
         LocalError: says which.
     """
     if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 1):
-        raise LocalError(f"max_tokens is a whole number from 1 on, not {max_tokens!r}")
+        raise LocalError(f"max_tokens must be a whole number of at least 1, not {max_tokens!r}")
     if temperature is None:
         return
     is_number = isinstance(temperature, int | float) and not isinstance(temperature, bool)
     if not is_number or not math.isfinite(temperature) or temperature < 0:  # type: ignore[arg-type,operator]
-        raise LocalError(f"temperature is a number from 0 on, not {temperature!r}")
+        raise LocalError(f"temperature must be a number of at least 0, not {temperature!r}")
 
 
 def check_reach(base_url: object, headers: object) -> None:
-    """Refuse an address or headers of a wrong kind.
+    """Reject an address or headers of the wrong type.
 
     Raises:
-        LocalError: says which; the values are not shown, they may be keys.
+        LocalError: says which; the values are not shown, because they may be keys.
     """
     if base_url is not None and not isinstance(base_url, str):
-        raise LocalError(f"base_url is text, not {type(base_url).__name__}")
+        raise LocalError(f"base_url must be text, not {type(base_url).__name__}")
     given: Mapping[Any, Any] | None = headers if isinstance(headers, Mapping) else None
     if headers is not None and given is None:
-        raise LocalError(f"headers are a mapping of text to text, not {type(headers).__name__}")
+        raise LocalError(f"headers must map text to text, not {type(headers).__name__}")
     if any(not isinstance(text, str) for pair in (given or {}).items() for text in pair):
-        raise LocalError("headers are a mapping of text to text")
+        raise LocalError("headers must map text to text")
 
 
 def sayable(text: str) -> str:
-    """The text with a sign in the place of half characters: nothing can store or send these."""
+    """The text with lone surrogates replaced: they can be neither stored nor sent."""
     if not isinstance(text, str):
-        raise LocalError(f"the system prompt is text, not {type(text).__name__}")
+        raise LocalError(f"the system prompt must be text, not {type(text).__name__}")
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

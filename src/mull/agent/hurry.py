@@ -1,8 +1,8 @@
-"""Ends a thought before the model does: when somebody asks for it, or when its time is up.
+"""Ends thinking early: on request, or at its time limit.
 
-Where the endpoint has a call for that, the stream goes on and the answer follows. Elsewhere the
-stream is stopped, unless there is a reason to let it go on (`mull.agent.hurry_plan`). What is done
-is told (`mull.neutral.events.Hurried`).
+If the endpoint has a call for that, the stream continues with the answer. Otherwise the stream is
+stopped, unless there is a reason to let it continue (`mull.agent.hurry_plan`). What was done is
+reported (`mull.neutral.events.Hurried`).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from mull.neutral.events import (
 
 __all__ = ["ASKED_SERVER", "ENDED_BY_SERVER", "Hurry", "Refuse"]
 
-ASKED_SERVER = "ending the thought: the server is asked to"
-ENDED_BY_SERVER = "the thought was ended by the server's own call"
+ASKED_SERVER = "asking the server to end the thinking"
+ENDED_BY_SERVER = "the server ended the thinking"
 LAST_WORD = 1.0
-"""Seconds that the end of an answer waits for what the server says about ending its thought."""
+"""Seconds that the end of an answer waits for the server's reply about ending its thinking."""
 
 Refuse: TypeAlias = Callable[[Cause], str | None]
-"""What is said if a stream is not stopped for this cause, "" for nothing; None: it is stopped."""
+"""Why a stream is not stopped for this cause, "" for no message; None if it is stopped."""
 
 
 def _never(cause: Cause) -> None:
@@ -45,7 +45,7 @@ def _unheard(event: Hurried) -> None:
 
 
 class Hurry:
-    """Watches one answer. `now` may be called at any time; outside a thought it does nothing."""
+    """Watches one answer. `now` may be called at any time; outside thinking it does nothing."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Hurry:
         self._refused: set[Cause] = set()
 
     def now(self, cause: Cause = "hurried") -> bool:
-        """End the thought, or say why it goes on; False if there is none."""
+        """End the thinking, or say why it continues; False if there is none."""
         if not self._thinking or self._ending:
             return self._thinking
         self._ending = True
@@ -84,15 +84,15 @@ class Hurry:
 
     @asynccontextmanager
     async def watch(self) -> AsyncGenerator[None, None]:
-        """The time in which the answer comes, until a thought in it is stopped.
+        """The time in which the answer arrives, until its thinking is stopped.
 
         Raises:
-            ThoughtStopped: the thought was stopped, and what was waited for with it.
+            ThoughtStopped: the thinking was stopped, and the stream with it.
         """
         try:
             async with asyncio.timeout(None) as self._scope:
                 yield
-                if self._asking:  # the server may still answer what it was asked
+                if self._asking:  # the server may still reply
                     await asyncio.wait(self._asking, timeout=LAST_WORD)
         except TimeoutError:
             if self._stopped is None:
@@ -105,7 +105,7 @@ class Hurry:
                 task.cancel()
 
     def take(self, events: Sequence[Event]) -> None:
-        """See what came: whether a thought begins or ends."""
+        """Note whether thinking starts or ends."""
         for event in events:
             if isinstance(event, ThinkingDelta):
                 if not self._thinking:
@@ -122,7 +122,7 @@ class Hurry:
             self._timer = self._loop.call_later(self._seconds, self.now, "overdue")
 
     def _end_thought(self) -> None:
-        """It is over, by itself or not; who was about to stop it need not."""
+        """The thinking has ended; it no longer needs to be stopped."""
         self._thinking = self._ending = False
         if self._stopped is not None and self._scope is not None:
             self._scope.reschedule(None)
@@ -137,7 +137,7 @@ class Hurry:
         thought = self._thought
         if await control(answer):
             self._tell(Hurried(ABOUT[cause], "server", ENDED_BY_SERVER))
-            if thought == self._thought:  # who asks again, because it goes on, has it stopped
+            if thought == self._thought:  # if it continues, asking again stops it
                 self._granted, self._ending = thought, False
             return
         self._control = None

@@ -1,8 +1,9 @@
-"""What follows a thought that is to end early: whether it is stopped, how the answer is asked for.
+"""What follows when thinking is to end early: whether it is stopped, and how the answer is
+requested.
 
-The answer is asked for with thinking off, or with the least that the model takes. A thought that
-can be had neither way is not stopped by the clock: that would pay twice for the same. What is told
-is read off the request that is made.
+The answer is requested with thinking off, or with the least the model accepts. If neither is
+possible, the time limit does not stop the thinking: that would pay twice for the same. Messages are
+derived from the actual request.
 """
 
 from __future__ import annotations
@@ -35,26 +36,26 @@ __all__ = [
 ]
 
 ASK_NOW = "Stop thinking and answer now."
-STOPPED = "the thought was stopped, and the answer asked for"
-_GOES_ON = "the thought goes on"
-_TOLD_ALREADY = "the model was already told to answer"
-_ONCE = "a turn stops one thought for that"
+STOPPED = "stopped the thinking and asked for the answer"
+_GOES_ON = "the thinking continues"
+_TOLD_ALREADY = "the model has already been told to answer"
+_ONCE = "mull stops the thinking only once per turn for this"
 
 ABOUT: Mapping[Cause, str] = {"hurried": "thinking", "overdue": "reasoning.maxSeconds"}
-"""What is told of it is about the setting that asked, or about thinking."""
+"""Messages about it concern the setting that caused it, or thinking."""
 _LEAST = "reasoning.effort"
-"""What the notes on asking for the least are about."""
+"""The subject of notes about requesting the least."""
 
 
 class Cut(Value, frozen=True):
-    """A thought that was stopped: for what cause, and what its request had asked of thinking."""
+    """Stopped thinking: its cause, and what its request had asked for."""
 
     cause: Cause
     plan: ThinkingPlan
 
 
 def ask_now(unfinished: Message) -> str:
-    """What the model is told after its thought was stopped, with what it had thought so far."""
+    """The instruction after thinking was stopped, with the thinking so far."""
     thought = thinking_to_reasoning_field(unfinished.thinking)
     if not thought or not thought.strip():
         return ASK_NOW
@@ -64,10 +65,10 @@ def ask_now(unfinished: Message) -> str:
 def reason_to_go_on(
     cause: Cause, progress: Progress, limits: Limits, sent: Prepared, least: Planned
 ) -> str | None:
-    """Why the thought in answer to `sent` is not stopped for this cause; None if it is.
+    """Why the thinking in answer to `sent` is not stopped for this cause; None if it is.
 
-    `least` is what a request for an answer would ask of thinking. A person may have a thought
-    stopped that the clock lets go on: words may help.
+    `least` is what a request for an answer would ask of thinking. The user may stop thinking that
+    the time limit does not: an instruction may help.
     """
     if not allows(progress, "hurried", limits):
         return f"{_GOES_ON}: {_TOLD_ALREADY}"
@@ -76,18 +77,18 @@ def reason_to_go_on(
     why = None if allows(progress, "overdue", limits) else _ONCE
     if why is None and not _eases(sent.request.thinking, least.plan, sent.target):
         why = _why_not_less(least.plan, least.summary)
-    return None if why is None else f"the time for thinking is over, but {_GOES_ON}: {why}"
+    return None if why is None else f"the time limit for thinking has passed, but {_GOES_ON}: {why}"
 
 
 def tell_cut(cut: Cut, follows: Prepared) -> Hurried:
-    """What is told of a stopped thought when the request that follows it is made."""
+    """The message about stopped thinking when the following request is made."""
     return Hurried(ABOUT[cut.cause], *_outcome(cut, follows))
 
 
 def note_cut(cut: Cut, follows: Prepared) -> Prepared:
-    """The request that follows a stopped thought, with a note of that.
+    """The request that follows stopped thinking, with a note about it.
 
-    Its wish to think less is not the user's: the notes of what became of that are left out.
+    The reduced thinking was not requested by the user, so notes about it are left out.
     """
     told, fragment = tell_cut(cut, follows), write_thinking(follows.request.thinking)
     note = Note(
@@ -104,14 +105,14 @@ def _outcome(cut: Cut, follows: Prepared) -> tuple[Literal["off", "less", "words
     plan = follows.request.thinking
     if not _eases(cut.plan, plan, follows.target):
         why = _why_not_less(plan, follows.thinking)
-        return "words", f"{STOPPED} in words alone: {why}"
+        return "words", f"{STOPPED} with an instruction only: {why}"
     if _is_off(plan):
         return "off", f"{STOPPED} with thinking off"
     return "less", f"{STOPPED} with less thinking: {follows.thinking}"
 
 
 def _eases(before: ThinkingPlan, least: ThinkingPlan, target: Target) -> bool:
-    """Whether the least that can be asked for is less than what was asked for before."""
+    """Whether the least that can be requested is less than before."""
     if write_thinking(least) == write_thinking(before):
         return False
     usual = target.facts.default_effort
@@ -122,10 +123,10 @@ def _eases(before: ThinkingPlan, least: ThinkingPlan, target: Target) -> bool:
 
 def _why_not_less(least: ThinkingPlan, summary: str) -> str:
     if _is_off(least):
-        return "its thinking is off already"
+        return "its thinking is already off"
     if least.state == "on":
-        return f"{summary} is the least that it takes"
-    return "no way to turn its thinking off or down is known"
+        return f"{summary} is the lowest it accepts"
+    return "mull knows no way to turn its thinking off or down"
 
 
 def _is_off(plan: ThinkingPlan) -> bool:

@@ -1,9 +1,9 @@
-"""What a model is told before the first message: who it is, where it works, and what people wrote
-for it in AGENTS.md, or in CLAUDE.md where a folder has no AGENTS.md. What belongs to another user
-is not read: whoever can write into a folder above ours could speak to the model.
+"""The system prompt: who the model is, where it works, and what AGENTS.md says, or CLAUDE.md in a
+folder without AGENTS.md. Files that belong to another user are not read: anyone who can write to a
+folder above ours could otherwise instruct the model.
 
-The text is the same for every request of a session, down to the byte, because providers keep
-what they have seen of a prompt only as long as nothing in it changes.
+The text is identical for every request of a session, down to the byte, because providers cache a
+prompt only as long as nothing in it changes.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ __all__ = [
 
 AGENTS_FILE = "AGENTS.md"
 CLAUDE_FILE = "CLAUDE.md"
-"""Read where there is no AGENTS.md."""
+"""Read if there is no AGENTS.md."""
 LARGEST = 32 << 10
-"""Bytes of one file that are read."""
+"""Maximum bytes read of one file."""
 
 BASE = """\
 You are mull, an assistant that works with a person in a terminal.
@@ -56,7 +56,8 @@ person asked you to. If a call is refused, do not look for a way round it."""
 
 class Instruction(Value, frozen=True):
     """A file of instructions; `note` says what was left out of it, or why it was not read. One in
-    the config directory is the user's own."""
+    the config directory is the user's own.
+    """
 
     path: str
     text: str = ""
@@ -65,7 +66,7 @@ class Instruction(Value, frozen=True):
 
     @property
     def digest(self) -> str:
-        """Stands for the content."""
+        """A hash of the content."""
         return hashlib.sha256(self.text.encode("utf-8", "replace")).hexdigest()
 
 
@@ -85,7 +86,7 @@ def system_prompt(
     workspace: Workspace | None,
     today: date,
 ) -> str:
-    """The prompt of a session that begins now: it says how things stand at its beginning."""
+    """The prompt of a new session, with the state of things at its start."""
     facts = [f"Today is {today.isoformat()}."]
     names = [tool.name for tool in tools]
     if workspace is not None and names:
@@ -93,7 +94,7 @@ def system_prompt(
         facts.append(f"The working folder is {shown_name(roots[0])}.")
         if roots[1:]:
             others = ", ".join(shown_name(root) for root in roots[1:])
-            facts.append(f"Files in these folders can be used as well: {others}.")
+            facts.append(f"You can also use files in these folders: {others}.")
         facts += _surroundings(roots[0], names)
     parts = [base.strip(), *([WITH_TOOLS] if names else []), " ".join(facts)]
     parts += [_told(one) for one in instructions if one.text.strip()]
@@ -116,7 +117,9 @@ def _told(instruction: Instruction) -> str:
 
 
 def _repository(folder: Path) -> Path:
-    """The top folder of the repository that the folder lies in; itself if it lies in none."""
+    """The top folder of the repository that contains the folder; the folder itself if there is
+    none.
+    """
     real = Path(os.path.realpath(folder))
     owners = _owners(real)
     tops = (place for place in (real, *real.parents) if _is_of(place / ".git", owners))
@@ -124,12 +127,12 @@ def _repository(folder: Path) -> Path:
 
 
 def _owners(folder: Path) -> Collection[int]:
-    """The users whose files count in a folder: we, its owner, and root."""
+    """The users whose files are accepted in a folder: we, its owner, and root."""
     return (os.geteuid(), os.stat(folder).st_uid, 0)
 
 
 def _is_of(path: Path, owners: Collection[int]) -> bool:
-    """Whether it is there and belongs to one of them, also where it is a link."""
+    """Whether it exists and belongs to one of them, also if it is a link."""
     try:
         return {os.lstat(path).st_uid, os.stat(path).st_uid} <= set(owners)
     except OSError:
@@ -145,7 +148,7 @@ def _downward(folder: Path, top: Path) -> Iterator[Path]:
 def _read(
     place: Path, within: Path | None, owners: Collection[int] | None = None
 ) -> Instruction | None:
-    """The file of one folder. A repository's must lie in it: a link could show us anything."""
+    """The file of one folder. It must be inside its repository: a link could point anywhere."""
     there = (place / name for name in (AGENTS_FILE, CLAUDE_FILE))
     path = next((path for path in there if os.path.lexists(path)), None)
     if path is None:
@@ -154,7 +157,7 @@ def _read(
     real = Path(os.path.realpath(path))
     if within is not None and not real.is_relative_to(within):
         return Instruction(name, note="not read: it is a link that leads out of the repository")
-    if not real.is_file():  # a FIFO would hold us for ever
+    if not real.is_file():  # a FIFO would block forever
         return Instruction(name, note="not read: it is not a file")
     if owners is not None and not _is_of(path, owners):
         return Instruction(name, note="not read: it belongs to another user")
@@ -166,9 +169,9 @@ def _read(
         return Instruction(name, note=f"not read: {error.strerror or error}")
     encoding = encoding_of(data, is_cut=len(data) > LARGEST)
     if encoding is None:
-        return Instruction(name, note="not read: it is no text")
+        return Instruction(name, note="not read: it is not text")
     text = data[len(encoding.mark) : LARGEST].decode(encoding.codec, "replace")
     if len(data) <= LARGEST:
         return Instruction(name, text)
-    whole = text.removesuffix("\ufffd")  # a character that the cut went through
+    whole = text.removesuffix("\ufffd")  # a character split by the cut
     return Instruction(name, whole, f"cut after {LARGEST:,} of {size:,} bytes")

@@ -1,6 +1,6 @@
-"""Keys and logins as people give them: whose key it is, where it goes, whether it is used.
+"""Entering keys and logins: whose key it is, where it is stored, whether it is used.
 
-`mull keys` and the terminal's `/keys` and `/login` say the same because they ask here.
+Shared by `mull keys` and the terminal's `/keys` and `/login`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ KeyRow = tuple[str, KeyPlace, bool]
 
 
 def provider_named(setup: Setup, typed: str) -> str:
-    """The id of a provider that the catalog or the config file has.
+    """The id of a provider in the catalog or the config file.
 
     Raises:
-        ConfigError: there is none of this name; says which is close.
+        ConfigError: the provider is unknown; suggests a similar one.
     """
     known = [*setup.catalog().providers, GENERIC]
     name = next((name for name in known if name.lower() == typed.lower()), None)
@@ -32,18 +32,18 @@ def provider_named(setup: Setup, typed: str) -> str:
         return name
     near = closest(typed, known)
     hint = f"did you mean {near}?" if near else "`mull models` lists providers and models"
-    raise ConfigError(f"no provider is called {quote(typed)}: {hint}")
+    raise ConfigError(f"unknown provider {quote(typed)}: {hint}")
 
 
 def places(setup: Setup, keys: Keys, provider: str) -> list[KeyPlace]:
-    """Everywhere a key of the provider is, the one in use first."""
+    """Every place with a key for the provider, the one in use first."""
     entry = setup.catalog().provider(provider)
     own = setup.config.providers.get(provider.lower(), ProviderConfig())
     return keys.places(provider, entry.env if entry else (), own=own.key_env)
 
 
 def key_rows(setup: Setup, keys: Keys) -> list[KeyRow]:
-    """Every key that is found, by provider.
+    """Every key found, by provider.
 
     Raises:
         ConfigError: the list of stored keys cannot be read.
@@ -59,13 +59,13 @@ def key_rows(setup: Setup, keys: Keys) -> list[KeyRow]:
 def keep_key(
     setup: Setup, keys: Keys, provider: str, text: str, *, in_file: bool = False
 ) -> list[str]:
-    """Store a key that somebody gave; what there is to tell.
+    """Store a key; returns messages for the user.
 
     Raises:
-        ConfigError: it is no key, or cannot be stored.
+        ConfigError: it is not a key, or cannot be stored.
     """
-    where = keys.keep(provider, parse_secret(text, "what was given"), in_file=in_file)
-    told = [f"Stored the key of {provider} in {stored_in(keys, where)}."]
+    where = keys.keep(provider, parse_secret(text, "the input"), in_file=in_file)
+    told = [f"Stored the key for {provider} in {stored_in(keys, where)}."]
     first = places(setup, keys, provider)[0]
     if first.variable is not None:
         told.append(f"It is not used while {first.variable} is set.")
@@ -73,7 +73,7 @@ def keep_key(
 
 
 def delete_key(setup: Setup, keys: Keys, typed: str) -> list[str]:
-    """Forget a stored key; what there is to tell.
+    """Delete a stored key; returns messages for the user.
 
     Raises:
         ConfigError: there is none, or it cannot be deleted.
@@ -81,15 +81,15 @@ def delete_key(setup: Setup, keys: Keys, typed: str) -> list[str]:
     name = typed.lower()
     provider = name if name in keys.stored() else provider_named(setup, typed)
     where = keys.delete(provider)
-    told = [f"Deleted the key of {provider} from {stored_in(keys, where)}."]
+    told = [f"Deleted the key for {provider} from {stored_in(keys, where)}."]
     for place in places(setup, keys, provider)[:1]:
         if place.variable is not None:
-            told.append(f"{place.variable} is still set and is used.")
+            told.append(f"{place.variable} is still set and will be used.")
         elif place.login is not None:
-            told.append(f"A login is still there and is used: {place.login}.")
+            told.append(f"A login still exists and will be used: {place.login}.")
     return told
 
 
 def stored_in(keys: Keys, where: str) -> str:
-    """Where a stored key is, in words."""
+    """The place of a stored key, in words."""
     return "the system's keyring" if where == "keyring" else str(keys.path)

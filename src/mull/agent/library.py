@@ -1,8 +1,8 @@
-"""A conversation: a history that grows turn by turn, and all that was chosen for it.
+"""A conversation: a history that grows turn by turn, and its settings.
 
-Everything runs on one asynchronous core. The blocking names use a private event loop; the names
-that end in `_async` run on the caller's own. Settings come from the same layers as the command's:
-config file, profile, environment, then what is given here.
+Everything runs on one asynchronous core. Blocking methods use a private event loop; methods that
+end in `_async` run on the caller's. Settings come from the same layers as those of the command:
+config file, profile, environment, then arguments.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ __all__ = [
 
 
 class ConversationOptions(TypedDict, total=False):
-    """What `Conversation` takes beside its model, for the functions that make one."""
+    """The options of `Conversation` beside its model, for the functions that create one."""
 
     system: str
     tools: Iterable[Callable[..., Any] | RunnableTool]
@@ -82,13 +82,12 @@ class ConversationOptions(TypedDict, total=False):
 
 
 class Conversation:
-    """A history that grows turn by turn, and the model that it is held with.
+    """A history that grows turn by turn, and its model.
 
-    Every thought is kept in `log`; which of them are sent is decided anew for each request. The
-    model can be switched at any time: what only the old one understands is left out, and is
-    there again when you switch back. Where it is `interactive` somebody may end a thought
-    (`answer_now`); where it is `patient`, and `limits` say nothing else, a server that fails is
-    asked up to ten times.
+    All thinking is kept in `log`; which of it is sent is decided for each request. The model can be
+    switched at any time: what only the old one understands is left out, and is sent again when you
+    switch back. With `interactive`, thinking can be ended early (`answer_now`); with `patient`,
+    unless `limits` say otherwise, a failing server is tried up to ten times.
     """
 
     def __init__(  # noqa: PLR0913 - keywords, each of them optional
@@ -141,7 +140,7 @@ class Conversation:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """Everything said so far."""
+        """All messages so far."""
         return self.log.messages
 
     def switch(
@@ -152,10 +151,10 @@ class Conversation:
         base_url: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Target:
-        """Go on with another model from the next request on, even between two tool rounds.
+        """Use another model from the next request on, even between two tool rounds.
 
-        A key, an address and headers are for that model's provider. They are kept: whoever
-        switches back to it need not give them again.
+        A key, an address and headers apply to that model's provider. They are remembered, so you
+        need not give them again when you switch back.
 
         Raises:
             CatalogError: no model, or more than one, has this name; nothing has changed.
@@ -177,7 +176,7 @@ class Conversation:
         return self.settings.set(key, value)
 
     def unset(self, key: str) -> None:
-        """Let the layers below decide about a setting again.
+        """Remove a setting of this conversation, so that the layers below decide.
 
         Raises:
             SettingError: there is no such setting.
@@ -185,22 +184,21 @@ class Conversation:
         self.settings.unset(key)
 
     def expect(self, wanted: AnswerFormat | None) -> None:
-        """Have answers in this form from the next request on; None for any."""
+        """Request answers in this form from the next request on; None for any."""
         self._options = replace(self._options, format=wanted)
 
     def snapshot(self) -> Snapshot:
-        """The settings that the next request would be made with."""
+        """The settings of the next request."""
         return self.settings.snapshot(preset=preset_values(self.target.facts))
 
     def ask(self, text: Said) -> Result:
-        """Say something and wait for the answer, tools included.
+        """Send a message and wait for the answer, including tool calls.
 
-        A question that failed before anything was answered is taken back, so that it can be asked
-        again.
+        A question that fails before any answer arrives is removed, so that it can be asked again.
 
         Raises:
-            RemoteError: the endpoint refused or could not be reached.
-            LocalError: the request cannot be made as asked, or an answer is still to come.
+            RemoteError: the endpoint rejected the request or could not be reached.
+            LocalError: the request cannot be made as asked, or an answer is still in progress.
         """
         message = as_message(text)
         return shared.loop().run(lambda: self._finish(message))
@@ -210,7 +208,7 @@ class Conversation:
         return await self._finish(as_message(text))
 
     def stream(self, text: Said) -> Stream:
-        """Say something and get the answer's events as they come."""
+        """Send a message and get the answer's events as they arrive."""
         message, turn = as_message(text), self._turn()
         return Stream(turn, partial(self._run, turn, message), shared.loop())
 
@@ -220,11 +218,11 @@ class Conversation:
         return AsyncStream(turn, partial(self._run, turn, message))
 
     def steer(self, said: Said) -> bool:
-        """Say something while the model works: it goes along with the next results of its tools
-        (`Steered` says so). False if no turn is under way; then nothing was said.
+        """Send a message while the model works: it is sent with the next tool results (`Steered`
+        reports it). False if no turn is in progress; then nothing is sent.
 
-        Where the model calls no more tools it waits for those of the next turn: `take_back` gives
-        it back before that.
+        If the model calls no more tools, the message waits for those of the next turn; `take_back`
+        withdraws it before that.
         """
         message = as_message(said)
         if self._running is None:
@@ -233,30 +231,32 @@ class Conversation:
         return True
 
     def take_back(self) -> tuple[Message, ...]:
-        """What was said by `steer` and has not gone along with anything yet; now it never will."""
+        """Withdraw messages from `steer` that were not sent yet."""
         taken: list[Message] = []
         while self._steering:
             taken.append(self._steering.popleft())
         return tuple(taken)
 
     def subscribe(self, hear: Callable[[Event], None]) -> Callable[[], None]:
-        """Have `hear` called with every event of the turns that begin from now on; what comes back
-        ends that at once.
+        """Call `hear` with every event of the turns that start from now on; call the returned
+        function to end that.
 
-        It is called on the event loop that the turn runs on and has to return at once. One that
-        raises is left out for the rest of that turn, which is logged, and harms nobody else.
+        It is called on the event loop of the turn and must return immediately. If it raises, it is
+        dropped for the rest of that turn and the error is logged; nothing else is affected.
 
         Raises:
             LocalError: it is asynchronous.
         """
 
         if iscoroutinefunction(hear):
-            raise LocalError("a subscriber is an ordinary function: nobody would await this one")
+            raise LocalError(
+                "a subscriber must be an ordinary function: nothing would await this one"
+            )
         subscribed = True
 
         def take(events: Sequence[Event]) -> None:
             for event in events:
-                if subscribed:  # it may end that itself
+                if subscribed:  # a subscriber may unsubscribe itself
                     hear(event)
 
         def end() -> None:
@@ -269,10 +269,10 @@ class Conversation:
         return end
 
     def undo(self, turns: int = 1) -> Message:
-        """Take the last turns back; what the user had said in the first of them.
+        """Undo the last turns; returns the user message of the first of them.
 
         Raises:
-            LocalError: not so many turns were said yet, or one is under way.
+            LocalError: there are not that many turns, or one is in progress.
         """
         self._check_idle()
         start = self._last_turn(turns)
@@ -282,35 +282,35 @@ class Conversation:
         return entry.message
 
     def redo(self) -> Message:
-        """Bring back what the last `undo` took; what the user had said in the first turn of it.
+        """Redo what the last `undo` removed; returns the user message of its first turn.
 
         Raises:
-            LocalError: nothing was undone, or something was said since, or a turn is under way.
+            LocalError: nothing was undone, a message was sent since, or a turn is in progress.
         """
         self._check_idle()
         before = set(self._turn_starts())
         at = last_undone(self.log)
         if at is None:
-            raise LocalError("there is nothing to redo: nothing was undone since the last message")
+            raise LocalError("nothing to redo: nothing was undone since the last message")
         self._keep(Undone(at, at + 1, time.time()))
         entry = self.log[min(set(self._turn_starts()) - before)]
         assert isinstance(entry, Entry)
         return entry.message
 
     def clear(self) -> None:
-        """Take everything back that was said; the log keeps it.
+        """Undo all turns; the log keeps them.
 
         Raises:
-            LocalError: an answer is still to come.
+            LocalError: an answer is still in progress.
         """
         self._check_idle()
         if len(self.log):
             self._keep(Undone(0, len(self.log), time.time()))
 
     def fork(self) -> Conversation:
-        """Another conversation that begins with what was said and chosen in this one.
+        """Another conversation that starts with the messages and settings of this one.
 
-        It is not kept on disk, and what either says from now on does not reach the other.
+        It is not stored on disk, and the two are independent from then on.
         """
         made = object.__new__(Conversation)
         made.log = Log(records=self.log)
@@ -337,8 +337,9 @@ class Conversation:
         await self.aclose()
 
     def close(self) -> None:
-        """Give back what is the conversation's own. Connections are its engine's, which others
-        may be using: they end with their event loop, or when the engine is closed."""
+        """Release what belongs to the conversation. Connections belong to its engine, which others
+        may be using: they are closed with their event loop, or with the engine.
+        """
 
     async def aclose(self) -> None:
         """`close` on the caller's event loop."""
@@ -346,16 +347,16 @@ class Conversation:
 
     @property
     def options(self) -> RequestOptions:
-        """What a request says besides history and settings; tools may come and go."""
+        """The parameters of a request beside history and settings; tools may change."""
         return self._with_tools(self.tools)
 
     @property
     def tools(self) -> Mapping[str, RunnableTool]:
-        """The tools that the model is offered."""
+        """The tools offered to the model."""
         return self._tools
 
     def resolve(self, model: str | None) -> Target:
-        """Where `switch` would go.
+        """The target `switch` would use.
 
         Raises:
             CatalogError: no model, or more than one, has this name.
@@ -363,15 +364,17 @@ class Conversation:
         return self._reaches.target(model)
 
     def way(self) -> Access:
-        """How the model in use is reached.
+        """How the current model is reached.
 
         Raises:
-            ConfigError: a key or an address is missing; says how to give it.
+            ConfigError: a key or an address is missing; says how to provide it.
         """
         return self._reaches.way_to(self.target)
 
     def _situation(self) -> Situation:
-        """Where the next request goes; asked for each, so that a switch holds at once."""
+        """The situation of the next request; determined for each, so that a switch takes effect
+        immediately.
+        """
         target = self.target = self._engine.learnt(self.target)
         way, tools = self.way(), self.tools
         return Situation(
@@ -386,10 +389,12 @@ class Conversation:
         )
 
     async def inspect_server(self) -> bool:
-        """Ask a server of the user's own what it says of the model in use; whether that is news."""
+        """Query a server of the user's own about the current model; returns whether that is
+        news.
+        """
         try:
             way = self.way()
-        except ConfigError:  # a missing key is told when it is needed
+        except ConfigError:  # a missing key is reported when it is needed
             return False
         news = await self._engine.inspect_server(self.target, way)
         self.target = self._engine.learnt(self.target)
@@ -399,16 +404,16 @@ class Conversation:
         return replace(self._options, tools=tuple(tool.definition for tool in tools.values()))
 
     def answer_now(self) -> bool:
-        """End the thought that is going on and have the answer; False if there is none.
+        """End the current thinking and get the answer; False if there is none.
 
-        A model that was told to answer and thinks again is let think on (`Hurried` says so).
-        Needs `interactive`, and the event loop that the turn runs on.
+        A model that was told to answer and thinks again is allowed to (`Hurried` reports it).
+        Requires `interactive`, and the event loop of the turn.
         """
         hurry = self._running.hurry if self._running else None
         return hurry is not None and hurry.now()
 
     def _shortener(self) -> Shortener | None:
-        """What keeps the requests short; there is nothing to shorten in the beginning."""
+        """What keeps requests short; there is nothing to shorten at first."""
         if self._shorten is None and len(self.log.active) >= SHORTEST_TO_SHORTEN:
             from mull.agent.shorten import Shortener
 
@@ -416,7 +421,7 @@ class Conversation:
         return self._shorten
 
     def _keep(self, record: Record) -> None:
-        """Put a record into the log, and onto the disk where there is one."""
+        """Append a record to the log, and store it if there is a store."""
         if self._recorder is not None:
             self._recorder.append(record)
         self.log.add(record)
@@ -426,7 +431,7 @@ class Conversation:
             log=self.log,
             situation=self._situation,
             inspect=self.inspect_server,
-            now=self._situation(),  # a missing key is told before anything is said
+            now=self._situation(),  # a missing key is reported before anything is sent
             approve=self._approve,
             shorten=self._shortener,
             recorder=self._recorder,
@@ -439,14 +444,14 @@ class Conversation:
 
     @property
     def _name(self) -> str | None:
-        """The id under which it is kept."""
+        """The id under which it is stored."""
         return None
 
     async def _run(self, turn: Turn, said: Message | None, *, takes_back: bool = True) -> None:
-        """Run the turn that begins with these words; None goes on with what the log ends in.
+        """Run the turn that starts with this message; None continues from the end of the log.
 
         Raises:
-            LocalError: another turn of this conversation is under way.
+            LocalError: another turn of this conversation is in progress.
         """
         running = self._running
         if running is not None and running.task is not None and running.task.cancelling():
@@ -458,7 +463,7 @@ class Conversation:
                 self._keep(Entry(said, time.time()))
             await run_turn(turn)
         except BaseException:
-            gone = takes_back or turn.too_long  # asked again, it would be as long
+            gone = takes_back or turn.too_long  # asked again, it would be just as long
             if gone and not turn.messages and len(self.log) > start:
                 self._keep(Undone(start, len(self.log), time.time()))
             raise
@@ -468,8 +473,8 @@ class Conversation:
     def _check_idle(self) -> None:
         if self._running is not None:
             raise LocalError(
-                "this conversation is answering already: wait for that, close its stream,"
-                " or go on in a fork()"
+                "this conversation is already answering: wait for it, close its "
+                "stream, or continue in a fork()"
             )
 
     async def _finish(self, said: Message) -> Result:
@@ -478,16 +483,16 @@ class Conversation:
         return result_of(turn)
 
     def _turn_starts(self) -> list[int]:
-        """Where the turns begin that were not taken back."""
+        """Where the turns start that were not undone."""
         return [at for at, entry in self.log.entries() if entry.starts_turn]
 
     def _last_turn(self, turns: int = 1) -> int:
-        """Where the last so many turns begin."""
+        """Where the last turns start."""
         starts = self._turn_starts()
         if not starts:
-            raise LocalError("nothing was said yet")
+            raise LocalError("there are no turns yet")
         if not 1 <= turns <= len(starts):
-            raise LocalError(f"there are {len(starts)} turns: {turns} cannot be taken back")
+            raise LocalError(f"cannot undo {turns} turns: there are {len(starts)}")
         return starts[-turns]
 
 

@@ -1,6 +1,6 @@
-"""How a session begins: a new one, one that is known by name, or the last one of the folder.
+"""How a session is opened: a new one, one given by name, or the last one of the folder.
 
-There is one way, for the command, the terminal and the library. They differ in what they pass.
+The command, the terminal and the library share this, and differ in what they pass.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ __all__ = ["Opening", "find_session", "open_kept", "open_session", "open_session
 
 
 class Opening(Value, frozen=True):
-    """Which session is meant, and what it is given.
+    """Which session to open, and with what.
 
-    What is given overrules what is stored. `goes_on` says that a session of the given `name`, if
-    there is one, is meant. `base` is what the model is told of itself where neither a prompt nor
-    tools are given. A single question (`kind`) that a conversation goes on with becomes one.
+    Given values override stored ones. `goes_on` means that an existing session of the given `name`
+    is continued. `base` is the system prompt if neither a prompt nor tools are given. A single
+    question (`kind`) that is continued as a conversation becomes one.
     """
 
     folder: str
@@ -50,10 +50,10 @@ class Opening(Value, frozen=True):
 
 
 def find_session(store: SessionStore, opening: Opening) -> SessionInfo | None:
-    """The stored session that is meant; None for a new one.
+    """The stored session to open; None for a new one.
 
     Raises:
-        SessionError: it is not there.
+        SessionError: it does not exist.
     """
     if opening.reference is not None:
         return store.find(opening.reference, opening.folder)
@@ -70,26 +70,27 @@ def find_session(store: SessionStore, opening: Opening) -> SessionInfo | None:
 
 
 def _nothing_last(store: SessionStore, opening: Opening) -> str:
-    """What to say where there is nothing to go on with, or only what is of the other kind."""
+    """The message if there is nothing to continue, or only something of the other kind."""
     other = store.last(opening.folder)
     if other is None:
         return (
-            "there is no session of this folder to go on with: `mull sessions list --all` shows"
-            " those of others"
+            "there is no session of this folder to continue: `mull sessions list "
+            "--all` shows those of other folders"
         )
     if other.kind == "ask":
         return (
-            "there is no conversation of this folder to go on with, only single questions:"
-            f" `mull --session {other.id}` goes on with the last of them ({other.label})"
+            "there is no conversation of this folder to continue, only single "
+            f"questions: `mull --session {other.id}` continues the last of them "
+            f"({other.label})"
         )
     return (
-        "`mull ask` has asked nothing in this folder yet:"
-        f" `mull ask --session {other.id}` goes on with the last conversation ({other.label})"
+        "there is no question of `mull ask` in this folder yet: `mull ask --session "
+        f"{other.id}` continues the last conversation ({other.label})"
     )
 
 
 def _called(name: str, found: SessionInfo) -> SessionInfo | None:
-    """The session that was found, unless only its id begins like the name of a new one."""
+    """The session found, unless only its id starts like the name of a new one."""
     return found if name.strip().lower() in (found.id, (found.name or "").lower()) else None
 
 
@@ -103,10 +104,10 @@ async def open_kept(
     warn: Callable[[str], None] = log_warning,
     **more: Any,
 ) -> Session:
-    """Open the session that is meant, its tools started and its prompt written.
+    """Open the session, start its tools and write its prompt.
 
-    Nothing of a new session is on disk before something is said in it, unless it has a name.
-    Servers that are started here end with the session, unless it `shares_tools` with others.
+    A new session is not on disk before its first message, unless it has a name. Servers started
+    here end with the session, unless it `shares_tools` with others.
 
     Raises:
         LocalError: there is no such session or model, or another process has the session open;
@@ -116,7 +117,7 @@ async def open_kept(
     try:
         kept = _held(store, opening, found, engine)
     except UnwritableError as error:
-        warn(f"{error}. This conversation is kept in memory only")
+        warn(f"{error}. This conversation is kept only in memory")
         kept = _held(*_in_memory(store, opening, found), engine)
     try:
         session = Session(
@@ -127,16 +128,17 @@ async def open_kept(
         raise
     if opening.base_url is not None and ADDRESS_KEY in (kept.info.base_url or ""):
         warn(
-            f"the address holds what looks like a key; it is kept as {kept.info.base_url}: give it"
-            f" again, or set {ADDRESS_KEY}, to go on later"
+            "the base URL contains what looks like a key; it is stored as "
+            f"{kept.info.base_url}: give it again, or set {ADDRESS_KEY}, to continue "
+            "later"
         )
     try:
         for trouble in await session.start_tools(owned=not shares_tools):
             warn(trouble)
         if toolbox is not None and found is not None and found.folder != opening.folder:
             warn(
-                f"session {found.id} was begun in {found.folder}:"
-                f" tools work in {opening.folder} now"
+                f"session {found.id} was started in {found.folder}: tools now work in "
+                f"{opening.folder}"
             )
         if found is None or opening.system is not None:
             offered = session.offered_toolbox
@@ -154,7 +156,7 @@ async def open_kept(
 def _held(
     store: SessionStore, opening: Opening, found: SessionInfo | None, engine: Engine
 ) -> Writing:
-    """The session that was found, or a new one, with what is given; nobody else can write it."""
+    """The session found, or a new one, with the given values; nobody else can write it."""
     if found is None:
         return begin_writing(
             store,
@@ -182,7 +184,7 @@ def _held(
 def _in_memory(
     store: SessionStore, opening: Opening, found: SessionInfo | None
 ) -> tuple[SessionStore, Opening, SessionInfo | None]:
-    """A store in memory that holds what is meant, for a disk that cannot be written."""
+    """A store in memory that contains the session, for a disk that cannot be written."""
     from mull.store.sessions.memory import MemorySessions
 
     memory = MemorySessions()
@@ -193,15 +195,16 @@ def _in_memory(
 
 
 def _is_at_home(model: str, info: SessionInfo, engine: Engine) -> bool:
-    """Whether the session's address is that of this model's provider: no other provider's key goes
-    there."""
+    """Whether the session's address belongs to this model's provider: no other provider's key is
+    sent there.
+    """
     return info.model is not None and (
         engine.target(model).provider == engine.target(info.model).provider
     )
 
 
 def _system(opening: Opening, toolbox: Toolbox | None, taught: tuple[str, ...] | None) -> str:
-    """What the model is told before anything is said."""
+    """The system prompt."""
     if toolbox is not None:
         return toolbox.system(opening.system or "", today=date.today(), taught=taught)
     if opening.system is not None or not opening.base:
@@ -221,7 +224,7 @@ def open_session(
     toolbox: Toolbox | None = None,
     **more: Unpack[ConversationOptions],
 ) -> Session:
-    """The stored session of this name or id, begun if there is none.
+    """The stored session of this name or id; it is created if it does not exist.
 
     Without a name it is a new one, or the `last` one of the folder. Takes what `Conversation`
     takes. The servers of a `toolbox` are started, and end when the session is closed.
@@ -244,7 +247,7 @@ async def open_session_async(
     toolbox: Toolbox | None = None,
     **more: Unpack[ConversationOptions],
 ) -> Session:
-    """`open_session` on the caller's event loop, where the servers of a `toolbox` then live."""
+    """`open_session` on the caller's event loop, where the servers of a `toolbox` then run."""
     return await _open(name, model, last, folder, store, toolbox, **more)
 
 

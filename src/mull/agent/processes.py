@@ -1,8 +1,8 @@
-"""The processes of one session: who they are, and a signal to all of them.
+"""The processes of one session, and a signal to all of them.
 
-A program that is started in a session of its own can be ended as a whole by it. The process group
-does not do: `timeout` and shells with job control leave theirs. Only a process that made a session
-for itself, a daemon, stays; where the system does not tell who is in a session, its group is meant.
+A program started in its own session can be ended as a whole. The process group is not enough:
+`timeout` and shells with job control leave theirs. Only a process that created its own session, a
+daemon, survives; if the system does not tell who is in a session, its group is used.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ __all__ = ["members", "signal_all"]
 
 
 def members(session: int) -> list[int]:
-    """The living processes of the session that began with this process, for `os.kill`."""
+    """The living processes of the session that this process started, for `os.kill`."""
     if os.path.isdir("/proc/self"):
         return [pid for pid in map(int, _numbers()) if _session_of(pid) == session]
     return [-session] if _has_group(session) else []
 
 
 def signal_all(session: int, number: signal.Signals) -> bool:
-    """Send it to all of them; whether there was anyone."""
+    """Send a signal to all of them; returns whether there were any."""
     found = members(session)
     for member in found:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -43,10 +43,10 @@ def _numbers() -> list[str]:
 
 
 def _session_of(pid: int) -> int | None:
-    """The session of a process that is not just waiting to be buried."""
+    """The session of a process that is not a zombie."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            # the name stands in parentheses and may hold anything, parentheses too
+            # the name is in parentheses and may contain anything, including parentheses
             fields = file.read().rpartition(b")")[2].split()
         state, session = fields[0], int(fields[3])
     except (OSError, ValueError, IndexError):

@@ -1,6 +1,6 @@
-"""How providers are reached, as far as a caller says: an address and a key belong to one of them.
+"""How providers are reached, as given by the caller: an address and a key belong to one provider.
 
-No other provider gets them, and no other provider's key goes to that address.
+No other provider gets them, and no other provider's key is sent to that address.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Key", "Reach", "Reaches"]
 
 Key: TypeAlias = str | Callable[[], str | Awaitable[str]]
-"""A key, or what gives one when a request goes out: tokens that rotate."""
+"""A key, or a function that returns one for each request: for tokens that rotate."""
 
 
 class Reach(Struct, frozen=True):
@@ -34,7 +34,7 @@ class Reach(Struct, frozen=True):
     compat: Mapping[str, Any] | None = None
 
     def over(self, other: Reach) -> Reach:
-        """The same, and what only the other one says."""
+        """These values, completed by those of the other."""
         said = {name: value for name, value in asdict(self).items() if value is not None}
         return replace(other, **said)
 
@@ -43,20 +43,20 @@ class Reach(Struct, frozen=True):
 
 
 class Reaches:
-    """What one conversation was given, by provider. `keys` may hold more keys than are used."""
+    """What one conversation was given, by provider. `keys` may contain more keys than are used."""
 
     def __init__(self, engine: Engine, keys: Mapping[str, Key] | None = None) -> None:
         self._engine = engine
         self._given = {name.lower(): Reach(key) for name, key in (keys or {}).items()}
 
     def fork(self) -> Reaches:
-        """The same; what is given to either from now on does not reach the other."""
+        """An independent copy."""
         made = Reaches(self._engine)
         made._given = dict(self._given)
         return made
 
     def target(self, model: str | None, given: Reach | None = None) -> Target:
-        """Where a model's name leads: at an address that was given, if that is its provider's.
+        """The target of a model name: at a given address, if that belongs to its provider.
 
         Raises:
             CatalogError: no model, or more than one, has this name.
@@ -71,7 +71,7 @@ class Reaches:
         return self._resolve(model, Reach())
 
     def take(self, target: Target, given: Reach) -> None:
-        """Keep what was given for the target's provider, over what it was given before."""
+        """Store what was given for the target's provider, overriding earlier values."""
         name = target.provider.lower()
         self._given[name] = given.over(self._given.pop(name, Reach()))
 
@@ -83,7 +83,7 @@ class Reaches:
         """How the target is reached.
 
         Raises:
-            ConfigError: a key or an address is missing; says how to give it.
+            ConfigError: a key or an address is missing; says how to provide it.
         """
         reach = self.of(target)
         return self._engine.way_to(

@@ -1,7 +1,7 @@
-"""Keeps a running session on disk, by the clock of the event loop it runs on.
+"""Stores a running session on disk, by the clock of its event loop.
 
-What cannot be written is kept and tried again with whatever comes next: a full disk ends neither
-the answer nor the session, but the user is told.
+What cannot be written is kept and retried with the next write: a full disk ends neither the answer
+nor the session, but the user is told.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from mull.neutral.messages import Origin
 __all__ = ["FLUSH_SECONDS", "Journal", "TimedRecorder"]
 
 FLUSH_SECONDS = 0.8
-"""What a crash may cost of a running answer."""
+"""Seconds of a running answer that a crash may cost."""
 
 
 class Journal(Protocol):
-    """Where records go, and the events of an answer while it comes."""
+    """Where records go, and the events of an answer while it arrives."""
 
     def begin(self, origin: Origin | None) -> None: ...
     def event(self, event: Event) -> None: ...
@@ -31,7 +31,7 @@ class Journal(Protocol):
 
 
 class TimedRecorder:
-    """Writes what has gathered, at the latest so many seconds after the first of it came."""
+    """Writes what has accumulated, at most this many seconds after the first of it arrived."""
 
     def __init__(
         self,
@@ -47,14 +47,14 @@ class TimedRecorder:
         self._warned = False
 
     def begin(self, origin: Origin) -> None:
-        """An answer from this origin is to come."""
+        """An answer from this origin is about to arrive."""
         self._journal.begin(origin)
 
     def events(self, events: Sequence[Event]) -> None:
-        """Take events of the answer; they are safe within the second."""
-        self._try(lambda: self._note(events))  # they may only be kept in mind: no success
+        """Process events of the answer; they are stored within the second."""
+        self._try(lambda: self._note(events))  # they may only be in memory: not a success
         if any(isinstance(event, ToolRan) for event in events):
-            self._flush()  # what a tool has done cannot be done again
+            self._flush()  # the effects of a tool cannot be repeated
         elif self._timer is None and events:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(self._seconds, self._flush)
@@ -64,7 +64,7 @@ class TimedRecorder:
             self._journal.event(event)
 
     def append(self, record: Record) -> None:
-        """Write a record; unless a warning was given, it is safe when this returns."""
+        """Write a record; unless a warning was given, it is stored when this returns."""
         self._stop_timer()
         self._unsaved.append(record)
         if self._try(lambda: self._journal.append(*self._unsaved)):
@@ -72,8 +72,9 @@ class TimedRecorder:
             self._warned = False
 
     def close(self) -> None:
-        """Write what came of an answer that has not ended. Try once more to write what could not be
-        written, and say so if it is lost."""
+        """Write what arrived of an unfinished answer. Retry what could not be written, and report
+        what is lost.
+        """
         self._flush()
         if not self._unsaved:
             return
@@ -84,7 +85,7 @@ class TimedRecorder:
             lost = "the last message" if count == 1 else f"the last {count:,} messages"
             self._warn(f"{lost} of the session could not be saved: {error}")
         else:
-            self._warn("all is saved now")
+            self._warn("everything is saved now")
         self._unsaved.clear()
 
     def _flush(self) -> None:
@@ -102,7 +103,9 @@ class TimedRecorder:
             write()
         except LocalError as error:
             if not self._warned:
-                self._warn(f"not saved: {error}\nThe session goes on; saving is tried again")
+                self._warn(
+                    f"not saved: {error}\nThe session continues, and mull tries again to save it"
+                )
             self._warned = True
             return False
         return True

@@ -1,4 +1,4 @@
-"""What a turn comes to, for code that asked."""
+"""The result of a turn."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["Result", "result_of"]
 
 
 class Result(Value, frozen=True):
-    """An answer: its text and its thinking apart, how it ended, and what it cost.
+    """An answer: its text and thinking, how it ended, and what it cost.
 
-    `message` is the last answer, `messages` all that the turn added (tool rounds included).
-    `usage` adds up all requests of the turn; a count is unknown where one of them did not tell.
+    `message` is the last answer, `messages` everything the turn added (including tool rounds).
+    `usage` sums all requests of the turn; a count is unknown if one of them did not report it.
     """
 
     text: str
@@ -33,7 +33,7 @@ class Result(Value, frozen=True):
 
 
 def result_of(turn: Turn) -> Result:
-    """The result of a turn as it stands."""
+    """The result of a turn so far."""
     answers = [message for message in turn.messages if message.role == "assistant"]
     last = answers[-1] if answers else Message(role="assistant", status="interrupted")
     usage: Usage | None = None

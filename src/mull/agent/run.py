@@ -1,10 +1,10 @@
-"""Drives a turn: ask, run the tools that were called, ask again, until there is an answer.
+"""Drives a turn: send a request, run the tools it calls, and repeat until there is an answer.
 
-`mull.agent.turn` says what may follow what; here is the waiting. Whatever happens is published to
-the turn's hub, and is in the log when this returns: a whole answer, a broken one, or the part of
-one that came before the caller went away (`interrupted`). An answer is in the log, and on disk
-where there is a recorder, before its last event comes out. Where the next request goes is asked
-before each one, once, so that a model or a setting can be changed in the middle of a tool chain.
+`mull.agent.turn` defines what may follow what; this module does the waiting. Every event is
+published to the turn's hub, and is in the log when this returns: a complete answer, a broken one,
+or the part that arrived before the caller left (`interrupted`). An answer is in the log, and on
+disk if there is a recorder, before its last event is published. The situation is determined once
+before each request, so that a model or a setting can be changed during a tool chain.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ __all__ = [
 ]
 
 QUICKLY_COUNTED = 8192
-"""Tokens up to which the character estimate will do where the window is large."""
+"""Tokens up to which the character estimate is good enough, if the window is large."""
 QUICKLY_COUNTED_UNKNOWN = 2048
-"""The same where the window is not known: local servers have small ones."""
+"""The same if the window is unknown: local servers have small ones."""
 
 NUDGE = "You ended your turn without an answer and without calling a tool. Go on, or answer now."
 
@@ -81,32 +81,32 @@ _BEGINNING = Progress()
 
 
 class Recorder(Protocol):
-    """Keeps what happens, as it happens. Each returns when it is safe to go on."""
+    """Stores events as they happen. Each method returns when it is safe to continue."""
 
     def begin(self, origin: Origin) -> None:
-        """An answer from this origin is to come."""
+        """An answer from this origin is about to arrive."""
 
     def events(self, events: Sequence[Event]) -> None:
-        """Events of the answer that is coming, or of the tools it called."""
+        """Events of the arriving answer, or of the tools it called."""
 
     def append(self, record: Record) -> None:
-        """A record that the log has gained."""
+        """A record that was appended to the log."""
 
 
 class Send(Protocol):
-    """Sends a request and gives the events of its answer, those together that come together."""
+    """Sends a request and yields the events of its answer, grouped as they arrive."""
 
     def __call__(
         self, prepared: Prepared, *, sending: Sending = ...
     ) -> AsyncGenerator[Sequence[Event], None]:
-        """`sending` is told each request as it goes out: this one, or one that was repaired."""
+        """`sending` gets each request as it is sent: this one, or a fixed one."""
 
 
 class Situation(Struct, frozen=True):
-    """Where a request goes and what shapes it, as things stand now.
+    """Where a request goes and what shapes it, at this moment.
 
-    Where it is `interactive`, a person may end a thought early; `end_thought` has the endpoint do
-    so, where it can. The `amendment` is what a request that was too long has taught.
+    With `interactive`, the user may end thinking early; `end_thought` makes the endpoint do so, if
+    it can. The `amendment` is what a request that was too long has taught.
     """
 
     target: Target
@@ -120,14 +120,14 @@ class Situation(Struct, frozen=True):
     amendment: Amendment = UNAMENDED
 
     def prepared(self, log: Log) -> Prepared:
-        """The request that this log would make, counted by the model's own counter."""
+        """The request for this log, counted with the model's own counter."""
         snapshot, counter, amendment = self.snapshot, self.counter, self.amendment
         return prepare(
             log, snapshot, self.target, self.options, counter=counter, amendment=amendment
         )
 
     def quickly_prepared(self, log: Log) -> Prepared:
-        """The same, by characters where it is short beside its window."""
+        """The same, counted by characters if it is short compared with its window."""
         return prepare_quickly(
             log,
             self.snapshot,
@@ -139,7 +139,7 @@ class Situation(Struct, frozen=True):
 
 
 class Shorten(Protocol):
-    """What can make a request shorter before it goes out: compression, condensing."""
+    """What can shorten a request before it is sent: compression, condensing."""
 
     def needed(self, prepared: Prepared, situation: Situation) -> bool:
         """Whether there is something to do."""
@@ -147,7 +147,7 @@ class Shorten(Protocol):
     async def run(
         self, prepared: Prepared, situation: Situation, say: Callable[[Event], None]
     ) -> Sequence[Record]:
-        """Do it; the records that the log gains by it."""
+        """Do it; returns the records to append to the log."""
 
 
 async def _nothing_new() -> bool:
@@ -155,15 +155,15 @@ async def _nothing_new() -> bool:
 
 
 class Turn(Struct):
-    """What a turn needs, and what it leaves: the messages it added and what there is to say.
+    """What a turn needs, and what it produces: the messages it added and its notes.
 
-    `now` is the situation of the request under way; what is given is that of the first one.
-    `inspect` asks the model's server what it says of it; whether that is news.
-    `overflow` is what was learnt from a request that was refused for its length, until one is
-    answered; a turn that ends `too_long` has said nothing that could be sent. `task` is where it
-    runs, if that is a stream's. `steering` is what the user says meanwhile: it goes along with the
-    next results of tools, and stays here where there are none. `heard` is when the last byte of
-    the endpoint came, by the monotonic clock, or when it was asked; None while nobody waits for it.
+    `now` is the situation of the current request, initially that of the first one. `inspect`
+    queries the model's server and returns whether that is news. `overflow` is what was learnt from
+    a request rejected for its length, until one is answered; a turn that ends `too_long` has
+    nothing left that could be sent. `task` is where it runs, if it is a stream's. `steering`
+    contains the user's messages sent meanwhile: they are sent with the next tool results, and stay
+    here if there are none. `heard` is when the endpoint's last byte arrived, by the monotonic
+    clock, or when it was asked; None while nothing is awaited.
     """
 
     log: Log
@@ -190,7 +190,7 @@ class Turn(Struct):
     heard: float | None = None
 
     def add(self, record: Record) -> None:
-        """Put a record into the log, and onto the disk."""
+        """Append a record to the log, and store it."""
         if self.recorder is not None:
             self.recorder.append(record)
         self.log.add(record)
@@ -198,8 +198,7 @@ class Turn(Struct):
             self.messages.append(record.message)
 
     def note(self, *notes: Note) -> None:
-        """Say something once: a note takes the place of an earlier one of its kind. What was a
-        warning stays one."""
+        """Add a note once: it replaces an earlier one of its kind. A warning stays a warning."""
         for note in notes:
             for at, earlier in enumerate(self.notes):
                 if note.replaces(earlier):
@@ -214,18 +213,19 @@ class Turn(Struct):
         self.hub.publish((event,))
 
     def signal(self, signal: Signal) -> None:
-        """Go where the signal leads, and say so."""
+        """Follow the signal to the next state, and publish it."""
         self.progress = advance(self.progress, signal, self.limits)
         self.say(StateChanged(self.progress.state, self.progress.round, self.limits.rounds))
 
     async def look(self) -> None:
-        """See how things stand before the next request: the model may be another, whose server is
-        asked what it says of itself."""
+        """Determine the situation before the next request: the model may be another, whose server
+        is queried.
+        """
         await self.inspect()
         self.now = replace(self.situation(), amendment=self.overflow)
 
     def allows(self, signal: Signal) -> bool:
-        """Whether there is a way for the signal now, and no limit closes it."""
+        """Whether the signal is allowed now, and no limit prevents it."""
         return allows(self.progress, signal, self.limits)
 
     @property
@@ -235,11 +235,12 @@ class Turn(Struct):
 
 
 async def run_turn(turn: Turn) -> None:
-    """Run the turn that the log's last message begins or goes on with.
+    """Run the turn that the log's last message starts or continues.
 
     Raises:
-        RemoteError: the endpoint refused or could not be reached before it said anything.
-        LocalError: the request cannot be made, or the tools never come to an end.
+        RemoteError: the endpoint rejected the request or could not be reached before it sent
+            anything.
+        LocalError: the request cannot be made, or tool rounds exceed their limit.
     """
     turn.signal("begin")
     try:
@@ -295,7 +296,7 @@ async def _send(turn: Turn) -> None:
         if shorten is None or not turn.allows("overflow"):
             raise
         turn.overflow, turn.too_long = overflowed(answer.asked, error.overflow), False
-        turn.note(Note("overflow", f"refused for its length: {error.text}", warning=True))
+        turn.note(Note("overflow", f"rejected for its length: {error.text}", warning=True))
         turn.signal("overflow")
         await turn.look()
         return
@@ -330,8 +331,9 @@ def prepare_quickly(
     counter: Counter,
     amendment: Amendment = UNAMENDED,
 ) -> Prepared:
-    """The request; one that is short beside its window is not worth loading a tokenizer for:
-    its estimate is high."""
+    """The request; a tokenizer is not loaded for one that is short compared with its window: its
+    estimate is high.
+    """
     prepared = prepare(log, snapshot, target, options, amendment=amendment)
     usable = prepared.usable
     near = QUICKLY_COUNTED_UNKNOWN if usable is None else min(QUICKLY_COUNTED, usable // 2)
@@ -341,7 +343,7 @@ def prepare_quickly(
 
 
 async def _shorten(turn: Turn) -> None:
-    """Make the request shorter; where that cannot be done, it goes out as it is if it may fit."""
+    """Shorten the request; if that fails, it is sent as it is if it may fit."""
     shorten, prepared = turn.shorten(), turn.prepared
     assert shorten is not None
     assert prepared is not None
@@ -351,7 +353,7 @@ async def _shorten(turn: Turn) -> None:
 
 
 async def _run_tools(turn: Turn) -> None:
-    """Run all calls of the last answer at once; their results stand in the order of the calls."""
+    """Run all calls of the last answer at once; their results are in the order of the calls."""
     from mull.agent.calls import Calls, allow_all
 
     loop, going_on = asyncio.get_running_loop(), True
@@ -364,7 +366,7 @@ async def _run_tools(turn: Turn) -> None:
         if not going_on:  # a tool that did not end with its call
             return
         if isinstance(event, ToolRan) and calls.all_ran:
-            held.append(event)  # told when the results of all are safe, which is at once
+            held.append(event)  # published when all results are stored, which follows immediately
             return
         if turn.recorder is not None:
             turn.recorder.events((event,))
@@ -385,13 +387,13 @@ async def _run_tools(turn: Turn) -> None:
         return
     turn.signal("exhausted")
     raise LocalError(
-        f"the model called tools {turn.limits.rounds} times without an answer: stopped."
-        " What was done stands; say something to go on"
+        f"the model called tools in {turn.limits.rounds} rounds without answering: "
+        "stopped. Its work is kept; send a message to continue"
     )
 
 
 def _steer(turn: Turn) -> None:
-    """Say beside the results what the user has said since."""
+    """Add the user's new messages to the results."""
     while turn.steering:
         said = turn.steering.popleft()
         turn.add(Entry(said, time.time(), steers=True))

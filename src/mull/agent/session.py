@@ -1,7 +1,7 @@
-"""A conversation that is kept: every record is on disk before it is shown as done.
+"""A conversation that is stored: every record is on disk before it is shown as done.
 
-Settings that are changed in it come back with it, and so does its model. What the model sees of it
-can be taken back or summarised; what was said stays. One process at a time has it open.
+Its settings and its model are restored with it. What the model sees can be undone or summarised;
+what is stored stays. One process at a time has it open.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Session(Conversation):
         base_url: str | None = None,
         **more: Any,
     ) -> None:
-        """`base_url` is the address as it was given: what is stored of it holds no key."""
+        """`base_url` is the address as given: the stored one contains no key."""
         info = kept.info
         address = base_url or info.base_url
         super().__init__(info.model, engine=engine, system=info.system, base_url=address, **more)
@@ -81,31 +81,31 @@ class Session(Conversation):
         self._begin_with(tuple(messages))
 
     def _begin_with(self, messages: Sequence[Message]) -> None:
-        """Let a session that begins go on from what was said elsewhere."""
+        """Let a new session continue from messages of another conversation."""
         if messages and self.log:
-            raise LocalError("messages are for a session that begins: this one has its own")
+            raise LocalError("`messages` is for a new session: this one has its own")
         for message in messages:
             self._keep(Entry(message))
 
     def submit(self, said: Said) -> AsyncStream:
-        """Say something; the events of the answer come as they happen."""
+        """Send a message; yields the events of the answer as they happen."""
         turn, message = self._turn(), as_message(said)
         return AsyncStream(turn, partial(self._run, turn, message, takes_back=False))
 
     def take(self, message: Message | None) -> None:
-        """Put something into the session that no answer is asked for, such as a result."""
+        """Add something to the session without asking for an answer, such as a result."""
         if message is not None:
             self._keep(Entry(message, time.time()))
 
     def retry(self) -> AsyncStream:
-        """Take the last answer back and ask for another. It stands again where none comes.
+        """Discard the last answer and ask again. If no new answer arrives, the old one is restored.
 
         Raises:
-            LocalError: nothing was said yet, or the answer is still to come.
+            LocalError: the session is empty, or an answer is still in progress.
         """
         self._check_idle()
         start = self._last_turn()
-        turn = self._turn()  # a missing key is told before the answer is taken back
+        turn = self._turn()  # a missing key is reported before the answer is discarded
         return AsyncStream(turn, partial(self._run_again, turn, start))
 
     async def _run_again(self, turn: Turn, start: int) -> None:
@@ -116,12 +116,14 @@ class Session(Conversation):
         try:
             await self._run(turn, None)
         except BaseException:
-            if not turn.messages and len(self.log) > end:  # what was taken back is given back
+            if not turn.messages and len(self.log) > end:  # what was discarded is restored
                 self._keep(Undone(end, len(self.log), time.time()))
             raise
 
     def undo(self, turns: int = 1) -> Message:
-        """`Conversation.undo`; what tools changed in files is put back, and `restored` says so."""
+        """`Conversation.undo`; changes that tools made to files are undone too, and `restored`
+        reports them.
+        """
         self.restored = ()
         before = set(self._turn_starts())
         message = super().undo(turns)
@@ -129,7 +131,7 @@ class Session(Conversation):
         return message
 
     def redo(self) -> Message:
-        """`Conversation.redo`, with what was changed in files."""
+        """`Conversation.redo`, including changes to files."""
         self.restored = ()
         before = set(self._turn_starts())
         message = super().redo()
@@ -144,10 +146,10 @@ class Session(Conversation):
     async def compress(
         self, say: Callable[[Event], None], strategy: Strategy | None = None
     ) -> None:
-        """Let a summary stand for what was said so far, or say why that cannot be done.
+        """Replace the conversation so far with a summary, or say why that is not possible.
 
         Raises:
-            LocalError: nothing was said yet, or an answer is still to come.
+            LocalError: the session is empty, or an answer is still in progress.
         """
         self._check_open()
         self._check_idle()
@@ -158,7 +160,7 @@ class Session(Conversation):
             self._keep(record)
 
     def undo_compression(self) -> bool:
-        """Send what the last summary stands for again; False if there is none."""
+        """Undo the last summary; False if there is none."""
         from mull.agent.compress import undo_compression
 
         record = undo_compression(self.log, time.time())
@@ -168,7 +170,7 @@ class Session(Conversation):
 
     @property
     def address(self) -> str | None:
-        """The address that was given for the model in use, if one was."""
+        """The address given for the current model, if there is one."""
         return self._reaches.of(self.target).base_url
 
     def switch(
@@ -179,7 +181,7 @@ class Session(Conversation):
         base_url: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Target:
-        """`Conversation.switch`; the session remembers model and address, never a key.
+        """`Conversation.switch`; the session stores model and address, never a key.
 
         Raises:
             CatalogError: no model, or more than one, has this name; nothing has changed.
@@ -201,7 +203,7 @@ class Session(Conversation):
         return parsed
 
     def unset(self, key: str) -> None:
-        """Let the layers below decide about a setting again.
+        """Remove a setting of this session, so that the layers below decide.
 
         Raises:
             SettingError: there is no such setting.
@@ -212,42 +214,42 @@ class Session(Conversation):
         self._change(settings={k: v for k, v in self.info.settings.items() if k != name})
 
     def use_parameters(self, parameters: Parameters) -> None:
-        """Ask with these from the next request on; None leaves one to the provider."""
+        """Use these parameters from the next request on; None leaves one to the provider."""
         self._options = replace(
             self._options, max_tokens=parameters.max_tokens, temperature=parameters.temperature
         )
 
     def rename(self, name: str | None) -> None:
-        """Give the session a name of its own.
+        """Name the session.
 
         Raises:
-            SessionError: another one has it, or it cannot be a name.
+            SessionError: another session has this name, or it is not a valid name.
         """
         self._check_open()
         self._kept.change(name=name)
 
     def prepared(self) -> Prepared:
-        """The request that would go out now, counted; nothing is sent."""
+        """The request that would be sent now, counted; nothing is sent."""
         target = self._engine.learnt(self.target)
         counter = self._engine.counter_for(target)
         return prepare(self.log, self.snapshot(), target, self.options, counter=counter)
 
     def estimated(self) -> Prepared:
-        """The same, counted as a turn counts it: a short one by its characters."""
+        """The same, counted as a turn does: a short one by its characters."""
         target = self._engine.learnt(self.target)
         counter = self._engine.counter_for(target)
         return prepare_quickly(self.log, self.snapshot(), target, self.options, counter=counter)
 
     @property
     def tools(self) -> Mapping[str, RunnableTool]:
-        """The tools that the model is offered; servers may have changed theirs."""
+        """The tools offered to the model; servers may have changed theirs."""
         toolbox = self.offered_toolbox
         offered = toolbox.offered(self.target.facts.taught_tools) if toolbox else {}
         return {**self._tools, **offered}
 
     @property
     def offered_toolbox(self) -> Toolbox | None:
-        """Where the tools come from; None for a model that gets them only if they are asked for."""
+        """Where the tools come from; None for a model that gets them only on request."""
         if self.toolbox is not None and self.toolbox.unasked and not self.target.facts.offer_tools:
             return None
         return self.toolbox
@@ -258,27 +260,27 @@ class Session(Conversation):
 
     @property
     def engine(self) -> Engine:
-        """What the session sends with."""
+        """The session's engine."""
         return self._engine
 
     @property
     def info(self) -> SessionInfo:
-        """What the session is called, where it was begun, what it goes on with."""
+        """The session's name, folder, model and so on."""
         return self._kept.info
 
     @property
     def store(self) -> SessionStore:
-        """Where the session is kept."""
+        """Where the session is stored."""
         return self._kept.store
 
     @property
     def recovered(self) -> Sequence[Record]:
-        """What had come of an answer when the process before was killed."""
+        """The part of an answer that had arrived when the previous process was killed."""
         return self._kept.recovered
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Put all changes of model and settings that are made inside on disk in one go."""
+        """Store all changes of model and settings made inside in one write."""
         self._gathers = True
         try:
             yield
@@ -287,9 +289,9 @@ class Session(Conversation):
             self._kept.change()
 
     async def start_tools(self, *, owned: bool) -> tuple[str, ...]:
-        """Start the servers of tools, if nobody has yet; what there is to say of them.
+        """Start the tool servers, unless they are running; returns remarks about them.
 
-        Servers that are the session's own end with it.
+        Servers that belong to the session end with it.
         """
         if self.toolbox is None or self.toolbox.is_started:
             return ()
@@ -299,15 +301,15 @@ class Session(Conversation):
         return (*self.toolbox.warnings, *self.toolbox.trouble)
 
     def instruct(self, system: str) -> None:
-        """Give the session another system prompt; it is stored with what is said next."""
+        """Give the session another system prompt; it is stored with the next message."""
         self._kept.give(system=system)
         self._options = replace(self._options, system=system)
 
     def close(self) -> None:
-        """Write what waits, end what the session has started and let others open it.
+        """Write pending data, end what the session started and let others open it.
 
-        A stream that is being read ends, and what came is kept as interrupted. Nothing can be said
-        in it or changed any more. Who closes it twice does no harm.
+        An active stream ends, and what arrived is stored as interrupted. The session can no longer
+        be used or changed. Closing twice is harmless.
         """
         if self._running is not None and self._running.task is not None:
             end_task_now(self._running.task)
@@ -336,7 +338,7 @@ class Session(Conversation):
         self._check_open()
         if self._kept.is_stored:
             super()._keep(record)
-        else:  # where not even the first one can be stored, nothing is asked
+        else:  # if not even the first one can be stored, nothing is sent
             self._written.append(record)
             self.log.add(record)
 
@@ -362,7 +364,7 @@ def restore_settings(
     warn: Callable[[str], None],
     given: frozenset[str] = frozenset(),
 ) -> None:
-    """Bring back what was set in a session; what is `given` on the command line goes before."""
+    """Restore the settings of a session; those `given` on the command line take precedence."""
     if info.model is not None:
         settings.set_model(info.model)
     for key, value in info.settings.items():
@@ -370,5 +372,5 @@ def restore_settings(
             continue
         try:
             settings.set(key, value)
-        except SettingError as error:  # settings change from one mull to the next
-            warn(f"a setting of this session is left out: {error}")
+        except SettingError as error:  # settings change between versions
+            warn(f"ignoring a setting of this session: {error}")

@@ -1,7 +1,7 @@
-"""What every face of mull starts from: the layers of settings, the user's files, the catalog.
+"""What every interface of mull starts from: the layers of settings, the user's files, the catalog.
 
-The environment is read here and nowhere below. The catalog is read when a model is first looked
-up, so that what needs no model never pays for it.
+The environment is read here and nowhere below. The catalog is loaded when a model is first looked
+up, so it costs nothing before.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ def profiles() -> Profiles:
 
 
 class Setup:
-    """The settings with all layers in place, and the ways to a target and its snapshot."""
+    """The settings with all layers in place, and how to get from them to a target and its
+    snapshot.
+    """
 
     def __init__(
         self,
@@ -69,7 +71,7 @@ class Setup:
         self.profile_name: str | None = None
 
     def catalog(self) -> Catalog:
-        """The catalog with the user's additions; read at the first call."""
+        """The catalog with the user's additions; loaded at the first call."""
         return self._catalog
 
     @cached_property
@@ -84,11 +86,11 @@ class Setup:
 
     @property
     def parameters(self) -> Parameters:
-        """What the profile says of a request besides its settings."""
+        """The request parameters of the profile."""
         return self.profile.parameters if self.profile else Parameters()
 
     def read_profile(self, name: str) -> Profile:
-        """A profile as it could be used here.
+        """A profile, validated for use here.
 
         Raises:
             ProfileError: it is missing or damaged, or names an unknown provider or setting.
@@ -122,7 +124,7 @@ class Setup:
         dialect: Dialect | None = None,
         compat: Mapping[str, Any] | None = None,
     ) -> Target:
-        """The target of a model's name, with what config.toml says of its provider.
+        """The target of a model name, with what config.toml says about its provider.
 
         Raises:
             CatalogError: no model, or more than one, has this name.
@@ -149,12 +151,12 @@ class Setup:
         except UnknownLevel as error:
             try:
                 model = find(error.model)
-            except CatalogError:  # several have it: what each takes is not known yet
+            except CatalogError:  # several have it: what each accepts is not known yet
                 raise error from None
             raise self._no_level(model, error) from None
 
     def _no_level(self, target: Target, error: UnknownLevel) -> UnknownLevel:
-        """The same with the levels that the model really has."""
+        """The same error with the levels that the model supports."""
         from mull.catalog.names import no_level
         from mull.policy.thinking.levels import level_rows
 
@@ -167,7 +169,7 @@ class Setup:
         request: Mapping[str, object] | None = None,
         model: str | None = None,
     ) -> Snapshot:
-        """The settings that hold for a request to this target, its presets included."""
+        """The settings for a request to this target, including its presets."""
         preset = preset_values(target.facts)
         return self.settings.snapshot(preset=preset, request=request, model=model)
 
@@ -180,10 +182,10 @@ def load_setup(
     config: Path | None = None,
     warn: Callable[[str], None] = log_warning,
 ) -> Setup:
-    """Build the layers from config file, profile, environment and what is given, in that order.
+    """Build the layers from config file, profile, environment and arguments, in that order.
 
     Raises:
-        LocalError: one of them is not as it should be; says which and how.
+        LocalError: one of them is invalid; says which and why.
     """
     environment = read_environment(os.environ)
     for warning in environment.warnings:
@@ -201,7 +203,7 @@ def load_setup(
 
 
 def isolated_setup() -> Setup:
-    """The built-in defaults and the shipped catalog: nothing of this machine or its user."""
+    """The built-in defaults and the shipped catalog: nothing from this machine or its user."""
     return Setup(Settings(), Config(), Environment({}), frozenset(), isolated=True)
 
 
@@ -223,7 +225,7 @@ def apply_sets(settings: Settings, sets: Sequence[str]) -> None:
 
 def _config(path: Path | None) -> Config:
     if path is not None and not path.exists():
-        raise ConfigError(f"there is no file {quote(str(path))} to read as --config")
+        raise ConfigError(f"no such file: {quote(str(path))} (--config)")
     return load_config(path or config_dir() / "config.toml")
 
 
@@ -239,6 +241,6 @@ def _choose_profile(setup: Setup, name: str | None) -> None:
         setup.use_profile(default)
     except ProfileError as error:
         raise ProfileError(
-            f"{error}\nIt is the default profile; `mull profile set-default {NO_PROFILE}` "
-            "goes on without it"
+            f"{error}\nIt is the default profile; `mull profile set-default "
+            f"{NO_PROFILE}` removes the default"
         ) from None

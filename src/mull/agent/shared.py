@@ -1,4 +1,4 @@
-"""What conversations share that were given none of their own: an engine, and a loop to block on."""
+"""The shared engine and event loop of conversations that have none of their own."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["engine", "loop"]
 
 @cache
 def engine() -> Engine:
-    """The engine of everything that is not given one of its own."""
+    """The shared engine."""
     return Engine()
 
 
 @cache
 def loop() -> BlockingLoop:
-    """The event loop of the names that block."""
+    """The event loop of the blocking methods."""
     from mull.client.sync import BlockingLoop
 
     return BlockingLoop()

@@ -1,5 +1,5 @@
-"""Keeps the requests of one session short: compression when they fill the window, condensing of
-long thoughts. The runner asks before each request.
+"""Keeps the requests of one session short: compresses when they fill the window, and condenses long
+thinking. The runner asks before each request.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from mull.policy.view.binding import binding_warning
 __all__ = ["Shortener"]
 
 PATIENCE = 20
-"""What was not compressed is tried again when the request has grown by this part of the window."""
+"""Failed compression is retried when the request has grown by this part of the window."""
 
 
 class Shortener:
-    """What makes the requests of a session shorter (`mull.agent.run.Shorten`).
+    """Shortens the requests of a session (`mull.agent.run.Shorten`).
 
-    Compression that failed, or was not enough, is not tried again before the next request but
-    when the conversation has grown.
+    Compression that failed, or was not enough, is not retried before the next request but when the
+    conversation has grown.
     """
 
     def __init__(self, engine: Engine, log: Log) -> None:
@@ -40,7 +40,7 @@ class Shortener:
         self._tried: tuple[object, int] | None = None
 
     def needed(self, prepared: Prepared, situation: Situation) -> bool:
-        """Whether there is something to do before this request goes out."""
+        """Whether there is something to do before this request is sent."""
         if self._is_full(prepared, situation) or self._long(prepared, situation):
             return True
         return self._counted(prepared, situation).too_long and self._truncates(situation)
@@ -48,10 +48,10 @@ class Shortener:
     async def run(
         self, prepared: Prepared, situation: Situation, say: Callable[[Event], None]
     ) -> Sequence[Record]:
-        """Compress, or else condense; the records that the log gains by it.
+        """Compress, or otherwise condense; returns the records to append to the log.
 
-        What was refused for its length, or is known not to fit, is made to fit: where a summary is
-        not to be had or not enough, the oldest is left out.
+        A request that was rejected for its length, or is known not to fit, is made to fit: if there
+        is no summary or it is not enough, the oldest messages are left out.
         """
         records: list[Record] = []
         if _overflowed(situation) or self._is_full(prepared, situation):
@@ -71,7 +71,9 @@ class Shortener:
         say: Callable[[Event], None],
         strategy: Strategy | None = None,
     ) -> list[Record]:
-        """Compress now, whatever the count. What came of it is said; the record is to be kept."""
+        """Compress now, whatever the count. The outcome is reported; the caller stores the
+        record.
+        """
         log = self._log
         before, side = situation.prepared(log), self._side(situation)
         if bound := binding_warning(before, "compression"):
@@ -88,12 +90,12 @@ class Shortener:
         return [outcome]
 
     def _counted(self, prepared: Prepared, situation: Situation) -> Prepared:
-        """The request, counted as well as can be: an estimate is worth a second look."""
+        """The request, counted as accurately as possible: an estimate is worth checking."""
         counted = prepared.counter == situation.counter.name
         return prepared if counted else situation.prepared(self._log)
 
     def _fits(self, records: Sequence[Record], situation: Situation) -> bool:
-        """Whether what was done is enough: of a window that nobody knows, anything may be."""
+        """Whether that was enough: with an unknown window, anything may be."""
         after = situation.prepared(Log(records=(*self._log, *records)))
         return not after.too_long and bool(records or not _overflowed(situation))
 
@@ -103,7 +105,7 @@ class Shortener:
     def _truncate(
         self, records: Sequence[Record], situation: Situation, say: Callable[[Event], None]
     ) -> list[Record]:
-        """Leave the oldest out, of what the records leave, until the request fits."""
+        """Leave out the oldest messages, of what the records leave, until the request fits."""
         log = Log(records=(*self._log, *records))
         before = situation.prepared(log)
         outcome = truncate(log, situation, time.time())
@@ -113,7 +115,7 @@ class Shortener:
         after = prepared_after(log, outcome, situation).estimate
         self._tried = _state(before, situation), after
         covered = sum(outcome.start <= at < outcome.end for at, _ in log.entries())
-        text = f"left out the oldest messages ({covered:,}): they stay in the session"
+        text = f"left out the oldest messages ({covered:,}): they are still stored in the session"
         say(Compressed(True, text, before.estimate, after))
         return [outcome]
 
@@ -128,7 +130,7 @@ class Shortener:
         return prepared.estimate > self._tried[1] + (prepared.usable or 0) // PATIENCE
 
     def _long(self, prepared: Prepared, situation: Situation) -> list[LongThought]:
-        """The thoughts to condense, counted as the request was."""
+        """The thinking to condense, counted as the request was."""
         counter = CHARACTERS if prepared.counter == CHARACTERS.name else situation.counter
         snapshot, options = situation.snapshot, situation.options
         found = uncondensed(self._log, snapshot, prepared.target, options, counter=counter)
@@ -144,5 +146,5 @@ def _overflowed(situation: Situation) -> bool:
 
 
 def _state(prepared: Prepared, situation: Situation) -> object:
-    """What another try would depend on, beside the conversation itself."""
+    """What a retry depends on, beside the conversation itself."""
     return prepared.target.origin, situation.snapshot.fingerprint

@@ -1,8 +1,8 @@
-"""Requests beside the session: for a summary, a short form, a title.
+"""Requests beside the session: for a summary, condensed thinking, or a title.
 
-A side call has settings of its own: thinking off, or the least that the model can do, whatever the
-session asks for (G03). It has no tools, its own limit on the answer, and its own log. Where a model
-cannot be kept from thinking, the limit leaves room for that (G05).
+A side call has its own settings: thinking off, or the least the model supports, whatever the
+session uses (G03). It has no tools, its own answer limit, and its own log. If a model always
+thinks, the limit leaves room for that (G05).
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ __all__ = [
 ]
 
 THINKING_ROOM = 4096
-"""Tokens beside the answer for a model that thinks all the same."""
+"""Additional tokens for a model that thinks anyway."""
 MORE_ROOM = 4
-"""How many times the limit a second try gets."""
+"""The factor by which a second attempt raises the limit."""
 _TITLE_TOKENS, _TITLE_LENGTH, _TITLE_SOURCE = 64, 80, 1000
 _TITLE = """\
 Above is the beginning of a conversation; do not answer it. Give it a title: at most six words in
@@ -55,14 +55,14 @@ its own language, no quotation marks, no full stop. Answer with the title and no
 
 
 def silent(event: Event) -> None:
-    """Says nothing."""
+    """Reports nothing."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """The model that side calls go to, and the way there.
+    """The model for side calls, and how to reach it.
 
-    `context_limit` is the user's own number for its window, where it is the session's model.
+    `context_limit` is the user's number for its window, if it is the session's model.
     """
 
     engine: Engine
@@ -72,7 +72,7 @@ class Side:
 
     @classmethod
     def to(cls, engine: Engine, model: str | None, base_url: str | None = None) -> Side:
-        """The side of a model that is named, not that of a session in use.
+        """A side for a given model rather than a session's.
 
         Raises:
             LocalError: there is no such model, or no key for it.
@@ -81,18 +81,20 @@ class Side:
         return cls(engine, target, engine.sender(engine.way_to(target, base_url=base_url)))
 
     def snapshot(self, settings: Mapping[str, object] | None = None) -> Snapshot:
-        """The settings of a side call: what the model needs, and nothing of the session's."""
+        """The settings of a side call: what the model needs, and nothing from the session."""
         own = {"context.limit": self.context_limit, **(settings or {})}
         return Settings().snapshot(preset=preset_values(self.target.facts), request=own)
 
     @property
     def window(self) -> int | None:
-        """The tokens that a request to it may hold."""
+        """The tokens that a request to it may contain."""
         return window_of(self.target, self.snapshot())
 
 
 def output_limit(side: Side, wanted: int) -> int:
-    """The limit on an answer of `wanted` tokens: with room for thoughts that cannot be off."""
+    """The limit for an answer of `wanted` tokens: with room for thinking that cannot be turned
+    off.
+    """
     planned = plan_least(side.target, side.snapshot())
     may_think = planned.thinks or not side.target.known
     room = max(planned.plan.budget or 0, THINKING_ROOM) if may_think else 0
@@ -109,10 +111,10 @@ async def side_call(
     settings: Mapping[str, object] | None = None,
     say: Callable[[Event], None] = silent,
 ) -> Message:
-    """Ask beside the session and wait for the answer; `say` is told its events.
+    """Send a request beside the session and wait for the answer; `say` gets its events.
 
     Raises:
-        RemoteError: the endpoint refused or could not be reached.
+        RemoteError: the endpoint rejected the request or could not be reached.
         LocalError: the request cannot be made.
     """
     target = side.engine.learnt(side.target)
@@ -130,7 +132,7 @@ async def side_call(
 
 
 class _Answer:
-    """Folds what comes, and passes it on."""
+    """Assembles the answer, and passes its events on."""
 
     def __init__(self, prepared: Prepared, say: Callable[[Event], None]) -> None:
         self._say = say
@@ -138,24 +140,24 @@ class _Answer:
         self._folding = Assembler(prepared.target.origin)
 
     def sending(self, prepared: Prepared, wire: WireRequest) -> None:
-        """A request goes out: after a refusal another one, to which nothing has come yet."""
+        """A request is sent: after a rejection another one, to which nothing has arrived yet."""
         if prepared is not self._asked:
             self._asked = prepared
             self._folding = Assembler(prepared.target.origin)
 
     def take(self, events: Sequence[Event]) -> None:
-        """Take events in."""
+        """Process events."""
         self._folding.add_all(events)
         for event in events:
             self._say(event)
 
     def message(self) -> Message:
-        """The whole answer, of whoever gave it."""
+        """The complete answer."""
         return self._folding.message()
 
 
 class SideText(Value, frozen=True):
-    """The text that a side call gave, who wrote it, and what all tries cost."""
+    """The text of a side call, its author, and the cost of all attempts."""
 
     text: str
     by: Origin | None = None
@@ -171,10 +173,10 @@ async def side_text(
     say: Callable[[Event], None] = silent,
     again: Callable[[str], None] | None = None,
 ) -> SideText | Rejected:
-    """The text that a side call answers with, or why there is none. Never raises for that.
+    """The text of a side call's answer, or why there is none. Never raises for that.
 
-    With `again`, an answer that was empty or cut is asked for once more with a higher limit, and
-    `again` is told why (G02).
+    With `again`, an answer that was empty or cut is requested once more with a higher limit, and
+    `again` gets the reason (G02).
     """
     first, usage = await _try(side, request, system, max_tokens, say)
     if again is None or isinstance(first, SideText) or not first.again:
@@ -201,7 +203,7 @@ async def _try(
 
 
 class _Failure:
-    """Passes events on and keeps what was said of a failure."""
+    """Passes events on and remembers the failure."""
 
     def __init__(self, say: Callable[[Event], None]) -> None:
         self._say = say
@@ -214,7 +216,9 @@ class _Failure:
 
 
 async def make_title(side: Side, log: Log) -> str | None:
-    """A short title for a conversation, or None: no title is better than a thought (G05)."""
+    """A short title for a conversation, or None: no title is better than a piece of thinking
+    (G05).
+    """
     first = next((message.text for message in log.messages if starts_turn(message)), "")
     if not first.strip():
         return None

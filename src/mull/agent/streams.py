@@ -1,9 +1,8 @@
-"""The events of one turn for whoever asked: iterators that own what they started.
+"""The events of one turn for its caller: iterators that own what they started.
 
 The turn runs beside its reader and does not wait for it. Leaving an iterator, by `break`, an
-exception, `close` or the end of its block, stops the endpoint at once and keeps what came as
-interrupted. Nothing but the caller holds them, so that one that is dropped ends like one that is
-closed.
+exception, `close` or the end of its block, stops the endpoint immediately and keeps what arrived as
+interrupted. Only the caller references them, so that dropping one is the same as closing it.
 """
 
 from __future__ import annotations
@@ -33,7 +32,9 @@ Run: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 
 class AsyncStream:
-    """The events of a turn as they happen; `result` is there at any time, whole at the end."""
+    """The events of a turn as they happen; `result` is available at any time, complete at the
+    end.
+    """
 
     def __init__(self, turn: Turn, run: Run) -> None:
         self._turn = turn
@@ -57,9 +58,9 @@ class AsyncStream:
                     task.result()
                 raise StopAsyncIteration
             if task.get_loop() is not here:
-                raise LocalError("this stream was begun on another event loop: read it there")
+                raise LocalError("this stream was started on another event loop: read it there")
             if self._inbox.is_awaited:
-                raise LocalError("somebody is reading this stream already: it has one reader")
+                raise LocalError("this stream already has a reader: it can have only one")
             try:
                 await self._inbox.wait()
             except BaseException:
@@ -74,7 +75,7 @@ class AsyncStream:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Stop: the socket is closed and what came is kept as interrupted."""
+        """Stop: the socket is closed and what arrived is kept as interrupted."""
         task, self._run, self._task = self._task, None, None
         self._inbox.clear()
         if task is not None:
@@ -83,34 +84,34 @@ class AsyncStream:
     def __del__(self) -> None:
         if self._task is not None:
             begin_to_end(self._task)
-            if self._task.get_loop().is_closed():  # it can only be collected
+            if self._task.get_loop().is_closed():  # it can only be garbage collected
                 self._turn.task = None
 
     def _begin(self, task: asyncio.Task[None]) -> None:
-        """The turn runs from now on."""
+        """Start the turn."""
         self._run, self._task, self._turn.task = None, task, task
         task.add_done_callback(self._inbox.wake)
         task.add_done_callback(_look_at)
 
     @property
     def prepared(self) -> Prepared | None:
-        """The last request that was made."""
+        """The last request that was prepared."""
         return self._turn.prepared
 
     @property
     def silence(self) -> float:
-        """Seconds since the endpoint that is waited for last sent anything; 0 if none is."""
+        """Seconds since the awaited endpoint last sent anything; 0 if none is awaited."""
         heard = self._turn.heard
         return 0.0 if heard is None else time.monotonic() - heard
 
     @property
     def result(self) -> Result:
-        """What has come so far."""
+        """The result so far."""
         return result_of(self._turn)
 
 
 def begin_to_end(task: asyncio.Task[None]) -> None:
-    """Have what runs there stop as soon as its event loop goes on, whoever says so."""
+    """Have the task stop as soon as its event loop continues; callable from anywhere."""
     loop = task.get_loop()
     if task.done():
         return
@@ -122,7 +123,7 @@ def begin_to_end(task: asyncio.Task[None]) -> None:
 
 
 async def end_task(task: asyncio.Task[None]) -> None:
-    """Stop what runs there and wait until it has stopped."""
+    """Stop the task and wait until it has stopped."""
     begin_to_end(task)
     loop = task.get_loop()
     if loop is _loop_here():
@@ -132,8 +133,9 @@ async def end_task(task: asyncio.Task[None]) -> None:
 
 
 def end_task_now(task: asyncio.Task[None]) -> None:
-    """`end_task` for code that blocks. The task's own event loop cannot wait for itself: there it
-    stops as soon as the loop goes on."""
+    """`end_task` for blocking code. The task's own event loop cannot wait for itself: there it
+    stops as soon as the loop continues.
+    """
     begin_to_end(task)
     loop = task.get_loop()
     if loop is not _loop_here() and loop.is_running():
@@ -148,13 +150,13 @@ def _loop_here() -> asyncio.AbstractEventLoop | None:
 
 
 def _look_at(task: asyncio.Task[None]) -> None:
-    """So that nothing complains of an error that nobody is there to read."""
+    """Retrieve the exception, so that asyncio does not complain about an unread error."""
     if not task.cancelled():
         task.exception()
 
 
 class Stream:
-    """The same for code that blocks."""
+    """The same for blocking code."""
 
     def __init__(self, turn: Turn, run: Run, loop: BlockingLoop) -> None:
         closed = threading.Event()
@@ -186,13 +188,13 @@ class Stream:
         self.close()
 
     def close(self) -> None:
-        """Stop: the socket is closed and what came is kept as interrupted.
+        """Stop: the socket is closed and what arrived is kept as interrupted.
 
-        Another thread that is waiting for the next event gets no more.
+        Another thread that waits for the next event gets no more.
         """
         self._closed.set()
-        # Another thread may be inside the generator. To close it then is an error, and in
-        # CPython 3.11 now and then a crash: it looks for a nested generator where there is none.
+        # Another thread may be inside the generator. Closing it then is an error, and in
+        # CPython 3.11 occasionally a crash: it looks for a nested generator where there is none.
         if self._reading.acquire(blocking=False):
             try:
                 self._work.close()
@@ -204,5 +206,5 @@ class Stream:
 
     @property
     def result(self) -> Result:
-        """What has come so far."""
+        """The result so far."""
         return result_of(self._turn)

@@ -1,9 +1,9 @@
-"""Answers that are values: a type or a JSON schema becomes the form that is asked for, and what
-the model answers is read, checked, and asked for once more where it does not fit.
+"""Answers that are values: a type or a JSON schema becomes the requested format, and the model's
+answer is parsed, validated, and requested again if it does not match.
 
-Any type that pydantic or msgspec can describe will do: a pydantic model, a msgspec Struct, a
-dataclass, a TypedDict, or something made of them. Endpoints hold answers to objects only, so that
-any other value travels as the one member of an object.
+Any type that pydantic or msgspec can describe works: a pydantic model, a msgspec Struct, a
+dataclass, a TypedDict, or a combination. Endpoints enforce only objects, so any other value is sent
+as the single member of an object.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _DEFINITIONS = ("$defs", "definitions")
 class Shape:
     """The form that an answer must have.
 
-    `format` is what is asked for. `read` gives the value, as the type that was given where one
-    was; `plain` gives that as JSON has it.
+    `format` is what is requested. `read` returns the value, as the given type if there was one;
+    `plain` returns it as JSON data.
     """
 
     def __init__(
@@ -52,10 +52,10 @@ class Shape:
         self.format = AnswerFormat(asked, _NOT_IN_NAMES.sub("_", name)[:64].strip("_") or "answer")
 
     def read(self, message: Message) -> Any:
-        """The value that an answer gives.
+        """The value of an answer.
 
         Raises:
-            MisfitError: it gives none, or one that does not fit; says where.
+            MisfitError: there is none, or it does not match; says where.
         """
         try:
             value = self._unwrapped(answer_value(message, self.format))
@@ -63,17 +63,17 @@ class Shape:
             if misfit is not None:
                 raise ValueError(misfit)
             return self._convert(value)
-        except (ValueError, RecursionError) as error:  # of msgspec and pydantic, too
-            raise MisfitError(f"the answer does not fit the schema: {_why(error)}") from None
+        except (ValueError, RecursionError) as error:  # also from msgspec and pydantic
+            raise MisfitError(f"the answer does not match the schema: {_why(error)}") from None
 
     def _unwrapped(self, value: Any) -> Any:
-        """What is meant; a model may leave the object around it out."""
+        """The wrapped value; a model may omit the object around it."""
         if self._is_wrapped and isinstance(value, dict) and value.keys() == {_MEMBER}:
             return value[_MEMBER]
         return value
 
     def correction(self, message: Message, misfit: MisfitError) -> Message:
-        """What to say to a model whose answer does not fit."""
+        """The message to a model whose answer does not match."""
         said = f"{str(misfit).capitalize()}. Answer again, with nothing but the whole JSON value."
         calls = [call for call in message.tool_calls if call.name == tool_name(self.format)]
         if not calls:
@@ -82,7 +82,7 @@ class Shape:
         return Message(role="tool", blocks=tuple(results))
 
     def receipt(self, message: Message) -> Message | None:
-        """What closes the call that an answer was given by; None if it was none."""
+        """The result that closes the call an answer was given by; None if it was not a call."""
         calls = [call for call in message.tool_calls if call.name == tool_name(self.format)]
         results = tuple(ToolResultBlock(call.id, "The answer was taken.") for call in calls)
         return Message(role="tool", blocks=results) if results else None
@@ -133,12 +133,12 @@ def _of_msgspec(kind: Any, name: str) -> Shape:
 
 
 def _rooted(meant: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema as an object itself, where it was a reference to one: endpoints want that."""
+    """The schema as an object itself, if it was a reference to one: endpoints require that."""
     return {**meant, **{key: schema[key] for key in _DEFINITIONS if key in schema}}
 
 
 def _wrapped(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of an object that holds the value. What it refers to stays where it is."""
+    """The schema of an object that contains the value. Its definitions stay where they are."""
     inner = {key: value for key, value in schema.items() if key not in _DEFINITIONS}
     definitions = {key: schema[key] for key in _DEFINITIONS if key in schema}
     return {
@@ -151,7 +151,7 @@ def _wrapped(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _why(error: Exception) -> str:
-    """What a check found, in a few lines."""
+    """What a validation found, in a few lines."""
     if hasattr(error, "errors") and callable(error.errors):  # pydantic's
         return "; ".join(
             f"{'.'.join(map(str, one['loc'])) or '$'}: {one['msg']}" for one in error.errors()[:5]

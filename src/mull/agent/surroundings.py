@@ -1,6 +1,7 @@
-"""Where a session works, in a few sentences for the model: system, shell, state of the repository.
+"""The environment of a session, in a few sentences for the model: system, shell, state of the
+repository.
 
-The repository is only looked at. git itself is not run: what a cloned repository configures (hooks,
+The repository is only read. git itself is not run: what a cloned repository configures (hooks,
 filters, a file system monitor) would run with it.
 """
 
@@ -34,7 +35,7 @@ def platform_name() -> str:
 
 
 def git_folder(top: Path) -> Path | None:
-    """Where git keeps its files for a working folder with this top, if it is one."""
+    """The git directory of a working folder with this top, if there is one."""
     place = top / ".git"
     if place.is_dir():
         return place
@@ -43,7 +44,9 @@ def git_folder(top: Path) -> Path | None:
 
 
 def git_state(top: Path) -> str:
-    """`on the branch main`, `at the commit 0123456789`, and what is under way; empty if unknown."""
+    """`on the branch main`, `at the commit 0123456789`, and any operation in progress; empty if
+    unknown.
+    """
     folder = git_folder(top)
     return "" if folder is None else ", ".join(_facts(folder))
 
@@ -61,7 +64,7 @@ def _facts(folder: Path) -> Iterator[str]:
 
 def _read(path: Path) -> str:
     try:
-        if not path.is_file():  # a FIFO would hold us for ever
+        if not path.is_file():  # a FIFO would block forever
             return ""
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read(_LONGEST)

@@ -1,8 +1,8 @@
 """Turns as OpenTelemetry spans, with the attributes of the GenAI conventions.
 
-On where the program has set OpenTelemetry up; mull itself loads nothing of it. A turn is a span,
-and below it each request, tool and compression; below a request, what had to be waited out or
-repaired. What was said, thought or called is recorded only when that is asked for.
+Active if the program has set up OpenTelemetry; mull itself imports nothing of it. A turn is a span,
+and below it each request, tool and compression; below a request, its retries and fixes. Messages,
+thinking and tool calls are recorded only on request.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _USAGE = {
 
 
 def find_tracer() -> Tracer | None:
-    """The tracer of the program's own set-up; None where it has not loaded OpenTelemetry."""
+    """The tracer of the program's own setup; None if it has not imported OpenTelemetry."""
     trace: Any = sys.modules.get("opentelemetry.trace")
     if trace is None:
         return None
@@ -59,7 +59,8 @@ def find_tracer() -> Tracer | None:
 class Spans:
     """The spans of one turn: a subscriber of its hub.
 
-    `conversation` is the id under which the turn is kept, `content` whether messages are recorded.
+    `conversation` is the id under which the turn is stored, `content` whether messages are
+    recorded.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Spans:
         self._told: Message | None = None
 
     def __call__(self, events: Sequence[Event]) -> None:
-        """Take events in that came together."""
+        """Process events that arrived together."""
         if self._asked_at is not None and not isinstance(events[0], StateChanged):
             self._begin_request()
         for event in events:
@@ -115,7 +116,7 @@ class Spans:
             self._end(state)
 
     def _begin_request(self) -> None:
-        """Begin the span of a request where it was asked for, now that it really goes out."""
+        """Start the span of a request, now that it is really sent."""
         if self._asked_at is None or self._turn.prepared is None:
             return
         since, self._asked_at = self._asked_at, None
@@ -144,7 +145,7 @@ class Spans:
     def _end_step(self) -> None:
         error = self._turn.error
         if error is not None:
-            self._begin_request()  # it was refused or left before anything was told of it
+            self._begin_request()  # it was rejected or abandoned before any event
         self._asked_at = None
         step, self._step = self._step, None
         if step is None:
@@ -165,7 +166,7 @@ class Spans:
                 self._set(step, {"gen_ai.output.messages": _messages([answer])})
 
     def _begin_trouble(self, event: Retrying | Healed) -> None:
-        """What was wrong with a request, until something else is heard of it."""
+        """A problem with a request, until the next event about it."""
         self._end_trouble()
         if isinstance(event, Healed):
             about: dict[str, Any] = {"mull.healing.change": event.change}
@@ -199,7 +200,7 @@ class Spans:
 
     def _end(self, state: str) -> None:
         self._end_trouble()
-        for span in self._tools.values():  # stopped with the turn
+        for span in self._tools.values():  # interrupted with the turn
             span.end()
         self._tools.clear()
         if self._whole is None:
@@ -242,7 +243,7 @@ class Spans:
             span.set_attributes({k: v for k, v in attributes.items() if v is not None})
 
     def _fail(self, span: Span | None, kind: str) -> None:
-        """Only what kind of failure it was: a provider's words may quote what was said."""
+        """Only the kind of failure: a provider's message may quote the conversation."""
         from opentelemetry.trace import StatusCode
 
         if span is not None:
@@ -261,7 +262,7 @@ def usage_attributes(usage: Usage | None) -> dict[str, Any]:
 
 
 def _messages(messages: Sequence[Message]) -> str:
-    """Messages in the conventions' own form."""
+    """Messages in the form of the conventions."""
     return _json([{"role": m.role, "parts": list(map(_part, m.blocks))} for m in messages])
 
 

@@ -1,4 +1,4 @@
-"""The tools of one session, mull's own and those of MCP servers, and the gate before them all."""
+"""The tools of one session, mull's own and those of MCP servers, and the gate before them."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ _T = TypeVar("_T")
 class Toolbox:
     """What a model may use in a folder. Servers are started by `start` and ended by `close`.
 
-    They live on the event loop that started them; their tools can be used on any. If they are
-    `unasked`, a model that is known to make nothing of tools is offered none. Instructions of the
-    folder that nobody has seen yet are asked about when a session begins, or left out where nobody
-    can be asked; `trusted` uses them without a question.
+    They run on the event loop that started them; their tools can be used on any. If they are
+    `unasked`, a model known to be bad at tools is offered none. Instructions of the folder that
+    nobody has approved yet are asked about when a session starts, or left out if there is nobody to
+    ask; `trusted` uses them without asking.
 
     Raises:
-        LocalError: a word of `wanted` fits no tool, or a policy file is not as it should be.
+        LocalError: a word of `wanted` matches no tool, or a policy file is invalid.
     """
 
     def __init__(  # noqa: PLR0913 - keywords, each of them optional
@@ -66,7 +66,7 @@ class Toolbox:
         self.workspace = Workspace(folder)
         self.wanted = wanted
         self.snapshot: Callable[[], Snapshot] = setup.settings.snapshot
-        """The settings that hold now; a session gives its own."""
+        """The current settings; a session provides its own."""
         self.unasked = False
         self._on_change = on_change
         self._warn = warn
@@ -97,11 +97,12 @@ class Toolbox:
         self._home: asyncio.AbstractEventLoop | None = None
         self._closing: asyncio.Task[None] | None = None
         if not any(may_mean(wanted, name) for name in self._configs):
-            self.choose(wanted)  # a word that fits no tool is told before anything is asked
+            self.choose(wanted)  # a word that matches no tool is reported before anything is asked
 
     async def start(self) -> None:
         """Start the servers whose tools are wanted; returns when each is up, has failed, or is
-        known from an earlier run. Once is enough."""
+        known from an earlier run. Further calls do nothing.
+        """
         if self.is_started:
             return
         self.is_started = True
@@ -110,14 +111,14 @@ class Toolbox:
             self.mcp = McpServers(self._configs, on_change=self._heard, lazy=True)
             self._home = asyncio.get_running_loop()
             await self.mcp.start(self.wanted)
-            self._told = set(self.trouble)  # the caller tells these
+            self._told = set(self.trouble)  # the caller reports these
         unlisted = [name for name in self._configs if not may_mean(self.wanted, name)]
         unknown = [
             rule
             for rule in unknown_rules(self.gate.rules, self.all)
             if not any(may_mean(rule, name) for name in unlisted)
         ]
-        said = (f"the rule {rule} speaks of no tool that there is" for rule in unknown)
+        said = (f"the rule {rule} matches no available tool" for rule in unknown)
         self.warnings = (*self._policy_warnings, *said)
 
     async def reach(self, wanted: str) -> None:
@@ -128,15 +129,15 @@ class Toolbox:
 
     @property
     def instructions(self) -> tuple[Instruction, ...]:
-        """What AGENTS.md files tell the model; one that is not used says why in its note."""
+        """The instructions from AGENTS.md files; the note of an unused one says why."""
         return self._trusting.used
 
     async def settle_instructions(self) -> list[str]:
-        """Ask about instructions that nobody has seen yet; what there is to tell then."""
+        """Ask about instructions that nobody has approved yet; returns messages for the user."""
         return await self._trusting.settle(self.gate.person)
 
     def _heard(self, status: ServerStatus) -> None:
-        """Tell what happens to a server while the session goes on."""
+        """Report what happens to a server during the session."""
         for trouble in _trouble(status):
             if self._told is not None and trouble not in self._told:
                 self._told.add(trouble)
@@ -152,8 +153,9 @@ class Toolbox:
             await _at(home, servers.close)
 
     def close_now(self) -> None:
-        """`close` for code that blocks. On the servers' own event loop, which cannot wait for
-        itself, they end as soon as it goes on."""
+        """`close` for blocking code. On the servers' own event loop, which cannot wait for itself,
+        they end as soon as it continues.
+        """
         self.workspace.jobs.end()
         servers, home = self._let_go()
         if servers is None or home is None:
@@ -166,15 +168,16 @@ class Toolbox:
             home.run_until_complete(servers.close())
 
     def _let_go(self) -> tuple[McpServers | None, asyncio.AbstractEventLoop | None]:
-        """The servers that are to end and where they live, if they do; they offer nothing more."""
+        """The servers to end and their event loop, if there are any; they offer nothing more."""
         servers, home = self.mcp, self._home
         self._home, self.is_started = None, False
         return (None, None) if home is None or home.is_closed() else (servers, home)
 
     @property
     def trouble(self) -> tuple[str, ...]:
-        """Servers that did not start, tools of theirs that are left out, AGENTS.md not read whole:
-        what is missing although the user might count on it."""
+        """Servers that did not start, tools that are left out, AGENTS.md not read completely: what
+        is missing although the user may expect it.
+        """
         statuses = self.mcp.statuses if self.mcp else ()
         return (
             *(f"{one.path}: {one.note}" for one in self.instructions if one.note),
@@ -183,22 +186,22 @@ class Toolbox:
 
     @property
     def jobs(self) -> tuple[JobStatus, ...]:
-        """The commands that were started in the background, also those that have ended."""
+        """The background commands, including those that have ended."""
         return self.workspace.jobs.statuses
 
     @property
     def todo(self) -> tuple[TodoItem, ...]:
-        """The steps that the model keeps a list of."""
+        """The model's list of steps."""
         tool = self._own[Todo.name]
         return tool.items if isinstance(tool, Todo) else ()
 
     @property
     def all(self) -> Mapping[str, RunnableTool]:
-        """Every tool there is."""
+        """All tools."""
         return {**self._own, **self._served()}
 
     def _served(self) -> Mapping[str, RunnableTool]:
-        """The servers' tools; a turn that runs on another event loop reaches them over there."""
+        """The servers' tools; a turn on another event loop reaches them over there."""
         served: Mapping[str, RunnableTool] = {}
         if self.mcp and self.is_started:
             served = {**self.mcp.tools, **self.mcp.resource_tools}
@@ -207,11 +210,11 @@ class Toolbox:
         return {name: _Served(tool, there, self.workspace) for name, tool in served.items()}
 
     def offered(self, taught: Collection[str] | None = None) -> Mapping[str, RunnableTool]:
-        """The tools that the model is offered now; under read-only, none that changes things.
+        """The tools offered to the model now; in read-only mode, only those that change nothing.
 
-        A model that was `taught` but a few gets no others, unless they are asked for by name. A
-        server may take its tools back: then there are fewer, and the turn goes on. Where servers
-        have many, the model looks for those that it needs.
+        A model `taught` only a few gets no others, unless they are requested by name. A server may
+        withdraw tools: then there are fewer, and the turn continues. If servers have many, the
+        model searches for those it needs.
         """
         chosen = choose_tools(self.wanted, self.all, may_miss=True, taught=taught)
         if self.gate.mode == "read-only":
@@ -229,16 +232,16 @@ class Toolbox:
         """Offer other tools from now on.
 
         Raises:
-            LocalError: a word fits no tool; nothing has changed.
+            LocalError: a word matches no tool; nothing has changed.
         """
         choose_tools(wanted, self.all)
         self.wanted, self.unasked = wanted, False
 
     def system(self, base: str = "", *, today: date, taught: Collection[str] | None = None) -> str:
-        """The system prompt of a session that begins today with a model that was `taught` so much.
+        """The system prompt of a session that starts today with a model `taught` these tools.
 
         Raises:
-            LocalError: a word of `wanted` fits no tool, now that the servers are up.
+            LocalError: a word of `wanted` matches no tool, now that the servers are up.
         """
         self.choose(self.wanted)
         tools = [tool.definition for tool in self.offered(taught).values()]
@@ -246,15 +249,16 @@ class Toolbox:
 
 
 def _trouble(status: ServerStatus) -> list[str]:
-    """What a server lacks although the user might count on it."""
+    """What a server lacks although the user may expect it."""
     failed = [f" did not start: {status.reason}"] if status.state == "failed" else []
     notes = [f": {note}" for note in status.notes]
     return [f"the MCP server {status.name}{text}" for text in (*failed, *notes)]
 
 
 class _Served:
-    """A tool of a server: its long results are put aside as a command's are. The server may be
-    talked to on another event loop, which runs in another thread."""
+    """A tool of a server: its long results are put aside like a command's. The server may run on
+    another event loop, in another thread.
+    """
 
     def __init__(
         self, tool: RunnableTool, home: asyncio.AbstractEventLoop | None, workspace: Workspace
@@ -267,7 +271,7 @@ class _Served:
         self.source = tool.source
 
     def prepare(self, call: ToolCallBlock) -> PreparedCall:
-        """The same call, done over there; what the tool says meanwhile comes over as well."""
+        """The same call, run over there; its progress is passed back."""
         prepared = self._tool.prepare(call)
 
         async def work(context: ToolContext) -> Outcome:
@@ -289,7 +293,7 @@ class _Served:
 
 
 class _Over(NamedTuple):
-    """Says on its own loop what is said on another."""
+    """Passes events to another loop."""
 
     loop: asyncio.AbstractEventLoop
     context: ToolContext
@@ -303,7 +307,7 @@ class _Over(NamedTuple):
 
 
 async def _at(loop: asyncio.AbstractEventLoop, work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
-    """What the work comes to on that loop."""
+    """The result of work on that loop."""
     if loop is asyncio.get_running_loop():
         return await work()
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), loop))
@@ -317,8 +321,9 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 
 
 def _key_variables(setup: Setup) -> list[str]:
-    """The variables that hold keys, and those that config.toml fills in anywhere: commands that a
-    model runs have no business with them."""
+    """The variables that contain keys, and those that config.toml expands: commands run by a model
+    do not get them.
+    """
     own = setup.config.providers.values()
     known = setup.catalog().providers.values()
     filled = [

@@ -1,8 +1,9 @@
-"""Whose instructions a model gets: the user's own, and those of projects that the user has seen.
+"""Whose instructions a model gets: the user's own, and those of projects that the user has
+approved.
 
-An AGENTS.md comes with a clone, and whoever wrote it speaks in the system prompt. So a project's
-file is used only after a person has seen it, once for each content; where nobody can be asked it is
-left out, and that is told.
+An AGENTS.md comes with a clone, and its author would speak in the system prompt. So a project's
+file is used only after the user has seen it, once for each version; if there is nobody to ask it is
+left out, and that is reported.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ __all__ = ["TRUST_LETTERS", "TrustAnswer", "TrustRequest", "Truster", "Trusting"
 TrustAnswer: TypeAlias = Literal["always", "once", "no"]
 
 TRUST_LETTERS: Mapping[str, TrustAnswer] = {"y": "always", "o": "once", "n": "no"}
-"""What a person types for each answer."""
+"""What the user types for each answer."""
 
-_UNSEEN = "not used: nobody has seen it yet; read it, then run `mull trust` in its folder"
-_REFUSED = "not used: you said no; `mull trust` in its folder lets it in"
+_UNSEEN = "not used: nobody has approved it yet; read it, then run `mull trust` in its folder"
+_REFUSED = "not used: you refused it; `mull trust` in its folder approves it"
 _NOT_NOW = "not used in this session"
 
 
 class TrustRequest(Value, frozen=True):
-    """Instructions that a person is to look at before a model gets them."""
+    """Instructions that the user must review before a model gets them."""
 
     files: tuple[Instruction, ...]
 
@@ -42,13 +43,13 @@ class Truster(Protocol):
     """An approver that also asks whether instructions may be used."""
 
     async def trust(self, request: TrustRequest) -> TrustAnswer | None:
-        """The answer; None if nobody can be asked."""
+        """The answer; None if there is nobody to ask."""
 
 
 class Trusting:
-    """Sorts the instructions of a folder into what is used and what is not.
+    """Sorts the instructions of a folder into used and unused ones.
 
-    `vouched` are folders whose files are used whatever they say.
+    `vouched` are folders whose files are always used.
     """
 
     def __init__(
@@ -65,17 +66,19 @@ class Trusting:
 
     @property
     def used(self) -> tuple[Instruction, ...]:
-        """What a model gets, and what is not used with the reason in its note."""
+        """The instructions that a model gets, and the unused ones with the reason in their
+        notes.
+        """
         sorted_out = (self._sorted(one) for one in self._found)
         return tuple(one for one in sorted_out if one is not None)
 
     @property
     def waiting(self) -> tuple[Instruction, ...]:
-        """What nobody has spoken on yet."""
+        """The instructions that nobody has decided on yet."""
         return tuple(one for one in self._found if self._reason(one) is None)
 
     async def settle(self, person: object) -> list[str]:
-        """Ask about what waits; what there is to tell then."""
+        """Ask about undecided instructions; returns messages for the user."""
         waiting = self.waiting
         refused = [one for one in self._found if self._reason(one) == _REFUSED]
         told = [f"{one.path}: {_REFUSED}" for one in refused if one.path not in self._said]
@@ -95,7 +98,7 @@ class Trusting:
     def _remember(self, one: Instruction, *, trusted: bool) -> list[str]:
         try:
             self._trust.remember(one.path, one.digest, trusted=trusted)
-        except LocalError as error:  # it holds for now
+        except LocalError as error:  # it applies for now
             return [str(error)]
         return []
 
@@ -106,7 +109,7 @@ class Trusting:
         return replace(one, text="", note=reason) if reason else one
 
     def _reason(self, one: Instruction) -> str | None:
-        """Why it is not used; empty if it is, None if nobody has spoken on it."""
+        """Why it is not used; empty if it is, None if nobody has decided."""
         if one.is_own or not one.text.strip():
             return ""
         if one.path in self._said:

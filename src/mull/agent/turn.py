@@ -1,10 +1,10 @@
-"""The states of a turn, and what leads from one to the next.
+"""The states of a turn, and the transitions between them.
 
-A table and pure functions: `meaning` says what an answer asks for, `allows` whether there is a way
-and a limit that is not reached yet, `advance` where it leads. The runner does the waiting; it can
-only do what is allowed here. Every way back to `sending` is counted, so a turn asks at most
-`Limits.requests` times, whatever the other side does. A count for one request or one round is set
-back by the next, and these are counted themselves.
+A table and pure functions: `meaning` says what an answer asks for, `allows` whether there is a
+transition and its limit is not reached, `advance` where it leads. The runner does the waiting; it
+can only do what is allowed here. Every transition back to `sending` is counted, so a turn sends at
+most `Limits.requests` requests, whatever the other side does. A count for one request or one round
+is reset by the next, and these are counted themselves.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ State: TypeAlias = Literal[
     "idle", "sending", "streaming", "tools", "compressing", "healing", "done", "failed"
 ]
 Signal: TypeAlias = Literal[
-    "begin",  # the user has spoken
-    "full",  # the request must be made shorter first
-    "overflow",  # it was refused for its length, and must be made shorter
+    "begin",  # the user has sent a message
+    "full",  # the request must be shortened first
+    "overflow",  # it was rejected for its length, and must be shortened
     "shortened",  # it was, or it cannot be
-    "event",  # the first sign of an answer
-    "hurried",  # somebody stopped the thought, and the answer is asked for
-    "overdue",  # its time was up, and the answer is asked for
-    "healed",  # it was refused, and a repaired request is on its way
+    "event",  # the first event of an answer
+    "hurried",  # the user stopped the thinking, and the answer is requested
+    "overdue",  # the thinking reached its time limit, and the answer is requested
+    "healed",  # it was rejected, and a fixed request is being sent
     "called",  # the answer calls tools
     "results",  # they have run
-    "silent",  # the model thought and said nothing: ask once more
-    "answered",  # the answer is there
-    "exhausted",  # one more request would be one too many
+    "silent",  # the model thought but did not answer: ask again
+    "answered",  # the answer is complete
+    "exhausted",  # the limit of requests is reached
     "failed",  # it broke off
-    "stopped",  # the user has had enough
+    "stopped",  # the user interrupted it
 ]
 
 Cause: TypeAlias = Literal["hurried", "overdue"]
-"""Why a thought is to end, as the signals call it: somebody asked, or its time is up."""
+"""Why thinking is to end, as the signals call it: on request, or at its time limit."""
 
 FINAL: frozenset[State] = frozenset({"done", "failed"})
 _ASKING: tuple[State, ...] = ("sending", "streaming", "healing")
@@ -77,19 +77,19 @@ TABLE: Mapping[tuple[State, Signal], State] = {
 
 
 class ThoughtStopped(Exception):
-    """The answer was stopped in the middle of a thought."""
+    """The answer was stopped while the model was thinking."""
 
     def __init__(self, cause: Cause) -> None:
         self.cause = cause
 
 
 class Limits(Value, frozen=True):
-    """How often a turn may do what could go on for ever.
+    """How often a turn may repeat what could otherwise go on forever.
 
-    In a turn: `rounds` of tools, `nudges` for an answer, thoughts that are `overdue`. In a round:
-    thoughts that are stopped (`hurries`), for whatever reason. For a request: what makes it shorter
-    first (`shortenings`: compression, and condensing beside it), refusals for its length after
-    which it is made shorter (`overflows`), and repairs (`heals`).
+    Per turn: `rounds` of tools, `nudges` for an answer, thinking that is `overdue`. Per round:
+    stopped thinking (`hurries`), for whatever reason. Per request: shortening it first
+    (`shortenings`: compression, and condensing beside it), rejections for its length after which it
+    is shortened (`overflows`), and fixes (`heals`).
     """
 
     rounds: int = 50
@@ -102,14 +102,16 @@ class Limits(Value, frozen=True):
 
     @property
     def requests(self) -> int:
-        """The most requests of one turn, without what the client sends again by itself and without
-        those that were refused for their length."""
+        """The maximum requests of one turn, without the client's own retries and without those
+        rejected for their length.
+        """
         return self.rounds * (1 + self.hurries) + self.nudges
 
 
 class Progress(Value, frozen=True):
-    """Where a turn stands. `round` counts requests that were answered with tool calls, plus one;
-    `hurries` belongs to the round, `shortenings`, `overflows` and `heals` to the request."""
+    """The state of a turn. `round` counts requests answered with tool calls, plus one; `hurries`
+    belongs to the round, `shortenings`, `overflows` and `heals` to the request.
+    """
 
     state: State = "idle"
     round: int = 0
@@ -130,13 +132,13 @@ _COUNTED: Mapping[Signal, tuple[tuple[str, str], ...]] = {
     "overflow": (("overflows", "overflows"),),
     "healed": (("heals", "heals"),),
 }
-"""The counts of a turn that close a way, each with its limit."""
+"""The counts of a turn that close a transition, each with its limit."""
 _ASKS: frozenset[Signal] = frozenset({"begin", "results", "hurried", "overdue", "silent"})
 """The signals that lead to another request."""
 
 
 def allows(progress: Progress, signal: Signal, limits: Limits) -> bool:
-    """Whether the table has this way, and no limit closes it."""
+    """Whether the table has this transition, and no limit closes it."""
     if (progress.state, signal) not in TABLE:
         return False
     return all(
@@ -148,7 +150,7 @@ def advance(progress: Progress, signal: Signal, limits: Limits) -> Progress:
     """Where the signal leads.
 
     Raises:
-        ValueError: there is no such way, or no more of it; the runner is wrong.
+        ValueError: there is no such transition, or its limit is reached; the runner is wrong.
     """
     if not allows(progress, signal, limits):
         raise ValueError(f"a turn that is {progress.state} cannot be {signal}")
@@ -166,7 +168,7 @@ def advance(progress: Progress, signal: Signal, limits: Limits) -> Progress:
 
 
 def meaning(answer: Message, progress: Progress, limits: Limits, *, tools: bool) -> Signal:
-    """What a whole answer asks the turn to do next."""
+    """What a complete answer asks the turn to do next."""
     if answer.status in ("interrupted", "error"):
         return "failed"
     if tools and answer.tool_calls and answer.status == "complete":

@@ -1,4 +1,4 @@
-"""The models that can be used here and now: by a key, on a local server, or that mull brings."""
+"""The models that can be used now: with a key, on a local server, or embedded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EMBEDDED_MODEL = "local/smollm2"
 
 
 def keyed_providers(engine: Engine) -> set[str]:
-    """The providers that a key is known for."""
+    """The providers with a known key."""
     config = engine.setup.config.providers
     found = set()
     for provider in engine.setup.catalog().providers.values():
@@ -24,7 +24,7 @@ def keyed_providers(engine: Engine) -> set[str]:
 
 
 def usable_models(engine: Engine) -> list[str]:
-    """Their names, provider by provider; the small model that comes with mull is the last."""
+    """Their names, by provider; the embedded model is the last."""
     from mull.local.weights import is_installed
 
     catalog, keyed = engine.setup.catalog(), keyed_providers(engine)

@@ -1,4 +1,4 @@
-"""How long an answer took, and how much of that was thinking."""
+"""Measures how long an answer took, and how much of that was thinking."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ENDS_THOUGHT: frozenset[type] = frozenset({TextDelta, ToolCallDelta, Finished, 
 
 
 class Stopwatch:
-    """Runs from its making. A thought lasts from its first piece to whatever else comes next."""
+    """Runs from its creation. Thinking lasts from its first chunk until anything else arrives."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -30,8 +30,8 @@ class Stopwatch:
         self._thought: float | None = None
 
     def add_all(self, events: Iterable[Event]) -> None:
-        """Take events in that came together."""
-        for kind in dict.fromkeys(map(type, events)):  # each kind once, in the order they came
+        """Process events that arrived together."""
+        for kind in dict.fromkeys(map(type, events)):  # each kind once, in order
             if kind in _THOUGHTS:
                 if self._thought_since is None:
                     self._thought_since = self._clock()
@@ -41,12 +41,12 @@ class Stopwatch:
 
     @property
     def seconds(self) -> float:
-        """How long the answer has taken so far."""
+        """The duration of the answer so far."""
         return round(self._clock() - self._began, 3)
 
     @property
     def thought_seconds(self) -> float | None:
-        """How long the model has thought so far; None if it did not."""
+        """The duration of the thinking so far; None if there was none."""
         if self._thought_since is None:
             return self._thought
         return round((self._thought or 0.0) + self._clock() - self._thought_since, 3)

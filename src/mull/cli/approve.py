@@ -1,5 +1,6 @@
-"""Asks on the terminal whether a tool may run, and what the model wants to know, line by line, for
-commands that draw no screen."""
+"""Asks at the terminal whether a tool may run, and asks the model's questions to the user, line by
+line, for commands without a screen.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +17,14 @@ from mull.tui.text.safe import neutralise, one_line
 __all__ = ["LineApprover", "find_terminal"]
 
 _ASK = "[y] once  [s] this session  [a] always  [n] no  [x] never: "
-_TRUST = "[y] yes, as long as it says the same  [o] only now  [n] no: "
+_TRUST = "[y] yes, until it changes  [o] only this time  [n] no: "
 _LONGEST_ANSWER = 4096
 
 
 def find_terminal() -> tuple[int, TextIO] | None:
-    """The user's terminal to read from and write to, whatever the pipes are; None without one."""
+    """The user's terminal to read from and write to, whatever the pipes are; None if there is
+    none.
+    """
     try:
         return os.open("/dev/tty", os.O_RDONLY | os.O_CLOEXEC), open("/dev/tty", "w")
     except OSError:
@@ -29,7 +32,7 @@ def find_terminal() -> tuple[int, TextIO] | None:
 
 
 def _quoted(text: str) -> str:
-    """The text behind a bar, so that no line of it can be taken for one of ours."""
+    """The text after a bar, so that no line of it can be mistaken for one of ours."""
     return "\n".join(f"  | {line}" for line in neutralise(text).split("\n"))
 
 
@@ -41,12 +44,12 @@ class LineApprover:
         self._screen = screen
 
     async def ask(self, request: ApprovalRequest) -> ApprovalAnswer:
-        """Ask once; words that are none of those offered are a no, and the model is told them."""
+        """Ask once; any other input counts as a no and is passed on to the model."""
         title, detail = request.preview.title, request.preview.detail
         shown = (
             f"\n{one_line(title)}\n{_quoted(detail or title)}\n",
-            f"May {one_line(request.tool)} run?\n",
-            f"{one_line(request.rules[0])} is what [s], [a] and [x] are about.\n{_ASK}",
+            f"Allow {one_line(request.tool)}?\n",
+            f"[s], [a] and [x] apply to {one_line(request.rules[0])}.\n{_ASK}",
         )
         said = (await self._asked("".join(shown))).strip()
         if said.lower() in LETTERS:
@@ -54,23 +57,23 @@ class LineApprover:
         return ApprovalAnswer("no", feedback=said)
 
     async def _asked(self, text: str) -> str:
-        import termios  # where there is a terminal to ask on, there is this
+        import termios  # where there is a terminal to ask on, this exists
 
-        with suppress(termios.error):  # what was typed before the question is no answer to it
+        with suppress(termios.error):  # what was typed before the question is not an answer to it
             termios.tcflush(self._keyboard, termios.TCIFLUSH)
         self._show(text)
         typed = ""
         try:
             typed = await self._line()
         finally:
-            if not typed.endswith("\n"):  # what comes next has a line of its own
+            if not typed.endswith("\n"):  # the next output gets its own line
                 self._show("\n")
         return typed
 
     async def question(self, question: UserQuestion) -> str | None:
-        """Ask for the model; a number chooses an option, an empty line is no answer."""
+        """Ask the model's question; a number chooses an option, an empty line is no answer."""
         options = [f"{number}. {one_line(one)}" for number, one in enumerate(question.options, 1)]
-        hint = "A number, your own words, or nothing" if options else "Your answer"
+        hint = "A number, your own answer, or Enter for none" if options else "Your answer"
         shown = ("\nThe model asks:", _quoted(question.text), *options, f"{hint}: ")
         said = (await self._asked("\n".join(shown))).strip()
         if said.isdecimal() and 1 <= int(said) <= len(options):
@@ -78,12 +81,12 @@ class LineApprover:
         return said or None
 
     async def trust(self, request: TrustRequest) -> TrustAnswer:
-        """Show all of what a project tells models, and ask whether they are to have it."""
+        """Show a project's instructions for models in full, and ask whether to use them."""
         files = "".join(
             f"\n{one_line(one.path)} tells the model:\n{_quoted(one.text.rstrip())}\n"
             for one in request.files
         )
-        said = (await self._asked(f"{files}May the model have this?\n{_TRUST}")).strip().lower()
+        said = (await self._asked(f"{files}Give this to the model?\n{_TRUST}")).strip().lower()
         return TRUST_LETTERS.get(said, "no")
 
     def _show(self, text: str) -> None:
@@ -102,9 +105,9 @@ class LineApprover:
                 data = os.read(self._keyboard, _LONGEST_ANSWER)
             except OSError:  # the terminal is gone
                 data = b""
-            with suppress(RuntimeError):  # and so may be whoever asked
+            with suppress(RuntimeError):  # and the caller may be gone too
                 loop.call_soon_threadsafe(settle, data)
 
-        # a thread of the loop's pool would have to end, by a line, before Ctrl-C could end us
+        # a thread of the loop's pool would have to end, with a line, before Ctrl-C could end us
         threading.Thread(target=read, daemon=True).start()
         return (await typed).decode("utf-8", "replace")

@@ -1,7 +1,7 @@
-"""`mull ask`: one question, one answer, made for terminals and pipes alike.
+"""`mull ask`: one question, one answer, for terminals and pipes alike.
 
-Standard output holds the answer and nothing else unless it is a terminal; thoughts and notes go
-to standard error. The exit status says how it went.
+Standard output contains only the answer unless it is a terminal; thinking and notes go to standard
+error. The exit status says how it went.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ EXIT = {
     "misfit": MisfitError.exit_status,
     "interrupted": 130,
 }
-"""How an answer went, as exit statuses; errors have their own."""
+"""Exit statuses for the ways an answer can end; errors have their own."""
 
 _TEXT = """\
-Asks a model and prints its answer. The question is taken from the arguments and from
-standard input if that is piped. Files go with it, by -f or by @FILE in the question:
-text, pictures, PDFs and sounds as what they are. Without words, the first text file is
-the question.
+Asks a model and prints its answer. The question comes from the arguments and, if standard
+input is piped, from there. Attach files with -f or with @FILE in the question: text,
+pictures, PDFs and audio are sent in their own formats. Without a question, the first text
+file is the question.
 
-exit status: 0 answer, 2 usage, 3 refused by the provider, 4 no answer,
-5 network, 6 the answer does not fit the schema, 130 interrupted
+exit status: 0 answer, 2 usage error, 3 rejected by the provider, 4 no answer,
+5 network error, 6 the answer does not match the schema, 130 interrupted
 """
 _EXAMPLES = """\
 examples:
@@ -85,38 +85,38 @@ def arguments(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="attach a file: text, a picture, a PDF, a sound; may be repeated",
+        help="attach a file: text, picture, PDF or audio; may be repeated",
     )
     setup.add_model_argument(parser)
     setup.add_arguments(parser)
-    parser.add_argument("--system", metavar="TEXT", help="instructions for the model")
-    parser.add_argument("--max-tokens", type=int, metavar="N", help="limit of the answer")
-    parser.add_argument("--temperature", type=float, metavar="T", help="how freely it answers")
-    parser.add_argument("--base-url", metavar="URL", help="the endpoint's address")
+    parser.add_argument("--system", metavar="TEXT", help="system prompt")
+    parser.add_argument("--max-tokens", type=int, metavar="N", help="token limit of the answer")
+    parser.add_argument("--temperature", type=float, metavar="T", help="sampling temperature")
+    parser.add_argument("--base-url", metavar="URL", help="base URL of the endpoint")
     parser.add_argument(
         "--thinking",
         choices=("show", "hide", "stderr"),
-        help="where thoughts go; shown on a terminal, hidden in a pipe",
+        help="where thinking is printed; by default shown on a terminal, hidden in a pipe",
     )
     parser.add_argument(
         "--schema",
         metavar="SCHEMA",
-        help="print a JSON value of this form: a file with a JSON schema, or module:Name of a"
-        " pydantic model, msgspec Struct, dataclass or TypedDict",
+        help="print a JSON value that matches this schema: a file with a JSON schema, or "
+        "module:Name of a pydantic model, msgspec Struct, dataclass or TypedDict",
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print one JSON object at the end")
     form.add_argument("--stream-json", action="store_true", help="print each event as a JSON line")
     opening.add_session_arguments(parser, "question of `mull ask`")
-    parser.add_argument("--no-save", action="store_true", help="do not keep this session")
+    parser.add_argument("--no-save", action="store_true", help="do not store this session")
     opening.add_tool_arguments(parser)
 
 
 def run(options: Namespace) -> int:
-    """Ask, show the answer as it comes, and say how it went.
+    """Ask, show the answer as it arrives, and return the exit status.
 
     Raises:
-        LocalError: the question, the model or an option is not as it should be.
+        LocalError: the question, the model or an option is invalid.
     """
     show = _machine(options)
     asking = Asking(is_saved=not options.no_save, show=show)
@@ -127,7 +127,7 @@ def run(options: Namespace) -> int:
             raise
         asking.show.failed(error, asking.kept)
         if asking.is_untold:
-            raise  # what is wrong with the command is told to people too
+            raise  # usage errors are reported to people too
         return error.exit_status
     except KeyboardInterrupt:
         if asking.show is not None:
@@ -136,7 +136,7 @@ def run(options: Namespace) -> int:
 
 
 def _machine(options: Namespace) -> Show | None:
-    """What prints for programs, if that is wanted."""
+    """The JSON output, if it was requested."""
     if options.json:
         return JsonObject(sys.stdout, sys.stderr)
     return JsonLines(sys.stdout, sys.stderr) if options.stream_json else None
@@ -161,7 +161,9 @@ async def _ask(
     asking: Asking,
     toolbox: Toolbox | None,
 ) -> Status:
-    """One turn of a session, shown as it comes; another where the answer did not fit."""
+    """One turn of a session, shown as it arrives; a second one if the answer does not match the
+    schema.
+    """
     assert asking.store is not None
     async with engine:
         session = asking.session = await _opened(options, engine, asking.store, toolbox)
@@ -183,37 +185,37 @@ async def _ask(
 
 
 def _announce(target: Target) -> None:
-    """Who watches is told what there is to wait for: the small model has to be started first."""
+    """Tell a watching user what takes time: the embedded model has to be started first."""
     if target.provider != EMBEDDED or not sys.stderr.isatty():
         return
     from mull.local.manage import embedded
 
     if embedded(data_dir() / EMBEDDED).status() is None:
-        setup.tell("starting the small model on this machine …")
+        setup.tell("starting the embedded model …")
 
 
 def _status(result: Result | None, shape: Shape | None) -> Status:
-    """How it ended; a call of a tool that is not offered, and not a word, is no answer."""
+    """How it ended; calling a tool that is not offered, without any text, is no answer."""
     assert result is not None
     is_empty = result.message.tool_calls and not result.text and shape is None
     return "no_answer" if is_empty and result.status == "complete" else result.status
 
 
 def _store(options: Namespace) -> SessionStore:
-    """Where the session is kept; for one that is not, the memory of this process."""
+    """The store of the session; in memory for a session that is not stored."""
     if not options.no_save:
         from mull.store.sessions.sqlite import open_sessions
 
         return open_sessions(setup.tell)
     if options.go_on or options.session:
-        raise ConfigError("a session that is gone on with is kept: leave --no-save out")
+        raise ConfigError("a continued session is always stored: leave out --no-save")
     from mull.store.sessions.memory import MemorySessions
 
     return MemorySessions()
 
 
 def _approver(options: Namespace) -> Approver | None:
-    """Somebody to ask, if a person sits here and nothing else is written to the screen."""
+    """An approver, if a user is present and nothing else writes to the screen."""
     machine = options.json or options.stream_json
     if options.tools in (None, "none") or machine or not sys.stderr.isatty():
         return None
@@ -226,7 +228,7 @@ def _approver(options: Namespace) -> Approver | None:
 async def _opened(
     options: Namespace, engine: Engine, store: SessionStore, toolbox: Toolbox | None
 ) -> Session:
-    """The session that the options mean, with a model that can be used if they name none."""
+    """The session that the options describe, with a usable model if they give none."""
     wanted = opening.wanted(options, "ask")
     begin = partial(
         open_kept,
@@ -247,7 +249,7 @@ async def _opened(
     found = await best_offer(engine, store)
     if found is None:
         raise NoModelError(NO_MODEL)
-    setup.tell(f"no model is named: using {found.name} ({found.about}); -m names another")
+    setup.tell(f"no model given: using {found.name} ({found.about}); choose another with -m")
     return await begin(opening=replace(wanted, model=found.name))
 
 
@@ -277,7 +279,7 @@ def _plain(
 
 
 def _can_draw() -> bool:
-    """Whether escapes may be written to the terminal."""
+    """Whether escape sequences may be written to the terminal."""
     from mull.tui.screen.depth import colour_depth
 
     return colour_depth(os.environ, is_terminal=True) != "none"

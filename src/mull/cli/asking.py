@@ -1,4 +1,4 @@
-"""A question under way: what has come of it, what it cost, and where it is kept."""
+"""A question in progress: what has arrived, what it cost, and where it is stored."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Asking"]
 
 _TICK = 0.125
-"""Seconds between two looks at the clock."""
+"""Seconds between updates of the clock."""
 
 
 async def _tick(show: Show) -> None:
@@ -32,7 +32,7 @@ async def _tick(show: Show) -> None:
 
 
 class Asking:
-    """One question until all is said; `show` is what shows its answer, as long as it has to."""
+    """One question until it is answered; `show` displays the answer for as long as necessary."""
 
     def __init__(self, *, is_saved: bool, show: Show | None) -> None:
         self.show = show
@@ -52,13 +52,13 @@ class Asking:
         return self._stream is None
 
     def begin(self, session: Session, said: Said) -> None:
-        """Ask; what was asked before stands."""
+        """Ask; earlier messages stay."""
         if self._stream is not None:
             self._answers += self._stream.result.messages
         self._stream = session.submit(said)
 
     async def listen(self) -> None:
-        """Show the answer as it comes."""
+        """Show the answer as it arrives."""
         assert self._stream is not None
         assert self.show is not None
         clock = asyncio.get_running_loop().create_task(_tick(self.show))
@@ -72,10 +72,10 @@ class Asking:
             clock.cancel()
 
     async def settle(self, shape: Shape) -> None:
-        """Read the value that was answered; ask for it once more if it does not fit.
+        """Parse the answered value; ask again once if it does not match the schema.
 
         Raises:
-            MisfitError: it does not fit even so.
+            MisfitError: it does not match either time.
         """
         assert self._stream is not None
         assert self.session is not None
@@ -86,7 +86,7 @@ class Asking:
         try:
             value = shape.read(result.message)
         except MisfitError as misfit:
-            self.show.corrected(f"{misfit}; asking once more")
+            self.show.corrected(f"{misfit}; asking again")
             self.begin(self.session, shape.correction(result.message, misfit))
             await self.listen()
             result = self._stream.result
@@ -107,7 +107,7 @@ class Asking:
 
     @property
     def kept(self) -> Kept:
-        """What there is of the answer."""
+        """The answer so far."""
         session = self.session
         result = self._stream.result if self._stream else None
         return Kept(
@@ -121,7 +121,7 @@ class Asking:
         )
 
     def _cost(self) -> float | None:
-        """Dollars for all that was answered; None where that is not known."""
+        """The cost of all answers in dollars; None if it is unknown."""
         if self._stream is None or self.session is None:
             return None
         from mull.policy.cost import add_costs, cost_of
@@ -133,9 +133,9 @@ class Asking:
         return None if total.unknown or not costs else total.known
 
     def left(self) -> str:
-        """What there is of an answer that was interrupted, and how to go on with it."""
+        """What remains of an interrupted answer, and how to continue."""
         if not self._is_saved:
-            return "nothing is kept (--no-save)"
+            return "nothing is stored (--no-save)"
         if self.session is None or self.store is None:
             return ""
         info = self.session.info
@@ -143,9 +143,9 @@ class Asking:
             _, records = self.store.load(info.id)
         except LocalError:
             return ""
-        if len(records) < len(self.session.log):  # what could not be saved has been told
+        if len(records) < len(self.session.log):  # what could not be saved was reported
             return ""
         is_last = info.folder == this_folder() and info.kind == "ask"
         said = self.session.log.messages[-1:]
-        kept = "the question" if said and said[0].is_spoken else "what came"
-        return f"{kept} is kept (mull ask {'--continue' if is_last else f'--session {info.id}'})"
+        kept = "the question" if said and said[0].is_spoken else "what arrived"
+        return f"{kept} is stored (mull ask {'--continue' if is_last else f'--session {info.id}'})"

@@ -1,8 +1,7 @@
-"""The end of a terminal that `mull ask` draws on: an answer as Markdown, and a sign of life.
+"""The part of a terminal that `mull ask` draws on: an answer as Markdown, and a progress line.
 
-Lines that are final are written once; those that may still change stand below them and are drawn
-over. Where no escape may be written, or the terminal belongs to another program just now, only
-final lines are.
+Final lines are written once; lines that may still change are below them and are overwritten. If
+escape sequences are not allowed, or another program has the terminal, only final lines are written.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Board"]
 
 _PAUSE = 0.05
-"""Seconds between two drawings of what is open."""
+"""Seconds between two redraws of the open lines."""
 
 
 class Board:
@@ -46,7 +45,7 @@ class Board:
         self._since = clock()
 
     def take_look(self, glance: Glance) -> None:
-        """Draw for the terminal as somebody has found it to be."""
+        """Use the detected appearance of the terminal."""
         self._depth, self._theme = glance.depth, glance.theme
 
     @property
@@ -55,7 +54,7 @@ class Board:
         return self._text is not None
 
     def add(self, text: str) -> None:
-        """The next piece of the answer."""
+        """Add a chunk of the answer."""
         if self._text is None:
             self._text = MarkdownStream(self._theme, self._width)
         self._text.feed(text)
@@ -63,12 +62,12 @@ class Board:
             self._draw()
 
     def end(self) -> None:
-        """The answer is over, and whatever was waited for."""
+        """The answer, or the wait, has ended."""
         text, self._text, self._word = self._text, None, ""
         self._write([*text.commit(), *text.close()] if text is not None else [], [])
 
     def wait(self, word: str) -> None:
-        """Show that something is waited for, by a word for it; none for nothing."""
+        """Show that something is being waited for, with a word for it; empty for nothing."""
         if word != self._word:
             self._word, self._since = word, self._clock()
             if not word:
@@ -80,11 +79,11 @@ class Board:
             self._draw()
 
     def step_aside(self) -> None:
-        """Leave the place to whoever writes next; what is waited for is shown again below."""
+        """Make room for other output; the progress line reappears below it."""
         self._write([], [])
 
     def forget(self) -> None:
-        """Another program has written since: what was drawn is not drawn over."""
+        """Another program has written since: do not overwrite what was drawn."""
         self._live = ()
 
     def _draw(self) -> None:
@@ -100,7 +99,7 @@ class Board:
     def _waiting(self) -> Line:
         seconds = self._clock() - self._since
         sign = SPINNER[int(self._clock() * 8) % len(SPINNER)]
-        text = fitted(f"{self._word} {int(seconds)} s · Ctrl-C stops", self._width - 3)
+        text = fitted(f"{self._word} {int(seconds)} s · Ctrl-C interrupts", self._width - 3)
         return (Span(f"{sign} ", self._theme.accent), Span(text, self._theme.faint))
 
     def _write(self, final: Sequence[Line], live: Sequence[Line]) -> None:
@@ -112,16 +111,20 @@ class Board:
         draw_on(self._stream, Drawn(above + encode([*final, *live], self._depth)))
 
     def _erased(self) -> str:
-        """What takes the open lines away again, however the window has changed since."""
+        """The sequence that removes the open lines, even if the window has changed since."""
         if not self._live or not self._can_move:
             return ""
         columns = self._width
         rows = sum(max(1, -(-_width(line) // columns)) for line in self._live)
-        return "\x1b[F\x1b[2K" * rows  # to clear the rest of a screen at once may copy it first
+        return (
+            "\x1b[F\x1b[2K" * rows
+        )  # clearing the rest of a screen at once may copy it into the scrollback
 
     @property
     def _can_move(self) -> bool:
-        """Whether lines can be drawn over: by escapes, and by us."""
+        """Whether lines can be overwritten: escape sequences are allowed, and the terminal is
+        ours.
+        """
         if self._depth == "none" or self._screen is None:
             return False
         try:

@@ -1,4 +1,4 @@
-"""`mull` by itself, or with a question: a conversation at the terminal."""
+"""`mull` alone, or with a question: a conversation in the terminal."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from mull.neutral.errors import ConfigError
 __all__ = ["arguments", "run"]
 
 _TEXT = """\
-Talks with a model at the terminal: thinking is shown as it comes, tools ask before
-they change anything, and everything is kept. `mull` alone is the same as `mull chat`;
-a question is asked at once.
+Talks with a model in the terminal. Thinking is shown as it arrives, tools ask before they
+change anything, and everything is stored. `mull` alone is the same as `mull chat`; a
+question is asked immediately.
 """
 _EXAMPLES = """\
 examples:
@@ -26,43 +26,43 @@ examples:
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add what shapes the conversation."""
+    """Add the options of the conversation."""
     parser.description, parser.epilog = _TEXT, _EXAMPLES
-    parser.add_argument("prompt", nargs="*", metavar="QUESTION", help="what to begin with")
+    parser.add_argument("prompt", nargs="*", metavar="QUESTION", help="the first message")
     setup.add_model_argument(parser)
     setup.add_arguments(parser)
-    parser.add_argument("--system", metavar="TEXT", help="instructions for the model")
-    parser.add_argument("--max-tokens", type=int, metavar="N", help="limit of each answer")
-    parser.add_argument("--temperature", type=float, metavar="T", help="how freely it answers")
-    parser.add_argument("--base-url", metavar="URL", help="the endpoint's address")
+    parser.add_argument("--system", metavar="TEXT", help="system prompt")
+    parser.add_argument("--max-tokens", type=int, metavar="N", help="token limit of each answer")
+    parser.add_argument("--temperature", type=float, metavar="T", help="sampling temperature")
+    parser.add_argument("--base-url", metavar="URL", help="base URL of the endpoint")
     opening.add_session_arguments(parser, "conversation")
     opening.add_tool_arguments(parser)
     parser.add_argument(
         "--view",
         choices=("full", "preview", "hidden"),
-        help="how thoughts are shown; Ctrl-T changes it (preview unless set)",
+        help="how thinking is shown (default: preview); Ctrl-T opens it",
     )
     parser.add_argument(
-        "--theme", metavar="NAME", default="auto", help="colours: /theme lists them"
+        "--theme", metavar="NAME", default="auto", help="colour theme; /theme lists them"
     )
     parser.add_argument(
         "--plain",
         action="store_true",
-        help="no redrawing and no colours: plain lines, for screen readers and old terminals",
+        help="plain lines without redrawing or colours, for screen readers and old terminals",
     )
 
 
 def run(options: Namespace) -> int:
-    """Talk until the user leaves.
+    """Run the conversation until the user quits.
 
     Raises:
-        LocalError: an option is not as it should be, or there is no terminal.
+        LocalError: an option is invalid, or there is no terminal.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()) and not options.plain:
         asked = " ".join(options.prompt) or "your question"
         raise ConfigError(
-            f'a conversation needs a terminal: write `mull ask "{asked}"` in scripts and'
-            " pipes, or `mull --plain` to talk line by line"
+            f'a conversation needs a terminal: in scripts and pipes use `mull ask "{asked}"`,'
+            " or `mull --plain` for a line-by-line conversation"
         )
     from mull.store.sessions.sqlite import open_sessions
     from mull.tui.main import Wishes, run_terminal
@@ -83,5 +83,5 @@ def run(options: Namespace) -> int:
     talk = run_terminal(engine, store, opening.wanted(options), wishes, told)
     kept = interrupt.run(talk)
     if kept is not None and sys.stdout.isatty():
-        print(f"Come back with: mull --session {kept}")
+        print(f"Continue with: mull --session {kept}")
     return 0

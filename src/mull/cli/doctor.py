@@ -24,34 +24,36 @@ _MARKS = {True: "✓", False: "✗", None: "–"}
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the model and whether to ask it."""
-    parser.add_argument("model", nargs="?", metavar="PROVIDER/MODEL", help="look at this one")
+    """Add the model and whether to send requests to it."""
+    parser.add_argument("model", nargs="?", metavar="PROVIDER/MODEL", help="check this model")
     parser.add_argument(
-        "--live", action="store_true", help="ask the model: a few small requests, which cost money"
+        "--live",
+        action="store_true",
+        help="send a few small requests to the model; they cost money",
     )
-    parser.add_argument("--base-url", metavar="URL", help="the endpoint's address")
+    parser.add_argument("--base-url", metavar="URL", help="base URL of the endpoint")
     setup.add_arguments(parser)
 
 
 def run(options: Namespace) -> int:
-    """Print what was found; 1 if something that was asked for does not work.
+    """Print the findings; 1 if something that was asked for does not work.
 
     Raises:
-        LocalError: the model or an option is not as it should be.
+        LocalError: the model or an option is invalid.
     """
     engine = Engine(setup.load(options))
     for label, text in _configuration(engine):
         print(f"  {label:<12} {text}")
     name = options.model or engine.setup.settings.snapshot().model
     if name is None:
-        print("\nNo model is chosen. `mull doctor PROVIDER/MODEL` looks at one.")
+        print("\nNo model is configured. `mull doctor PROVIDER/MODEL` checks one.")
         return 0
     target = engine.target(name, base_url=options.base_url)
     good = _look_at(engine, target, options.base_url)
     if options.live and good:
         good = interrupt.run(_live(engine, name, options.base_url))
     elif not options.live:
-        print("\nNothing was sent. --live asks the model (a few small requests).")
+        print("\nNothing was sent. --live tests the model with a few small requests.")
     return 0 if good else 1
 
 
@@ -67,7 +69,7 @@ def _configuration(engine: Engine) -> Iterator[tuple[str, str]]:
     servers = [
         f"{found.provider} ({len(found.models)})" for found in interrupt.run(discover(engine))
     ]
-    yield "local", ", ".join(servers) or "no model server answers on this machine"
+    yield "local", ", ".join(servers) or "no model server found on this machine"
     here = "installed (local/smollm2)" if is_installed() else "not installed (`mull local install`)"
     yield "embedded", here
 
@@ -81,18 +83,19 @@ def _look_at(engine: Engine, target: Target, base_url: str | None) -> bool:
     except LocalError as error:
         print(f"  ✗ {error}")
         return False
-    key = "a key is found" if way.key else "no key"
+    key = "key found" if way.key else "no key"
     if way.cloud is not None:
-        key = f"a login is found ({way.cloud.place})"
-    needed = "" if missing_key(target, way) is None else ", and none may be needed"
-    where = _address(engine, target, base_url, way) or "starts on this machine when it is asked"
+        key = f"login found ({way.cloud.place})"
+    needed = "" if missing_key(target, way) is None else ", and it may not need one"
+    where = _address(engine, target, base_url, way) or "starts on this machine on first use"
     print(f"  ✓ {where}, {target.dialect}, {key}{needed}")
     return True
 
 
 def _address(engine: Engine, target: Target, base_url: str | None, way: Access) -> str:
-    """The address as it was written: what a variable holds, or a part that looks like a key, may
-    be one."""
+    """The address as written: the value of a variable, or a part that looks like a key, may be a
+    secret.
+    """
     own = engine.setup.config.providers.get(target.provider.lower())
     written = base_url or (own and own.base_url) or target.endpoint or ""
     return without_secrets(written) if "${" in written else without_secrets(way.base_url)

@@ -1,4 +1,4 @@
-"""How an answer is shown as it comes to people: its text, and beside it what happens meanwhile."""
+"""Shows an answer to people as it arrives: its text, and what happens meanwhile."""
 
 from __future__ import annotations
 
@@ -33,19 +33,18 @@ __all__ = ["BROKEN", "Kept", "Plain", "Show", "tell", "written_value"]
 
 _LONGEST_OUTPUT, _LONGEST_FAILURE = 80, 400
 _LONGEST_WORD = 400
-"""Characters of what a model says before it calls a tool; more is taken for its answer."""
+"""Maximum characters of a remark before a tool call; longer text counts as the answer."""
 BROKEN: tuple[Status, ...] = ("interrupted", "error")
-"""Ends of an answer that did not come whole."""
+"""Endings of an incomplete answer."""
 _TOLD: tuple[Status, ...] = ("no_answer", "truncated", "truncated_in_reasoning")
-"""Ends that no event has told of."""
+"""Endings that no event has reported."""
 
 
 class Kept(Value, frozen=True):
-    """What there is of an answer so far, what it cost, and the session that keeps it, where one
-    does.
+    """An answer so far, its cost, and its session, if it is stored.
 
-    `value` is the answer to a question with a schema. `cost` is in dollars, None where it is not
-    known; `request_id` is the provider's name for the last request.
+    `value` is the answer to a question with a schema. `cost` is in dollars, None if it is unknown;
+    `request_id` is the provider's id of the last request.
     """
 
     result: Result | None = None
@@ -58,7 +57,7 @@ class Kept(Value, frozen=True):
 
 
 class Show(Protocol):
-    """What is told about an answer while it comes."""
+    """How an answer is shown while it arrives."""
 
     def begin(self, target: Target) -> None: ...
     def event(self, event: Event) -> None: ...
@@ -70,13 +69,12 @@ class Show(Protocol):
 
 
 class Plain:
-    """The answer on one stream; notes and trouble on the other, thoughts where they were asked.
+    """The answer on one stream; notes and errors on the other, thinking where requested.
 
-    In a pipe the words of the model are its own to the byte, but for blank lines at their
-    beginning; a terminal obeys nothing in them. Where tools are offered, what it says between its
-    calls is for whoever watches: a pipe gets a message when it can no longer be a word before a
-    call, which is one short paragraph. An answer that `is_value` is written when it is known to
-    fit, as JSON.
+    In a pipe the model's text is unchanged to the byte, except for leading blank lines; on a
+    terminal it is neutralised. If tools are offered, remarks between calls are for a watching user:
+    a pipe gets a message once it can no longer be a remark before a call, which is one short
+    paragraph. An answer that `is_value` is written when it is known to match, as JSON.
     """
 
     def __init__(
@@ -111,10 +109,10 @@ class Plain:
             case TextDelta() if event.text:
                 self._take_text(event.text)
             case Retrying():
-                self._say(f"{event.reason}: asking again in {event.seconds:.0f} s")
+                self._say(f"{event.reason}: retrying in {event.seconds:.0f} s")
             case Healed():
-                self._say(f"the endpoint refused ({event.reason}): {event.change}")
-            case StateChanged(state="tools"):  # somebody may be asked now, in plain letters
+                self._say(f"the endpoint rejected the request ({event.reason}): {event.change}")
+            case StateChanged(state="tools"):  # the user may be asked now, in plain lines
                 self._end_message()
             case ToolStarted():
                 self._say(event.title or event.name)
@@ -123,7 +121,7 @@ class Plain:
             case Compressed() | Warned():
                 self._say(event.text)
             case Nudged():
-                self._say("the model gave no answer and called nothing: asked once more")
+                self._say("the model neither answered nor called a tool: asking again")
             case Hurried():
                 self._end_line()
                 self._say(event.text)
@@ -145,7 +143,7 @@ class Plain:
             self._out.write(f"{written_value(kept.value, indented=self._out.isatty())}\n")
             self._out.flush()
         for note in result.notes:
-            if note.warning and note.about != "healed":  # told when it happened
+            if note.warning and note.about != "healed":  # reported when it happened
                 self._say(note.text)
         if result.status in _TOLD:
             from mull.tui.conversation.words import ENDINGS
@@ -153,7 +151,9 @@ class Plain:
             said = ENDINGS[result.status]
             self._say(f"{said[:1].lower()}{said[1:]}".removesuffix("."))
         elif (calls := result.message.tool_calls) and not self._is_value:
-            self._say(f"the model called {calls[0].name}, and no tool is offered: nothing was run")
+            self._say(
+                f"the model called {calls[0].name}, but no tools are offered: nothing was run"
+            )
 
     def failed(self, error: MullError, kept: Kept) -> None:
         self._end_line()
@@ -164,7 +164,7 @@ class Plain:
         self._say(f"interrupted; {left}" if left else "interrupted")
 
     def _take_text(self, text: str) -> None:
-        """A piece of a message; one begins with something to read."""
+        """A chunk of a message; leading blank text is dropped."""
         self._thoughts.end()
         if self._is_value:
             return
@@ -179,8 +179,9 @@ class Plain:
         self._write_answer(text)
 
     def _end_message(self) -> None:
-        """Calls follow: what was held of this message was not the answer. What was not held back
-        in a pipe is parted from the next one."""
+        """Calls follow: the held text was not the answer. In a pipe, text that was not held is
+        separated from the next message.
+        """
         said, self._began = self._held, False
         self._held = "" if self._holds else None
         if said and said.strip():
@@ -190,7 +191,7 @@ class Plain:
             self._out.write("\n")
 
     def _write_answer(self, text: str, *, is_last: bool = False) -> None:
-        if self._inbox is not None:  # half of a line's end waits for the other
+        if self._inbox is not None:  # half of a line end waits for the other
             self._inbox.add(text)
             text = self._inbox.take(final=is_last)
         if text:
@@ -199,7 +200,7 @@ class Plain:
             self._last = text
 
     def _end_line(self) -> None:
-        """Whatever was being written is over: what is said next has a line of its own."""
+        """End the current line, so that what follows has its own."""
         self._thoughts.end()
         held, self._held = self._held or "", self._held and ""
         self._write_answer(held, is_last=True)
@@ -210,14 +211,14 @@ class Plain:
 
     def _say(self, text: str) -> None:
         self._thoughts.end()
-        if self._out.isatty() and self._err.isatty():  # in a pipe no line end is added to an answer
+        if self._out.isatty() and self._err.isatty():  # in a pipe no newline is added to an answer
             self._end_line()
         self._out.flush()
         tell(text, self._err)
 
 
 def _inbox() -> Inbox:
-    from mull.tui.text.safe import Inbox  # pipes do without
+    from mull.tui.text.safe import Inbox  # not needed for pipes
 
     return Inbox()
 
@@ -231,14 +232,14 @@ def written_value(value: Any, *, indented: bool) -> str:
 
 
 def tell(text: str, err: TextIO) -> None:
-    """A line in mull's own name, which a terminal obeys nothing in."""
-    from mull.tui.text.safe import neutralise  # most answers come without one
+    """A line from mull, neutralised for terminals."""
+    from mull.tui.text.safe import neutralise  # most answers print none
 
     print(f"mull: {neutralise(text)}", file=err, flush=True)
 
 
 def _outcome(event: ToolRan) -> str:
-    """The line of a result that tells most; a failure's is for people too, and says what to do."""
+    """The most informative line of a result; that of a failure says what to do."""
     from mull.agent.tools.shown import telling_line
 
     line = telling_line(event.output, at_end=event.name == "run")

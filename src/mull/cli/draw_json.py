@@ -1,6 +1,7 @@
-"""An answer for programs: one JSON object, or a line per event and the same object as the last.
+"""An answer for programs: one JSON object, or a line per event followed by the same object.
 
-The object has one shape, however it went: what came is in it, and `error` says what went wrong.
+The object has the same shape however the answer ended: it contains what arrived, and `error` says
+what went wrong.
 """
 
 from __future__ import annotations
@@ -42,8 +43,9 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Problem(Value, frozen=True):
-    """What went wrong: a word for programs, and a text for people. Where the provider refused, the
-    status and code of its answer, its name for the request, and the seconds it asks to wait."""
+    """What went wrong: a word for programs, and a text for people. For a rejection, the status and
+    code of the response, the provider's request id, and the seconds it asks to wait.
+    """
 
     kind: str
     message: str
@@ -56,14 +58,14 @@ class Problem(Value, frozen=True):
 def _problem(error: MullError, kept: Kept) -> Problem:
     kind = next((kind for known, kind in _KINDS if isinstance(error, known)), "error")
     if kind == "usage" and kept.result is not None:
-        kind = "stopped"  # it was asked, and mull itself went no further
+        kind = "stopped"  # a request was made, and mull itself stopped
     if not isinstance(error, RefusedError):
         return Problem(kind, str(error))
     return Problem(kind, str(error), error.status, error.code, error.request_id, error.retry_after)
 
 
 class _Json:
-    """What both forms remember until the object is printed."""
+    """What both forms collect until the object is printed."""
 
     def __init__(self, out: TextIO, err: TextIO) -> None:
         self._out = out
@@ -102,7 +104,7 @@ class _Json:
 
 
 class JsonObject(_Json):
-    """One object when all is over. What DEBUG=1 asks to be told is for people, and told at once."""
+    """One object at the end. Output of DEBUG=1 is for people, and printed immediately."""
 
     def event(self, event: Event) -> None:
         super().event(event)
@@ -129,7 +131,7 @@ class JsonLines(_Json):
 
 
 def result_json(kept: Kept, error: Problem | None = None, status: Status | None = None) -> bytes:
-    """All that there is of an answer, as JSON; `status` is how it ended where it did not say so."""
+    """The complete answer as JSON; `status` is its ending if the message has none."""
     result: Result | None = kept.result
     if result is None or not result.message.blocks:
         ended = status or (result.status if result else "error")

@@ -1,4 +1,4 @@
-"""An answer at a terminal: drawn as the conversation's are, with a sign of life while it waits."""
+"""An answer on a terminal: drawn as in the conversation, with a progress line while waiting."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ __all__ = ["OnTerminal"]
 _WORDS = {
     "sending": "Waiting for the model",
     "healing": "Asking again",
-    "compressing": "Making the conversation shorter",
+    "compressing": "Compressing the conversation",
     "tools": "",
 }
-"""What is waited for in a state of the turn; while tools run, somebody may be asked."""
+"""What each state of a turn waits for; while tools run, the user may be asked."""
 
 
 class OnTerminal(Plain):
-    """The same on a screen that can be drawn over. What mull has to say while an answer arrives
-    is said below it."""
+    """The same on a screen that can be overwritten. Messages from mull during an answer appear
+    below it.
+    """
 
     def __init__(self, out: TextIO, err: TextIO, *, thinking: str, is_value: bool = False) -> None:
         super().__init__(out, err, thinking=thinking, is_value=is_value)

@@ -1,7 +1,7 @@
-"""Runs a command's work so that Ctrl-C, and being told to end, stop it between two of its steps.
+"""Runs a command so that Ctrl-C and termination signals stop it between two of its steps.
 
-asyncio's own way cancels from within the signal's handler, which comes in the middle of whatever
-runs: a callback that has just seen that somebody waits finds nobody, and says so by a traceback.
+asyncio's own mechanism cancels from within the signal handler, in the middle of whatever is
+running: a callback that has just seen a waiter may find it gone, and prints a traceback.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ T = TypeVar("T")
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """What the work comes to.
+    """The result of the work.
 
-    Being told to end, or losing the terminal, counts as Ctrl-C: what tools have started has a
-    session of its own and would outlive us.
+    A termination signal, or losing the terminal, counts as Ctrl-C: processes started by tools have
+    their own session and would outlive us.
 
     Raises:
-        KeyboardInterrupt: it was stopped and has put itself in order; whoever asks a second time
-            does not wait for that.
+        KeyboardInterrupt: it was interrupted and has cleaned up; a second interrupt does not wait
+            for that.
     """
     told: list[int] = []
 
@@ -47,12 +47,12 @@ def run(work: Coroutine[Any, Any, T]) -> T:
             raise KeyboardInterrupt from None
         raise
     finally:
-        work.close()  # where it could not even begin
+        work.close()  # in case it could not even start
 
 
 @contextmanager
 def _taken(stop: Callable[[int, object], None]) -> Iterator[None]:
-    """Signals that would end us go to `stop`; one that is ignored, as under nohup, stays so."""
+    """Route termination signals to `stop`; one that is ignored, as under nohup, stays ignored."""
     known = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")]
     before = {}
     if threading.current_thread() is threading.main_thread():

@@ -1,7 +1,7 @@
-"""`mull keys`: store keys, log in, and see where each key comes from. No key is ever shown.
+"""`mull keys`: store keys, log in, and show where each key comes from. Keys are never shown.
 
-A key is typed at a hidden prompt or piped in. On the command line it would stay in the shell's
-history and in the list of processes, so it is refused there.
+A key is typed at a hidden prompt or piped in. On the command line it would stay in the shell
+history and in the process list, so it is rejected there.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ def arguments(parser: ArgumentParser) -> None:
     """Add the subcommands."""
     actions = parser.add_subparsers(metavar="ACTION")
     parser.set_defaults(action=_list, json=False)
-    store = _named(actions, "set", _set, "store a key, typed hidden or piped in")
-    store.add_argument("key", nargs="*", help=SUPPRESS)  # to refuse it without echoing it
+    store = _named(actions, "set", _set, "store a key, typed at a hidden prompt or piped in")
+    store.add_argument("key", nargs="*", help=SUPPRESS)  # to reject it without echoing it
     store.add_argument("--stdin", action="store_true", help="read the key from standard input")
     store.add_argument(
-        "--file", action="store_true", help="use mull's own file even if there is a keyring"
+        "--file", action="store_true", help="store it in mull's own file even if there is a keyring"
     )
-    listing = _named(actions, "list", _list, "show where each key is found", named=False)
+    listing = _named(actions, "list", _list, "show where each key was found", named=False)
     listing.add_argument("--json", action="store_true", help="print JSON")
     _named(actions, "delete", _delete, "delete a stored key")
-    _named(actions, "login", _login, f"log in at a provider: {', '.join(LOGINS)}")
-    _named(actions, "path", _path, "print where the file of stored keys is", named=False)
+    _named(actions, "login", _login, f"log in to a provider: {', '.join(LOGINS)}")
+    _named(actions, "path", _path, "print the path of the file with stored keys", named=False)
 
 
 def run(options: Namespace) -> int:
@@ -88,8 +88,8 @@ def _setup() -> tuple[Setup, Keys]:
 def _set(options: Namespace) -> int:
     if options.key:
         raise ConfigError(
-            "a key on the command line stays in the shell's history: run "
-            "`mull keys set PROVIDER` and type it, or pipe it in with --stdin"
+            "a key on the command line stays in the shell history: run `mull keys set "
+            "PROVIDER` and type it, or pipe it in with --stdin"
         )
     setup, keys = _setup()
     provider = provider_named(setup, options.provider)
@@ -99,7 +99,7 @@ def _set(options: Namespace) -> int:
 
 
 def _read_key(provider: str, *, piped: bool) -> str:
-    return sys.stdin.read() if piped else _hidden(f"Key of {provider} (not shown): ")
+    return sys.stdin.read() if piped else _hidden(f"Key for {provider} (hidden): ")
 
 
 def _hidden(prompt: str) -> str:
@@ -107,15 +107,15 @@ def _hidden(prompt: str) -> str:
     import warnings
 
     with warnings.catch_warnings():
-        warnings.simplefilter("error", getpass.GetPassWarning)  # it would go on, and echo
+        warnings.simplefilter("error", getpass.GetPassWarning)  # it would continue, and echo
         try:
             return getpass.getpass(prompt)
         except getpass.GetPassWarning:
             raise ConfigError(
-                "this terminal cannot hide what is typed: pipe the key in with --stdin"
+                "this terminal cannot hide what you type: pipe the key in with --stdin"
             ) from None
         except EOFError:
-            raise ConfigError("no key was typed; nothing is stored") from None
+            raise ConfigError("no key entered; nothing was stored") from None
 
 
 def _list(options: Namespace) -> int:
@@ -125,7 +125,7 @@ def _list(options: Namespace) -> int:
         print(_json(rows))
         return 0
     if not rows:
-        print("No key is found; `mull keys set PROVIDER` stores one.")
+        print("No key found. `mull keys set PROVIDER` stores one.")
     wide = max((len(provider) for provider, _, _ in rows), default=0)
     for provider, place, used in rows:
         note = "" if used else "(not used)"
@@ -162,14 +162,14 @@ def _login(options: Namespace) -> int:
     provider = provider_named(setup, options.provider)
     if provider not in LOGINS:
         raise ConfigError(
-            f"{provider} has no login: `mull keys set {provider}` stores its key; "
-            f"a login is for {', '.join(LOGINS)}"
+            f"{provider} has no login: store its key with `mull keys set {provider}`; "
+            f"login works for {', '.join(LOGINS)}"
         )
     from mull.client.auth_drive import drive
 
     outcome = drive(LOGINS[provider]().log_in(), show=_show_code)
     where = keys.keep(provider, outcome.key)
-    print(f"Logged in at {provider}; the login is in {stored_in(keys, where)}.")
+    print(f"Logged in to {provider}; the login is stored in {stored_in(keys, where)}.")
     return 0
 
 

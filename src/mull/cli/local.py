@@ -1,6 +1,6 @@
-"""`mull local`: the small model that comes with mull, on this machine and without any key.
+"""`mull local`: the embedded model, on this machine and without a key.
 
-What it is told here of the model is meant to keep nobody from a better one.
+Its help says plainly how limited the model is.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 __all__ = ["arguments", "run"]
 
 _HONEST = (
-    "It is a very small model (135 million parameters): it shows how thinking travels,\n"
-    "and what it says is often wrong."
+    "It is a very small model (135 million parameters) for trying out how thinking is "
+    "handled;\nits answers are often wrong."
 )
 _FORMS = """\
-  mull local install     fetch server, weights and adapter (about 140 MB), once
-  mull local start       start the server and keep it until it was idle for a while
-  mull local status      whether it runs, where, and what it needs
-  mull local stop        end it
+  mull local install     download the server, weights and adapter (about 140 MB), once
+  mull local start       start the server; it stops after it has been idle for a while
+  mull local status      show whether it runs, where, and what it uses
+  mull local stop        stop it
 
-Asking local/smollm2 starts it too; it then ends with the last process that uses it.
+Asking local/smollm2 also starts it; it then stops with the last process that uses it.
 """
 
 
@@ -39,21 +39,21 @@ def arguments(parser: ArgumentParser) -> None:
         default="status",
         choices=list(_ACTS),
         metavar="ACT",
-        help="one of the words below; status if there is none",
+        help="one of the actions below (default: status)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
-        "--threads", type=int, metavar="N", help="start: processor threads (default 1)"
+        "--threads", type=int, metavar="N", help="start: number of CPU threads (default 1)"
     )
     parser.add_argument(
-        "--idle", type=float, metavar="MINUTES", help="start: end after so long without work"
+        "--idle", type=float, metavar="MINUTES", help="start: stop after being idle this long"
     )
 
 
 def run(options: Namespace) -> int:
-    """Do what the word says."""
+    """Run the action."""
     if options.act != "start" and (options.threads is not None or options.idle is not None):
-        raise ConfigError("--threads and --idle belong to `mull local start`")
+        raise ConfigError("--threads and --idle only work with `mull local start`")
     act = _ACTS[options.act]
     return act(options)
 
@@ -76,7 +76,7 @@ def _start(options: Namespace) -> int:
     threads = 1 if options.threads is None else options.threads
     idle = IDLE_SECONDS if options.idle is None else options.idle * 60
     if threads < 1 or idle <= 0:
-        raise ConfigError("--threads and --idle must be above 0")
+        raise ConfigError("--threads and --idle must be greater than 0")
     embedded = _embedded()
     running, started = embedded.start(threads, idle)
     lines = [f"{running.model} {'runs' if started else 'ran already'} at {running.base_url}"]
@@ -87,7 +87,7 @@ def _start(options: Namespace) -> int:
 
 def _stop(options: Namespace) -> int:
     stopped = _embedded().stop()
-    _tell(options, {"stopped": stopped}, ["stopped" if stopped else "it was not running"])
+    _tell(options, {"stopped": stopped}, ["stopped" if stopped else "it is not running"])
     return 0
 
 
@@ -97,7 +97,7 @@ def _status(options: Namespace) -> int:
     status = _embedded().status()
     installed = weights.is_installed()
     if status is None:
-        line = "not running" if installed else "not installed; `mull local install` fetches it"
+        line = "not running" if installed else "not installed; `mull local install` downloads it"
         _tell(options, {"running": False, "installed": installed}, [line])
         return 1
     _tell(options, {"running": True, "installed": installed, **_json(status)}, _page(status))
@@ -111,7 +111,7 @@ def _page(status: Status) -> list[str]:
         "process": f"{status.pid}, up {_span(status.uptime)}",
         "memory": f"{status.memory / 1e6:,.0f} MB" if status.memory else "unknown",
         "work": "unknown",
-        "ends": f"after {_span(status.idle)} without work"
+        "ends": f"after {_span(status.idle)} idle"
         + ("" if status.kept else ", or with the last process that uses it"),
     }
     if status.tokens_read is not None and status.tokens_written is not None:

@@ -1,7 +1,7 @@
-"""The `mull` command: finds the subcommand, loads only what it needs, and speaks of errors.
+"""The `mull` command: finds the subcommand, imports only what it needs, and reports errors.
 
-A subcommand is a module with `arguments(parser)` and `run(options) -> int`, named in COMMANDS
-with its one line of help; nothing else lists them.
+A subcommand is a module with `arguments(parser)` and `run(options) -> int`, listed in COMMANDS with
+its line of help; nothing else lists them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 
 from mull._version import __version__
 
-TYPE_CHECKING = False  # without importing typing: `mull --version` answers at once
+TYPE_CHECKING = False  # without importing typing, so that `mull --version` is fast
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Sequence
@@ -21,35 +21,37 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "entry", "main", "parse", "parser_of"]
 
 COMMANDS = {
-    "chat": ("mull.cli.chat", "talk with a model at the terminal; the same as mull alone"),
+    "chat": ("mull.cli.chat", "talk with a model in the terminal; the same as mull alone"),
     "ask": ("mull.cli.ask", "ask a model and print its answer"),
-    "doctor": ("mull.cli.doctor", "see what is set up, and test a model's reasoning"),
+    "doctor": ("mull.cli.doctor", "check the setup, and test a model's reasoning"),
     "sessions": (
         "mull.cli.sessions",
-        "list, search, show, export and import what was said and thought",
+        "list, search, show, export and import sessions",
     ),
-    "models": ("mull.cli.models", "list and show models, and what thinking levels become"),
-    "wire": ("mull.cli.wire", "see what a request or an answer is on the wire, without sending"),
-    "strict": ("mull.cli.strict", "play a provider by its real rules, to test a client"),
-    "serve": ("mull.cli.serve", "serve any model to any client, with its reasoning kept"),
-    "local": ("mull.cli.local", "start, stop and look at the small model that comes with mull"),
-    "keys": ("mull.cli.keys", "store keys, log in, and see where each key is found"),
-    "mcp": ("mull.cli.mcp", "add, test and list servers of tools (MCP)"),
-    "trust": ("mull.cli.trust", "let models have the instructions (AGENTS.md) of a folder"),
-    "settings": ("mull.cli.settings", "show every setting, its value and where it comes from"),
-    "profile": ("mull.cli.profile", "save, show and choose named sets of settings"),
+    "models": ("mull.cli.models", "list and show models and their thinking levels"),
+    "wire": ("mull.cli.wire", "show a request or a response on the wire, without sending"),
+    "strict": ("mull.cli.strict", "run a strict fake provider, to test a client"),
+    "serve": ("mull.cli.serve", "serve any model to any client, and keep its reasoning"),
+    "local": ("mull.cli.local", "manage the embedded model"),
+    "keys": ("mull.cli.keys", "store keys, log in, and show where each key was found"),
+    "mcp": ("mull.cli.mcp", "add, test and list MCP servers"),
+    "trust": ("mull.cli.trust", "approve a folder's instructions for models (AGENTS.md)"),
+    "settings": ("mull.cli.settings", "show every setting, its value and its source"),
+    "profile": ("mull.cli.profile", "save, show and choose profiles"),
 }
 
 _TEXT = """\
-mull keeps a model's thinking. Alone, or with a question, it is a conversation at the
-terminal; the options are those of the conversation."""
+mull keeps a model's thinking. Without a command it starts a conversation in the terminal, and
+the options are those of the conversation."""
 EXIT_INTERRUPTED = 130
 _YOUNG = 20_000
-"""Objects between two looks for garbage; the usual 700 is looked through 200 times at the start."""
+"""Objects between two garbage collections; with the default of 700 there would be 200 at
+startup.
+"""
 
 
 def entry() -> NoReturn:
-    """Run the command line as a program of its own, and end."""
+    """Run the command line as a program of its own, and exit."""
     import gc
     import os
 
@@ -58,7 +60,7 @@ def entry() -> NoReturn:
     threads = sys.modules.get("threading")
     if threads is not None and threads.active_count() > 1:
         sys.exit(status)
-    # taking the interpreter apart takes longer than an answer; the system does it at once
+    # shutting down the interpreter takes longer than an answer; the system frees everything at once
     import atexit
 
     atexit._run_exitfuncs()
@@ -97,7 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _write_anything() -> None:
-    """A terminal that is not UTF-8 shows what it cannot write as escapes, and nothing is lost."""
+    """A terminal that is not UTF-8 shows unsupported characters as escapes, so nothing is lost."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -105,7 +107,7 @@ def _write_anything() -> None:
 
 
 def _guard() -> None:
-    """A terminal obeys nothing of what is printed."""
+    """Neutralise everything that is printed to a terminal."""
     if sys.stdout.isatty() or sys.stderr.isatty():
         from mull.tui.text.safe import guard_standard_streams
 
@@ -113,7 +115,7 @@ def _guard() -> None:
 
 
 def _told(error: MullError) -> int:
-    """Tell what went wrong; the exit status for it."""
+    """Report an error; returns its exit status."""
     import os
 
     if os.environ.get("DEBUG") == "1":
@@ -123,10 +125,10 @@ def _told(error: MullError) -> int:
 
 
 def _with_default(words: list[str]) -> list[str]:
-    """What names no command is a conversation: nothing, options, or a question to begin with.
+    """Input without a command is a conversation: nothing, options, or a first question.
 
     Raises:
-        ConfigError: a single word looks like a command that is misspelt.
+        ConfigError: a single word looks like a misspelt command.
     """
     if words and (words[0] in COMMANDS or words[0] in ("-h", "--help")):
         return words
@@ -137,27 +139,28 @@ def _with_default(words: list[str]) -> list[str]:
         near = closest(words[0], COMMANDS)
         if near:
             raise ConfigError(
-                f"there is no command {words[0]!r}: did you mean {near}?"
-                f' To ask the model, write `mull chat "{" ".join(words)}"`'
+                f"unknown command {words[0]!r}: did you mean {near}?"
+                f' To ask the model, use `mull chat "{" ".join(words)}"`'
             )
     return ["chat", *words]
 
 
 def parse(words: list[str]) -> Namespace:
-    """The options that the words are; `run` among them is what does the work."""
+    """The parsed options; `run` among them does the work."""
     if words[0] in COMMANDS:
         return parser_of(words[0]).parse_args(words[1:])
     return parser_of(None).parse_args(words)
 
 
 def parser_of(name: str | None) -> ArgumentParser:
-    """The parser of one command, or the one that lists them: all of them at once would take longer
-    than most commands do."""
+    """The parser of one command, or the one that lists them: building all of them would take longer
+    than most commands.
+    """
     from argparse import ArgumentParser, RawDescriptionHelpFormatter
     from functools import partial
     from importlib import import_module
 
-    # told its width, a formatter does not load half the standard library to find it out
+    # given its width, a formatter does not import half the standard library to find it
     formatter = partial(RawDescriptionHelpFormatter, width=_columns() - 2)
     if name is not None:
         module, line = COMMANDS[name]
@@ -181,11 +184,11 @@ def parser_of(name: str | None) -> ArgumentParser:
 def _command_lines() -> str:
     width = max(map(len, COMMANDS)) + 2
     lines = (f"  {name:{width}}{line}" for name, (_, line) in COMMANDS.items())
-    return "\n".join(("commands (`mull COMMAND --help` says more):", *lines))
+    return "\n".join(("commands (`mull COMMAND --help` describes each):", *lines))
 
 
 def _columns() -> int:
-    """How wide help may be: what COLUMNS says, or the terminal."""
+    """The width of help: COLUMNS, or that of the terminal."""
     import os
 
     told = os.environ.get("COLUMNS", "")
@@ -198,14 +201,16 @@ def _columns() -> int:
 
 
 def _end_at_once() -> None:
-    """Who presses Ctrl-C once more gets no traceback of an interpreter that ends."""
+    """A second Ctrl-C must not show a traceback of the ending interpreter."""
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _forget_stdout() -> None:
-    """The reader went away: keep the interpreter from complaining when it flushes at exit."""
+    """The reader of stdout is gone: keep the interpreter from complaining when it flushes at
+    exit.
+    """
     import os
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,7 +1,7 @@
-"""`mull mcp`: servers of tools in config.toml, and whether they work.
+"""`mull mcp`: MCP servers in config.toml, and whether they work.
 
-`add` and `remove` change one table of the file and leave the rest as it is. What looks like a key
-is refused: the file holds the name of the variable that has it.
+`add` and `remove` change one table of the file and leave the rest unchanged. What looks like a key
+is rejected: the file contains the name of the variable that holds it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _KINDS = {
     (False, True): "reaches out",
     (False, False): "read-only  ",
 }
-"""By whether a tool changes things and whether it reaches beyond its server."""
+"""By whether a tool changes something and whether it reaches beyond its server."""
 
 _FORMS = """\
   mull mcp add time -- uvx mcp-server-time
@@ -49,53 +49,55 @@ def arguments(parser: ArgumentParser) -> None:
     """Add the subcommands."""
     parser.epilog = _FORMS
     actions = parser.add_subparsers(metavar="ACTION", required=True, parser_class=_Parser)
-    listing = _action(actions, "list", _list, "list the servers of config.toml")
+    listing = _action(actions, "list", _list, "list the servers in config.toml")
     listing.add_argument("--json", action="store_true", help="print JSON")
-    test = _action(actions, "test", _test, "start servers and list their tools, or say why not")
-    test.add_argument("name", metavar="NAME", nargs="?", help="the server; all without it")
+    test = _action(
+        actions, "test", _test, "start servers and list their tools, or show why they fail"
+    )
+    test.add_argument("name", metavar="NAME", nargs="?", help="the server (default: all)")
     test.add_argument("--json", action="store_true", help="print JSON")
-    _action(actions, "remove", _remove, "take a server out of config.toml").add_argument(
+    _action(actions, "remove", _remove, "remove a server from config.toml").add_argument(
         "name", metavar="NAME", help="the server's name"
     )
-    login = _action(actions, "login", _login, "log in at a server with OAuth, in a browser")
+    login = _action(actions, "login", _login, "log in to a server with OAuth, in a browser")
     login.add_argument("name", metavar="NAME", help="the server's name")
-    login.add_argument(
-        "--port", type=int, default=0, help="the port of this machine that the browser returns to"
-    )
-    login.add_argument("--no-browser", action="store_true", help="print the address only")
+    login.add_argument("--port", type=int, default=0, help="the local port the browser returns to")
+    login.add_argument("--no-browser", action="store_true", help="only print the URL")
     for name, action, line in (
-        ("logout", _logout, "forget the login at a server"),
-        ("trust", _trust, "accept what a server has changed about its tools"),
+        ("logout", _logout, "delete the login for a server"),
+        ("trust", _trust, "accept the changes a server made to its tools"),
     ):
         _action(actions, name, action, line).add_argument(
             "name", metavar="NAME", help="the server's name"
         )
-    add = _action(actions, "add", _add, "write a server into config.toml")
-    add.add_argument("name", metavar="NAME", help="how the server is to be called")
-    add.add_argument("--url", help="its address, for a server that is reached over HTTP")
+    add = _action(actions, "add", _add, "add a server to config.toml")
+    add.add_argument("name", metavar="NAME", help="a name for the server")
+    add.add_argument("--url", help="its URL, for a server reached over HTTP")
     add.add_argument(
         "--header",
         action="append",
         default=[],
         metavar="NAME=TEXT",
-        help="a header to send, for a server with --url; $VAR is filled from the environment",
+        help="an HTTP header for a server with --url; $VAR is expanded from the environment",
     )
     add.add_argument(
         "--env",
         action="append",
         default=[],
         metavar="NAME=TEXT",
-        help="a variable for a command; $VAR is filled from the environment",
+        help="an environment variable for a command; $VAR is expanded from the environment",
     )
-    add.add_argument("--cwd", metavar="FOLDER", help="where a command is run")
-    add.add_argument("--timeout", type=float, metavar="SECONDS", help="the longest call (60)")
-    add.add_argument("command", nargs="*", metavar="-- COMMAND ARG", help="what runs the server")
+    add.add_argument("--cwd", metavar="FOLDER", help="working folder of the command")
+    add.add_argument("--timeout", type=float, metavar="SECONDS", help="time limit of a call (60)")
+    add.add_argument(
+        "command", nargs="*", metavar="-- COMMAND ARG", help="the command that runs the server"
+    )
 
 
 class _Parser(ArgumentParser):
     """A parser for which all words after the first `--` are the command, whatever they look like.
 
-    argparse alone gives them up as unknown if an option stands between the name and the `--`.
+    argparse alone rejects them as unknown if an option comes between the name and the `--`.
     """
 
     def parse_known_args(  # type: ignore[override]
@@ -114,7 +116,7 @@ def run(options: Namespace) -> int:
     """Run the chosen subcommand.
 
     Raises:
-        LocalError: the file or what is asked of it is not as it should be.
+        LocalError: the file or the request is invalid.
     """
     status: int = options.action(options)
     return status
@@ -151,12 +153,12 @@ def _list(options: Namespace) -> int:
     for name, config in servers.items():
         print(f"{name.ljust(wide)}  {'' if config.enabled else '(off)  '}{_reached(config)}")
     if not servers:
-        print("No server is configured; `mull mcp add NAME -- COMMAND` adds one.")
+        print("No MCP servers configured. `mull mcp add NAME -- COMMAND` adds one.")
     return 0
 
 
 def _reached(config: McpConfig) -> str:
-    """How a server is reached: of env and headers only the names, of an address no query."""
+    """How a server is reached: only the names of env and headers, and the URL without its query."""
     if config.url is not None:
         shown = config.url.partition("?")[0].partition("#")[0]
         return shown + (f"  (headers: {', '.join(config.headers)})" if config.headers else "")
@@ -173,7 +175,7 @@ def _add(options: Namespace) -> int:
     check_name(options.name)
     if options.name in load_config(path).mcp:
         raise ConfigError(
-            f"there is a server {options.name} already: `mull mcp remove {options.name}` first"
+            f"the server {options.name} already exists: run `mull mcp remove {options.name}` first"
         )
     refuse_secrets(
         options.name,
@@ -191,11 +193,11 @@ def _add(options: Namespace) -> int:
     table |= {key: value for key, value in rest.items() if value}
     if not options.command and not options.url:
         raise ConfigError(
-            f"give the command of the server, `mull mcp add {options.name} -- COMMAND ARG`, or its "
-            "address with --url"
+            f"give the command of the server, `mull mcp add {options.name} -- COMMAND "
+            "ARG`, or its URL with --url"
         )
     add_table(path, ("mcp", options.name), table)
-    print(f"Added {options.name} to {path}; `mull mcp test {options.name}` tries it.")
+    print(f"Added {options.name} to {path}; `mull mcp test {options.name}` tests it.")
     return 0
 
 
@@ -226,7 +228,7 @@ def _known(servers: Mapping[str, McpConfig], name: str) -> McpConfig:
         return servers[name]
     near = closest(name, servers)
     hint = f"did you mean {near}?" if near else "`mull mcp list` lists them"
-    raise ConfigError(f"no MCP server is called {quote(name)}: {hint}")
+    raise ConfigError(f"unknown MCP server {quote(name)}: {hint}")
 
 
 def _login(options: Namespace) -> int:
@@ -238,7 +240,7 @@ def _login(options: Namespace) -> int:
     try:
         interrupt.run(work)
     except RemoteError as error:
-        print(f"mull: no login at {options.name}: {error}", file=sys.stderr)
+        print(f"mull: login to {options.name} failed: {error}", file=sys.stderr)
         return _EXIT_FAILED
     return 0
 
@@ -267,11 +269,11 @@ def _test(options: Namespace) -> int:
     from mull.cli import interrupt
 
     servers = dict(load_config(_path(options)).mcp)
-    if options.name is not None:  # one that is off may be tried
+    if options.name is not None:  # a disabled one may be tested
         config = _known(servers, options.name)
         servers = {options.name: msgspec.structs.replace(config, enabled=True)}
     if not servers:
-        print("No server is configured; `mull mcp add NAME -- COMMAND` adds one.")
+        print("No MCP servers configured. `mull mcp add NAME -- COMMAND` adds one.")
         return 0
     statuses = interrupt.run(_try(servers, options.json))
     return _EXIT_FAILED if any(status.state == "failed" for status in statuses) else 0

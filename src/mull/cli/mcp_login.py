@@ -1,4 +1,4 @@
-"""`mull mcp login`, `logout` and `trust`: what a person decides about a server."""
+"""`mull mcp login`, `logout` and `trust`: the user's decisions about a server."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ _LONGEST_LOGIN = 10 * 60.0
 
 
 async def log_in(name: str, config: McpConfig, *, port: int, browser: bool) -> None:
-    """Log in at a server: a page is shown, and its answer kept with the keys.
+    """Log in to a server: show a page, and store its tokens with the keys.
 
     Raises:
-        LocalError: it is no server to log in at, or the tokens cannot be kept.
-        RemoteError: the server or its login refused.
+        LocalError: the server has no login, or the tokens cannot be stored.
+        RemoteError: the server rejected the login.
     """
     await load_sdk()
     settled = settle(name, config, os.environ)
     if settled.url is None:
-        raise ConfigError(f"{name} is a command: only servers with a url have a login")
+        raise ConfigError(f"{name} is a command: only servers with a URL have a login")
     if settled.has_key:
-        raise ConfigError(f"{name} sends its own Authorization header: take that out to log in")
+        raise ConfigError(f"{name} sends its own Authorization header: remove it to log in")
     login = Login(name, settled.url, Keys(data_dir(), os.environ))
     login.forget_client()
     deadline = asyncio.get_running_loop().time() + _LONGEST_LOGIN
     log = ServerLog(log_folder() / f"{name}.log", settled.secrets)
 
     def show(url: str) -> None:
-        print("Log in here; this waits until the browser comes back:\n", flush=True)
+        print("Log in here; mull waits until the browser returns:\n", flush=True)
         print(f"  {visible(url)}\n", flush=True)
         if browser:
             with suppress(webbrowser.Error):
@@ -63,13 +63,13 @@ async def log_in(name: str, config: McpConfig, *, port: int, browser: bool) -> N
         raise RemoteError(visible(" ".join(said.split()))) from None
     _learn(name, config, listing)
     if not login.is_there:
-        print(f"{name} answers without a login: {len(listing.tools)} tools.")
+        print(f"{name} needs no login: {len(listing.tools)} tools.")
         return
-    print(f"Logged in at {name}: {len(listing.tools)} tools. The tokens are kept with your keys.")
+    print(f"Logged in to {name}: {len(listing.tools)} tools. The tokens are stored with your keys.")
 
 
 def _nothing() -> None:
-    """The list is read once here; what changes later is of no interest."""
+    """The list is read once here; later changes do not matter."""
 
 
 def _learn(name: str, config: McpConfig, listing: Listing) -> None:
@@ -77,20 +77,20 @@ def _learn(name: str, config: McpConfig, listing: Listing) -> None:
 
 
 def log_out(name: str) -> None:
-    """Forget the tokens of a server.
+    """Delete the tokens of a server.
 
     Raises:
         ConfigError: there are none, or they cannot be deleted.
     """
     keys = Keys(data_dir(), os.environ)
     if key_name(name) not in keys.stored():
-        raise ConfigError(f"no login is kept for {name}: `mull mcp login {name}` makes one")
+        raise ConfigError(f"no login is stored for {name}: `mull mcp login {name}` creates one")
     keys.delete(key_name(name))
-    print(f"Forgot the login at {name}. The server may still know it: end it there as well.")
+    print(f"Deleted the login for {name}. The server may still accept it: revoke it there as well.")
 
 
 def forget(name: str, config: McpConfig) -> None:
-    """Forget all that is kept of a server that is taken out of the file."""
+    """Delete everything stored about a server that is removed from the file."""
     Memory(log_folder() / f"{name}.json", config).forget()
     keys = Keys(data_dir(), os.environ)
     with suppress(LocalError):
@@ -99,7 +99,7 @@ def forget(name: str, config: McpConfig) -> None:
 
 
 async def trust(name: str, config: McpConfig) -> int:
-    """Take a server's tools for what they are now: what it changed is shown and accepted."""
+    """Accept a server's tools as they are now: its changes are shown and accepted."""
     async with McpServers({name: config}) as running:
         (status,) = running.statuses
         if status.state == "failed":
@@ -112,5 +112,5 @@ async def trust(name: str, config: McpConfig) -> int:
                 about = visible(" ".join(tool.definition.description.split()))
                 print(f"{tool.definition.name}: {what}\n    {about}")
         running.server(name).memory.trust()
-    print(f"The {len(status.tools)} tools of {name} are accepted as they are now.")
+    print(f"Accepted the {len(status.tools)} tools of {name} as they are now.")
     return 0

@@ -1,7 +1,8 @@
-"""Keys in what `mull mcp add` is given: none gets into config.toml, and what to write instead.
+"""Detects keys in the arguments of `mull mcp add`, so that none gets into config.toml, and suggests
+a replacement.
 
-The file holds the name of a variable in place of a key, as `${VAR}`. What is refused is not shown,
-neither in the message nor in the line that it offers.
+The file contains the name of a variable instead of a key, as `${VAR}`. A rejected value is shown
+neither in the message nor in the suggestion.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ def refuse_secrets(
     command: Sequence[str],
     url: str | None,
 ) -> None:
-    """Refuse what holds a key.
+    """Reject arguments that contain a key.
 
     Raises:
-        ConfigError: something does; says what to write in its place.
+        ConfigError: one does; suggests what to write instead.
     """
     for option, texts in (("--env", env), ("--header", headers)):
         for text in texts:
             _check_pair(name, option, text)
     if any(_secret_words(command)):
         raise ConfigError(
-            f"the command holds what looks like a key, {_STAYS}: "
-            "give it by --env 'NAME=${VAR}', in single quotes"
+            f"the command contains what looks like a key, {_STAYS}: pass it with --env "
+            f"'NAME=${{VAR}}', in single quotes"
         )
     if url is not None:
         _check_url(name, url)
@@ -54,13 +55,13 @@ def _check_pair(server: str, option: str, text: str) -> None:
     variable = _variable(server, "token" if is_bearer else name)
     offered = f"Bearer {variable}" if is_bearer else variable
     raise ConfigError(
-        f"{option} {name} holds what looks like a key, {_STAYS}: put it into a variable and write "
-        f"{option} '{name}={offered}', in single quotes"
+        f"{option} {name} contains what looks like a key, {_STAYS}: put it into an "
+        f"environment variable and write {option} '{name}={offered}', in single quotes"
     )
 
 
 def _secret_words(command: Sequence[str]) -> Iterator[str]:
-    """The words that are keys by their look, or by the option before them."""
+    """The words that look like keys, or follow an option that names one."""
     before = ""
     for word in command:
         option, equals, value = word.partition("=")
@@ -93,8 +94,8 @@ def _check_url(server: str, url: str) -> None:
     if looks_secret(without_references(offered)):
         offered = f"https://HOST/{_variable(server, 'key')}"
     raise ConfigError(
-        f"--url holds what looks like a key, {_STAYS}: put it into a variable and write "
-        f"--url '{offered}', in single quotes"
+        f"--url contains what looks like a key, {_STAYS}: put it into an environment "
+        f"variable and write --url '{offered}', in single quotes"
     )
 
 
@@ -109,6 +110,6 @@ def _is_random(part: str) -> bool:
 
 
 def _variable(server: str, name: str) -> str:
-    """The variable that is offered: `${TRACKER_API_KEY}`."""
+    """The suggested variable: `${TRACKER_API_KEY}`."""
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", f"{server}_{name}")
     return "${" + re.sub(r"\W+", "_", words, flags=re.ASCII).strip("_").upper() + "}"

@@ -1,7 +1,7 @@
-"""What `mull models show` says of one model: the same facts for people and as JSON.
+"""What `mull models show` prints about one model: the same facts for people and as JSON.
 
-What nobody has told is "unknown" here, never 0. Key variables are named and said to be set or
-not; their values are not read.
+A missing fact is "unknown" here, never 0. Key variables are shown as set or not; their values are
+not read.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ __all__ = ["page", "page_json", "price", "sends_back", "steering"]
 UNKNOWN = "unknown"
 _CARRIERS = {
     "signed": "signed thinking blocks, unchanged, while a tool chain is open",
-    "parts": "thought signatures, on the parts that they came on",
-    "items": "reasoning items with their encrypted content, before their calls",
+    "parts": "thought signatures, on the parts they came with",
+    "items": "reasoning items with encrypted content, before their calls",
 }
 
 
@@ -38,8 +38,9 @@ def page(
     keys: Collection[str],
     reach: Sequence[tuple[str, str]] = (),
 ) -> list[str]:
-    """The page, line by line; `reach` tells how it is reached from this machine, or what is
-    missing for that."""
+    """The page, line by line; `reach` says how the model is reached from this machine, or what is
+    missing.
+    """
     facts = target.facts
     title = facts.name or target.model
     fields = (
@@ -84,7 +85,7 @@ def page_json(target: Target, snapshot: Snapshot, header: Header, keys: Collecti
 
 
 def price(amount: float | None) -> str:
-    """An amount of dollars per million tokens, with as many places as it needs."""
+    """A price in dollars per million tokens, with as many digits as it needs."""
     if amount is None:
         return "?"
     text = f"{amount:.2f}"
@@ -92,7 +93,7 @@ def price(amount: float | None) -> str:
 
 
 def steering(facts: ModelFacts, *, known: bool = True) -> str:
-    """In a few words, how the model's thinking is steered."""
+    """How the model's thinking is controlled, in a few words."""
     if not facts.reasoning:
         return "none" if known else UNKNOWN
     ways = ["on/off"] if facts.has_toggle else []
@@ -105,15 +106,18 @@ def steering(facts: ModelFacts, *, known: bool = True) -> str:
 
 
 def sends_back(target: Target, snapshot: Snapshot) -> str:
-    """What of the thinking goes back to the endpoint, and in which field."""
+    """Which thinking is sent back to the endpoint, and in which field."""
     if (carried := _CARRIERS.get(TRAITS[target.dialect].takes)) is not None:
         return carried if target.facts.reasoning else "nothing"
     compat = target.compat
     if compat.reasoning_out == "never":
-        return "nothing: the endpoint refuses it"
+        return "nothing: the endpoint rejects it"
     field = compat.reasoning_out
-    where = "in the field that it came in" if field == "same" else f"in {field}"
-    needed = {"all": "; needed on every answer", "tool_calls": "; needed while tools are called"}
+    where = "in the field it came in" if field == "same" else f"in {field}"
+    needed = {
+        "all": "; required on every answer",
+        "tool_calls": "; required while tools are called",
+    }
     must = needed.get(compat.requires_reasoning, "")
     if snapshot["reasoning.includeInContext"]:
         layer = snapshot.origin("reasoning.includeInContext")
@@ -136,7 +140,7 @@ def _table(rows: tuple[LevelRow, ...]) -> list[str]:
 
 
 def _folded(rows: tuple[LevelRow, ...]) -> tuple[LevelRow, ...]:
-    """Levels that come to the same, in one row."""
+    """Levels with the same effect, in one row."""
     groups: list[list[LevelRow]] = []
     for row in rows:
         same = groups and msgspec.structs.replace(groups[-1][0], level=row.level) == row

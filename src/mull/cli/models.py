@@ -1,7 +1,7 @@
-"""`mull models`: lists models, shows what mull knows of one, and fetches newer facts.
+"""`mull models`: lists models, shows what mull knows about one, and downloads newer data.
 
-`show` and `update` are words of their own before anything is searched for; a model that is
-really called so is found by its provider's name.
+`show` and `update` are actions rather than search words; a model of such a name is found by its
+provider's name.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ MODELS_DEV = "https://models.dev/api.json"
 _TIMEOUT = 60.0
 _NAMED = 8
 _FORMS = f"""\
-  mull models [WORD...]            list the models whose name holds every word
-  mull models show NAME            what is known of one, and what thinking levels become
-  mull models update               take newer facts from {MODELS_DEV}
+  mull models [WORD...]            list the models whose names contain every word
+  mull models show NAME            show one model, and what each thinking level becomes
+  mull models update               download newer data from {MODELS_DEV}
 """
 
 
@@ -42,34 +42,32 @@ def arguments(parser: ArgumentParser) -> None:
     """Add the command's options."""
     parser.epilog = _FORMS
     parser.add_argument("words", nargs="*", metavar="WORD", help="see below")
-    parser.add_argument("--reasoning", action="store_true", help="list only models that reason")
+    parser.add_argument("--reasoning", action="store_true", help="list only reasoning models")
     parser.add_argument("--provider", metavar="P", help="list only this provider's models")
     parser.add_argument(
         "--local", action="store_true", help="list the models of servers on this machine"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
-        "--from", dest="source", metavar="URL|FILE", help="update: where the facts come from"
+        "--from", dest="source", metavar="URL|FILE", help="update: where to download from"
     )
     setup.add_arguments(parser)
 
 
 def run(options: Namespace) -> int:
-    """List, show or update, as the first word says."""
+    """List, show or update, depending on the first word."""
     if options.local:
         return _list_local(options)
     first, *rest = options.words or [""]
     if options.source is not None and first != "update":
-        raise ConfigError("--from belongs to `mull models update`")
+        raise ConfigError("--from only works with `mull models update`")
     if first == "update":
         if rest:
-            raise ConfigError(
-                f"`mull models update` takes no name, but {' '.join(rest)!r} is given"
-            )
+            raise ConfigError(f"`mull models update` takes no name, but got {' '.join(rest)!r}")
         return _update(options.source or MODELS_DEV)
     if first == "show":
         if len(rest) != 1:
-            raise ConfigError("name one model: mull models show NAME")
+            raise ConfigError("give one model: mull models show NAME")
         return _show(options, rest[0])
     return _list(options)
 
@@ -90,20 +88,20 @@ def _list_local(options: Namespace) -> int:
             print("  ".join((f"{server.provider}/{one.id}", server.base_url, *_abilities(one))))
         if server.locked:
             print(
-                f"{server.provider} at {server.base_url} wants a key:"
-                f" `mull keys set {server.provider}` stores it",
+                f"{server.provider} at {server.base_url} requires a key: store it with "
+                f"`mull keys set {server.provider}`",
                 file=sys.stderr,
             )
     if not any(server.models or server.locked for server in found):
         print(
-            f"no model server answers here; looked for {', '.join(LOCAL_PROVIDERS)}",
+            f"no model server found on this machine; looked for {', '.join(LOCAL_PROVIDERS)}",
             file=sys.stderr,
         )
     return 0
 
 
 def _abilities(served: Served) -> Iterator[str]:
-    """What the server says of a model, in a few words."""
+    """What the server says about a model, in a few words."""
     if served.window:
         yield f"{'' if served.settled else 'at most '}{served.window:,} tokens"
     told = (served.tools, "tools"), (served.images, "images"), (served.thinks, "thinking")
@@ -129,7 +127,7 @@ def _show(options: Namespace, name: str) -> int:
 
 
 def _reach(ready: setup.Setup, target: Target) -> list[tuple[str, str]]:
-    """How a target is reached whose address or key is put together on this machine."""
+    """How a target is reached whose address or key is constructed on this machine."""
     if target.compat.auth not in CLOUDS and "${" not in (target.endpoint or ""):
         return []
     from mull.client.access import access, missing_key
@@ -197,7 +195,7 @@ def _print_table(rows: list[tuple[str, ...]]) -> None:
 
 
 def _width() -> int | None:
-    """The terminal's width; None where the output goes into a file or a pipe."""
+    """The terminal's width; None if the output goes to a file or a pipe."""
     if not sys.stdout.isatty():
         return None
     import shutil
@@ -216,29 +214,29 @@ def _update(source: str) -> int:
     try:
         document = _fetch(source)
     except RemoteError as error:
-        print(f"mull: {error}; the catalog is as it was", file=sys.stderr)
+        print(f"mull: {error}; the catalog is unchanged", file=sys.stderr)
         return 1
     update = check_update(document, current, date.today().isoformat(), shipped())
     path = save_update(data_dir(), update.data)
     have = sum(1 for _ in load(base=update.data).pairs())
     had = sum(1 for _ in current.pairs())
-    print(f"{have:,} models (there were {had:,}), kept in {path}")
+    print(f"{have:,} models (before: {had:,}), stored in {path}")
     for line in _told(update):
         print(f"mull: {line}", file=sys.stderr)
     return 0
 
 
 def _told(update: Update) -> Iterator[str]:
-    """What of the document was not taken as it is."""
+    """What was left out of the document, or changed."""
     if update.added:
         yield (
-            f"new providers: {_some(update.added)}; none of them gets a key until you store one"
-            " with `mull keys set NAME`"
+            f"new providers: {_some(update.added)}; none of them is sent a key until "
+            "you store one with `mull keys set NAME`"
         )
     if update.pinned:
-        yield f"address and key variables stay as they were: {_some(update.pinned)}"
+        yield f"addresses and key variables left unchanged: {_some(update.pinned)}"
     if update.left_out:
-        yield f"{len(update.left_out)} entries cannot be used: {_some(update.left_out, '; ')}"
+        yield f"{len(update.left_out)} unusable entries: {_some(update.left_out, '; ')}"
 
 
 def _some(names: Sequence[str], between: str = ", ") -> str:
@@ -251,7 +249,7 @@ def _fetch(source: str) -> bytes:
 
     if "://" in source:
         if not is_private(source):
-            raise ConfigError(f"{source!r} is not encrypted: anybody on the way could change it")
+            raise ConfigError(f"{source!r} is not encrypted: anyone on the way could change it")
         from mull.client.download import download
 
         return download(source, MAX_BYTES, _TIMEOUT)
@@ -259,5 +257,5 @@ def _fetch(source: str) -> bytes:
 
     data = read_bytes(Path(source))
     if data is None:
-        raise ConfigError(f"there is no file {source!r} to update from")
+        raise ConfigError(f"no such file: {source!r}")
     return data

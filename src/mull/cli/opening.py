@@ -1,4 +1,4 @@
-"""The options that choose a session and its tools, and what they set up."""
+"""The options that select a session and its tools."""
 
 from __future__ import annotations
 
@@ -26,50 +26,56 @@ __all__ = [
 
 
 def add_session_arguments(parser: ArgumentParser, last: str) -> None:
-    """Add the options that choose a session; `last` is the one that `--continue` goes on with."""
+    """Add the options that select a session; `last` is what `--continue` continues."""
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "-c",
         "--continue",
         dest="go_on",
         action="store_true",
-        help=f"go on with the last {last} of this folder",
+        help=f"continue the last {last} of this folder",
     )
     which.add_argument(
-        "--session", metavar="REF", help="go on with this session: its id, its beginning, or a name"
+        "--session",
+        metavar="REF",
+        help="continue this session: its id, the start of its id, or a name",
     )
-    which.add_argument("--name", metavar="NAME", help="give the new session a name")
+    which.add_argument("--name", metavar="NAME", help="name the new session")
 
 
 def add_tool_arguments(parser: ArgumentParser) -> None:
-    """Add the options that choose tools and what they may do."""
+    """Add the options that select tools and what they may do."""
     parser.add_argument(
         "--tools",
         metavar="TOOLS",
-        help="what the model may use: all, read, none, or names such as read,search,mcp__git__*",
+        help="tools to offer: all, read, none, or names such as read,search,mcp__git__*",
     )
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--yes", action="store_true", help="run tools without asking; denied stays so")
+    how.add_argument(
+        "--yes", action="store_true", help="run tools without asking; rules that deny still apply"
+    )
     how.add_argument(
         "--accept-edits",
         action="store_true",
-        help="change files in the working folder without asking; commands are asked about",
+        help="change files in the working folder without asking; ask before commands",
     )
-    how.add_argument("--read-only", action="store_true", help="offer no tool that changes anything")
+    how.add_argument(
+        "--read-only", action="store_true", help="offer only tools that change nothing"
+    )
 
 
 def approval_mode(options: Namespace) -> Mode:
-    """What is done with calls that change things."""
+    """The approval mode."""
     if options.accept_edits:
         return "accept-edits"
     return "yes" if options.yes else "read-only" if options.read_only else "ask"
 
 
 def wanted(options: Namespace, kind: SessionKind = "conversation") -> Opening:
-    """The session that the options mean.
+    """The session that the options describe.
 
     Raises:
-        ConfigError: the folder is gone.
+        ConfigError: the folder no longer exists.
     """
     return Opening(
         folder=this_folder(),
@@ -86,10 +92,10 @@ def wanted(options: Namespace, kind: SessionKind = "conversation") -> Opening:
 def pack_tools(
     options: Namespace, engine: Engine, approver: Approver | None = None, **more: Any
 ) -> Toolbox | None:
-    """The tools that were asked for; None for none.
+    """The requested tools; None for none.
 
     Raises:
-        LocalError: a name fits no tool, or a policy file is not as it should be.
+        LocalError: a name matches no tool, or a policy file is invalid.
     """
     if options.tools in (None, "none"):
         return None

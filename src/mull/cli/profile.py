@@ -1,7 +1,7 @@
-"""`mull profile`: save, show and choose named sets of settings.
+"""`mull profile`: save, show and choose profiles.
 
-A one-shot command has no session to change, so `load` checks a profile and shows what it would
-put into effect; `--profile NAME` and `set-default` are what makes it hold.
+A one-shot command has no session to change, so `load` checks a profile and shows its effect;
+`--profile NAME` and `set-default` apply it.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ def arguments(parser: ArgumentParser) -> None:
     """Add the subcommands."""
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     _named(actions, "list", _list, "list the profiles; * marks the default", named=False)
-    _named(actions, "show", _show, "print what a profile holds").add_argument(
+    _named(actions, "show", _show, "print the contents of a profile").add_argument(
         "--json", action="store_true", help="print the profile's JSON"
     )
-    save = _named(actions, "save", _save, "save the settings in effect, with --set and -m")
+    save = _named(actions, "save", _save, "save the current settings, including --set and -m")
     add_model_argument(save)
     add_arguments(save)
     save.add_argument("--temperature", type=float, metavar="N", help="sampling temperature")
-    save.add_argument("--max-tokens", type=int, metavar="N", help="longest answer in tokens")
-    save.add_argument("--overwrite", action="store_true", help="replace a profile of this name")
-    _named(actions, "load", _load, "check a profile and show what it would put into effect")
+    save.add_argument("--max-tokens", type=int, metavar="N", help="token limit of each answer")
+    save.add_argument("--overwrite", action="store_true", help="replace an existing profile")
+    _named(actions, "load", _load, "check a profile and show its effect")
     _named(actions, "delete", _delete, "delete a profile")
     _named(
         actions,
         "set-default",
         _set_default,
-        f"use a profile when none is named; {NO_PROFILE} undoes it",
+        f"use a profile when none is given; {NO_PROFILE} for no default",
     )
 
 
@@ -70,10 +70,10 @@ def _list(options: Namespace) -> int:
         try:
             model = saved.load(name).model_name or ""
         except ProfileError:
-            model = f"damaged; `mull profile show {name}` says why"
+            model = f"damaged; `mull profile show {name}` tells why"
         print(f"{'*' if name == default else ' '} {name.ljust(width)}  {model}".rstrip())
     if not names:
-        print("No profile is saved yet; `mull profile save NAME` saves one.")
+        print("No profiles saved yet. `mull profile save NAME` saves one.")
     return 0
 
 
@@ -104,24 +104,24 @@ def _save(options: Namespace) -> int:
 def _load(options: Namespace) -> int:
     setup = load(Namespace(sets=[], profile=options.name, config=None))
     if setup.profile is None:
-        print("No profile: config file and environment alone would be in effect.")
+        print("No profile: only the config file and the environment would be in effect.")
         return 0
     print("\n".join(_lines(setup.profile)))
     snapshot = setup.settings.snapshot()
     for key in setup.profile.settings:
         if snapshot.origin(key) != "profile":
             value = format_value(snapshot[key])
-            print(f"{key} is overruled by the {snapshot.origin(key)}: {value}")
+            print(f"{key} is overridden by the {snapshot.origin(key)}: {value}")
     print(
-        f"\nNothing is changed. To use it: --profile {options.name}, or always: "
-        f"`mull profile set-default {options.name}`."
+        f"\nNothing was changed. To use it: --profile {options.name}, or always: `mull "
+        f"profile set-default {options.name}`."
     )
     return 0
 
 
 def _delete(options: Namespace) -> int:
     was_default = profiles().delete(options.name)
-    rest = " It was the default; now there is none." if was_default else ""
+    rest = " It was the default; there is no default profile now." if was_default else ""
     print(f"Deleted profile {options.name}.{rest}")
     return 0
 
@@ -129,14 +129,14 @@ def _delete(options: Namespace) -> int:
 def _set_default(options: Namespace) -> int:
     if options.name.lower() == NO_PROFILE:
         profiles().set_default(None)
-        print("No profile is the default now.")
+        print("There is no default profile now.")
     else:
         profiles().set_default(options.name)
-        print(f"Profile {options.name} is the default now.")
+        print(f"The default profile is now {options.name}.")
     return 0
 
 
 def _lines(profile: Profile) -> list[str]:
     width = max((len(key) for key, _ in profile.rows), default=0)
     shown = [f"{key.ljust(width)}  {value}" for key, value in profile.rows]
-    return shown or ["All is as by default."]
+    return shown or ["All defaults."]

@@ -1,7 +1,7 @@
-"""What `mull ask` is asked: words, files that go with them, and what is piped in.
+"""The question of `mull ask`: words, attached files, and piped input.
 
-Only the words can mention files (`@path`): what a file or a pipe holds is data. Everything is
-read before anything is opened, and checked against the model before anything is sent.
+Only the words can mention files (`@path`): the content of a file or a pipe is data. Everything is
+read before a session is opened, and checked against the model before anything is sent.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ PIPED = "standard input"
 
 
 class File(NamedTuple):
-    """A file that was given, and what it holds."""
+    """A given file and its content."""
 
     name: str
     data: bytes
 
 
 class Question(NamedTuple):
-    """All that was given to ask."""
+    """Everything given to ask."""
 
     words: str
     files: tuple[File, ...] = ()
     piped: bytes = b""
 
     def message(self, target: Target) -> Said:
-        """What is sent.
+        """The message to send.
 
         Raises:
-            LocalError: something cannot be attached, or is nothing that the model takes.
+            LocalError: something cannot be attached, or the model does not accept it.
         """
         if not self.files and "@" not in self.words and (text := self._plain()) is not None:
             return text
@@ -54,14 +54,14 @@ class Question(NamedTuple):
         return Message(role="user", blocks=(*([TextBlock(said)] if said else []), *attached))
 
     def _plain(self) -> str | None:
-        """Words and what is piped, if that is text."""
+        """Words and piped input, if that is text."""
         piped = _readable(self.piped) if self.piped else ""
         if piped is None:
             return None
         return "\n\n".join(part.strip("\n") for part in (self.words, piped) if part.strip())
 
     def _asked(self) -> tuple[str, tuple[File, ...]]:
-        """What is asked, and the files that go with it. Without words, a text is the question."""
+        """The question and its files. Without words, a text file is the question."""
         first = _readable(self.files[0].data) if self.files and not self.words.strip() else None
         if first is None:
             return self.words, self.files
@@ -78,7 +78,7 @@ class Question(NamedTuple):
 
 
 def read_question(options: Namespace) -> Question:
-    """The question that the options and standard input hold.
+    """The question from the options and standard input.
 
     Raises:
         ConfigError: there is none, or a file cannot be read.
@@ -90,10 +90,10 @@ def read_question(options: Namespace) -> Question:
     piped = b"" if sys.stdin is None or sys.stdin.isatty() else _read_pipe()
     question = Question(words, tuple(files), piped)
     if not words.strip() and not files and not piped.strip():
-        raise ConfigError('nothing was asked: write mull ask "your question"')
+        raise ConfigError('no question: use mull ask "your question"')
     given = (words, *(_readable(data) or "" for _, data in files), _readable(piped) or "")
     if any(_NO_TEXT in text for text in given):
-        tell(f"some of what was given is no text: each such place is sent as {_NO_TEXT}")
+        tell(f"some input is not valid text: each such place is sent as {_NO_TEXT}")
     return question
 
 
@@ -103,19 +103,23 @@ def _read_pipe() -> bytes:
     pipe = getattr(sys.stdin, "buffer", None)
     data: bytes = sys.stdin.read().encode() if pipe is None else pipe.read(LARGEST + 1)
     if len(data) > LARGEST:
-        raise ConfigError(f"more than {LARGEST >> 20} MB are piped in: no model takes that much")
+        raise ConfigError(
+            f"more than {LARGEST >> 20} MB on standard input: no model accepts that much"
+        )
     return data
 
 
 def _readable(data: bytes) -> str | None:
-    """The text that the bytes are, None if they are none."""
+    """The bytes as text, None if they are not text."""
     from mull.agent.attachments import media_type, text_of
 
     return None if media_type(data) else text_of(data)
 
 
 def _mentioned(words: str, target: Target) -> list[Block]:
-    """The files that the words mention. What names no file may be meant otherwise, and is told."""
+    """The files that the words mention. A mention that names no file may mean something else, and
+    is reported.
+    """
     if "@" not in words:
         return []
     from mull.agent.attachments import mentioned, read_file
@@ -124,11 +128,11 @@ def _mentioned(words: str, target: Target) -> list[Block]:
     blocks, folder = [], os.getcwd()
     for found in mentioned(words, folder, own_rules(folder)):
         if found.path is None:
-            tell(f"@{found.name} is sent as it stands: {found.trouble}")
+            tell(f"@{found.name} is sent as text: {found.trouble}")
         elif found.trouble:
             raise LocalError(
-                f"@{found.name} cannot be attached: {found.trouble}. -f attaches a file from"
-                " anywhere; a blank after @ leaves it a word"
+                f"@{found.name} cannot be attached: {found.trouble}. Use -f to attach "
+                "a file from anywhere, or a space after @ to send it as text"
             )
         else:
             file = File(found.name, read_file(found.path, found.name))

@@ -1,4 +1,4 @@
-"""`--schema`: the form of an answer, from a file with a JSON schema or a type in a module."""
+"""`--schema`: the schema of an answer, from a file with a JSON schema or a type in a module."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _LARGEST = 1 << 20
 
 
 def load_shape(given: str) -> Shape:
-    """The form that `FILE`, `module:Name` or `file.py:Name` describes.
+    """The schema that `FILE`, `module:Name` or `file.py:Name` describes.
 
     Raises:
-        ConfigError: there is no such file or type, or it describes no form.
+        ConfigError: there is no such file or type, or it describes no schema.
     """
     from mull.agent.structured import shape_of
 
@@ -54,11 +54,11 @@ def _schema(path: Path) -> dict[str, Any]:
         schema = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise ConfigError(
-            f"{quote(str(path))} is no JSON schema: {error}. A type is named as module:Name"
+            f"{quote(str(path))} is not a JSON schema: {error}. Give a type as module:Name"
         ) from None
     if not isinstance(schema, dict) or not schema.keys() & _TELLING:
         raise ConfigError(
-            f'{quote(str(path))} is JSON, and no JSON schema: one says "type", "properties" or'
+            f'{quote(str(path))} is JSON but not a JSON schema: it needs "type", "properties" or'
             " the like"
         )
     return schema
@@ -68,11 +68,13 @@ _TELLING = {"type", "properties", "$ref", "anyOf", "oneOf", "allOf", "enum", "co
 
 
 def _type(place: str, name: str) -> Any:
-    """What a module calls so; one that is no file is found as Python finds it from here."""
+    """The type of this name in a module; a module that is not a file is imported relative to the
+    working folder.
+    """
     try:
-        with redirect_stdout(sys.stderr):  # that is for the value
+        with redirect_stdout(sys.stderr):  # stdout is for the value
             found: Any = _from_file(Path(place)) if place.endswith(".py") else _named(place)
-    except Exception as error:  # whatever the module does when it is loaded
+    except Exception as error:  # whatever the module raises on import
         raise ConfigError(f"cannot load {place} for --schema: {error!r}") from None
     for part in name.split("."):
         if not hasattr(found, part):
@@ -89,7 +91,7 @@ def _named(module: str) -> ModuleType:
 
 
 def _from_file(path: Path) -> ModuleType:
-    """The module in this very file, whatever else is called like it."""
+    """The module in this file, whatever else has its name."""
     sys.path.insert(0, str(path.parent.absolute()))
     name = f"schema_{path.stem}"
     spec = spec_from_file_location(name, path)

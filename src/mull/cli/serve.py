@@ -37,18 +37,17 @@ Without a subcommand the gateway is served."""
 
 _TEXT = """\
 Serves models to clients that speak OpenAI's Chat Completions or Responses API,
-Anthropic's Messages API or Gemini's generateContent, whatever the model behind
-speaks. What a client drops of a model's reasoning is put back before the
-next request goes out.
+Anthropic's Messages API or Gemini's generateContent, whichever API the model itself
+has. If a client drops a model's reasoning, mull restores it before it sends the
+next request.
 
-Models are named in config.toml:
+Models are configured in config.toml:
 
   [serve.models.kimi]
   model = "moonshotai/kimi-k2-thinking/high"
 
-Without such a table every model for which there is a key, and the small model
-that comes with mull, is served as provider/model. With -m one model is served
-under every name.
+Without such a table mull serves, as provider/model, every model it has a key for,
+and the embedded model. With -m it serves one model under every name.
 """
 _EXAMPLES = """\
 examples:
@@ -63,12 +62,18 @@ def arguments(parser: ArgumentParser) -> None:
     """Add where to listen, what to serve, and the check."""
     parser.description, parser.epilog = _TEXT, _EXAMPLES
     parser.add_argument("-m", "--model", metavar="MODEL", help="serve this model under every name")
-    parser.add_argument("--listen", metavar="HOST:PORT", help="listen here, not on 127.0.0.1:8484")
-    parser.add_argument("--config", metavar="FILE", type=Path, help="read this, not config.toml")
     parser.add_argument("--workers", metavar="N", type=_workers, help="serve with N processes")
     parser.add_argument("--worker", type=int, help=SUPPRESS)
     parser.add_argument(
-        "--check", action="store_true", help="say what would be served and what is missing, and end"
+        "--listen", metavar="HOST:PORT", help="listen here instead of on 127.0.0.1:8484"
+    )
+    parser.add_argument(
+        "--config", metavar="FILE", type=Path, help="use this file instead of config.toml"
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="print what would be served and what is missing, then exit",
     )
     parser.add_argument(
         "--watch", action="store_true", help="print requests, thoughts and answers as they stream"

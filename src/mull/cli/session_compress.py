@@ -1,7 +1,7 @@
-"""`mull sessions compress` and `rename --auto`: what a model is asked beside a stored session.
+"""`mull sessions compress` and `rename --auto`: requests to a model about a stored session.
 
-A summary changes what is sent from then on, a title what the session is called; what was said
-stays as it is. Where the model gives neither, nothing changes and the reason is told.
+A summary changes what is sent from then on, a title changes the session's name; the messages stay
+unchanged. If the model gives neither, nothing changes and the reason is reported.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["add_compress", "add_name_arguments", "name_for"]
 
 def add_compress(actions: _SubParsersAction[ArgumentParser]) -> None:
     """Add the subcommand `compress`."""
-    line = "let a summary stand for earlier messages in requests; what is stored stays"
+    line = "replace earlier messages in requests with a summary; what is stored does not change"
     parser = add_session_command(actions, "compress", line)
     parser.add_argument(
         "-m",
@@ -35,32 +35,34 @@ def add_compress(actions: _SubParsersAction[ArgumentParser]) -> None:
         action="append",
         type="compression.model={}".format,
         metavar="MODEL",
-        help="the model that summarises; the same as --set compression.model=MODEL",
+        help="the model that summarises; same as --set compression.model=MODEL",
     )
     how = parser.add_mutually_exclusive_group()
     how.add_argument(
-        "--strategy", choices=REGISTRY["compression.strategy"].choices, help="how it is done"
+        "--strategy", choices=REGISTRY["compression.strategy"].choices, help="compression strategy"
     )
-    how.add_argument("--undo", action="store_true", help="take the last summary back")
+    how.add_argument("--undo", action="store_true", help="undo the last summary")
     parser.set_defaults(action=_compress)
 
 
 def add_name_arguments(parser: ArgumentParser) -> None:
-    """Add the name that a person gives, or the wish that a model makes one."""
-    parser.add_argument("name", metavar="NAME", nargs="?", help="what it is to be called")
-    parser.add_argument("--auto", action="store_true", help="let the session's model make a title")
+    """Add the name, or the option to let a model choose one."""
+    parser.add_argument("name", metavar="NAME", nargs="?", help="the new name")
+    parser.add_argument(
+        "--auto", action="store_true", help="let the session's model choose a title"
+    )
     setup.add_arguments(parser)
 
 
 def name_for(options: Namespace, store: SessionStore, info: SessionInfo) -> str:
-    """The name that was given, or the title that the session's model makes.
+    """The given name, or a title from the session's model.
 
     Raises:
         LocalError: there is neither.
     """
     name: str | None = options.name
     if options.auto == (name is not None):
-        raise LocalError("give a name, or --auto to let the session's model make a title")
+        raise LocalError("give a name, or --auto to let the session's model choose a title")
     if name is not None:
         return name
     from mull.agent.side import Side, make_title
@@ -81,7 +83,7 @@ def name_for(options: Namespace, store: SessionStore, info: SessionInfo) -> str:
     title = interrupt.run(ask())
     if title is None:
         raise SessionError(
-            f"{side.target.name} gave no title, and nothing was changed: name the session yourself"
+            f"{side.target.name} gave no title, and nothing was changed: give a name yourself"
         )
     return title if len(title) <= LONGEST_NAME else title[: LONGEST_NAME - 1] + "…"
 
@@ -97,8 +99,8 @@ def _compress(options: Namespace) -> int:
     ) as session:
         if options.undo:
             if not session.undo_compression():
-                raise SessionError(f"session {info.id} has no summary that could be taken back")
-            print("The last summary is taken back: what it stood for is sent again.")
+                raise SessionError(f"session {info.id} has no summary to undo")
+            print("Undid the last summary: the messages it replaced are sent again.")
         else:
             done = interrupt.run(_compressed(session, options.strategy))
             print(f"C{done.text[1:]}: {done.before:,} → {done.after:,} tokens.")
@@ -106,10 +108,10 @@ def _compress(options: Namespace) -> int:
 
 
 async def _compressed(session: Session, strategy: Strategy | None) -> Compressed:
-    """What was gained.
+    """What was saved.
 
     Raises:
-        SessionError: nothing; says why.
+        SessionError: nothing was; says why.
     """
     from mull.neutral.events import Compressed, Progressed, Warned
 

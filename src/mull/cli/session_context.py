@@ -1,5 +1,5 @@
-"""`mull sessions context`: what the next request of a stored session would hold, and what it cost
-so far. Nothing is sent, and the session may run elsewhere.
+"""`mull sessions context`: what the next request of a stored session would contain, and what the
+session has cost. Nothing is sent, and the session may be running elsewhere.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["add_context", "add_session_command", "engine_for", "stored_session"]
 
 def add_context(actions: _SubParsersAction[ArgumentParser]) -> None:
     """Add the subcommand `context`."""
-    line = "show what the next request would hold and what was spent; nothing is sent"
+    line = "show what the next request would contain and what the session cost; sends nothing"
     parser = add_session_command(actions, "context", line)
     setup.add_model_argument(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -39,35 +39,38 @@ def add_context(actions: _SubParsersAction[ArgumentParser]) -> None:
 def add_session_command(
     actions: _SubParsersAction[ArgumentParser], name: str, line: str
 ) -> ArgumentParser:
-    """A subcommand that is about one session and takes settings."""
+    """A subcommand about one session that accepts settings."""
     parser = actions.add_parser(name, help=line, description=line)
     parser.add_argument(
-        "session", metavar="SESSION", nargs="?", help="its id or name; else this folder's last one"
+        "session",
+        metavar="SESSION",
+        nargs="?",
+        help="id or name (default: this folder's last session)",
     )
     setup.add_arguments(parser)
     return parser
 
 
 def stored_session(reference: str | None) -> tuple[SessionStore, SessionInfo]:
-    """The store, and the session that is meant: by id or name, or the last one of this folder.
+    """The store and the requested session: by id or name, or the last one of this folder.
 
     Raises:
-        SessionError: it is not there.
+        SessionError: it does not exist.
     """
     from mull.store.sessions.sqlite import open_sessions, this_folder
 
     store, folder = open_sessions(tell), this_folder()
     found = store.last(folder) if reference is None else store.find(reference, folder)
     if found is None:
-        raise SessionError("no session is stored for this folder: `mull sessions list --all`")
+        raise SessionError("no session is stored for this folder: see `mull sessions list --all`")
     return store, found
 
 
 def engine_for(options: Namespace, info: SessionInfo) -> Engine:
-    """What sends for a session, its settings restored under those of the command line.
+    """The engine for a session, its settings restored below those of the command line.
 
     Raises:
-        LocalError: a setting or the model is not as it should be.
+        LocalError: a setting or the model is invalid.
     """
     from mull.agent.engine import Engine
     from mull.agent.session import restore_settings
@@ -113,7 +116,7 @@ def _prepared(
     target: Target,
     snapshot: Snapshot,
 ) -> Prepared:
-    """The request that would go out now, without tools: those depend on how it is gone on with."""
+    """The request that would be sent now, without tools: those depend on how it is continued."""
     from mull.history.log import Log
     from mull.neutral.request import RequestOptions
     from mull.policy.prepare import prepare
@@ -127,10 +130,10 @@ def _prepared(
 
 
 def _lines(meter: Meter, cost: CostSum, threshold: float) -> Iterator[str]:
-    share = "" if meter.share is None else f" ({meter.share:.0%} of what a request may hold)"
+    share = "" if meter.share is None else f" ({meter.share:.0%} of the usable window)"
     yield f"{meter}{share}"
     yield from (f"  {name:<22}{tokens:>11,}" for name, tokens in meter.rows)
-    left = (meter.thinking_left_out, "thinking"), (meter.other_left_out, "other things")
+    left = (meter.thinking_left_out, "thinking"), (meter.other_left_out, "other content")
     told = " and ".join(f"{tokens:,} of {what}" for tokens, what in left if tokens)
     not_sent = f", of which {told} are not sent" if told else ""
     yield f"Stored: {meter.raw:,} tokens{not_sent}."
@@ -138,11 +141,11 @@ def _lines(meter: Meter, cost: CostSum, threshold: float) -> Iterator[str]:
     if meter.reported is not None:
         said += f" The provider counted {meter.reported:,} tokens in the last request."
     yield said
-    yield "Tool definitions are not counted here: they depend on how the session is continued."
+    yield "Tool definitions are not counted here: they depend on how you continue the session."
     if meter.usable is None:
-        yield "Window: unknown; context.limit says how large it is."
+        yield "Context window: unknown; set it with context.limit."
     else:
-        yield f"Compressed by itself over {round(meter.usable * threshold):,} tokens."
+        yield f"Compresses automatically above {round(meter.usable * threshold):,} tokens."
     yield f"Cost so far: {cost}."
 
 

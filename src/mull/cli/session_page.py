@@ -1,4 +1,4 @@
-"""How sessions are shown in a terminal: a line each, as a whole, and where words were found."""
+"""How sessions are shown in a terminal: as a list, in full, and as search results."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _LINE = 100
 _STATUSES = {
     "interrupted": "interrupted",
     "error": "broken off by an error",
-    "truncated": "cut off at its limit of tokens",
-    "truncated_in_reasoning": "the limit of tokens was reached in the thought",
+    "truncated": "cut off at its token limit",
+    "truncated_in_reasoning": "the token limit was reached while thinking",
     "no_answer": "no answer",
 }
 
 
 def turns_of(info: SessionInfo) -> str:
-    """How many turns it has, in words."""
+    """The number of turns, in words."""
     return f"{info.turns:,} turn{'' if info.turns == 1 else 's'}"
 
 
 def end_of_turn(records: Sequence[Record], turn: int) -> int:
-    """How many records there are up to the last message of a turn."""
+    """The number of records up to the last message of a turn."""
     end = number = 0
     for position, record in enumerate(records):
         if isinstance(record, Entry):
@@ -53,11 +53,11 @@ def end_of_turn(records: Sequence[Record], turn: int) -> int:
 def session_lines(
     sessions: Sequence[tuple[SessionInfo, int | None]], *, folders: bool
 ) -> list[str]:
-    """A line for each session, in columns; a running one is marked."""
+    """A line for each session, in columns; running ones are marked."""
     rows = [
         [
             ("* " if pid is not None else "  ") + info.id,
-            _shortened(info.label or "(nothing said yet)", _LABEL),
+            _shortened(info.label or "(empty)", _LABEL),
             neutralise(info.model or ""),
             _when(info.updated),
             turns_of(info).rjust(9),
@@ -73,7 +73,7 @@ def session_lines(
 
 
 def hit_lines(hit: Hit, depth: Depth) -> Drawn:
-    """Where it is, and the text around the match."""
+    """The place of a match, and the text around it."""
     from mull.tui.text.lines import PLAIN, Span
     from mull.tui.text.sgr import encode
 
@@ -94,7 +94,7 @@ def page(
     running: int | None,
     thinking: bool,
 ) -> Iterator[str]:
-    """A session as text: what was taken back is left out, what is still coming is at the end."""
+    """A session as text: undone turns are left out, an answer still arriving is at the end."""
     yield from _head(info)
     number = 0
     log = Log(records=records)
@@ -116,7 +116,7 @@ def page(
 def _head(info: SessionInfo) -> Iterator[str]:
     yield f"{info.id}  {neutralise(info.label)}".rstrip()
     facts = [info.model or "no model", turns_of(info), f"begun {_when(info.created)}"]
-    yield ", ".join([*facts, f"last written {_when(info.updated)}"])
+    yield ", ".join([*facts, f"last changed {_when(info.updated)}"])
     yield _shortened(info.folder, len(info.folder))
     if info.parent is not None:
         yield f"a copy of the first {info.parent_at:,} records of {info.parent}"
@@ -124,13 +124,13 @@ def _head(info: SessionInfo) -> Iterator[str]:
 
 def _coming(running: int | None) -> str:
     if running is not None:
-        return f"still coming, in process {running or 'unknown'}"
-    return "its process is gone; this is kept when the session goes on"
+        return f"still arriving, in process {running or 'unknown'}"
+    return "its process has ended; this is stored when the session continues"
 
 
 def _summary(summary: Summary) -> Iterator[str]:
     yield ""
-    yield "[in requests this stands for what was said before:]"
+    yield "[in requests this summary replaces the messages before it:]"
     yield neutralise(summary.text)
 
 
@@ -171,10 +171,10 @@ def _thought(block: ThinkingBlock, seconds: float | None, *, whole: bool) -> str
     if block.is_blank:
         return ""
     if not block.thought.strip():
-        return "[a thought that only its model can read]"
+        return "[thinking that only its model can read]"
     took = "" if seconds is None else f" for {seconds:,.1f} s"
     if not whole:
-        return f"[thought{took}: {len(block.thought):,} characters]"
+        return f"[thinking{took}: {len(block.thought):,} characters]"
     quoted = "\n".join(
         f"│ {line}".rstrip() for line in neutralise(block.thought).strip().split("\n")
     )

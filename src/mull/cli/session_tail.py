@@ -1,4 +1,4 @@
-"""Following a session that another process writes: what is new, as it comes."""
+"""Follows a session that another process writes, as it grows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Tail:
         self._last = ""  # of anything
 
     def add(self, records: Sequence[Record], batches: Sequence[JournalBatch]) -> str:
-        """What is new; `batches` come after `records`."""
+        """The new text; `batches` come after `records`."""
         new = ""
         for record in records:
             new += self._rest_of(record)
@@ -41,7 +41,7 @@ class Tail:
         return new
 
     def end(self) -> str:
-        """What ends the last line."""
+        """The end of the last line."""
         return "\n" if self._last and not self._last.endswith("\n") else ""
 
     def _rest_of(self, record: Record) -> str:
@@ -50,7 +50,7 @@ class Tail:
         text = self._text(record.message)
         if self._printed and text.startswith(self._printed):
             new = text.removeprefix(self._printed)
-        else:  # another answer, or this one was taken for something else at first
+        else:  # another answer, or this one was first classified differently
             new = "\n\n" + text if text and self._last else text
         self._printed = text
         self._last = new or self._last
@@ -64,7 +64,7 @@ class Tail:
             elif isinstance(block, TextBlock) and self._answers:
                 parts.append(block.text)
         text = "\n\n".join(part for part in parts if part.strip())
-        return neutralise(text.removesuffix("\r"))  # the other half of a line's end is to come
+        return neutralise(text.removesuffix("\r"))  # the other half of a line end is still to come
 
 
 def follow(
@@ -74,7 +74,7 @@ def follow(
     *,
     answers: bool,
 ) -> bool:
-    """Print what comes until nobody writes the session; whether somebody did at first."""
+    """Print new text until nobody writes the session; returns whether anybody did at first."""
     tail = Tail(answers=answers)
     position, after = store.info(session).records, 0
     was_running = running = store.holder(session) is not None

@@ -1,9 +1,9 @@
-"""`mull sessions`: list, search, show, follow, rename, copy and delete what is stored.
+"""`mull sessions`: list, search, show, follow, rename, copy and delete stored sessions.
 
-Alone it lists conversations; what `mull ask` was asked is listed apart, with `--asks`.
-Only `rename`, `fork`, `compress`, `delete` and `repair` change anything, and of these only the last
-three need the session to be idle. Sessions are those of this folder unless `--all` says otherwise;
-an id or a name is found anywhere.
+Alone it lists conversations; questions of `mull ask` are listed separately, with `--asks`. Only
+`rename`, `fork`, `compress`, `delete` and `repair` change anything, and only the last three require
+the session to be idle. Commands apply to the sessions of this folder unless `--all` is given; an id
+or a name is found anywhere.
 """
 
 from __future__ import annotations
@@ -35,53 +35,55 @@ def arguments(parser: ArgumentParser) -> None:
     _add_listing(parser)
     actions = parser.add_subparsers(metavar="ACTION")
     _add_listing(
-        _action(actions, "list", _list, "list the conversations of this folder; * is running")
+        _action(
+            actions, "list", _list, "list the conversations of this folder; * marks running ones"
+        )
     )
-    show = _action(actions, "show", _show, "print what was said in a session")
+    show = _action(actions, "show", _show, "print a session")
     _add_session(show)
-    show.add_argument("--thinking", action="store_true", help="print the thoughts too")
+    show.add_argument("--thinking", action="store_true", help="also print thinking")
     _add_json(show)
-    rename = _action(actions, "rename", _rename, "give a session a name")
+    rename = _action(actions, "rename", _rename, "name a session")
     _add_session(rename)
     add_name_arguments(rename)
-    fork = _action(actions, "fork", _fork, "copy a session, to go on with in another way")
+    fork = _action(actions, "fork", _fork, "copy a session, to continue it in another direction")
     _add_session(fork)
     fork.add_argument("--at", type=int, metavar="TURN", help="copy up to the end of this turn")
-    fork.add_argument("--name", metavar="NAME", help="what the copy is to be called")
-    delete = _action(actions, "delete", _delete, "delete sessions for good")
+    fork.add_argument("--name", metavar="NAME", help="a name for the copy")
+    delete = _action(actions, "delete", _delete, "delete sessions permanently")
     _add_session(delete, nargs="+")
-    delete.add_argument("--yes", action="store_true", help="do not ask")
-    search = _action(actions, "search", _search, "find words in what was said, thought and done")
+    delete.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    search = _action(actions, "search", _search, "search messages, thinking and tool calls")
     search.add_argument(
         "words",
         nargs="+",
         metavar="WORD",
-        help="all of them must be there; a phrase in quotes is one; * ends the beginning of a word",
+        help="all of them must occur; quote a phrase; a trailing * matches any ending",
     )
     search.add_argument(
-        "--in", dest="kind", choices=get_args(SearchKind), help="look only at these texts"
+        "--in", dest="kind", choices=get_args(SearchKind), help="search only these texts"
     )
     search.add_argument(
-        "--limit", type=int, default=50, metavar="N", help="find no more than this many (50)"
+        "--limit", type=int, default=50, metavar="N", help="maximum number of results (50)"
     )
     _add_all(search, "search the sessions of all folders")
     _add_json(search)
-    tail = _action(actions, "tail", _tail, "follow the thoughts of a running session")
+    tail = _action(actions, "tail", _tail, "follow the thinking of a running session")
     _add_session(tail, nargs="?")
-    tail.add_argument("--all-text", action="store_true", help="follow the answers too")
+    tail.add_argument("--all-text", action="store_true", help="also follow the answers")
     add_context(actions)
     add_compress(actions)
     add_export(actions)
     add_import(actions)
-    _action(actions, "repair", _repair, "make a damaged store usable again, as far as it is read")
-    _action(actions, "path", _path, "print where sessions are stored")
+    _action(actions, "repair", _repair, "repair a damaged store as far as it can be read")
+    _action(actions, "path", _path, "print the path of the session store")
 
 
 def run(options: Namespace) -> int:
     """Run the chosen subcommand.
 
     Raises:
-        LocalError: there is no such session, or the store cannot be read or written.
+        LocalError: the session does not exist, or the store cannot be read or written.
     """
     status: int = options.action(options)
     return status
@@ -96,9 +98,11 @@ def _action(
 
 
 def _add_session(parser: ArgumentParser, **more: Any) -> None:
-    line = "an id, its beginning, or a name"
+    line = "id, start of the id, or name"
     default = (
-        "; else the one that runs in this folder, or its last" if more.get("nargs") == "?" else ""
+        " (default: the session running in this folder, or its last)"
+        if more.get("nargs") == "?"
+        else ""
     )
     parser.add_argument("session", metavar="SESSION", help=line + default, **more)
 
@@ -108,10 +112,10 @@ def _add_all(parser: ArgumentParser, line: str) -> None:
 
 
 def _add_listing(parser: ArgumentParser) -> None:
-    """Add what a listing can be told; said before `list` it holds as well."""
+    """Add the options of a listing; they may also precede `list`."""
     for option, line in (
-        ("--asks", "list what `mull ask` was asked instead"),
-        ("--all", "list those of all folders"),
+        ("--asks", "list the questions of `mull ask` instead"),
+        ("--all", "list the sessions of all folders"),
         ("--json", "print JSON"),
     ):
         parser.add_argument(option, action="store_true", default=SUPPRESS, help=line)
@@ -156,8 +160,10 @@ def _list(options: Namespace) -> int:
         print("\n".join(session_lines(found, folders=options.all)))
     else:
         what = "question of `mull ask`" if options.asks else "conversation" if asks else "session"
-        rest = "" if options.all else " in this folder; `mull sessions list --all` looks everywhere"
-        print(f"No {what} is stored yet{rest}.")
+        rest = (
+            "" if options.all else " in this folder; `mull sessions list --all` shows all folders"
+        )
+        print(f"No {what} stored yet{rest}.")
     if asks and not options.asks:
         count = "1 single question" if len(asks) == 1 else f"{len(asks):,} single questions"
         print(f"{count} of `mull ask`: `mull sessions --asks` lists them.")
@@ -186,7 +192,7 @@ def _rename(options: Namespace) -> int:
     store = _store()
     info = store.find(options.session, _here())
     info = store.update(info.id, name=name_for(options, store, info))
-    print(f"Session {info.id} is called {info.name} now.")
+    print(f"Session {info.id} is now called {info.name}.")
     return 0
 
 
@@ -198,7 +204,7 @@ def _fork(options: Namespace) -> int:
     end = None
     if options.at is not None:
         if not 1 <= options.at <= info.turns:
-            raise SessionError(f"session {info.id} has {turns_of(info)}, and no turn {options.at}")
+            raise SessionError(f"session {info.id} has {turns_of(info)} and no turn {options.at}")
         end = end_of_turn(records, options.at)
     copy = store.fork(info.id, at=end, name=options.name)
     print(f"Session {copy.id} is a copy of {info.id} with {turns_of(copy)}.")
@@ -209,7 +215,7 @@ def _delete(options: Namespace) -> int:
     store = _store()
     wanted = {info.id: info for name in options.session for info in [store.find(name, _here())]}
     if not options.yes and not _agreed([*wanted.values()]):
-        print("Nothing is deleted.")
+        print("Nothing was deleted.")
         return 1
     for session in wanted:
         store.delete(session)
@@ -221,11 +227,13 @@ def _agreed(sessions: list[SessionInfo]) -> bool:
     from mull.cli.session_page import session_lines
 
     if not sys.stdin.isatty():
-        raise LocalError("sessions are deleted for good: add --yes where nobody can be asked")
+        raise LocalError(
+            "sessions are deleted permanently: add --yes when there is no terminal to ask at"
+        )
     print("\n".join(session_lines([(info, None) for info in sessions], folders=True)))
     what = "this session" if len(sessions) == 1 else f"these {len(sessions)} sessions"
     try:
-        answer = input(f"Delete {what} for good? [y/N] ")
+        answer = input(f"Delete {what} permanently? [y/N] ")
     except EOFError:
         return False
     return answer.strip().lower() in ("y", "yes")
@@ -247,8 +255,8 @@ def _search(options: Namespace) -> int:
         for hit in hits:
             draw_on(sys.stdout, hit_lines(hit, depth))
         if not hits:
-            where = "" if options.all else " in this folder; --all searches everywhere"
-            print(f"mull: nothing is found{where}", file=sys.stderr)
+            where = "" if options.all else " in this folder; --all searches all folders"
+            print(f"mull: no matches{where}", file=sys.stderr)
     return 0 if hits else _NOTHING_FOUND
 
 
@@ -275,7 +283,9 @@ def _tail(options: Namespace) -> int:
         running = (info for info in infos if store.holder(info.id) is not None)
         info = next(running, None) or store.last(folder)
         if info is None:
-            raise SessionError("no session is stored for this folder: `mull sessions list --all`")
+            raise SessionError(
+                "no session is stored for this folder: see `mull sessions list --all`"
+            )
     else:
         info = store.find(options.session, folder)
     if not follow(store, info.id, sys.stdout, answers=options.all_text):

@@ -20,7 +20,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Print the settings as they hold now."""
+    """Print the current settings."""
     setup = load(options)
     snapshot, note = _snapshot(setup)
     if options.json:
@@ -33,7 +33,7 @@ def run(options: Namespace) -> int:
 
 
 def rows(snapshot: Snapshot) -> list[str]:
-    """One aligned line for the model and for each setting."""
+    """An aligned line for the model and for each setting."""
     cells = [
         ("model", snapshot.model or "unset", snapshot.model_origin or "default", "model in use"),
         *(
@@ -48,7 +48,7 @@ def rows(snapshot: Snapshot) -> list[str]:
 
 
 def _snapshot(setup: Setup) -> tuple[Snapshot, str | None]:
-    """The snapshot with the presets of the model in use, and what to say of the model."""
+    """The snapshot with the presets of the current model, and a remark about the model."""
     plain = setup.settings.snapshot()
     if plain.model is None:
         return plain, None
@@ -57,7 +57,7 @@ def _snapshot(setup: Setup) -> tuple[Snapshot, str | None]:
     if snapshot.origin("reasoning.includeInContext") != "preset":
         return snapshot, None
     field = f", in {target.facts.returns_in}" if target.facts.returns_in else ""
-    return snapshot, f"{target.name} needs its thinking back{field}: a preset sends it."
+    return snapshot, f"{target.name} requires its thinking back{field}; a preset sends it."
 
 
 def _json(snapshot: Snapshot) -> str:

@@ -1,4 +1,4 @@
-"""The options that every command shares, and what they set up."""
+"""The options that all commands share."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def add_arguments(parser: ArgumentParser) -> None:
         type="reasoning.maxTokens={}".format,
         metavar="TOKENS",
         dest="sets",
-        help="think with this many tokens; the same as --set reasoning.maxTokens=TOKENS",
+        help="thinking budget in tokens; same as --set reasoning.maxTokens=TOKENS",
     )
     parser.add_argument(
         "--profile",
         metavar="NAME",
-        help=f"use this profile instead of the default one; {NO_PROFILE} for no profile",
+        help=f"use this profile instead of the default; {NO_PROFILE} for none",
     )
     parser.add_argument(
-        "--config", metavar="FILE", type=Path, help="read this file instead of config.toml"
+        "--config", metavar="FILE", type=Path, help="use this file instead of config.toml"
     )
 
 
@@ -47,15 +47,15 @@ def add_model_argument(parser: ArgumentParser) -> None:
         "-m",
         "--model",
         metavar="MODEL",
-        help="the model: provider/model, a unique part of it, or either with /LEVEL or /TOKENS",
+        help="the model: provider/model or a unique part of it, optionally with /LEVEL or /TOKENS",
     )
 
 
 def load(options: Namespace) -> Setup:
-    """The settings with all layers in place, as the options say.
+    """The settings with all layers in place, according to the options.
 
     Raises:
-        LocalError: a file, a variable or an option is not as it should be; says which and how.
+        LocalError: a file, a variable or an option is invalid; says which and why.
     """
     return load_setup(
         model=getattr(options, "model", None),
@@ -67,5 +67,5 @@ def load(options: Namespace) -> Setup:
 
 
 def tell(text: str) -> None:
-    """Say something beside the result."""
+    """Print a message to standard error."""
     print(f"mull: {text}", file=sys.stderr)

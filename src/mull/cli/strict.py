@@ -1,4 +1,6 @@
-"""`mull strict`: a provider with its real rules on loopback, for clients in any language."""
+"""`mull strict`: a fake provider with the real one's rules on loopback, for clients in any
+language.
+"""
 
 from __future__ import annotations
 
@@ -26,24 +28,24 @@ EXIT_INTERRUPTED = 130
 EXIT_UNTESTED = 4
 _LONGEST = 500
 _TEXT = """\
-Plays a provider on loopback, without a key, as strictly as the real one: it
-remembers every signature, encrypted thought and id that it gives out, and
-refuses, in the provider's words, a client that loses or changes them. Point
-your client at the address; each request is judged as it comes. Ctrl-C ends it
-with a summary. With --run the command is started with the address in its
-environment, and its end is the end.
+Runs a fake provider on loopback that needs no key and is as strict as the real one: it
+remembers every signature, encrypted thought and id that it sends, and rejects, with the
+provider's own error message, a client that loses or changes them. Point your client at
+the address; each request is judged as it arrives. Ctrl-C stops it and prints a summary.
+With --run it starts a command with the address in its environment, and stops when the
+command ends.
 
-A script says what the model does, one list for each answer:
+A script defines what the model does, with one list for each answer:
 
   [[{"think": "I have to look."}, {"call": "read", "input": {"path": "a.py"}}],
    [{"think": "Nothing in it.", "hidden": true}, {"say": "The file is empty."}]]
 
-Without one the model thinks and speaks, and calls no tool. With one, a request
-that offers no tools gets a few words and takes none of its answers: agents ask
-for titles and summaries in between.
+Without a script the model thinks and answers, and calls no tools. With a script, a request
+that offers no tools gets a short answer that does not come from the script: agents ask for
+titles and summaries in between.
 
-exit status: 0 nothing was refused, 1 something was, 2 usage; else that of the
-command, where --run has one that failed; 4 nothing about reasoning was tested.
+exit status: 0 nothing was rejected, 1 something was rejected, 2 usage error, 4 no reasoning
+was tested; with --run, that of the command if it failed.
 """
 _EXAMPLES = """\
 examples:
@@ -54,40 +56,42 @@ examples:
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the provider, the script, and what to run."""
+    """Add the provider, the script, and the command to run."""
     parser.description, parser.epilog = _TEXT, _EXAMPLES
     parser.add_argument(
         "provider", metavar="PROVIDER", choices=[*PROVIDERS], help=", ".join(PROVIDERS)
     )
     parser.add_argument(
-        "--script", metavar="FILE", help="what the model does; - reads it from stdin"
+        "--script", metavar="FILE", help="what the model does; - reads standard input"
     )
+    parser.add_argument("--repeat", action="store_true", help="start the script again when it ends")
     parser.add_argument(
-        "--repeat", action="store_true", help="begin the script anew when it is over"
-    )
-    parser.add_argument(
-        "--port", type=_port, default=0, metavar="N", help="listen here; else anywhere"
+        "--port",
+        type=_port,
+        default=0,
+        metavar="N",
+        help="listen on this port (default: any free port)",
     )
     parser.add_argument(
         "--run",
         dest="command",
         nargs=REMAINDER,
         metavar="COMMAND",
-        help="a command to start; must come last",
+        help="a command to run; must come last",
     )
 
 
 def _port(text: str) -> int:
     if not text.isdecimal() or int(text) >= 1 << 16:
-        raise ArgumentTypeError(f"no port: {text}")
+        raise ArgumentTypeError(f"not a port: {text}")
     return int(text)
 
 
 def run(options: Namespace) -> int:
-    """Serve until told to end, and say how the client did.
+    """Serve until interrupted, and report how the client did.
 
     Raises:
-        ConfigError: the script cannot be read, the port is taken, or the command not started.
+        ConfigError: the script cannot be read, the port is taken, or the command cannot be started.
     """
     log = _Log(sys.stderr if options.command else sys.stdout)
     server, status = _serve(options, log)
@@ -97,13 +101,13 @@ def run(options: Namespace) -> int:
 
 
 class _Log:
-    """What is seen while it goes on, a line for each request."""
+    """The log while it runs, a line for each request."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def say(self, line: str) -> None:
-        """One line; what came from a client cannot steer the terminal."""
+        """One line; text from a client is neutralised."""
         print(one_line(line, _LONGEST), file=self._stream, flush=True)
 
     def note(self, noted: Noted) -> None:
@@ -123,7 +127,7 @@ def _line(noted: Noted) -> str:
 
 
 def _serve(options: Namespace, log: _Log) -> tuple[StrictServer, int]:
-    """Be there until told to end, or until the command has; its exit status."""
+    """Serve until interrupted, or until the command ends; returns its exit status."""
     aside = None if options.script is None else [Say("Done.")]
     server = StrictServer(
         options.provider, _script(options), port=options.port, aside=aside, told=log.note
@@ -133,7 +137,7 @@ def _serve(options: Namespace, log: _Log) -> tuple[StrictServer, int]:
     except OSError as error:
         why = os.strerror(error.errno or 0)
         raise ConfigError(
-            f"port {options.port} cannot be used ({why}): choose another, or leave --port out"
+            f"cannot use port {options.port} ({why}): choose another, or leave out --port"
         ) from None
     try:
         return server, interrupt.run(_work(server, options.command, log))
@@ -144,7 +148,7 @@ def _serve(options: Namespace, log: _Log) -> tuple[StrictServer, int]:
 
 
 async def _work(server: StrictServer, command: Sequence[str], log: _Log) -> int:
-    log.say(f"{server.name} listens at {server.url}; Ctrl-C ends it")
+    log.say(f"{server.name} listens at {server.url}; press Ctrl-C to stop")
     for name, value in server.variables.items():
         log.say(f"  {name}={value}")
     if command:
@@ -157,7 +161,7 @@ async def _run(command: Sequence[str], variables: Mapping[str, str]) -> int:
     try:
         process = await asyncio.create_subprocess_exec(*command, env={**os.environ, **variables})
     except OSError as error:
-        raise ConfigError(f"{command[0]} cannot be started: {error.strerror}") from None
+        raise ConfigError(f"cannot start {command[0]}: {error.strerror}") from None
     try:
         return await process.wait()
     except asyncio.CancelledError:
@@ -181,13 +185,13 @@ def _summary(server: StrictServer) -> Iterator[str]:
     unsure = sum(not refused.certain for refused in server.refusals)
     refused = f"{len(server.refusals)} refused" + (f" ({unsure} of them unsure)" if unsure else "")
     yield f"{server.answered} answered, {refused}, {len(server.doubts)} doubts"
-    yield f"{plural(len(server.issued), 'thought')} went out, {len(known)} of them came back"
+    yield f"{plural(len(server.issued), 'thought')} sent, {len(known)} of them came back"
     if server.untested:
-        yield f"nothing about reasoning was tested: {server.untested}"
+        yield f"no reasoning was tested: {server.untested}"
     elif not server.issued:
-        yield "nothing about reasoning was tested: no thought went out"
+        yield "no reasoning was tested: no thought was sent"
     elif not server.called:
-        yield "no tool was called: what a tool chain needs was not tested"
+        yield "no tool was called: the requirements of tool chains were not tested"
 
 
 def _script(options: Namespace) -> Iterable[Sequence[Act]]:

@@ -1,7 +1,7 @@
-"""Where `mull ask` writes thoughts: as they are into a pipe, drawn on a terminal (REQ-THINK-007).
+"""Where `mull ask` writes thinking: unchanged into a pipe, drawn on a terminal (REQ-THINK-007).
 
-On a terminal they are broken between words, slanted, and stand on a shade of its own background,
-or behind a bar where that is not known. A terminal obeys nothing in them.
+On a terminal thinking is wrapped between words, in italics, on a shade of the terminal's
+background, or after a bar if the background is unknown. It is neutralised there.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ __all__ = ["DrawnThoughts", "PlainThoughts", "thoughts_on"]
 
 
 def thoughts_on(stream: TextIO, *, parted: bool = False) -> PlainThoughts | DrawnThoughts:
-    """What writes thoughts there; `parted` ones are marked off from an answer beside them."""
+    """The writer for thinking on a stream; with `parted`, thinking is separated from an answer on
+    the same stream.
+    """
     return DrawnThoughts(stream) if stream.isatty() else PlainThoughts(stream, parted=parted)
 
 
 class PlainThoughts:
-    """The words of the model to the byte, and a blank line after each thought."""
+    """The model's text to the byte, and a blank line after each thinking block."""
 
     def __init__(self, stream: TextIO, *, parted: bool = False) -> None:
         self._stream = stream
@@ -35,14 +37,14 @@ class PlainThoughts:
         self._tail = ""
 
     def add(self, event: ThinkingDelta) -> None:
-        """The next piece; a thought begins with something to read."""
+        """Add a chunk; leading blank text is dropped."""
         if event.text.strip() or self._tail:
             self._stream.write(event.text)
             self._stream.flush()
             self._tail = (self._tail + event.text)[-2:]
 
     def end(self) -> None:
-        """The thought is over."""
+        """The thinking block has ended."""
         if self._tail:
             missing = 2 - (len(self._tail) - len(self._tail.rstrip("\n")))
             self._stream.write("\n" * missing + self._mark)
@@ -51,7 +53,7 @@ class PlainThoughts:
 
 
 class DrawnThoughts:
-    """Thoughts on a terminal; what it looks like is found out with the first of them."""
+    """Thinking on a terminal; its appearance is determined with the first block."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -61,7 +63,7 @@ class DrawnThoughts:
         self._key: int | str | None = None
 
     def add(self, event: ThinkingDelta) -> None:
-        """The next piece; another block is another thought."""
+        """Add a chunk; another block is another thought."""
         if self._flow is not None and event.key not in (None, self._key):
             self._close_flow()
         if self._flow is None:
@@ -72,11 +74,11 @@ class DrawnThoughts:
 
     @property
     def glance(self) -> Glance | None:
-        """What the terminal looks like, where a thought has had that found out."""
+        """The terminal's appearance, if a thinking block has had it determined."""
         return self._glance
 
     def end(self) -> None:
-        """The thought is over, and with it all waiting for the terminal's own word."""
+        """The thinking has ended, and with it any wait for the terminal's reply."""
         self._close_flow()
         if self._glance is not None:
             self._glance.close()

@@ -1,7 +1,7 @@
 """`mull sessions export` and `import`: stored conversations as files, and files as sessions.
 
-An export is written whole or not at all, and no file is overwritten unless that is asked for. An
-import that fails leaves no session behind.
+An export is written completely or not at all, and an existing file is overwritten only on request.
+A failed import leaves no session behind.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["add_export", "add_import"]
 
 _EXPORT = """\
-Writes a session for people (md, html) or whole, for programs and for another
-mull (json, jsonl). Without -o it goes to standard output.
+Writes a session for people (md, html), or complete, for programs and for another
+mull (json, jsonl). Without -o it prints to standard output.
 """
 _EXPORT_EXAMPLES = """\
 examples:
@@ -42,7 +42,7 @@ examples:
   mull sessions export "fix the retry" -o talk.jsonl
 """
 _IMPORT = """\
-Makes a session of a file: an export of mull (json, jsonl), or the messages of
+Creates a session from a file: an export of mull (json, jsonl), or the messages of
 a request to OpenAI (Chat Completions, Responses), Anthropic or Gemini, with
 their reasoning.
 """
@@ -55,26 +55,29 @@ examples:
 
 def add_export(actions: _SubParsersAction[ArgumentParser]) -> None:
     """Add the subcommand `export`."""
-    line = "write a session as Markdown, HTML, JSON or JSONL"
+    line = "export a session as Markdown, HTML, JSON or JSONL"
     parser = _subcommand(actions, "export", line, _EXPORT, _EXPORT_EXAMPLES)
     parser.add_argument(
-        "session", nargs="?", metavar="SESSION", help="its id or name; else this folder's last one"
+        "session",
+        nargs="?",
+        metavar="SESSION",
+        help="id or name (default: this folder's last session)",
     )
     parser.add_argument(
-        "--format", choices=FORMATS, help="what to write; else the file's ending says it, or md"
+        "--format", choices=FORMATS, help="output format (default: by file extension, or md)"
     )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write to this file")
-    parser.add_argument("--no-thinking", action="store_true", help="leave thoughts out (md, html)")
-    parser.add_argument("--force", action="store_true", help="overwrite the file if it is there")
+    parser.add_argument("--no-thinking", action="store_true", help="leave out thinking (md, html)")
+    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
     parser.set_defaults(action=_export)
 
 
 def add_import(actions: _SubParsersAction[ArgumentParser]) -> None:
     """Add the subcommand `import`."""
-    line = "make a session of a file: an export, or a list of messages"
+    line = "create a session from an export or a list of messages"
     parser = _subcommand(actions, "import", line, _IMPORT, _IMPORT_EXAMPLES)
-    parser.add_argument("file", metavar="FILE", help="- is standard input")
-    parser.add_argument("--name", metavar="NAME", help="what the session is called")
+    parser.add_argument("file", metavar="FILE", help="- reads standard input")
+    parser.add_argument("--name", metavar="NAME", help="name of the session")
     parser.add_argument(
         "--from",
         dest="writer",
@@ -101,14 +104,15 @@ def _export(options: Namespace) -> int:
     form = options.format or (format_of(path) if path else "md")
     if options.no_thinking and form not in ONLY_SHOWN:
         raise ConfigError(
-            f"--no-thinking is for {' and '.join(ONLY_SHOWN)}: {form} is the whole session"
+            f"--no-thinking works only with {' and '.join(ONLY_SHOWN)}: {form} always "
+            "holds the whole session"
         )
     if path is not None and path.exists() and not options.force:
-        raise ConfigError(f"{path} is there already: name another file, or add --force")
+        raise ConfigError(f"{path} already exists: choose another name, or add --force")
     transcript = _load(options.session)
     data = exported(transcript, form, thinking=not options.no_thinking)
     if path is None:
-        if sys.stdout.isatty():  # which obeys nothing in it
+        if sys.stdout.isatty():  # neutralised on a terminal
             print(data.decode("utf-8", "replace"), end="")
         else:
             sys.stdout.buffer.write(data)
@@ -121,7 +125,7 @@ def _export(options: Namespace) -> int:
 
 
 def _load(reference: str | None) -> Transcript:
-    """The session with all that is on disk of it, also of an answer that is still coming."""
+    """The session with everything on disk, including an answer that is still arriving."""
     from mull.store.sessions.journal import fold
 
     store, found = stored_session(reference)
@@ -170,7 +174,7 @@ def _resolved(ready: Setup, name: str) -> Target | None:
 
 
 def _setup() -> Setup:
-    """Catalog and config alone: an export must not fail over a damaged profile."""
+    """Only catalog and config: an export must not fail because of a damaged profile."""
     from mull.agent.setup import load_setup
     from mull.store.profiles import NO_PROFILE
 

@@ -1,4 +1,4 @@
-"""`mull trust`: lets the instructions of a project (AGENTS.md) reach models, as they are now."""
+"""`mull trust`: approves the instructions of a project (AGENTS.md) for models, as they are now."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from mull.store.trust import Trust
 __all__ = ["arguments", "run"]
 
 _TEXT = """\
-Shows the instructions that a folder and its repository have for models (AGENTS.md,
-CLAUDE.md), and lets them be used as they are now. If one changes, mull asks again.
+Shows the instructions that a folder and its repository contain for models (AGENTS.md,
+CLAUDE.md), and approves them as they are now. If one changes, mull asks again.
 """
 _EXAMPLES = """\
 examples:
@@ -25,19 +25,24 @@ examples:
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the folder and what is to be done with it."""
+    """Add the folder and the action."""
     parser.description, parser.epilog = _TEXT, _EXAMPLES
     parser.add_argument(
-        "folder", nargs="?", type=Path, default=Path(), metavar="FOLDER", help="this one unless set"
+        "folder",
+        nargs="?",
+        type=Path,
+        default=Path(),
+        metavar="FOLDER",
+        help="default: this folder",
     )
-    parser.add_argument("--forget", action="store_true", help="ask about them again")
+    parser.add_argument("--forget", action="store_true", help="withdraw the approval")
 
 
 def run(options: Namespace) -> int:
-    """Show the files, and keep that they are trusted.
+    """Show the files, and remember that they are trusted.
 
     Raises:
-        ConfigError: there is no such folder, or nothing to trust in it.
+        ConfigError: the folder does not exist, or contains nothing to trust.
     """
     folder: Path = options.folder
     if not folder.is_dir():
@@ -59,5 +64,5 @@ def run(options: Namespace) -> int:
         print("".join(f"  | {line}\n" for line in one.text.rstrip().split("\n")))
         trust.remember(one.path, one.digest, trusted=True)
     if not options.forget:
-        print("Models get these instructions from now on, as long as they say the same.")
+        print("Models now get these instructions, until they change.")
     return 0

@@ -1,8 +1,8 @@
-"""`mull wire`: the codecs as a glass box. Nothing is sent, no key is needed.
+"""`mull wire`: shows what the codecs do. Nothing is sent, and no key is needed.
 
-`encode` shows the very request that would go out for a conversation, `decode` what becomes of the
-raw bytes of an answer. Both go the other way too, as a server speaks: `encode --answer` writes a
-message as a dialect's stream or document, `decode --request` reads what a client asks for.
+`encode` shows the exact request for a conversation, `decode` what the raw bytes of a response
+become. Both also work in the other direction, as a server: `encode --answer` writes a message as a
+dialect's stream or document, `decode --request` reads what a client asks for.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _Number = TypeVar("_Number", int, float)
 
 _ENCODE = """\
 Reads a conversation as JSON and prints the request that would be sent:
-method, url, headers (keys masked), body, notes and the effective token count.
+method, URL, headers (keys masked), body, notes and the effective token count.
 With --answer it reads one message, as `mull wire decode` prints it, and prints
-the stream of the dialect, or its document with --no-stream.
+the dialect's stream, or its document with --no-stream.
 
   {"system": "...",
    "messages": [
@@ -64,11 +64,11 @@ examples:
   mull wire encode --answer --dialect anthropic answer.json
 """
 _DECODE = """\
-Reads the raw body of an answer (a stream of server-sent events or one JSON
-document, found by looking) and prints the message that mull makes of it, with
-`warnings` for what was odd and `error` for what went wrong. With --request it
-reads the body of a client's request and prints what is asked for; `rest` is what
-has no name of its own there, by its path.
+Reads the raw body of a response (a stream of server-sent events or a JSON document,
+detected automatically) and prints the message that mull decodes from it, with `warnings`
+for oddities and `error` for failures. With --request it reads the body of a client's
+request and prints what it asks for; `rest` contains, by path, everything mull has no
+field for.
 """
 _DECODE_EXAMPLES = """\
 examples:
@@ -91,7 +91,7 @@ _NEVER_LEFT_OUT: dict[str, dict[str, Any]] = {"tool_call": {"input": {}}}
 
 
 class _Said(Message, frozen=True):
-    """A message, also as `mull wire decode` prints it."""
+    """A message, also in the form that `mull wire decode` prints."""
 
     warnings: list[Any] = []
     error: Any = None
@@ -116,8 +116,13 @@ def arguments(parser: ArgumentParser) -> None:
     """Add the two directions and their options."""
     directions = parser.add_subparsers(metavar="DIRECTION", required=True, dest="direction")
     for name, line, text, examples in (
-        ("encode", "a conversation to the request that would be sent", _ENCODE, _ENCODE_EXAMPLES),
-        ("decode", "the bytes of an answer to a message", _DECODE, _DECODE_EXAMPLES),
+        (
+            "encode",
+            "convert a conversation to the request that would be sent",
+            _ENCODE,
+            _ENCODE_EXAMPLES,
+        ),
+        ("decode", "convert a response to a message", _DECODE, _DECODE_EXAMPLES),
     ):
         command = directions.add_parser(
             name,
@@ -131,26 +136,30 @@ def arguments(parser: ArgumentParser) -> None:
 
 def _add_options(command: ArgumentParser, direction: str) -> None:
     setup.add_model_argument(command)
-    command.add_argument("--dialect", metavar="D", help="speak this dialect to it")
-    command.add_argument("--base-url", metavar="URL", help="the endpoint's address")
-    command.add_argument("--compat", metavar="JSON", help="quirks of the endpoint, by key")
+    command.add_argument("--dialect", metavar="D", help="use this dialect")
+    command.add_argument("--base-url", metavar="URL", help="base URL of the endpoint")
+    command.add_argument("--compat", metavar="JSON", help="compat keys of the endpoint")
     setup.add_arguments(command)
     if direction == "encode":
-        command.add_argument("--max-tokens", type=int, metavar="N", help="limit of the answer")
-        command.add_argument("--no-stream", action="store_true", help="ask for one document")
-        command.add_argument("--answer", action="store_true", help="write an answer, as a server")
+        command.add_argument(
+            "--max-tokens", type=int, metavar="N", help="token limit of the answer"
+        )
+        command.add_argument("--no-stream", action="store_true", help="request a single document")
+        command.add_argument("--answer", action="store_true", help="encode an answer, as a server")
     else:
-        command.add_argument("--request", action="store_true", help="read a request, as a server")
+        command.add_argument("--request", action="store_true", help="decode a request, as a server")
         command.add_argument("--path", default="", metavar="PATH", help="the path of the request")
         command.add_argument("--chunk", type=int, metavar="N", help="feed N bytes at a time")
-    command.add_argument("file", nargs="?", default="-", metavar="FILE", help="- is standard input")
+    command.add_argument(
+        "file", nargs="?", default="-", metavar="FILE", help="- reads standard input"
+    )
 
 
 def run(options: Namespace) -> int:
-    """Print one JSON object; with `--answer`, what goes over the wire.
+    """Print one JSON object; with `--answer`, the bytes of the response.
 
     Raises:
-        LocalError: the model, an option or the input is not as it should be.
+        LocalError: the model, an option or the input is invalid.
     """
     ready = setup.load(options)
     if options.direction == "encode" and options.answer:
@@ -161,7 +170,7 @@ def run(options: Namespace) -> int:
         return 0
     name = options.model or ready.settings.snapshot().model
     if name is None:
-        raise ConfigError("no model is named: give one with -m PROVIDER/MODEL")
+        raise ConfigError("no model given: use -m PROVIDER/MODEL")
     target = ready.resolve(
         name,
         base_url=options.base_url,
@@ -179,21 +188,21 @@ def _print(shown: Any) -> None:
 
 
 def _dialect(options: Namespace, ready: setup.Setup) -> Dialect:
-    """The dialect that is named, or the one that the model's endpoint speaks."""
+    """The given dialect, or that of the model's endpoint."""
     known_ones: tuple[str, ...] = get_args(Dialect)
     if options.dialect in known_ones:
         known: Dialect = options.dialect
         return known
     if options.dialect is not None:
         names = ", ".join(known_ones)
-        raise ConfigError(f"there is no dialect {options.dialect!r}: use one of {names}")
+        raise ConfigError(f"unknown dialect {options.dialect!r}: use one of {names}")
     if options.model is None:
-        raise ConfigError("no dialect is named: give one with --dialect, or a model with -m")
+        raise ConfigError("no dialect given: use --dialect, or a model with -m")
     return ready.resolve(options.model).dialect
 
 
 def _write_answer(options: Namespace, dialect: Dialect) -> int:
-    """Write one message in the dialect, and tell on standard error what it has no place for."""
+    """Write one message in the dialect, and report on standard error what it has no field for."""
     try:
         said = Reader[_Said](_Said)(_read(options.file))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -211,12 +220,12 @@ def _write_answer(options: Namespace, dialect: Dialect) -> int:
     sys.stdout.buffer.write(body)  # not every stream is text
     sys.stdout.buffer.flush()
     for note in notes:
-        print(f"mull: not written: {note.text}", file=sys.stderr)
+        print(f"mull: left out: {note.text}", file=sys.stderr)
     return 0
 
 
 def _with_error(event: Event, error: Any) -> Event:
-    """The failure in the words it was reported in."""
+    """The failure as it was reported."""
     if not isinstance(event, Failed) or not isinstance(error, dict):
         return event
     return Failed(str(error.get("text")), error.get("code"), event.status)
@@ -264,7 +273,7 @@ def _decode(options: Namespace, ready: setup.Setup, target: Target) -> dict[str,
 
 
 def _shown(message: Message) -> dict[str, Any]:
-    """The message with everything said outright that its JSON may leave out."""
+    """The message with everything spelled out that its JSON may leave out."""
     told: dict[str, Any] = msgspec.to_builtins(message)
     for block in told.get("blocks", ()):
         for key, value in _NEVER_LEFT_OUT.get(block["type"], {}).items():
@@ -277,14 +286,14 @@ def _first(*given: _Number | None) -> _Number | None:
 
 
 def _own_headers(ready: setup.Setup, target: Target) -> dict[str, str]:
-    """The names of the headers that config.toml adds, as they are sent; any may hold a secret."""
+    """The names of the headers from config.toml, as sent; any of them may contain a secret."""
     own = ready.config.providers.get(target.provider.lower())
     return {name.lower(): MASK for name in own.headers} if own else {}
 
 
 def _check_count(option: str, given: int | None) -> None:
     if given is not None and given < 1:
-        raise ConfigError(f"{option} cannot be {given}: use a whole number from 1")
+        raise ConfigError(f"{option} cannot be {given}: use a whole number of at least 1")
 
 
 def _read(name: str) -> bytes:
@@ -300,7 +309,7 @@ def _read_talk(data: bytes) -> _Talk:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         text = str(error)
         if "`$.toolChoice" in text:
-            text = 'toolChoice is "auto", "none", "required" or {"name": TOOL}'
+            text = 'toolChoice must be "auto", "none", "required" or {"name": TOOL}'
         raise ConfigError(f"not a conversation: {text[:1].lower()}{text[1:]}") from None
 
 

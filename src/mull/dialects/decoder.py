@@ -1,9 +1,9 @@
 """Drives a dialect's interpreter with bytes: events out, whatever comes in.
 
-The interpreter of a dialect knows what its JSON means, its framing how a stream of it is cut into
-pieces. This file looks whether a body is a stream or one JSON document, which all of them have,
-and keeps every failure inside the events. It never raises: damage becomes a warning where nothing
-was lost and a `Failed` event where it was.
+The interpreter of a dialect knows what its JSON means, its framing how a stream is split into
+frames. This module detects whether a body is a stream or one JSON document, which all dialects
+have, and turns every failure into events. It never raises: damage becomes a warning if nothing was
+lost and a `Failed` event if something was.
 """
 
 from __future__ import annotations
@@ -27,22 +27,23 @@ from mull.neutral.events import Event, Failed, Finished, Warned
 __all__ = ["OVERSIZED", "Decoder", "FrameReader", "Interpreter", "Stage"]
 
 ANSWER_LIMIT = 256 * 1024 * 1024
-"""Bytes of one answer; the longest that a model can give is a fraction of it."""
+"""Maximum bytes of one answer; the longest answer of any model is a fraction of it."""
 MOST_WARNINGS = 20
-"""Warnings of one answer that are told one by one."""
+"""Warnings of one answer that are reported individually."""
 OVERSIZED = "oversized"
-"""The code of a failure that is a limit of ours."""
+"""The code of a failure caused by a limit of ours."""
 _DONE = b"[DONE]"
 _ASIDE = frozenset((Finished, Failed, Warned))
 _UNEXPECTED = (TypeError, ValueError, KeyError, AttributeError, IndexError, RecursionError)
 
 Stage: TypeAlias = Literal["open", "closing", "over"]
-"""How near its end an answer is. One that is `closing` has said why it ends: counts, or a few words
-more, may follow at once. What follows one that is `over` is no part of it."""
+"""How close to its end an answer is. One that is `closing` has given its stop reason: counts, or a
+little more text, may follow immediately. What follows one that is `over` is not part of it.
+"""
 
 
 class Interpreter(Protocol):
-    """What a dialect makes of the JSON values it is sent."""
+    """How a dialect interprets the JSON values it receives."""
 
     stage: Stage
 
@@ -50,17 +51,17 @@ class Interpreter(Protocol):
         """Events of one value of a stream; `event` is its name in the stream, if it has one."""
 
     def whole(self, value: Any) -> list[Event]:
-        """Events of one whole response, its end included."""
+        """Events of one complete response, including its end."""
 
     def end(self, done: bool) -> list[Event]:
-        """Events of the end of a stream; `done` says that the stream said so itself."""
+        """Events of the end of a stream; `done` means that the stream itself announced it."""
 
 
 class FrameReader(Protocol):
-    """The framing of a dialect's streams: it cuts bytes into frames.
+    """The framing of a dialect's streams: it splits bytes into frames.
 
-    `comments` counts signs of life without data. `damage` says why nothing more can be read, and
-    `overflowed` that it is because one frame is longer than any can be.
+    `comments` counts keep-alives without data. `damage` says why nothing more can be read, and
+    `overflowed` that one frame is too long.
     """
 
     comments: int
@@ -68,18 +69,18 @@ class FrameReader(Protocol):
     overflowed: bool
 
     def feed(self, chunk: bytes) -> list[Frame]:
-        """The frames that are whole now."""
+        """The frames completed by these bytes."""
 
     def close(self) -> list[Frame]:
-        """What the end of the stream makes whole."""
+        """What the end of the stream completes."""
 
 
 class Decoder:
-    """Feed it bytes as they come, then close it; the events do not depend on the cuts.
+    """Feed it bytes as they arrive, then close it; the events do not depend on how they are split.
 
-    `limit` is the most bytes of one event or document, `ceiling` of the whole answer; a `reader`
-    has limits of its own. Who `reads_on` hears what stands behind the end of an answer too: a file
-    may hold several, and nothing in it is to be lost.
+    `limit` is the maximum size of one event or document, `ceiling` of the whole answer; a `reader`
+    has its own limits. With `reads_on` it also reads what follows the end of an answer: a file may
+    contain several, and nothing in it must be lost.
     """
 
     def __init__(
@@ -110,12 +111,12 @@ class Decoder:
 
     @property
     def comments(self) -> int:
-        """How many comments came: signs of life without data."""
+        """How many comments were received: keep-alives without data."""
         return self._reader.comments
 
     @property
     def stage(self) -> Stage:
-        """How near its end the answer is."""
+        """How close to its end the answer is."""
         if self._over:
             return "over"
         return "closing" if self._whole_document else self._interpreter.stage
@@ -158,15 +159,14 @@ class Decoder:
         return [*events, *self._surrogates.flush(), *self._unsaid(), self._ending(end)]
 
     def _mind_damage(self) -> None:
-        """What framing could not read is why an answer has no end."""
+        """If framing could not be read, that is why an answer has no end."""
         damage = None if self._reader.overflowed else self._reader.damage
         end = self._finished
         if damage is not None and not (isinstance(end, Failed) and end.status == "error"):
             self._finished = Failed(f"the stream is damaged: {damage}", "damaged")
 
     def _look(self, data: bytes) -> bytes:
-        """Decide between a stream and a document by the first byte that is not blank; what is
-        blank before it says nothing."""
+        """Decide between a stream and a document by the first byte that is not blank."""
         data = self._opening + data
         if BOM.startswith(data):
             self._opening = data
@@ -176,13 +176,14 @@ class Decoder:
         if start[:1] in (b"{", b"["):
             self._document = []
         elif start[:1] == b"<":
-            self._cut = Failed("the endpoint sent a web page, not an answer", "unreadable")
+            self._cut = Failed("the endpoint sent a web page instead of a response", "unreadable")
             self._over = True
         return start
 
     def _hold(self, document: list[bytes], data: bytes) -> None:
-        """Keep a piece of a document. Whether it is whole is tried seldom, since each time costs
-        what came so far."""
+        """Store a chunk of a document. Whether it is complete is tested rarely, because each test
+        costs what arrived so far.
+        """
         document.append(data)
         self._size += len(data)
         if self._size > self._limit:
@@ -197,16 +198,17 @@ class Decoder:
             self._whole_document = True
 
     def _stop(self, what: str, limit: int) -> None:
-        """Hear no more: what comes is longer than anything that can be an answer. One that has
-        said why it ends is whole all the same."""
+        """Stop reading: the input is longer than any answer. One that has given its stop reason is
+        still complete.
+        """
         if self.stage == "open":
             most = f"{limit // 2**20} MiB" if limit >= 2**20 else f"{limit:,} bytes"
-            text = f"the endpoint sent {what} of more than {most}, the most that is read"
+            text = f"the endpoint sent {what} of more than {most}, which is the limit"
             self._cut = Failed(text, OVERSIZED)
         self._over = True
 
     def _frames(self, frames: list[Frame]) -> list[Event]:
-        """The events of these frames; what ordinary ones say is looked through together."""
+        """The events of these frames; ordinary frames are processed together."""
         events: list[Event] = []
         fresh: list[Event] = []
         interpreter, surrogates = self._interpreter, self._surrogates
@@ -232,13 +234,13 @@ class Decoder:
         return events + fresh if events else fresh
 
     def _odd_frame(self, event: str | None, data: bytes) -> list[Event]:
-        """A frame that is not one JSON value: the end of the stream, or something to put right."""
+        """A frame that is not one JSON value: the end of the stream, or something to correct."""
         said = data.strip()
         if said == _DONE:
             self._done = True
             return []
         if self._tail and _DONE.startswith(said):
-            return []  # its end was cut, and nothing else
+            return []  # only its end was cut
         if data.lstrip().startswith(b":"):  # a comment that a proxy passed on as data
             self._reader.comments += 1
             return []
@@ -274,14 +276,14 @@ class Decoder:
         return events
 
     def _mended(self, problem: str | None) -> list[Event]:
-        """A warning of what was put right; a proxy that glues events does so all the time."""
+        """A warning about a correction; a proxy that joins events does so all the time."""
         if problem is None or (self._glued and problem.endswith(GLUED)):
             return []
         self._glued = self._glued or problem.endswith(GLUED)
         return self._warn(Warned("stream", problem))
 
     def _guard(self, step: Any, *arguments: Any) -> list[Event]:
-        """Run a step of the interpreter; a shape that nobody expected is damage, not a crash."""
+        """Run a step of the interpreter; an unexpected structure is damage, not a crash."""
         try:
             return self._set_aside(self._surrogates.mend(step(*arguments)))
         except _UNEXPECTED as error:
@@ -293,7 +295,7 @@ class Decoder:
         return self._warn(Warned("unreadable", said))
 
     def _warn(self, warned: Warned) -> list[Event]:
-        """The warning, unless there were many: a server that is wrong is wrong all the time."""
+        """The warning, unless there were many: a faulty server repeats its fault."""
         self._warnings += 1
         return [warned] if self._warnings <= MOST_WARNINGS else []
 
@@ -302,7 +304,9 @@ class Decoder:
         return [Warned("warnings", f"{more:,} more warnings of this kind")] if more > 0 else []
 
     def _set_aside(self, events: list[Event]) -> list[Event]:
-        """Remember the end, which is told last; a failure goes before a regular end."""
+        """Remember the end, which is reported last; a failure takes precedence over a regular
+        end.
+        """
         if _ASIDE.isdisjoint(map(type, events)):
             return events
         kept: list[Event] = []

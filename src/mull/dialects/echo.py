@@ -1,8 +1,8 @@
-"""A thought in tags that only repeats what was told in a field of its own.
+"""Thinking in tags that only repeats what arrived in a separate field.
 
-Some servers take the thought out and leave it in the text as well. Tags around anything else are
-text, because such an answer may talk of them. So what follows an opening tag is held as long as it
-agrees with the thought, blanks aside, and is left out if all of it does.
+Some servers extract the thinking but also leave it in the text. Tags around anything else are text,
+because such an answer may be about tags. So what follows an opening tag is held back as long as it
+matches the thinking, ignoring whitespace, and is left out if all of it does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["Echo"]
 
 
 class Echo:
-    """Reads on from an opening tag to its closing one, or to the first difference."""
+    """Reads from an opening tag to its closing one, or to the first difference."""
 
     def __init__(
         self, opener: str, closing: Marks, told: Callable[[], bytes | bytearray], block: int
@@ -31,7 +31,7 @@ class Echo:
         self._held = ""
 
     def feed(self, text: str) -> list[Piece]:
-        """Nothing, or all that was held once it differs."""
+        """Nothing, or all held text once it differs."""
         text = self._held + text
         place, mark = self._closing.find(text, 0, final=False)
         self._body.append(text[:place])
@@ -46,7 +46,7 @@ class Echo:
         return [] if self.rest is None or self.is_echo else self._release()
 
     def close(self) -> list[Piece]:
-        """A repetition that was cut off is one as far as it goes."""
+        """A repetition that was cut off still counts as one."""
         if self._agreed and self._agrees(self._held):
             return []
         self._body.append(self._held)

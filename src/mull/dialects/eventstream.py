@@ -1,7 +1,8 @@
-"""Amazon's event streams: binary messages with headers, from bytes however they are cut, and back.
+"""Amazon's event streams: binary messages with headers, decoded from bytes however they are split,
+and encoded.
 
 A message is a prelude (its length, the length of its headers, a checksum of both), the headers, the
-payload, and a checksum of all before it. There is nothing to look for between two messages, so what
+payload, and a checksum of everything before it. There is no delimiter between two messages, so what
 follows a damaged one cannot be read: the stream ends there, and says why.
 """
 
@@ -17,24 +18,24 @@ from mull.dialects.sse import Frame
 __all__ = ["ERROR", "EXCEPTION", "MESSAGE_LIMIT", "EventStreamReader", "message", "stamp"]
 
 EXCEPTION = ":exception "
-"""What stands before the name of a message that is an exception of the service."""
+"""The prefix of the name of a message that is an exception of the service."""
 ERROR = ":error "
-"""What stands before the code of a message that is an error without a shape."""
+"""The prefix of the code of a message that is an unmodelled error."""
 MESSAGE_LIMIT = 16 * 1024 * 1024
-"""Bytes of one message: no service sends as many."""
+"""Maximum bytes of one message: no service sends as many."""
 
 _LENGTHS = struct.Struct(">II")
 _PRELUDE = struct.Struct(">III")
 _HEAD = 12
 _AROUND = 16
 _FIXED = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
-"""Sizes of the values of a header by their type; the rest have a length of their own."""
+"""Sizes of header values by type; the others have a length field."""
 _SIZED = (6, 7)
 _TEXT = 7
 
 
 class EventStreamReader:
-    """Cuts a stream of bytes into frames; an exception's name has a mark before it."""
+    """Splits a stream of bytes into frames; the name of an exception has a prefix."""
 
     def __init__(self, limit: int = MESSAGE_LIMIT) -> None:
         self._limit = min(limit, MESSAGE_LIMIT)
@@ -46,7 +47,7 @@ class EventStreamReader:
         self.damage: str | None = None
 
     def feed(self, chunk: bytes) -> list[Frame]:
-        """The frames that are whole now."""
+        """The frames completed by these bytes."""
         frames: list[Frame] = []
         if self.damage is not None:
             return frames
@@ -67,11 +68,11 @@ class EventStreamReader:
         return frames
 
     def close(self) -> list[Frame]:
-        """Half a message at the end says nothing."""
+        """Half a message at the end is ignored."""
         return []
 
     def _measure(self, data: bytes, at: int) -> int:
-        """The length of the message that begins there, once its prelude is whole."""
+        """The length of the message that starts there, once its prelude is complete."""
         size, headers, told = _PRELUDE.unpack_from(data, at)
         if crc32(data[at : at + 8]) != told:
             self.damage = "the checksum of a message's length is wrong"
@@ -81,7 +82,7 @@ class EventStreamReader:
         return int(size) if self.damage is None else 0
 
     def _cut(self, whole: bytes) -> Frame | None:
-        """The frame in a message; None where it is damaged."""
+        """The frame in a message; None if it is damaged."""
         if not whole:
             return None
         if crc32(whole[:-4]) != int.from_bytes(whole[-4:], "big"):
@@ -98,7 +99,7 @@ class EventStreamReader:
 
 
 def _named(head: bytes) -> tuple[str, bytes | None]:
-    """The name that headers give, with its mark, and the payload where they are all there is."""
+    """The name from the headers, with its prefix, and a payload if the headers are all there is."""
     told = _headers(head)
     match told.get(":message-type"):
         case "exception":
@@ -110,7 +111,7 @@ def _named(head: bytes) -> tuple[str, bytes | None]:
 
 
 def _headers(head: bytes) -> dict[str, str]:
-    """The headers that are text. A type that nobody knows has no length, so it is the last."""
+    """The text headers. An unknown type has no known length, so parsing stops there."""
     told: dict[str, str] = {}
     at = 0
     while at + 2 < len(head):
@@ -134,7 +135,7 @@ def _headers(head: bytes) -> dict[str, str]:
 
 
 def stamp(name: str, kind: str = "event") -> bytes:
-    """The headers of a message: what it is, and that its payload is JSON."""
+    """The headers of a message: its type, and that its payload is JSON."""
     rows = (
         (f":{kind}-type", name),
         (":content-type", "application/json"),
@@ -147,7 +148,7 @@ def stamp(name: str, kind: str = "event") -> bytes:
 
 
 def message(head: bytes, payload: bytes) -> bytes:
-    """A message with these headers, which `stamp` gave."""
+    """A message with these headers, as `stamp` returned them."""
     lengths = _LENGTHS.pack(_AROUND + len(head) + len(payload), len(head))
     body = b"%b%b%b%b" % (lengths, crc32(lengths).to_bytes(4, "big"), head, payload)
     return body + crc32(body).to_bytes(4, "big")

@@ -1,4 +1,4 @@
-"""The fields of a request's body, taken one by one, so that what nobody took is known."""
+"""The fields of a request's body, taken one by one, so that the remaining ones are known."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 
 
 class Fields:
-    """A body while it is read. A path is a key, or keys with dots between them."""
+    """A body while it is read. A path is a key, or keys separated by dots."""
 
     def __init__(self, body: Mapping[str, Any]) -> None:
         self._held = dict(body)
@@ -31,10 +31,10 @@ class Fields:
 
     @classmethod
     def of(cls, body: bytes) -> Fields:
-        """The fields of a body's JSON.
+        """The fields of a JSON body.
 
         Raises:
-            ConfigError: it is no JSON object.
+            ConfigError: it is not a JSON object.
         """
         try:
             return cls(as_object(msgspec.json.decode(body), "the body"))
@@ -42,7 +42,7 @@ class Fields:
             raise ConfigError(f"the body is not JSON: {error}") from None
 
     def take(self, *paths: str) -> Any:
-        """What stands at the first of these paths that is there; null is nothing."""
+        """The value at the first of these paths that exists; null counts as missing."""
         for path in paths:
             *outer, last = path.split(".")
             holder: Any = self._held
@@ -92,22 +92,22 @@ class Fields:
         return value
 
     def list(self, *paths: str) -> list[Any]:
-        """A list; none is an empty one."""
+        """A list; a missing one is empty."""
         value = self.take(*paths)
         return [] if value is None else as_list(value, paths[0])
 
     def texts(self, *paths: str) -> tuple[str, ...]:
-        """Texts, or one text that stands by itself."""
+        """Texts, or a single text."""
         value = self.take(*paths)
         given = [value] if isinstance(value, str) else value or []
         return tuple(as_text(one, paths[0]) for one in as_list(given, paths[0]))
 
     def leave(self, path: str, value: Any) -> None:
-        """Keep something that was taken and has no place."""
+        """Keep a value that was taken but has no field."""
         self.rest[path] = value
 
     def left(self) -> dict[str, Any]:
-        """All that nobody took, under its path."""
+        """Everything that was not taken, by path."""
         return {**dict(self._flat(self._held, "")), **self.rest}
 
     def _flat(self, held: Mapping[str, Any], before: str) -> Iterable[tuple[str, Any]]:
@@ -120,7 +120,9 @@ class Fields:
 
 
 def template_thinking(fields: Fields) -> tuple[bool | None, str | None]:
-    """What a chat template is told of thinking: on or off, and how much. Off decides."""
+    """What a chat template is told about thinking: on or off, and how much. Off takes
+    precedence.
+    """
     place = "chat_template_kwargs"
     switches = [fields.flag(f"{place}.{name}") for name in ("enable_thinking", "thinking")]
     said = [switch for switch in switches if switch is not None]
@@ -151,7 +153,7 @@ def tool_choice(fields: Fields, named: Callable[[Any], str | None]) -> ToolChoic
 
 
 def answer_format(fields: Fields, place: str, inner: str = "") -> AnswerFormat | None:
-    """OpenAI's form of an answer; its schema stands in the object itself, or in one inside."""
+    """OpenAI's answer format; its schema is in the object itself, or in a nested one."""
     match fields.text(f"{place}.type"):
         case "json_schema":
             held = f"{place}.{inner}"
@@ -168,8 +170,9 @@ def answer_format(fields: Fields, place: str, inner: str = "") -> AnswerFormat |
 
 
 def tool_of(fields: Fields, where: str, given: Mapping[str, Any], schema: str, *known: str) -> Tool:
-    """A function from its own object; `schema` is the key of its parameters. Other keys than the
-    `known` ones are left."""
+    """A function from its own object; `schema` is the key of its parameters. Keys other than the
+    `known` ones are left.
+    """
     name = as_text(given.get("name"), f"{where}.name")
     described = given.get("description")
     parameters = given.get(schema)

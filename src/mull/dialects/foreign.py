@@ -1,7 +1,7 @@
-"""What the readers of other programs' requests share: checks, media, calls and results.
+"""What the readers of other programs' requests share: validation, media, calls and results.
 
-Every complaint names the message, counted from 0 as in the body, and the reason. What is well
-formed and has no place here is not dropped: it is left, under its path.
+Every error names the message, counted from 0 as in the body, and the reason. What is valid but has
+no neutral field is not dropped: it is left, by path.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Conversation:
-    """A conversation while it is read: the first system prompt stands apart from the messages, and
-    `rest` is what has no place in them."""
+    """A conversation while it is read: the first system prompt is separate from the messages, and
+    `rest` is what has no field in them.
+    """
 
     def __init__(self) -> None:
         self.system = ""
@@ -51,20 +52,20 @@ class Conversation:
         self.rest: dict[str, Any] = {}
 
     def leave(self, value: Mapping[str, Any], where: str, *known: str) -> None:
-        """Keep the keys that nobody here knows, each under its path."""
+        """Keep unknown keys, each by path."""
         for name, held in value.items():
             if name not in known and held is not None:
                 self.rest[f"{where}.{name}"] = held
 
     def add_system(self, text: str) -> None:
-        """A system prompt, or an instruction in the middle."""
+        """A system prompt, or an instruction within the conversation."""
         if not self.system and not self.messages:
             self.system = text
         elif text:
             self.messages.append(Message(role="system", blocks=(TextBlock(text),)))
 
     def add_instruction(self, blocks: Sequence[Block], where: str) -> None:
-        """A system prompt in blocks, which stand at `where`; what is no text is left."""
+        """A system prompt in blocks, at `where`; what is not text is left."""
         self.add_system("\n\n".join(b.text for b in blocks if isinstance(b, TextBlock)))
         for at, block in enumerate(blocks):
             if not isinstance(block, TextBlock):
@@ -73,14 +74,14 @@ class Conversation:
 
 
 class Calls:
-    """The calls of the last answer that wait for their results, for lists that leave ids out."""
+    """The calls of the last answer that await their results, for lists without ids."""
 
     def __init__(self) -> None:
         self._waiting: list[ToolCallBlock] = []
         self._names: dict[str, str] = {}
 
     def expect(self, calls: Iterable[ToolCallBlock]) -> None:
-        """An answer made these calls."""
+        """Record the calls of an answer."""
         self._waiting = list(calls)
         self._names |= {call.id: call.name for call in self._waiting}
 
@@ -89,7 +90,7 @@ class Calls:
         return self._names.get(call_id)
 
     def take(self, call_id: str | None, name: str | None = None) -> str:
-        """The id of the call that a result is for: its own, else the next of its name."""
+        """The id of the call that a result belongs to: its own, otherwise the next of its name."""
         for call in self._waiting:
             if call.id == call_id or (call_id is None and name in (None, call.name)):
                 self._waiting.remove(call)
@@ -119,19 +120,19 @@ def as_text(value: Any, where: str) -> str:
 
 
 def is_data_uri(address: str) -> bool:
-    """Whether the address holds the data itself."""
+    """Whether the URL contains the data itself."""
     return _DATA_URI.fullmatch(address) is not None
 
 
 def data_uri(address: str, name: str | None = None) -> MediaBlock:
-    """The media in an address that holds it."""
+    """The media in a data URL."""
     found = _DATA_URI.fullmatch(address)
     assert found
     return MediaBlock(found[1] + found[2] or "application/octet-stream", found[3], name=name)
 
 
 def image_at(address: str) -> MediaBlock:
-    """The image in an address, or at it."""
+    """The image in a URL, or at it."""
     if is_data_uri(address):
         return data_uri(address)
     ending = address.partition("?")[0].rpartition(".")[2].lower()
@@ -139,7 +140,7 @@ def image_at(address: str) -> MediaBlock:
 
 
 def dump(value: Any) -> str:
-    """Something in the place of text, as text."""
+    """A value in place of text, as text."""
     return value if isinstance(value, str) else _encode(value).decode()
 
 
@@ -151,7 +152,7 @@ def objects(values: list[Any], where: str) -> Iterator[tuple[str, dict[str, Any]
 
 
 def kind_of(value: Any) -> str:
-    """What a value is, for a complaint about it."""
+    """The kind of a value, for error messages."""
     if value is None:
         return "missing"
     names = {bool: "true or false", int: "a number", float: "a number", str: "text"}

@@ -1,14 +1,14 @@
 """Harmony, the format in which gpt-oss models write: messages, each with a header and a channel.
 
-`<|start|>role<|channel|>name to=recipient <|constrain|>type<|message|>body<|end|>`, where most
-of the header may be missing. The analysis channel is thinking. A recipient other than a speaker
-makes the message a call, on whatever channel it stands (ml-explore/mlx-lm#875), and `functions.`
-is left out of its name. What remains is text: `final`, and `commentary`, which is meant for the
-user. A message of another role than the assistant's, which the model made up, is thinking.
+`<|start|>role<|channel|>name to=recipient <|constrain|>type<|message|>body<|end|>`, where most of
+the header may be missing. The analysis channel is thinking. A recipient other than a speaker makes
+the message a call, on whatever channel it is (ml-explore/mlx-lm#875), and `functions.` is removed
+from its name. The rest is text: `final`, and `commentary`, which is meant for the user. A message
+of another role than the assistant's, which the model made up, is thinking.
 
-Headers and the blanks between messages are markup and leave no piece; no mark is ever part of a
-text, except one quoted in code of a text message. A body ends at `<|end|>`, `<|call|>` or
-`<|return|>`, and at the next header where the model forgot them (vllm-project/vllm#35906).
+Headers and the whitespace between messages are markup and produce no piece; no mark is ever part of
+a text, except one quoted in code of a text message. A body ends at `<|end|>`, `<|call|>` or
+`<|return|>`, and at the next header if the model forgot them (vllm-project/vllm#35906).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ __all__ = ["HARMONY_OPENINGS", "HEADER_LIMIT", "Harmony", "is_harmony"]
 _START, _CHANNEL, _MESSAGE, _CONSTRAIN = "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"
 _ENDS = ("<|end|>", "<|call|>", "<|return|>")
 HARMONY_OPENINGS = (_CHANNEL, _START)
-"""What an answer in this format begins with."""
+"""What an answer in this format starts with."""
 HEADER_LIMIT = 256
-"""Characters of a header; what is longer is none and becomes text."""
+"""Maximum characters of a header; anything longer becomes text."""
 
 _BODY = Marks((_START, _CHANNEL, _MESSAGE, _CONSTRAIN, *_ENDS))
-# Without `<|start|>`, the role stands bare between two messages.
+# Without `<|start|>`, the bare role is between two messages.
 _BETWEEN = Marks((*_BODY.all, f"assistant{_CHANNEL}"))
 _HEADER = Marks((_START, _MESSAGE, *_ENDS))
 _PLAUSIBLE = re.compile(
@@ -46,7 +46,9 @@ def is_harmony(opener: str) -> bool:
 
 
 class Harmony:
-    """Reads an answer to its end; `kind` is that of a body without a header, None if one comes."""
+    """Reads an answer to its end; `kind` is that of a body without a header, None if one
+    follows.
+    """
 
     def __init__(self, kind: Literal["text", "thinking"] | None, block: int = 0) -> None:
         self.block = block
@@ -137,7 +139,7 @@ class Harmony:
         return place + len(mark)
 
     def _turn(self, mark: str) -> None:
-        """Go where a mark leads, from a body or from between two messages."""
+        """Follow a mark, from a body or from between two messages."""
         if mark == _START or mark.endswith(_CHANNEL):
             self._state, self._header = "header", "" if mark == _START else _CHANNEL
         elif mark in _ENDS:
@@ -160,7 +162,7 @@ class Harmony:
             say(self._out, self._kind, text, self.block)
 
     def _drop_header(self) -> None:
-        """A header without a body says nothing, if it is one."""
+        """A header without a body is dropped, if it is one."""
         if not _PLAUSIBLE.fullmatch(self._header):
             self._spill_header()
         self._state = "between"
@@ -171,7 +173,7 @@ class Harmony:
 
 
 def _address(header: str) -> tuple[Kind, str | None]:
-    """What a message is, by its header: its kind and the name of a call."""
+    """The kind of a message and the name of its call, from its header."""
     role, _, channel = header.partition(_CHANNEL)
     if not _first_word(role).startswith("assistant") and role.strip():
         return "thinking", None

@@ -1,7 +1,7 @@
-"""Tool call ids as the API takes them: few characters, each used once in a conversation.
+"""Tool call ids as the API accepts them: few characters, each used once in a conversation.
 
-Ids of other servers may hold anything and may start again in every turn (`call_0`). The ids on
-the wire follow from the history alone, from its beginning on, so a longer history keeps them.
+Ids of other servers may contain anything and may start again in every turn (`call_0`). The ids on
+the wire are derived from the history alone, from its beginning on, so a longer history keeps them.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 class ToolIds:
-    """Gives each call its id on the wire, and each result the id of its call.
+    """Assigns each call its id on the wire, and each result the id of its call.
 
-    `longest` is how many characters an id may have, where the API has a limit.
+    `longest` is the maximum length of an id, if the API has a limit.
     """
 
     def __init__(self, longest: int | None = None) -> None:
@@ -41,14 +41,14 @@ class ToolIds:
         return wire
 
     def of_result(self, call_id: str) -> str:
-        """The wire's id of the oldest call of that id which still waits for its result."""
+        """The wire's id of the oldest call of that id that still awaits its result."""
         waiting = self._waiting.get(call_id)
         if not waiting:
             return self._clean(call_id)
         return waiting.popleft() if len(waiting) > 1 else waiting[0]
 
     def next_turn(self) -> None:
-        """Calls of earlier answers wait no longer: their results have come or never will."""
+        """Calls of earlier answers no longer wait: their results have arrived or never will."""
         self._waiting.clear()
 
     def _clean(self, call_id: str) -> str:

@@ -1,10 +1,10 @@
-"""Calls that a model wrote into its answer because the server did not take them out.
+"""Calls that a model wrote into its answer because the server did not extract them.
 
-Kimi's sections have marks of their own; a call's id is what the model wrote as its header, and
-its name is the middle of it. Blanks inside a section are markup; any other text there is text
-(vllm-project/vllm#28543). Arguments are passed on as they come, byte for byte. Hermes' sections
-hold one JSON object, so a call of theirs is known when it is whole; what is no such object stays
-text with its marks. Where such sections count is not decided here.
+Kimi's sections have their own marks; a call's id is what the model wrote as its header, and its
+name is the middle of it. Whitespace inside a section is markup; any other text there is text
+(vllm-project/vllm#28543). Arguments are passed on as they arrive, byte for byte. Hermes' sections
+contain one JSON object, so such a call is known when it is complete; anything else stays text with
+its marks. Where such sections count is not decided here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ARGUMENTS = "<|tool_call_argument_begin|>"
 _CALL_END = "<|tool_call_end|>"
 _SECTION_ENDS = ("<|tool_calls_section_end|>", "<|tool_call_section_end|>")
 KIMI_OPENINGS = (*_SECTIONS, _CALL)
-"""What opens a section; some servers swallow its first mark and leave a bare call."""
+"""What opens a section; some servers drop its first mark and leave a bare call."""
 _HEADER_LIMIT = 256
 
 _KIMI = Marks((*_SECTIONS, _CALL, _ARGUMENTS, _CALL_END, *_SECTION_ENDS))
@@ -160,7 +160,7 @@ _decode_text = msgspec.json.Decoder(str).decode
 
 
 class HermesCall:
-    """Reads one section, which is a call if it holds a JSON object with a name."""
+    """Reads one section, which is a call if it contains a JSON object with a name."""
 
     def __init__(self, block: int) -> None:
         self.block = block
@@ -171,7 +171,7 @@ class HermesCall:
         self._looked = False
 
     def feed(self, text: str) -> list[Piece]:
-        """The call, or the text that it is not, once either is certain."""
+        """The call, or the text, once either is certain."""
         if not self._looked:
             start = skip_blank(text, 0)
             if start == len(text):
@@ -196,7 +196,7 @@ class HermesCall:
         return []
 
     def close(self) -> list[Piece]:
-        """The call, if only its closing mark is missing, else the text."""
+        """The call, if only its closing mark is missing, otherwise the text."""
         self.rest = ""
         return self._judge("".join(self._body) + self._tail, "")
 

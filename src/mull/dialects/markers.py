@@ -1,7 +1,7 @@
 """What the readers of inline marks share: pieces, the search for marks, and code spans.
 
-A reader takes text as it comes and gives pieces back. It holds text only while that text may
-still turn into a mark, so what it holds follows from the marks it looks for and from nothing else.
+A reader takes text as it arrives and returns pieces. It holds text only while that text may still
+turn into a mark, so what it holds depends only on the marks it looks for.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class Piece(NamedTuple):
     """A part of the answer, of one kind.
 
     Pieces of the same `block` are parts of one block; a new number is a new block. A call's name,
-    and its id where the model wrote one, stand in its first piece; `text` is the next part of its
-    arguments. The name of a thought's first piece is its opening tag, unless that is the first of
-    the configured ones. A piece of an empty text is a block that exists and holds nothing yet.
-    `orphan_close` holds no text: the text so far, all of one block, was a thought.
+    and its id if the model wrote one, are in its first piece; `text` is the next part of its
+    arguments. The name of the first piece of thinking is its opening tag, unless that is the first
+    of the configured ones. A piece with empty text is a block that exists but is still empty.
+    `orphan_close` has no text: the text so far, all of one block, was thinking.
     """
 
     kind: Kind
@@ -46,7 +46,7 @@ class Piece(NamedTuple):
 
 
 new_piece = tuple.__new__
-"""Makes a piece of all its fields at half the price, for the path that every delta takes."""
+"""Creates a piece from all its fields at half the cost, for the path of every delta."""
 
 
 class Reader(Protocol):
@@ -61,11 +61,11 @@ class Reader(Protocol):
         """The pieces that this text completes."""
 
     def close(self) -> list[Piece]:
-        """What was held back, when nothing more comes."""
+        """What was held back, at the end."""
 
 
 class Marks:
-    """A set of marks to look for, the longest first where one begins like another."""
+    """A set of marks to look for, the longest first if one is a prefix of another."""
 
     def __init__(self, marks: Iterable[str]) -> None:
         self.all = tuple(sorted({m for m in marks if m}, key=lambda m: (-len(m), m)))
@@ -80,7 +80,7 @@ class Marks:
         return Marks(marks)
 
     def match(self, text: str, at: int, final: bool) -> str | None:
-        """The mark that stands at this place, or "" if the text ends before that is certain."""
+        """The mark at this place, or "" if the text ends before that is certain."""
         for mark in self.all:
             if text.startswith(mark, at):
                 return mark
@@ -89,8 +89,9 @@ class Marks:
         return None
 
     def find(self, text: str, at: int, final: bool) -> tuple[int, str | None]:
-        """Where the next mark stands and which it is; "" if the text ends inside what may be one.
-        Without any mark, the end of the text."""
+        """The position of the next mark and the mark; "" if the text ends inside what may be one.
+        Without a mark, the end of the text.
+        """
         while hit := self._first(text, at):
             at = hit.start()
             mark = self.match(text, at, final)
@@ -101,10 +102,10 @@ class Marks:
 
 
 class CodeSpans:
-    """Whether text stands in Markdown code: what is quoted there is talk about marks, not marks.
+    """Whether text is in Markdown code: what is quoted there is text about marks, not marks.
 
-    A span of one or two back-ticks ends with its line at the latest, because a lone back-tick is
-    more likely than a span over several lines; a longer one lasts until it is closed.
+    A span of one or two backticks ends with its line at the latest, because a lone backtick is more
+    likely than a span over several lines; a longer one lasts until it is closed.
     """
 
     def __init__(self) -> None:
@@ -113,17 +114,17 @@ class CodeSpans:
 
     @property
     def calm(self) -> bool:
-        """Whether text without back-ticks can change nothing here."""
+        """Whether text without backticks cannot change the state."""
         return not self._run and self._open not in (1, 2)
 
     @property
     def inside(self) -> bool:
-        """Whether what follows is code; it must not begin with a back-tick."""
+        """Whether what follows is code; it must not start with a backtick."""
         self._settle()
         return self._open > 0
 
     def read(self, text: str) -> None:
-        """Take the next text in."""
+        """Process the next text."""
         if self._run and text:
             after = text.lstrip("`")
             self._run += len(text) - len(after)
@@ -151,7 +152,7 @@ class CodeSpans:
 
 
 def say(pieces: list[Piece], kind: Kind, text: str, block: int) -> None:
-    """Add text to the pieces, to the last one if that is of the same block."""
+    """Add text to the pieces, to the last one if it belongs to the same block."""
     if pieces and pieces[-1].block == block and pieces[-1].kind == kind:
         last = pieces[-1]
         pieces[-1] = last._replace(text=last.text + text)
@@ -160,10 +161,10 @@ def say(pieces: list[Piece], kind: Kind, text: str, block: int) -> None:
 
 
 def skip_blank(text: str, at: int) -> int:
-    """The place of the next character that is not blank."""
+    """The position of the next character that is not blank."""
     return len(text) - len(text[at:].lstrip())
 
 
 def without_blanks(text: str) -> bytes:
-    """What is left to compare of texts that may differ in their blanks."""
+    """The text without whitespace, for comparison."""
     return "".join(text.split()).encode("utf-8", "surrogatepass")

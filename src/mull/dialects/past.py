@@ -1,6 +1,6 @@
-"""An answer in somebody's history, read by the very interpreter that reads live answers.
+"""An answer in a foreign history, read by the same interpreter as live answers.
 
-So it has the blocks that it would have had if mull had asked for it itself: reasoning in whatever
+So it has the blocks that it would have had if mull itself had requested it: reasoning in whatever
 field, signatures, calls, order. What the interpreter cannot read is an error.
 """
 
@@ -25,8 +25,8 @@ __all__ = ["AnswerReader"]
 class AnswerReader:
     """Reads answers of one dialect; with `written_by` they carry its origin.
 
-    Who wrote them may speak another dialect, as long as there is nothing in them that only an
-    endpoint of this one understands.
+    Their author may speak another dialect, as long as they contain nothing that only an endpoint of
+    this one understands.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class AnswerReader:
             self._target = written_by
 
     def read(self, response: dict[str, Any], where: str) -> Message:
-        """The message in a response that holds it.
+        """The message in a response that contains it.
 
         Raises:
             ConfigError: it cannot be read; `where` says which it is.
@@ -57,7 +57,7 @@ class AnswerReader:
         return self._message(self._interpreter(self._target).whole(response), where)
 
     def read_pieces(self, pieces: Iterable[dict[str, Any]], where: str) -> Message:
-        """The message in responses that hold a block each; neighbours do not become one.
+        """The message in responses that contain one block each; adjacent ones are not joined.
 
         Raises:
             ConfigError: it cannot be read; `where` says which it is.
@@ -69,7 +69,7 @@ class AnswerReader:
         return self._message([*events, *interpreter.end(True)], where)
 
     def _marked(self, block: Block) -> Block:
-        """No origin says whose an unknown block is, so it says it itself."""
+        """No origin says whose an unknown block is, so the block itself does."""
         if isinstance(block, OpaqueBlock):
             return replace(block, dialect=self._target.dialect)
         return block
@@ -83,15 +83,15 @@ class AnswerReader:
             message = replace(message, blocks=tuple(map(self._marked, message.blocks)))
         if self._writer and self._writer is not self._target and _is_bound(message):
             raise ConfigError(
-                f"{where} holds what only {self._target.dialect} endpoints understand, but"
-                f" {self._writer.name} speaks {self._writer.dialect}: name the model that wrote"
-                " it, or none"
+                f"{where} contains data that only {self._target.dialect} endpoints "
+                f"understand, but {self._writer.name} speaks {self._writer.dialect}: "
+                "give the model that wrote it, or none"
             )
         return message
 
 
 def _is_bound(message: Message) -> bool:
-    """Whether something in it is worth nothing, or refused, at another endpoint."""
+    """Whether something in it is worthless, or rejected, at another endpoint."""
     for block in message.blocks:
         match block:
             case ThinkingBlock(has_carrier=True) | OpaqueBlock():

@@ -1,4 +1,4 @@
-"""Finds the codec of a dialect by its name. Loaded one at a time, when first asked for."""
+"""Finds the codec of a dialect by its name. Each is imported on first use."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ __all__ = [
 
 
 class Codec(NamedTuple):
-    """One dialect as a client speaks it: requests out, answers in, streams cut by its framing."""
+    """One dialect from the client's side: requests out, answers in, streams split by its
+    framing.
+    """
 
     encode_request: Callable[[Request, Target], WireRequest]
     interpreter: Callable[[Target, str | None], Interpreter]
@@ -52,7 +54,7 @@ def codec(dialect: Dialect) -> Codec:
 
 @cache
 def replay(dialect: Dialect) -> Replay:
-    """How answers go back in a dialect."""
+    """How answers are sent back in a dialect."""
     found: Replay = module_of(dialect, "replay").REPLAY
     return found
 
@@ -74,8 +76,7 @@ def encode_request(request: Request, target: Target) -> WireRequest:
 def decoder(target: Target, field_name: str | None = None, *, reads_on: bool = True) -> Decoder:
     """A decoder for one answer of the target; `field_name` is the only reasoning field to read.
 
-    Bytes that are all there are read to their end; who reads from a line that stays open does not
-    read on.
+    Complete input is read to its end; input from an open connection is not read beyond the answer.
     """
     spoken = codec(target.dialect)
     interpreter = spoken.interpreter(target, field_name)
@@ -83,6 +84,6 @@ def decoder(target: Target, field_name: str | None = None, *, reads_on: bool = T
 
 
 def decode_response(body: bytes, target: Target, field_name: str | None = None) -> list[Event]:
-    """All events of an answer that is there as a whole."""
+    """All events of a complete answer."""
     one = decoder(target, field_name)
     return [*one.feed(body), *one.close()]

@@ -1,8 +1,8 @@
-"""What of an answer goes back to endpoints of one dialect, and in which form.
+"""Which parts of an answer are sent back to endpoints of one dialect, and in which form.
 
-Each dialect brings its own `Replay`. It is asked before anything is counted: an encoder writes
-every thought that it is given, so a thought comes out as it is sent, without the carriers that the
-dialect has no place for, or not at all.
+Each dialect has its own `Replay`. It is used before anything is counted: an encoder writes all
+thinking that it is given, so thinking comes out as it is sent, without the carriers that the
+dialect has no field for, or not at all.
 """
 
 from __future__ import annotations
@@ -29,20 +29,21 @@ from mull.neutral.messages import Dialect, Message
 __all__ = ["Form", "Left", "Replay", "Seal", "SignedReplay", "Taken", "Way", "is_void"]
 
 Left: TypeAlias = Literal["untaken", "unsigned", "unreadable", "unfollowed", "refused"]
-"""Why a thought is not sent: no place for it, no signature, nothing that the endpoint could read,
-nothing after it in its answer, or the endpoint refuses it."""
+"""Why thinking is not sent: no field for it, no signature, nothing that the endpoint could read,
+nothing after it in its answer, or the endpoint rejects it.
+"""
 Form: TypeAlias = ThinkingBlock | Left
 Taken: TypeAlias = tuple[Block, Block | Left]
 """A block with its form in a request, or why it has none."""
 Seal: TypeAlias = tuple[Literal["signature", "encrypted"], str]
-"""A carrier that stands in a block's wire."""
+"""A carrier in a block's wire."""
 
 
 class Way(Value, frozen=True):
-    """What decides it beside the dialect: what its row says, and the request's own wishes.
+    """What decides it beside the dialect: its row, and the request's own settings.
 
-    `out` is the row's `reasoningOut`, `first` the field that stands first among those the
-    endpoint's answers are read from, `only` the user's own field.
+    `out` is the row's `reasoningOut`, `first` the first of the fields that the endpoint's answers
+    are read from, `only` the user's own field.
     """
 
     dialect: Dialect
@@ -54,21 +55,21 @@ class Way(Value, frozen=True):
 
 
 class Replay(ABC):
-    """How answers go back in one dialect."""
+    """How answers are sent back in one dialect."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
 
     @abstractmethod
     def forms(self, thoughts: Sequence[ThinkingBlock], way: Way) -> Iterator[Form]:
-        """The forms of thoughts that stand beside each other, one for each."""
+        """The forms of adjacent thinking blocks, one for each."""
 
     def settle(self, taken: list[Taken]) -> list[Taken]:
-        """The forms of a whole answer, where one has a say in another."""
+        """The forms of a whole answer, if they depend on each other."""
         return taken
 
     def is_sent(self, form: Block, before: Sequence[Taken]) -> bool:
-        """Whether something is left in a request of what is no thought."""
+        """Whether anything of a block that is not thinking is left in a request."""
         match form:
             case TextBlock():
                 return bool(form.text or form.wire)
@@ -81,13 +82,13 @@ class Replay(ABC):
         yield from ()
 
     def unsealed(self, block: Block) -> Block | Left:
-        """The block without what the endpoint refused of it."""
+        """The block without what the endpoint rejected."""
         if isinstance(block, TextBlock | ToolCallBlock):
             return replace(block, signature=None)
         return "refused"
 
     def without_keys(self, block: Block, keys: frozenset[str]) -> Block:
-        """The block without these keys of its wire; the same object where it has none."""
+        """The block without these keys of its wire; the same object if it has none."""
         if not isinstance(block, TextBlock | ThinkingBlock | ToolCallBlock):
             return block
         held = own_keys(block.wire, self.dialect)
@@ -97,12 +98,14 @@ class Replay(ABC):
         return replace(block, wire=wire_of(self.dialect, kept))
 
     def marked(self, message: Message) -> Message:
-        """The step with its calls marked as not the model's own, where the dialect can say so."""
+        """The step with its calls marked as not the model's own, if the dialect can express
+        that.
+        """
         return message
 
 
 class SignedReplay(Replay):
-    """For thoughts in blocks: with their signature, or unsigned where the endpoint never signs."""
+    """For thinking in blocks: with their signature, or unsigned if the endpoint never signs."""
 
     def forms(self, thoughts: Sequence[ThinkingBlock], way: Way) -> Iterator[Form]:
         for block in thoughts:
@@ -121,5 +124,5 @@ class SignedReplay(Replay):
 
 
 def is_void(block: ThinkingBlock) -> bool:
-    """Whether nothing of a thought would be sent."""
+    """Whether nothing of a thinking block would be sent."""
     return not block.thought and not block.has_carrier and block.redacted is None

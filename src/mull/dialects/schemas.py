@@ -1,7 +1,7 @@
-"""JSON schemas as endpoints take them that hold an answer to one.
+"""JSON schemas for endpoints that enforce them.
 
-Each change leaves a schema that only values of the first one fit, or says in its description what
-the endpoint cannot enforce: what comes back is checked against the first one in any case.
+Each change yields a schema whose values all match the original, or describes in words what the
+endpoint cannot enforce: the answer is validated against the original in any case.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 __all__ = ["FORMAT_NAME", "closed", "has_open_objects", "is_strict", "with_known_words"]
 
 FORMAT_NAME = "answer"
-"""What a format is called that has no name."""
+"""The name of a format without one."""
 _MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _SINGLE = (
@@ -39,7 +39,7 @@ _NOT_STRICT = frozenset(
 
 
 def _each(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
-    """The schema with every schema inside it changed, and then itself."""
+    """The schema with every nested schema changed, and then itself."""
     if not isinstance(schema, Mapping):
         return schema
     made = dict(schema)
@@ -56,7 +56,7 @@ def _each(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> An
 
 
 def closed(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema with objects that take no members but those they name."""
+    """The schema with objects that allow no members but those they name."""
 
     def close(one: dict[str, Any]) -> dict[str, Any]:
         if isinstance(one.get("properties"), dict) and "additionalProperties" not in one:
@@ -68,7 +68,7 @@ def closed(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def has_open_objects(schema: Mapping[str, Any]) -> bool:
-    """Whether some object may have members that are not named, as a mapping has."""
+    """Whether some object may have unnamed members, as a mapping has."""
     found: list[bool] = []
 
     def look(one: dict[str, Any]) -> dict[str, Any]:
@@ -82,8 +82,9 @@ def has_open_objects(schema: Mapping[str, Any]) -> bool:
 
 
 def is_strict(schema: Mapping[str, Any]) -> bool:
-    """Whether OpenAI's strict mode takes the schema: every object is closed, every member
-    required, and nothing is said in words that it refuses."""
+    """Whether OpenAI's strict mode accepts the schema: every object is closed, every member
+    required, and no unsupported keyword is used.
+    """
     found: list[bool] = []
 
     def look(one: dict[str, Any]) -> dict[str, Any]:
@@ -99,7 +100,9 @@ def is_strict(schema: Mapping[str, Any]) -> bool:
 
 
 def with_known_words(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema in the words that Claude's endpoints take: the rest goes into descriptions."""
+    """The schema in the keywords that Claude's endpoints accept: the rest goes into
+    descriptions.
+    """
 
     def tell(one: dict[str, Any]) -> dict[str, Any]:
         if "oneOf" in one and "anyOf" not in one:

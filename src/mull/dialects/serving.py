@@ -1,6 +1,6 @@
-"""The dialects as a server speaks them: requests in, answers and errors out.
+"""The dialects from the server's side: requests in, answers and errors out.
 
-A client needs none of this, so nothing of it is loaded for one.
+A client needs none of this, so it is not imported for one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 
 
 class ServerCodec(NamedTuple):
-    """One dialect as a server writes it: answers and errors."""
+    """One dialect from the server's side: answers and errors."""
 
     writer: Callable[[About, Statuses], AnswerWriter]
     write_document: Callable[[Message, About], bytes]
@@ -65,16 +65,18 @@ def answer_writer(dialect: Dialect, about: About | None = None) -> AnswerWriter:
 
 
 def write_answer(message: Message, dialect: Dialect, about: About | None = None) -> Document:
-    """A whole answer in this dialect, as one document."""
+    """A complete answer in this dialect, as one document."""
     about = about or About()
     if about.model is None and message.origin is not None:
         about = replace(about, model=message.origin.model)
     stream = answer_writer(dialect, about)
-    for event in tell(message):  # a stream leaves out what a document does
+    for event in tell(message):  # a stream leaves out the same as a document
         stream.feed(event)
     notes = stream.notes
     if message.status in ("error", "interrupted") and not stream.DOCUMENT_FAILS:
-        notes += (Note("answer", "that the answer broke off: only a stream says it here", True),)
+        notes += (
+            Note("answer", "that the answer broke off: only a stream can express it here", True),
+        )
     return Document(server_codec(dialect).write_document(message, about), notes)
 
 
@@ -83,7 +85,7 @@ def write_failure(
 ) -> tuple[int, bytes]:
     """The HTTP status and the body of a failure before there was an answer.
 
-    `status` is the one it came with; without it, its code says one in the words of `source`, the
+    `status` is the one it came with; without it, its code implies one in the terms of `source`, the
     dialect that it was read from.
     """
     if status is None:
@@ -92,16 +94,18 @@ def write_failure(
 
 
 def bodies() -> Iterator[tuple[Dialect, str, str | None]]:
-    """Where each dialect's requests have their list of messages, and their system prompt if that
-    stands beside it."""
+    """Where each dialect's requests have their list of messages, and their system prompt if that is
+    separate.
+    """
     for dialect in DIALECTS:
         yield dialect, *_history(dialect).BODY
 
 
 def recognised(messages: Sequence[Mapping[str, Any]], *, has_system: bool) -> Dialect:
-    """The dialect of a list of messages, by what only one has; where nothing tells, by whether a
-    system prompt stands beside it."""
-    for dialect in reversed(DIALECTS):  # the first is also spoken by whoever speaks no other well
+    """The dialect of a list of messages, by what only one has; otherwise by whether a system prompt
+    is beside it.
+    """
+    for dialect in reversed(DIALECTS):  # many clients mix in something of the first
         if any(map(_history(dialect).is_own, messages)):
             return dialect
     beside = "system" if has_system else None
@@ -118,7 +122,7 @@ def read_history(
     """The conversation in a list of this dialect's messages; `written_by` wrote the answers.
 
     Raises:
-        ConfigError: something in it is not what it should be; says where and why.
+        ConfigError: something in it is invalid; says where and why.
     """
     read: Callable[..., Conversation] = _history(dialect).read_history
     return read(messages, system, written_by)
@@ -127,9 +131,9 @@ def read_history(
 def decode_request(
     dialect: Dialect, body: bytes, path: str = "", headers: Mapping[str, str] | None = None
 ) -> Asked:
-    """What a client asks for in this dialect.
+    """The decoded request of a client in this dialect.
 
-    The model may stand in the path. Names of headers are lower case.
+    The model may be in the path. Header names are in lower case.
 
     Raises:
         ConfigError: it is not a request of this dialect; says where and why.

@@ -1,10 +1,10 @@
-"""Server-sent events from bytes, however they are cut.
+"""Server-sent events from bytes, however they are split.
 
-Rule 1: only CR, LF and CRLF end a line, also when they are split across chunks; a line is looked
-at when it is whole, so characters cut in half are no concern. Rule 2: comments carry no data but
-show that the other side lives. Rule 3: what servers and proxies do wrong is put right where nothing
-is lost (a missing blank line, lines or frames glued together) and reported; one bad event must not
-take a good one with it.
+Rule 1: only CR, LF and CRLF end a line, also when they are split across chunks; a line is processed
+when it is complete, so split characters do not matter. Rule 2: comments carry no data but show that
+the other side is alive. Rule 3: faults of servers and proxies are corrected if nothing is lost (a
+missing blank line, joined lines or frames) and reported; one bad event must not take a good one
+with it.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ __all__ = [
 ]
 
 LINE_LIMIT = 64 * 1024 * 1024
-"""Bytes of one event; a server that sends more without an end is not sending events."""
+"""Maximum bytes of one event; a server that sends more without an end is not sending events."""
 BOM = b"\xef\xbb\xbf"
 _decode = msgspec.json.Decoder().decode
-GLUED = "events in one frame were taken apart"
-"""What is reported of such a frame, after their number."""
+GLUED = "several events in one frame were separated"
+"""What is reported about such a frame, after their number."""
 _BEFORE = re.compile(r"(?:[ \t\r\n]+|data:|\[DONE\])*")
 _BETWEEN = re.compile(r"(?:[ \t\r\n]+|data:|\[DONE\]|(?:event:|id:|retry:|: )[^\n{]*)*")
 _BOUNDARY = re.compile(r"\s*(?:$|\{|data:|event:|\[DONE\])")
 _LATER = re.compile(r"data:[ \t]*(?=[{\[])|\{")
 _TRIES = 1_000
-"""Places in one frame at which a good event is looked for after a bad one."""
+"""Maximum positions in one frame at which a good event is searched for after a bad one."""
 _MOST_NAMES = 100
-"""Names of events that are remembered: a server cannot make this grow for ever."""
+"""Maximum event names that are cached, so that a server cannot make the cache grow forever."""
 _GLUED_DATA = re.compile(rb"data: ?(?=\{|\[DONE\])")
 
 
 def decode_json(data: bytes) -> Any:
-    """Any JSON value; the one decoder for all foreign JSON. What is nested too deeply is text.
+    """Any JSON value; the only decoder for foreign JSON. What is nested too deeply becomes text.
 
     Raises:
         msgspec.DecodeError: it is not JSON.
@@ -64,10 +64,10 @@ Frame: TypeAlias = tuple[str | None, bytes]
 
 
 class SseReader:
-    """Cuts a stream of bytes into frames.
+    """Splits a stream of bytes into frames.
 
-    Nearly all servers end lines with LF or CRLF; whole frames are then cut at their blank lines
-    at once. The first CR without LF changes to reading line by line, for good.
+    Nearly all servers end lines with LF or CRLF; then whole frames are split at their blank lines
+    at once. The first CR without LF switches permanently to reading line by line.
     """
 
     def __init__(self, limit: int = LINE_LIMIT) -> None:
@@ -89,7 +89,7 @@ class SseReader:
         self.damage: str | None = None
 
     def feed(self, chunk: bytes) -> list[Frame]:
-        """The frames that are whole now."""
+        """The frames completed by these bytes."""
         if self.overflowed or not chunk:
             return []
         if not self._by_lines and (self._open_cr or b"\r" in chunk):
@@ -117,11 +117,11 @@ class SseReader:
         return frames
 
     def close(self) -> list[Frame]:
-        """The last frame, where the stream ended without the blank line it should have."""
+        """The last frame, if the stream ended without its blank line."""
         return self._read([*self._take_rest(b"").splitlines(), b""])
 
     def _ends_frame(self, chunk: bytes) -> bool:
-        """Whether the chunk brings a blank line; what is held has none, but may begin one."""
+        """Whether the chunk contains a blank line; what is held has none, but may start one."""
         if b"\n\n" in chunk:
             return True
         return chunk.startswith(b"\n") and self._rest[-1].endswith(b"\n")
@@ -148,7 +148,7 @@ class SseReader:
         return [(name, data)]
 
     def _name(self, name: bytes) -> str:
-        """Names repeat, so they are decoded once."""
+        """Names repeat, so each is decoded once."""
         known = self._names.get(name)
         if known is None:
             known = name.strip().decode("utf-8", "replace")
@@ -188,7 +188,7 @@ class SseReader:
             self._rest.clear()
 
     def _overflow(self) -> None:
-        self.overflowed, self.damage = True, "an event without an end"
+        self.overflowed, self.damage = True, "an unterminated event"
 
     def _read(self, lines: list[bytes]) -> list[Frame]:
         frames: list[Frame] = []
@@ -204,7 +204,7 @@ class SseReader:
             elif not line:
                 frames += self._end(self._next or self._event)
             elif line.startswith((b"{", b"data")):
-                # A bare object (an error written into the stream) or a `data` without a colon.
+                # A bare object (an error in the stream) or a `data` without a colon.
                 self._add(line.removeprefix(b"data"))
             elif glued := _GLUED_DATA.search(line):
                 frames += self._read_glued(line, glued.start())
@@ -215,15 +215,15 @@ class SseReader:
         return frames
 
     def _read_glued(self, line: bytes, at: int) -> list[Frame]:
-        """A line that lost its end, so that a line of data stands in it."""
+        """A line that lost its end, so that it contains a line of data."""
         before = line[:at].strip()
-        if before == b":":  # that one was made a comment
+        if before == b":":  # that one became a comment
             self.comments += 1
             return []
         return self._read([*([before] if before else []), line[at:]])
 
     def _begin(self, name: bytes) -> None:
-        """The name of this event, or of the next where the blank line between them is missing."""
+        """The name of this event, or of the next if the blank line between them is missing."""
         if self._data:
             self._next = self._name(name)
         else:
@@ -248,9 +248,10 @@ class SseReader:
 
 
 class Parsed(NamedTuple):
-    """The JSON values of one frame. `problem` says what was put right, `lost` what could not be;
-    `odd` warns that text may hold halves of characters; `done` that the end of the stream was
-    glued to it."""
+    """The JSON values of one frame. `problem` says what was corrected, `lost` what could not be;
+    `odd` warns that text may contain lone surrogates; `done` that the end of the stream was joined
+    to it.
+    """
 
     values: list[Any]
     problem: str | None = None
@@ -260,7 +261,7 @@ class Parsed(NamedTuple):
 
 
 def parse_payload(data: bytes) -> Parsed:
-    """The JSON of a frame's data; several values glued together are taken apart."""
+    """The JSON of a frame's data; several joined values are separated."""
     data = shallow(data)
     try:
         return Parsed([_decode(data)])
@@ -292,7 +293,7 @@ def _recover(data: bytes) -> Parsed:
     return Parsed(values, problem, odd=True, done=done)
 
 
-@cache  # most streams have no such frame, and `json` brings much with it
+@cache  # most streams have no such frame, and `json` is expensive to import
 def _decoder() -> JSONDecoder:
     from json import JSONDecoder
 
@@ -307,7 +308,9 @@ def _value(text: str, at: int) -> tuple[Any, int] | None:
 
 
 def _later(text: str, at: int, tries: int) -> tuple[int, int]:
-    """Where a good event begins after a bad one, or the end of the text; and the tries left."""
+    """Where a good event starts after a bad one, or the end of the text; and the remaining
+    attempts.
+    """
     for place in itertools.islice(_LATER.finditer(text, at + 1), tries):
         tries -= 1
         found = _value(text, place.end() - (place[0] == "{"))

@@ -1,6 +1,6 @@
 """What a server of a dialect offers beside answers: its paths, its list of models, its counts.
 
-Each dialect that clients speak to a server has a module `surface` with one `Surface`.
+Each dialect that clients use with a server has a module `surface` with one `Surface`.
 """
 
 from __future__ import annotations
@@ -53,8 +53,9 @@ class Path(NamedTuple):
 
 
 class Surface(NamedTuple):
-    """The paths of a dialect and what it writes there. `header` is what only its clients send;
-    `as_list` says by the query whether a stream is one JSON list."""
+    """The paths of a dialect and their responses. `header` is what only its clients send; `as_list`
+    tells from the query whether a stream is one JSON list.
+    """
 
     paths: tuple[Path, ...]
     header: str | None
@@ -74,7 +75,7 @@ class Place(NamedTuple):
 
 @cache
 def surface_of(dialect: Dialect) -> Surface | None:
-    """The surface of a dialect; None where no client speaks it to a server."""
+    """The surface of a dialect; None if no client uses it with a server."""
     name = f"{package_of(dialect)}.surface"
     if find_spec(name) is None:
         return None
@@ -95,10 +96,10 @@ def _rows() -> tuple[tuple[re.Pattern[str], Dialect, Path], ...]:
 def find_place(
     method: str, path: str, headers: Mapping[str, str]
 ) -> Place | Literal["path", "method"]:
-    """What a request asks for; else whether its path is unknown, or only its method.
+    """What a request asks for; otherwise whether its path is unknown, or only its method.
 
-    Where several dialects have a path, the header that only one of them sends decides, then the
-    order of the dialects.
+    If several dialects have a path, the header that only one of them sends decides, then the order
+    of the dialects.
     """
     path = path.rstrip("/") or "/"
     found = [
@@ -114,7 +115,7 @@ def find_place(
 
 
 def spoken(headers: Mapping[str, str]) -> Dialect:
-    """The dialect of whoever sends these headers; the most common one where nothing tells."""
+    """The dialect of a client with these headers; the most common one if they do not tell."""
     return next((one for one in DIALECTS if _header(one) in headers), DIALECTS[0])
 
 

@@ -1,7 +1,7 @@
-"""Characters that a server cut in half between two deltas, put together again.
+"""Rejoins characters that a server split between two deltas.
 
-JSON may spell a character beyond U+FFFF as two escapes; some servers send one in each delta. A
-half that finds no other half becomes U+FFFD, because no text may hold it.
+JSON may spell a character beyond U+FFFF as two escapes; some servers send one in each delta. A lone
+half becomes U+FFFD, because no text may contain it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _FIELD: dict[type, str] = {TextDelta: "text", ThinkingDelta: "text", ToolCallDel
 
 
 class Surrogates:
-    """Mends events; does nothing until `needed` says that odd text came in."""
+    """Repairs events; does nothing until `needed` says that such text arrived."""
 
     def __init__(self) -> None:
         self.needed = False
         self._half: Event | None = None
 
     def mend(self, events: list[Event]) -> list[Event]:
-        """The events with whole characters; a first half waits for its second."""
+        """The events with complete characters; a first half waits for its second."""
         if not self.needed:
             return events
         return [mended for event in events for mended in self._mend(event)]
@@ -71,7 +71,7 @@ def _whole(text: str) -> str:
 
 
 def cleaned(event: Event) -> Event:
-    """Carriers and unknown blocks are kept as they are unless they could not be stored."""
+    """Carriers and unknown blocks stay unchanged unless they could not be stored."""
     try:
         msgspec.json.encode(event)
     except UnicodeEncodeError:

@@ -10,8 +10,8 @@ __all__ = ["Counts", "Statuses", "Words"]
 class Words:
     """Pairs of a wire's word and the neutral one; the first row of a word is its translation.
 
-    So several wire words may mean one neutral word, and a wire that lacks a neutral word may say
-    another in its place. What is in no row stays as it is: a provider's own word is kept.
+    So several wire words may mean one neutral word, and a wire that lacks a neutral word may use
+    another instead. Other words stay unchanged: a provider's own word is kept.
     """
 
     def __init__(self, *rows: tuple[str, str]) -> None:
@@ -22,7 +22,7 @@ class Words:
             self._wire.setdefault(neutral, wire)
 
     def read(self, word: str, said: str | None = None) -> str:
-        """The neutral word; what stays as it is stays as it was said."""
+        """The neutral word; an unknown word is returned as it was sent."""
         return self._neutral.get(word, said or word)
 
     def write(self, word: str) -> str:
@@ -42,8 +42,9 @@ class Statuses:
             self._statuses.setdefault(word, status)
 
     def word(self, status: int, said: str | None = None) -> str:
-        """The wire's word; `said` where that is one already. A status below 500 that no row has
-        is a bad request."""
+        """The wire's word; `said` if that is already one. A status below 500 without a row is a bad
+        request.
+        """
         if said is not None and said in self._statuses:
             return said
         if status in self._words:
@@ -51,16 +52,16 @@ class Statuses:
         return self._words[400] if 400 <= status < 500 else self._other
 
     def status(self, code: str | None) -> int | None:
-        """The status that a failure of this word has, if the word is one."""
+        """The status of a failure with this word, if the word is known."""
         if code is not None and code.isdecimal() and 400 <= int(code) < 600:
             return int(code)
         return self._statuses.get(code or "")
 
 
 class Counts:
-    """Rows of a count's name and its places on the wire; the first place is the written one.
+    """Rows of a count's name and its places on the wire; the first place is the one written.
 
-    A place is a key, or the key of an object and a key in it, with a dot between them.
+    A place is a key, or the key of an object and a key in it, separated by a dot.
     """
 
     def __init__(self, *rows: tuple[str, ...]) -> None:
@@ -69,14 +70,14 @@ class Counts:
         ]
 
     def read(self, raw: dict[str, Any]) -> dict[str, int | None]:
-        """Each count that is there, by name; what is no count is unknown."""
+        """The existing counts, by name; what is not a count is unknown."""
         return {
             name: next((n for place in places if (n := _at(raw, place)) is not None), None)
             for name, places in self._rows
         }
 
     def write(self, counts: dict[str, int | None]) -> dict[str, Any]:
-        """The counts that are known, in their places."""
+        """The known counts, in their places."""
         raw: dict[str, Any] = {}
         for name, places in self._rows:
             count = counts.get(name)

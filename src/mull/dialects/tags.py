@@ -33,14 +33,16 @@ __all__ = ["Piece", "TagSplitter"]
 
 _HERMES = Marks(HERMES[:1])
 _REACH = 2_000
-"""Characters after a closing tag in which another one may show that it closed an inner thought."""
+"""Characters after a closing tag in which another one may show that it closed inner thinking."""
 _SPACES = frozenset(" \t")
 _QUOTES = frozenset("`\"'“‘«‹([{„")
 _AFTER_A_WORD = frozenset(" \t.,;:!?\"'”’»›)]}`")
 
 
 class TagSplitter:
-    """Feed it the text of an answer as it comes, then close it; cuts change nothing."""
+    """Feed it the text of an answer as it arrives, then close it; how it is split makes no
+    difference.
+    """
 
     def __init__(
         self,
@@ -94,7 +96,7 @@ class TagSplitter:
         return self._run(text, final=False)
 
     def passes(self, text: str, block: int) -> bool:
-        """Whether this is text that simply goes on in that block; it counts as fed then."""
+        """Whether this is text that simply continues that block; then it counts as fed."""
         if not self._plain or self._kind != "text" or block != self._block:
             return False
         if "<" in text or "`" in text:
@@ -103,19 +105,19 @@ class TagSplitter:
         return True
 
     def close(self) -> list[Piece]:
-        """What was held back, when nothing more comes."""
+        """What was held back, at the end."""
         pieces = self._run("", final=True)
         if self._reader is not None:
             pieces += self._reader.close()
         return pieces
 
     def disable(self, told: Callable[[], bytes | bytearray] | None = None) -> list[Piece]:
-        """No thought is looked for from here on, because thoughts come in a field of their own.
+        """Look for no more thinking, because it arrives in a separate field.
 
-        Calls still are: servers that take thoughts out are those that leave Kimi's calls in
-        (vllm-project/vllm#28543). What was held back is released; an answer already taken for
-        Harmony stays one. An answer that is still to come may begin with tags around the very
-        thought that was `told` (without its blanks), or with a closing tag that was left behind.
+        Calls are still looked for: servers that extract thinking are those that leave Kimi's calls
+        in (vllm-project/vllm#28543). What was held back is released; an answer already recognised
+        as Harmony stays one. An answer that has not started yet may begin with tags around the very
+        thinking that was `told` (without whitespace), or with a leftover closing tag.
         """
         pieces: list[Piece] = []
         if self._opening and not self._held and told is not None:
@@ -134,7 +136,9 @@ class TagSplitter:
         return pieces
 
     def _marks_of_text(self) -> Marks:
-        """What is looked for in text. Opening tags are, to know that an answer talks of them."""
+        """The marks to look for in text. Opening tags are included, to know that an answer talks
+        about them.
+        """
         tags: tuple[str, ...] = ()
         if self._anywhere or self._orphan or self._surplus:
             tags = tuple(self._openers)
@@ -161,7 +165,7 @@ class TagSplitter:
         return pieces
 
     def _is_plain(self) -> bool:
-        """Whether text without `<` and back-ticks is simply the next piece."""
+        """Whether text without `<` and backticks is simply the next piece."""
         if self._held or self._reader is not None or self._opening:
             return False
         if self._kind == "thinking":
@@ -207,7 +211,7 @@ class TagSplitter:
     def _in_told(
         self, text: str, at: int, final: bool, told: Callable[[], bytes | bytearray]
     ) -> int:
-        """The beginning of an answer whose thought was told in a field of its own."""
+        """The beginning of an answer whose thinking arrived in a separate field."""
         start = skip_blank(text, at)
         mark = self._in_thoughts.match(text, start, final) if start < len(text) else ""
         self._say(text[at:start])
@@ -245,8 +249,9 @@ class TagSplitter:
         return end
 
     def _closes_again(self, text: str, start: int, final: bool) -> bool | None:
-        """Whether another closing tag follows, so that the one before closed a thought inside the
-        thought; None if the text ends before that is certain."""
+        """Whether another closing tag follows, so that the previous one closed inner thinking; None
+        if the text ends before that is certain.
+        """
         code, inner, at = CodeSpans(), 0, start
         while True:
             place, mark = self._in_thoughts.find(text, at, final)
@@ -268,7 +273,7 @@ class TagSplitter:
                 return True
 
     def _in_gap(self, text: str, at: int, final: bool) -> int:
-        """After a closed thought, until the first character of the answer that is not blank."""
+        """After closed thinking, until the first character of the answer that is not blank."""
         start = skip_blank(text, at)
         self._say(text[at:start])
         mark = self._in_gaps.match(text, start, final) if start < len(text) else ""
@@ -310,14 +315,14 @@ class TagSplitter:
         return end
 
     def _close_surplus(self, closer: str) -> None:
-        """A closing tag in the text: what stands before it is a thought, or it is one too many."""
+        """A closing tag in the text: what precedes it is thinking, or the tag is surplus."""
         if self._orphan or (self._nested and self._before):
             self._nested = max(0, self._nested - 1)
             self._out.append(Piece("orphan_close", "", None, None, self._block))
             self._close_thought(closer)
 
     def _is_cut(self, text: str, end: int) -> bool:
-        """Whether the character after a tag, which has not come, decides if it is talk."""
+        """Whether the character after a tag, which has not arrived, decides if it is talk."""
         return end == len(text) and self._before[-1:] in _SPACES
 
     def _open(self, opener: str, place: int, blanks: str = "") -> int:
@@ -354,7 +359,7 @@ class TagSplitter:
 
 
 def _is_talk(before: str, after: str) -> bool:
-    """Whether a tag is used as a word, by its neighbours."""
+    """Whether a tag is used as a word, judging by its neighbours."""
     if before[-1:] in _SPACES:
         return not after or after in _AFTER_A_WORD
     return before[-1:] in _QUOTES

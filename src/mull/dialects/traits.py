@@ -16,7 +16,7 @@ DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
 
 
 def package_of(dialect: Dialect) -> str:
-    """The name of a dialect's package, which is called as the dialect is."""
+    """The name of a dialect's package, which is that of the dialect."""
     return f"mull.dialects.{dialect.replace('-', '_')}"
 
 

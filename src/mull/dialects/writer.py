@@ -1,12 +1,12 @@
-"""Drives the writing of an answer: events in, the bytes of a dialect's stream out.
+"""Drives the encoding of an answer: events in, the bytes of a dialect's stream out.
 
-The writer of a dialect knows the shapes of its wire; this file knows blocks. One block follows the
-other on every wire, so a block that goes on without having been ended is ended when another one
-begins. Only the pieces of calls may alternate. Where a wire tells calls one after the other, a call
-waits until the one before it has ended: many clients keep but one in mind.
+The writer of a dialect knows the formats of its wire; this module knows blocks. On every wire one
+block follows the other, so a block that was not ended is ended when another one starts. Only the
+chunks of calls may alternate. If a wire sends calls one after the other, a call waits until the one
+before it has ended, because many clients track only one.
 
-What a wire has no words for is left out and told in `notes`. An answer that never ended is written
-as one that broke off: it must not look finished.
+What a wire cannot express is left out and reported in `notes`. An answer that never ended is
+written as one that broke off: it must not look finished.
 """
 
 from __future__ import annotations
@@ -62,20 +62,19 @@ _LINE_ENDS = (
     (b"\xe2\x80\xa9", b"\\u2029"),
     (b"\xc2\x85", b"\\u0085"),
 )
-_CUT = Failed("the answer broke off before its end", "incomplete", "interrupted")
+_CUT = Failed("the answer broke off", "incomplete", "interrupted")
 
 
 class About(Value, frozen=True):
-    """What is known of an answer beside its events.
+    """What is known about an answer beside its events.
 
     `source` is the dialect that the events were read from, None for the one that is written: keys
-    and blocks that only one dialect knows go out where they came from. `id` and `model` replace
-    what the events say. `reasoning_field` is the field that thoughts go out in, where the dialect
-    has a choice; `usage` says whether the client wants to hear the counts in the stream. With
-    `as_list` a dialect that has this form writes its stream as a list of JSON values. `free_text`
-    are the tools that the client offered as ones that take a text, `tools` what only its dialect
-    knows of those that it offered. `echo` is what of the request the answer repeats, in dialects
-    that do.
+    and blocks specific to one dialect are sent only in that one. `id` and `model` replace those of
+    the events. `reasoning_field` is the field for thinking, if the dialect has a choice; `usage`
+    says whether the client wants the counts in the stream. With `as_list` a dialect that has this
+    form writes its stream as a list of JSON values. `free_text` are the tools that the client
+    declared as taking a text, `tools` the dialect-specific data of those it declared. `echo` is the
+    part of the request that the answer repeats, in dialects that do so.
     """
 
     source: Dialect | None = None
@@ -91,9 +90,10 @@ class About(Value, frozen=True):
 
 
 class _Written:
-    """A block of the answer; `number` is its place among all, `at` its place on the wire, `head`
-    what stands before each piece of its text. `kept` is what only this dialect knows of it;
-    with `is_foreign` there is something that only another one knows."""
+    """A block of the answer; `number` is its position among all, `at` its position on the wire,
+    `head` what precedes each chunk of its text. `kept` is the data specific to this dialect; with
+    `is_foreign` there is data specific to another one.
+    """
 
     __slots__ = ("at", "head", "is_foreign", "is_open", "is_stopped", "kept", "key", "number")
 
@@ -106,7 +106,7 @@ class _Written:
 
 
 class Text(_Written):
-    """Text; `pieces` where the dialect tells it again at its end."""
+    """Text; `pieces` if the dialect repeats it at its end."""
 
     __slots__ = ("pieces", "signature")
 
@@ -117,7 +117,7 @@ class Text(_Written):
 
 
 class Thought(_Written):
-    """A thought, and whatever it carries."""
+    """Thinking, and whatever it carries."""
 
     __slots__ = ("carried", "field", "kind", "pieces")
 
@@ -130,8 +130,9 @@ class Thought(_Written):
 
 
 class Call(_Written):
-    """A call. It is not opened on the wire before it has a name and an id. With `is_over` no more
-    of it comes, though it may have to wait for its turn."""
+    """A call. It is not opened on the wire before it has a name and an id. With `is_over` it is
+    complete, though it may have to wait for its turn.
+    """
 
     __slots__ = ("id", "is_over", "name", "pieces", "signature")
 
@@ -145,7 +146,7 @@ class Call(_Written):
 
 
 class Opaque(_Written):
-    """A whole block of a kind that only its dialect knows."""
+    """A complete block of a kind that only its dialect knows."""
 
     __slots__ = ()
 
@@ -154,7 +155,7 @@ Block: TypeAlias = Text | Thought | Call | Opaque
 
 
 class AnswerWriter(BlockFinder, ABC):
-    """Writes one answer: feed it the events as they come, then close it.
+    """Writes one answer: feed it the events as they arrive, then close it.
 
     `statuses` are the words for failures of the dialect that the events were read from.
     """
@@ -163,14 +164,14 @@ class AnswerWriter(BlockFinder, ABC):
     ALONE = Opaque
     DIALECT: ClassVar[Dialect]
     MEDIA_TYPE: ClassVar[str] = "text/event-stream"
-    """What the stream is, in HTTP's words."""
+    """The content type of the stream."""
     ALIVE: ClassVar[bytes] = b": alive\n\n"
-    """What tells a client that the answer is still coming; it may stand between any two events."""
+    """A keep-alive; it may be sent between any two events."""
 
     CALLS_APART: ClassVar[bool] = True
-    """Whether a call begins on the wire only when the one before it has ended."""
+    """Whether a call starts on the wire only when the one before it has ended."""
     DOCUMENT_FAILS: ClassVar[bool] = False
-    """Whether a document can hold what came before a failure, and say that it failed."""
+    """Whether a document can contain what arrived before a failure, and say that it failed."""
 
     def __init__(self, about: About, statuses: Statuses) -> None:
         super().__init__()
@@ -208,7 +209,7 @@ class AnswerWriter(BlockFinder, ABC):
         return tuple(Note("answer", f"{n} × {what}") for what, n in self._left_out.items())
 
     def feed(self, event: Event) -> bytes:
-        """The bytes that this event gives; none where the wire has no words for it."""
+        """The bytes for this event; none if the wire cannot express it."""
         kind, one = type(event), cast(Any, event)
         if kind is self._kind and one.key == self._key:
             if kind is ThinkingDelta:
@@ -222,15 +223,15 @@ class AnswerWriter(BlockFinder, ABC):
         return b"" if act is None or self._ended else act(event)
 
     def close(self) -> bytes:
-        """What is still to write. Nothing may be fed after it."""
+        """The remaining bytes. Nothing may be fed after it."""
         return b"" if self._ended else self.feed(_CUT)
 
     def leave_out(self, what: str) -> None:
-        """Remember that the wire has no place for something."""
+        """Remember that the wire has no field for something."""
         self._left_out[what] = self._left_out.get(what, 0) + 1
 
     def own(self, wire: Wire | None) -> dict[str, Any]:
-        """What of a block's own data this dialect wrote."""
+        """The part of a block's data that this dialect wrote."""
         return own_keys(wire, self.DIALECT)
 
     def _keep(self, block: Block, wire: Wire | None) -> None:
@@ -243,7 +244,7 @@ class AnswerWriter(BlockFinder, ABC):
         return self._statuses.status(failed.code) or 500
 
     def call_id(self, block: Call) -> str:
-        """The id of a call; one that came without gets a name of its own."""
+        """The id of a call; one without an id gets a new one."""
         if block.id is None:
             block.id = next(name for n in self._numbers if (name := f"call_{n}") not in self._ids)
         return block.id
@@ -254,11 +255,11 @@ class AnswerWriter(BlockFinder, ABC):
 
     @abstractmethod
     def open(self, block: Block, event: Event) -> bytes:
-        """The beginning of a block, with what its first event says beside its text."""
+        """The start of a block, with what its first event contains beside its text."""
 
     @abstractmethod
     def piece(self, block: Any, text: str) -> bytes:
-        """A piece of a block's text, which is not empty."""
+        """A chunk of a block's text, which is not empty."""
 
     @abstractmethod
     def stop(self, block: Block) -> bytes:
@@ -266,7 +267,7 @@ class AnswerWriter(BlockFinder, ABC):
 
     @abstractmethod
     def finish(self, reason: str | None) -> bytes:
-        """The end of an answer that ended."""
+        """The end of a complete answer."""
 
     @abstractmethod
     def fail(self, failed: Failed) -> bytes:
@@ -274,19 +275,21 @@ class AnswerWriter(BlockFinder, ABC):
 
     @abstractmethod
     def opaque(self, block: Opaque, data: dict[str, Any]) -> bytes:
-        """A whole block of this dialect's own."""
+        """A complete block of this dialect's own."""
 
     def carry(self, block: Thought, event: ThinkingCarrier) -> bytes:
-        """What a carrier says at once; the rest is in `block.carried` when the block stops."""
+        """What is written for a carrier immediately; the rest is in `block.carried` when the block
+        stops.
+        """
         return b""
 
     def mark(self, block: Text | Call, event: TextDelta | ToolCallDelta) -> bytes:
-        """Keys and a signature of a block that is open already, in `event`."""
+        """Keys and a signature of a block that is already open, in `event`."""
         return b""
 
     def reclassify(self) -> bytes:
-        """Text that was written turns out to have been a thought."""
-        self.leave_out("text that was a thought: it had been written when that was seen")
+        """Written text turns out to have been thinking."""
+        self.leave_out("text that turned out to be thinking after it had been written")
         return b""
 
     def _started(self, event: Started) -> bytes:
@@ -339,7 +342,7 @@ class AnswerWriter(BlockFinder, ABC):
         return out
 
     def _goes_on(self, block: Block, event: Event, key: Key) -> None:
-        """The next event of this kind and key is a further piece of this block."""
+        """The next event of this kind and key is another chunk of this block."""
         if block.is_open and not block.is_stopped:
             self._kind, self._key, self._going = type(event), key, block
 
@@ -410,12 +413,12 @@ class AnswerWriter(BlockFinder, ABC):
         return self.open(block, event)
 
     def takes(self, event: OpaqueReceived) -> bool:
-        """Whether this dialect has words for a whole block."""
+        """Whether this dialect can express a complete block."""
         return self.is_own
 
     def _take_opaque(self, event: OpaqueReceived) -> bytes:
         if not self.takes(event):
-            self.leave_out(f"a block that only {self.about.source} knows")
+            self.leave_out(f"a block specific to {self.about.source}")
             return b""
         self._kind = None
         out = self._begin()
@@ -426,7 +429,7 @@ class AnswerWriter(BlockFinder, ABC):
         return out + self.opaque(block, event.data)
 
     def stays(self, block: Block, beside: Block) -> bool:
-        """Whether a block stays open beside a new one that is no call."""
+        """Whether a block stays open beside a new one that is not a call."""
         return False
 
     def _make_room(self, block: Block, key: Key) -> bytes:
@@ -450,7 +453,7 @@ class AnswerWriter(BlockFinder, ABC):
         return self.stop(block)
 
     def _stop_call(self, block: Call) -> bytes:
-        """End a call when its turn has come, and begin the one that waited for that."""
+        """End a call when its turn has come, and start the one that waited for that."""
         block.is_over = True
         if self._waits(block):
             return b""
@@ -499,9 +502,9 @@ class AnswerWriter(BlockFinder, ABC):
 
 
 def encode(value: Any) -> bytes:
-    """JSON without any character that somebody takes for the end of a line.
+    """JSON without any character that some client takes for a line end.
 
-    Google's SDK cuts a stream at each of them (httpx's `iter_lines`).
+    Google's SDK splits a stream at each of them (httpx's `iter_lines`).
     """
     data = _encode(value)
     if not data.isascii():
@@ -516,12 +519,14 @@ def frame(value: Any) -> bytes:
 
 
 def event_frame(value: dict[str, Any]) -> bytes:
-    """A server-sent event that also has its type as its name."""
+    """A server-sent event with its type as its name."""
     return b"event: %b\ndata: %b\n\n" % (value["type"].encode(), encode(value))
 
 
 def object_of(text: str) -> dict[str, Any] | None:
-    """The object in a call's arguments; None where they are none. No arguments are an empty one."""
+    """The object in a call's arguments; None if they are not one. Missing arguments are an empty
+    one.
+    """
     if not text.strip():
         return {}
     try:

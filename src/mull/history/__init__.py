@@ -1,1 +1,1 @@
-"""What was said, as it was said."""
+"""The conversation as it happened."""

@@ -1,9 +1,8 @@
-"""The append-only log of a conversation: whole, in order, never edited (BR-002).
+"""The append-only log of a conversation: complete, in order, never edited (BR-002).
 
-A record is a message, or says something about records before it: that a summary stands for some
-of them, that a thought has a shorter form, that some are taken back. Positions in the log are
-their names. What was said is always all there; what requests are made from is `active`. Times are
-given by whoever appends.
+A record is a message, or refers to earlier records: a summary replaces some of them, a thinking
+block has a condensed version, some are undone. Records are identified by their positions. All
+messages are always there; requests are made from `active`. Times are provided by the caller.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ __all__ = ["Condensed", "Entry", "Log", "Record", "Summary", "Undone", "last_und
 class Entry(Value, frozen=True, tag_field="type", tag="message"):
     """One message: when it was added, and how long it and its thinking took.
 
-    `prefix` is a hash of what the answer was given to, where its thoughts hold only after that.
-    `own` are words that mull wrote in the user's name to make the model go on; `steers` are words
-    of the user's in the middle of a turn. `counted` is what the answered request was counted to
-    hold, by characters.
+    `prefix` is a hash of the answer's context, if its thinking is valid only after that. `own`
+    marks messages that mull wrote in the user's name to make the model continue; `steers` marks
+    user messages in the middle of a turn. `counted` is the count of the answered request, by
+    characters.
     """
 
     message: Message
@@ -40,15 +39,17 @@ class Entry(Value, frozen=True, tag_field="type", tag="message"):
 
     @property
     def starts_turn(self) -> bool:
-        """Whether the user speaks here: a turn runs from here to where the user speaks again."""
+        """Whether it is a user message that starts a turn, which runs up to the next such
+        message.
+        """
         return not self.own and not self.steers and self.message.is_spoken
 
 
 class Summary(Value, frozen=True, tag_field="type", tag="summary"):
-    """Stands for the records from `start` up to `end` in every later request.
+    """Replaces the records from `start` up to `end` in every later request.
 
-    In the `assistant` role it is a message of its own; in the `user` role it is added to the
-    user's message before it, so that an open turn goes on with the model's own words.
+    In the `assistant` role it is a message of its own; in the `user` role it is added to the user
+    message before it, so that an open turn continues with the model's own messages.
     """
 
     start: int
@@ -62,7 +63,7 @@ class Summary(Value, frozen=True, tag_field="type", tag="summary"):
 
 
 class Condensed(Value, frozen=True, tag_field="type", tag="condensed"):
-    """A shorter form of one thought: block `block` of the message at `entry`."""
+    """A condensed version of one thinking block: block `block` of the message at `entry`."""
 
     entry: int
     block: int
@@ -73,7 +74,7 @@ class Condensed(Value, frozen=True, tag_field="type", tag="condensed"):
 
 
 class Undone(Value, frozen=True, tag_field="type", tag="undone"):
-    """Takes the records from `start` up to `end` back; undone itself, it brings them back."""
+    """Undoes the records from `start` up to `end`; if it is undone itself, it restores them."""
 
     start: int
     end: int
@@ -81,13 +82,13 @@ class Undone(Value, frozen=True, tag_field="type", tag="undone"):
 
 
 Record: TypeAlias = Entry | Summary | Condensed | Undone
-"""What a log is made of."""
+"""The records of a log."""
 
 
 class Log:
-    """Records in the order they came. It can only grow.
+    """Records in order. It can only grow.
 
-    `version` changes when `active` changes in any other way than by growing at its end.
+    `version` changes when `active` changes in any way other than growing at its end.
     """
 
     def __init__(self, messages: Iterable[Message] = (), *, records: Iterable[Record] = ()) -> None:
@@ -135,11 +136,11 @@ class Log:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """Every message that was said and not taken back, as it was stored."""
+        """Every message that was not undone, as stored."""
         return tuple(entry.message for _, entry in self.entries())
 
     def entries(self) -> Iterator[tuple[int, Entry]]:
-        """The messages that were not taken back, with their positions."""
+        """The messages that were not undone, with their positions."""
         for position, (record, alive) in enumerate(
             zip(self._records, _alive(self._records), strict=True)
         ):
@@ -148,22 +149,22 @@ class Log:
 
     @property
     def active(self) -> Sequence[Message]:
-        """What a request is made from: summaries in the place of what they stand for."""
+        """The messages of a request: with summaries in place of what they replace."""
         return self._active
 
     @property
     def positions(self) -> Sequence[int]:
-        """Where each message of `active` is in the log; a summary's own place for a summary."""
+        """The position of each message of `active` in the log; for a summary its own."""
         return self._positions
 
     @property
     def condensed(self) -> Mapping[int, ThinkingBlock]:
-        """The shorter form of a thought by the `id` of its block, which the log keeps alive."""
+        """The condensed version of thinking by the `id` of its block, which the log keeps alive."""
         return self._short
 
     @property
     def prefixes(self) -> Mapping[int, str]:
-        """What a thought is bound to, by the `id` of its block; only where that is known."""
+        """What thinking is bound to, by the `id` of its block; only if that is known."""
         return self._prefixes
 
     def newest(self) -> Iterator[Entry]:
@@ -174,18 +175,19 @@ class Log:
                 yield record
 
     def starts_turn(self, at: int) -> bool:
-        """Whether the user speaks in the message at this place of `active`."""
+        """Whether the message at this place of `active` starts a turn."""
         record = self._records[self._positions[at]]
         return record.starts_turn if isinstance(record, Entry) else self._active[at].is_spoken
 
     def was_asked(self, at: int) -> bool:
-        """Whether the message at this place of `active` was said here, not given from elsewhere:
-        what is said here has its time."""
+        """Whether the message at this place of `active` was sent here rather than given from
+        elsewhere: such messages have a time.
+        """
         record = self._records[self._positions[at]]
         return isinstance(record, Entry) and record.at is not None
 
     def summaries(self) -> list[tuple[int, Summary]]:
-        """The summaries in use, with their positions."""
+        """The active summaries, with their positions."""
         return _in_use(self._records, _alive(self._records))
 
     def _renew(self) -> None:
@@ -205,13 +207,13 @@ class Log:
             if isinstance(record, Entry) and position >= covered:
                 self._active.append(record.message)
                 self._positions.append(position)
-            elif isinstance(record, Condensed):  # its thought may stand before what is covered
+            elif isinstance(record, Condensed):  # its thinking may be before what is covered
                 self._shorten(record)
 
     def _put_summary(self, at: int, summary: Summary) -> None:
         merges = summary.role == "user" and self._active and self._active[-1].role == "user"
         key = (at, self._positions[-1] if merges else -1)
-        message = self._built.get(key)  # kept: whoever counts blocks knows them by their identity
+        message = self._built.get(key)  # kept alive: block counts are keyed by identity
         if message is None:
             before = self._active[-1].blocks if merges else ()
             gap = "\n\n" if merges else ""
@@ -242,7 +244,7 @@ class Log:
 
 
 def last_undone(log: Log) -> int | None:
-    """Where the record stands that took back the last turns, if nothing was said since."""
+    """The position of the record that undid the last turns, if no message was added since."""
     records = tuple(log)
     alive = _alive(records)
     for at in range(len(records) - 1, -1, -1):
@@ -269,7 +271,7 @@ def _alive(records: Sequence[Record]) -> list[bool]:
 
 
 def _in_use(records: Sequence[Record], alive: Sequence[bool]) -> list[tuple[int, Summary]]:
-    """The summaries that no later one stands for."""
+    """The summaries that no later one replaces."""
     found: list[tuple[int, Summary]] = []
     for at, record in enumerate(records):
         if alive[at] and isinstance(record, Summary):

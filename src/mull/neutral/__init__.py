@@ -1,1 +1,1 @@
-"""Values that everything else speaks in: no I/O, no decisions."""
+"""The values that all other packages use: no I/O, no decisions."""

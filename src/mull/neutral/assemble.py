@@ -1,7 +1,7 @@
-"""Folds events into the blocks of one message, and tells a message as events.
+"""Folds events into the blocks of one message, and turns a message into events.
 
-Blocks stand in the order in which they were first heard of. Text is collected in pieces, so memory
-grows with the text.
+Blocks are in the order in which they first appeared. Text is collected in chunks, so memory grows
+with the text.
 """
 
 from __future__ import annotations
@@ -62,8 +62,9 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Pieces:
-    """Text that grows: small pieces are joined from time to time, so that memory follows the
-    text and not the number of deltas."""
+    """Growing text: small chunks are joined from time to time, so that memory follows the text and
+    not the number of deltas.
+    """
 
     __slots__ = ("_recent", "_settled")
 
@@ -185,7 +186,7 @@ class _Opaque:
 
 
 class Assembler(BlockFinder):
-    """Folds events one at a time; `message()` may be asked at any moment."""
+    """Folds events one at a time; `message()` may be called at any time."""
 
     CALL = _ToolCall
     ALONE = _Opaque
@@ -198,7 +199,7 @@ class Assembler(BlockFinder):
         self.warnings: list[Warned] = []
 
     def add_all(self, events: Iterable[Event]) -> None:
-        """Take events in. Most are one more piece of the block that the last one was of."""
+        """Process events. Most are one more chunk of the same block as the last one."""
         of: type | None = None
         key: Key = None
         piece: Any
@@ -215,7 +216,7 @@ class Assembler(BlockFinder):
                 key, add = piece.key, builder.add
 
     def add(self, event: Event) -> None:
-        """Take one event in."""
+        """Process one event."""
         match event:
             case TextDelta():
                 text = self._find(_Text, event.key)
@@ -248,7 +249,7 @@ class Assembler(BlockFinder):
                 assert_never(event)
 
     def blocks(self) -> tuple[Block, ...]:
-        """The blocks so far, in wire order; a call that the wire gave no id gets one."""
+        """The blocks so far, in wire order; a call without an id gets one."""
         taken = {b.id for b in self._found if isinstance(b, _ToolCall)}
         free = (name for n in count() if (name := f"call_{n}") not in taken)
         return tuple(
@@ -299,8 +300,9 @@ class Assembler(BlockFinder):
 
 
 def read_object(text: str) -> dict[str, Any] | None:
-    """The JSON object that a model wrote as arguments; None where it wrote something else, or one
-    that is nested too deeply."""
+    """The JSON object that a model wrote as arguments; None if it wrote something else, or one that
+    is nested too deeply.
+    """
     try:
         data = text.encode()
         return None if is_deep(data) else _arguments.decode(data)
@@ -316,10 +318,10 @@ def assemble(events: Iterable[Event], origin: Origin | None = None) -> Message:
 
 
 def tell(message: Message, keys: Iterable[str] | None = None) -> Iterator[Event]:
-    """The events of an answer that is there as a whole; `assemble` gives it back.
+    """The events of a complete answer; `assemble` is the inverse.
 
-    `keys` are those of its blocks. Blocks that only a request holds (media, results of tools) are
-    no part of an answer.
+    `keys` are those of its blocks. Blocks that only a request contains (media, tool results) are
+    not part of an answer.
     """
     yield Started(model=message.origin.model if message.origin else None)
     named = keys or (f"block {number}" for number in count())
@@ -341,7 +343,7 @@ def tell(message: Message, keys: Iterable[str] | None = None) -> Iterator[Event]
 
 
 def _tell_thought(block: ThinkingBlock, key: str) -> Iterator[Event]:
-    if block.id is not None:  # first: a wire may need it to begin
+    if block.id is not None:  # first: a wire may need it to start
         yield ThinkingCarrier(key, block.source_field, id=block.id, kind=block.kind)
     if block.redacted is None or block.thought:
         yield ThinkingDelta(block.thought, key, block.source_field, block.kind)

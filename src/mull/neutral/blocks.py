@@ -1,9 +1,9 @@
-"""What a message is made of.
+"""The blocks of a message.
 
-A block keeps whatever the wire gave for it, so that the same endpoint can get it back byte for
-byte. Nothing here decides what is shown or sent: that is policy. Values are frozen, equal by
+A block keeps whatever the wire provided for it, so that the same endpoint can get it back byte for
+byte. Nothing here decides what is shown or sent: that is policy. Values are frozen, compared by
 content, and have one JSON form (camelCase, defaults left out, except that a thinking block always
-has its thought, as its schema demands).
+has its thought, as its schema requires).
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class Value(
 
 
 class Wire(Value, frozen=True):
-    """What of a block only one dialect understands, in that dialect's own shape.
+    """The data of a block that only one dialect understands, in that dialect's own format.
 
-    Nobody else looks inside, and it goes back only to the origin it came from. `dialect` is None
-    where a file that an earlier version wrote does not say whose it is: then it is everybody's.
+    No other code looks inside, and it is sent back only to its origin. `dialect` is None if a file
+    from an earlier version does not name it: then any dialect uses it.
     """
 
     dialect: str | None
@@ -55,31 +55,31 @@ class Wire(Value, frozen=True):
 
 
 def joined(held: Wire | None, more: Wire | None) -> Wire | None:
-    """What came before with what is new, key by key."""
+    """The earlier data merged with the new, key by key."""
     if held is None or more is None:
         return more if held is None else held
     return Wire(more.dialect, {**held.data, **more.data})
 
 
 def wire_of(dialect: str, data: dict[str, Any]) -> Wire | None:
-    """What a dialect keeps; None where that is nothing."""
+    """The data of a dialect; None if there is none."""
     return Wire(dialect, data) if data else None
 
 
 def own_keys(wire: Wire | None, dialect: str) -> dict[str, Any]:
-    """What a dialect kept; nothing where another did."""
+    """The data of this dialect; empty if another stored it."""
     return wire.data if wire is not None and wire.dialect in (None, dialect) else {}
 
 
 def as_keys(held: Any) -> dict[str, Any]:
-    """An object inside what a dialect kept; a file may hold anything in its place."""
+    """An object inside a dialect's data; a file may contain anything instead."""
     return held if isinstance(held, dict) else {}
 
 
 class TextBlock(Value, frozen=True, tag_field="type", tag="text"):
-    """Text a person reads.
+    """Visible text.
 
-    `signature` is a Gemini thought signature that sat on a text part.
+    `signature` is a Gemini thought signature on a text part.
     """
 
     text: str
@@ -90,12 +90,12 @@ class TextBlock(Value, frozen=True, tag_field="type", tag="text"):
 class ThinkingBlock(Value, frozen=True, tag_field="type", tag="thinking"):
     """One run of a model's reasoning with everything needed to send it back (REQ-THINK-001).
 
-    `source_field` names the wire field it came in. `signature`, `encrypted`, `redacted` and
-    `wire` are carriers: opaque, kept whole, and only ever replayed to the origin that made
-    them. No block, a block with an empty thought, and a block with text are three states.
+    `source_field` names the wire field it came in. `signature`, `encrypted`, `redacted` and `wire`
+    are carriers: opaque, kept unchanged, and only sent back to the origin that made them. No block,
+    a block with an empty thought, and a block with text are three states.
     """
 
-    thought: str = field(default_factory=str)  # an empty one is written all the same
+    thought: str = field(default_factory=str)  # written even if empty
     source_field: str | None = None
     is_hidden: bool = False
     signature: str | None = None
@@ -119,8 +119,8 @@ class ThinkingBlock(Value, frozen=True, tag_field="type", tag="thinking"):
 class ToolCallBlock(Value, frozen=True, tag_field="type", tag="tool_call"):
     """A call the model asks for.
 
-    `arguments` is the wire's own text and is kept only where encoding `input` again would not
-    give it back (other spacing, invalid JSON).
+    `arguments` is the wire's own text and is kept only if encoding `input` would not reproduce it
+    (other spacing, invalid JSON).
     """
 
     id: str
@@ -132,7 +132,7 @@ class ToolCallBlock(Value, frozen=True, tag_field="type", tag="tool_call"):
 
 
 class MediaBlock(Value, frozen=True, tag_field="type", tag="media"):
-    """An image, document or sound: base64 `data` or a `url`."""
+    """An image, document or audio file: base64 `data` or a `url`."""
 
     media_type: str
     data: str | None = None
@@ -141,9 +141,9 @@ class MediaBlock(Value, frozen=True, tag_field="type", tag="media"):
 
 
 class ToolResultBlock(Value, frozen=True, tag_field="type", tag="tool_result"):
-    """What a tool gave back for the call `call_id`.
+    """The result of the call `call_id`.
 
-    `diff` is what it changed, as a unified diff for people; it is never sent.
+    `diff` is what it changed, as a unified diff for the user; it is never sent.
     """
 
     call_id: str
@@ -154,10 +154,10 @@ class ToolResultBlock(Value, frozen=True, tag_field="type", tag="tool_result"):
 
 
 class OpaqueBlock(Value, frozen=True, tag_field="type", tag="opaque"):
-    """Something a provider sent that mull does not know: kept in place, echoed to its origin.
+    """Data from a provider that mull does not know: kept in place, and sent back to its origin.
 
-    `dialect` is whose block it is, where the message has no origin that says so: what a client
-    wrote into its request.
+    `dialect` is whose block it is, if the message has no origin: a client wrote it into its
+    request.
     """
 
     data: dict[str, Any]
@@ -167,4 +167,4 @@ class OpaqueBlock(Value, frozen=True, tag_field="type", tag="opaque"):
 Block: TypeAlias = (
     TextBlock | ThinkingBlock | ToolCallBlock | ToolResultBlock | MediaBlock | OpaqueBlock
 )
-"""Whatever a message can hold."""
+"""Any block of a message."""

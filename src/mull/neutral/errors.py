@@ -61,7 +61,7 @@ class MullError(Exception):
     exit_status = 1
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Errors travel between processes whole, whatever their arguments are."""
+        """Errors can be pickled, whatever their arguments are."""
         return _rebuilt, (type(self), self.args, dict(vars(self)))
 
 
@@ -73,7 +73,7 @@ def _rebuilt(kind: type[MullError], args: tuple[Any, ...], said: dict[str, Any])
 
 
 class LocalError(MullError):
-    """What was asked cannot be done as asked."""
+    """The request cannot be done as asked."""
 
     exit_status = 2
 
@@ -83,15 +83,15 @@ class SettingError(LocalError):
 
 
 class ConfigError(LocalError):
-    """A user's file cannot be read as what it should be."""
+    """A user's file is invalid or cannot be read."""
 
 
 class UnwritableError(ConfigError):
-    """The disk is full or read-only, or mull may not write there; what is there can be read."""
+    """The disk is full or read-only, or mull may not write there; existing files can be read."""
 
 
 class NoModelError(ConfigError):
-    """No model is named anywhere."""
+    """No model is given anywhere."""
 
 
 class ProfileError(LocalError):
@@ -103,7 +103,7 @@ class SessionError(LocalError):
 
 
 class SessionBusy(SessionError):
-    """Another process has the session open; `pid` is its number, where that is known."""
+    """Another process has the session open; `pid` is its id, if known."""
 
     def __init__(self, message: str, pid: int | None = None) -> None:
         super().__init__(message)
@@ -111,7 +111,7 @@ class SessionBusy(SessionError):
 
 
 class CatalogError(LocalError):
-    """Facts about models are missing, damaged or refused."""
+    """Facts about models are missing, damaged or rejected."""
 
 
 class _ModelError(CatalogError):
@@ -121,11 +121,13 @@ class _ModelError(CatalogError):
 
 
 class UnknownModel(_ModelError):
-    """No model has this name; `candidates` holds close ones."""
+    """No model has this name; `candidates` contains similar ones."""
 
 
 class UnknownLevel(UnknownModel):
-    """What follows the name of `model` is no level; `candidates` holds it with each that it has."""
+    """What follows the name of `model` is not a level; `candidates` contains the name with each of
+    its levels.
+    """
 
     def __init__(self, message: str, model: str, word: str, levels: Sequence[str]) -> None:
         super().__init__(message, [f"{model}/{level}" for level in levels])
@@ -138,11 +140,11 @@ class AmbiguousModel(_ModelError):
 
 
 class BudgetError(LocalError):
-    """A thinking budget given by the user cannot hold."""
+    """A thinking budget from the user is not possible."""
 
 
 class RemoteError(MullError):
-    """The endpoint refused the request or broke off."""
+    """The endpoint rejected the request or broke off."""
 
 
 class NetworkError(RemoteError):
@@ -156,14 +158,14 @@ class SilenceError(NetworkError):
 
 
 class UnusableError(NetworkError):
-    """The endpoint was reached, and what it says cannot be used: asking again would not help."""
+    """The endpoint was reached, but its response cannot be used: a retry would not help."""
 
 
 class RefusedError(RemoteError):
-    """The endpoint answered with an error. `text` and `code` are its own words.
+    """The endpoint responded with an error. `text` and `code` are its own words.
 
-    `headers` are those of its answer, without anything secret; `request_id` is its name for the
-    request, and `retry_after` the seconds it asks to wait, where it says so.
+    `headers` are those of its response, without secrets; `request_id` is its id of the request, and
+    `retry_after` the seconds it asks to wait, if it does.
     """
 
     exit_status = 3
@@ -187,13 +189,14 @@ class RefusedError(RemoteError):
 
     @property
     def request_id(self) -> str | None:
-        """The endpoint's name for the request, for a question to its support."""
+        """The endpoint's id of the request, for questions to its support."""
         return request_id_of(self.headers)
 
 
 class TooLongError(RefusedError):
-    """The endpoint says that the request is longer than the model can read; `overflow` is what it
-    says of its limits (`mull.policy.lengths.Overflow`)."""
+    """The endpoint says that the request is too long for the model; `overflow` is what it says
+    about its limits (`mull.policy.lengths.Overflow`).
+    """
 
     def __init__(self, message: str, *, overflow: Any, **said: Any) -> None:
         super().__init__(message, **said)
@@ -201,7 +204,7 @@ class TooLongError(RefusedError):
 
 
 class MisfitError(RemoteError):
-    """The answer does not have the form that was asked for, and did not get it when asked again."""
+    """The answer does not have the requested form, nor did a second one."""
 
     exit_status = 6
 
@@ -210,5 +213,5 @@ _REQUEST_IDS = ("request-id", "x-request-id", "x-ms-request-id", "x-amzn-request
 
 
 def request_id_of(headers: Mapping[str, str]) -> str | None:
-    """The endpoint's name for a request, from the headers of its answer."""
+    """The endpoint's id of a request, from the headers of its response."""
     return next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)

@@ -1,8 +1,8 @@
-"""What a decoder says while an answer arrives.
+"""The events of a decoder while an answer arrives.
 
 Every event that belongs to a block carries `key`: the wire's own name for it (a block index, an
-item id, a part number). None means the wire gave none, and the event continues whatever block of
-its kind is open. Front ends draw these events; `assemble` folds them into blocks.
+item id, a part number). None means that the wire has none, and the event continues the open block
+of its kind. Front ends draw these events; `assemble` folds them into blocks.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ Key: TypeAlias = int | str | None
 
 
 class Started(Value, frozen=True, tag_field="type", tag="started"):
-    """The answer began; `id` and `model` are the provider's own words. `request_id` is its name for
-    the request, where its answer's headers say it."""
+    """The answer started; `id` and `model` are the provider's own. `request_id` is its id of the
+    request, if the response headers contain it.
+    """
 
     id: str | None = None
     model: str | None = None
@@ -54,7 +55,7 @@ class Started(Value, frozen=True, tag_field="type", tag="started"):
 
 
 class TextDelta(Value, frozen=True, tag_field="type", tag="text"):
-    """A piece of the visible answer."""
+    """A chunk of the visible answer."""
 
     text: str
     key: Key = None
@@ -63,7 +64,7 @@ class TextDelta(Value, frozen=True, tag_field="type", tag="text"):
 
 
 class ThinkingDelta(Value, frozen=True, tag_field="type", tag="thinking"):
-    """A piece of reasoning; an empty `text` still opens the block (empty is not absent)."""
+    """A chunk of reasoning; an empty `text` still opens the block (empty is not absent)."""
 
     text: str
     key: Key = None
@@ -72,7 +73,9 @@ class ThinkingDelta(Value, frozen=True, tag_field="type", tag="thinking"):
 
 
 class ThinkingCarrier(Value, frozen=True, tag_field="type", tag="thinking_carrier"):
-    """A carrier of a thinking block, sent once it is whole. Fields left None change nothing."""
+    """A carrier of a thinking block, sent once it is complete. Fields that are None change
+    nothing.
+    """
 
     key: Key = None
     source_field: str | None = None
@@ -85,10 +88,10 @@ class ThinkingCarrier(Value, frozen=True, tag_field="type", tag="thinking_carrie
 
 
 class ToolCallDelta(Value, frozen=True, tag_field="type", tag="tool_call"):
-    """A piece of a tool call: any of id, name and a fragment of the arguments' text.
+    """A chunk of a tool call: any of id, name and a fragment of the arguments' text.
 
-    `structured` says that the wire means an object and only streams it as text: how that text
-    was spaced is of no account.
+    `structured` means that the wire has an object and only streams it as text: its spacing does not
+    matter.
     """
 
     key: Key = None
@@ -101,7 +104,7 @@ class ToolCallDelta(Value, frozen=True, tag_field="type", tag="tool_call"):
 
 
 class OpaqueReceived(Value, frozen=True, tag_field="type", tag="opaque"):
-    """A whole block of a kind mull does not know."""
+    """A complete block of a kind mull does not know."""
 
     data: dict[str, Any]
     key: Key = None
@@ -127,14 +130,14 @@ class UsageReported(Value, frozen=True, tag_field="type", tag="usage"):
 
 
 class Warned(Value, frozen=True, tag_field="type", tag="warning"):
-    """Something odd was put right; nothing was lost."""
+    """Something odd was corrected; nothing was lost."""
 
     code: str
     text: str
 
 
 class ToolRan(Value, frozen=True, tag_field="type", tag="tool_result"):
-    """A tool has run, and this is what goes back to the model."""
+    """A tool has run, and this is its result for the model."""
 
     call_id: str
     name: str
@@ -143,7 +146,7 @@ class ToolRan(Value, frozen=True, tag_field="type", tag="tool_result"):
 
 
 class ToolStarted(Value, frozen=True, tag_field="type", tag="tool_started"):
-    """A tool begins to run; `title` is one line for a person, `detail` a diff or a command."""
+    """A tool starts to run; `title` is one line for the user, `detail` a diff or a command."""
 
     call_id: str
     name: str
@@ -153,14 +156,14 @@ class ToolStarted(Value, frozen=True, tag_field="type", tag="tool_started"):
 
 
 class ToolOutput(Value, frozen=True, tag_field="type", tag="tool_output"):
-    """What a running tool printed just now; the result holds it again, shortened if need be."""
+    """New output of a running tool; the result contains it again, shortened if necessary."""
 
     call_id: str
     text: str
 
 
 class StateChanged(Value, frozen=True, tag_field="type", tag="state"):
-    """The turn is in another state; `round` counts its requests and `rounds` is their limit."""
+    """The turn changed its state; `round` counts its requests and `rounds` is their limit."""
 
     state: str
     round: int = 0
@@ -168,25 +171,25 @@ class StateChanged(Value, frozen=True, tag_field="type", tag="state"):
 
 
 class Nudged(Value, frozen=True, tag_field="type", tag="nudged"):
-    """The model thought and said nothing, so it is asked once more for an answer."""
+    """The model thought but did not answer, so it is asked again."""
 
     attempt: int
     most: int
 
 
 class Steered(Value, frozen=True, tag_field="type", tag="steered"):
-    """What the user said while the model worked goes along with the results of its tools."""
+    """A message that the user sent while the model worked is sent with its tool results."""
 
     text: str
 
 
 class Hurried(Value, frozen=True, tag_field="type", tag="hurried"):
-    """A thought was to end before the model ended it; `text` says what was done.
+    """Thinking was to end early; `text` says what was done.
 
-    `how` is `asked` (the server is asked to end it: another event says what came of that),
-    `server` (the server's own call ended it), `off`, `less` or `words` (it was stopped,
-    and the answer is asked for with thinking off, with less of it, or with nothing but words), or
-    `left` (it goes on). `about` is the setting that asked for it, or `thinking` for a person.
+    `how` is `asked` (the server was asked to end it: another event reports the outcome), `server`
+    (the server's own call ended it), `off`, `less` or `words` (it was stopped, and the answer is
+    requested with thinking off, with less of it, or with only an instruction), or `left` (it
+    continues). `about` is the setting that requested it, or `thinking` for the user.
     """
 
     about: str
@@ -195,14 +198,14 @@ class Hurried(Value, frozen=True, tag_field="type", tag="hurried"):
 
 
 class Progressed(Value, frozen=True, tag_field="type", tag="progress"):
-    """How far a side job is: `about` is `compression` or `condensing`."""
+    """The progress of a side task: `about` is `compression` or `condensing`."""
 
     about: str
     text: str
 
 
 class Compressed(Value, frozen=True, tag_field="type", tag="compressed"):
-    """A summary now stands for earlier messages; `ok` False: nothing was changed, and why."""
+    """A summary now replaces earlier messages; `ok` False: nothing was changed, and why."""
 
     ok: bool
     text: str
@@ -211,9 +214,9 @@ class Compressed(Value, frozen=True, tag_field="type", tag="compressed"):
 
 
 class Retrying(Value, frozen=True, tag_field="type", tag="retrying"):
-    """The request goes out again, unchanged, after a wait; nothing had been received.
+    """The request is sent again, unchanged, after a wait; nothing had been received.
 
-    `attempt` is the number of the try to come, of `attempts` in all; 0 is unknown.
+    `attempt` is the number of the next attempt, of `attempts` in total; 0 is unknown.
     """
 
     attempt: int
@@ -223,21 +226,21 @@ class Retrying(Value, frozen=True, tag_field="type", tag="retrying"):
 
 
 class Healed(Value, frozen=True, tag_field="type", tag="healed"):
-    """The endpoint refused the request for its reasoning; a repaired one goes out."""
+    """The endpoint rejected the request because of its reasoning; a fixed one is sent."""
 
     reason: str
     change: str
 
 
 class Finished(Value, frozen=True, tag_field="type", tag="finished"):
-    """The answer ended as the provider meant it to. `status` None leaves it to `assemble`."""
+    """The answer ended normally. `status` None leaves it to `assemble`."""
 
     stop_reason: str | None = None
     status: Status | None = None
 
 
 class Failed(Value, frozen=True, tag_field="type", tag="failed"):
-    """The answer broke off; everything before it stands."""
+    """The answer broke off; everything before it stays."""
 
     text: str
     code: str | None = None
@@ -270,4 +273,4 @@ Event: TypeAlias = (
     | Finished
     | Failed
 )
-"""Whatever a stream can yield; later versions may add more."""
+"""Any event of a stream; later versions may add more."""

@@ -1,8 +1,8 @@
-"""Reads JSON also as earlier versions wrote it.
+"""Reads JSON from earlier versions too.
 
-Where a block has `wire` today, a thought had `details` once, a text or a call `extra`. Both meant
-something else in each of the four dialects that there were. A file of that time is read into
-values of today, and is written anew only where it is written anyway.
+Where a block has `wire` today, thinking once had `details`, and a text or a call `extra`. Both
+meant something different in each of the four dialects of that time. Such a file is read into
+current values, and is rewritten only when it is written anyway.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _PARTS = ("summary_text", "reasoning_text")
 
 
 class Reader(Generic[_Value]):
-    """Reads JSON as values of one type; what it does not take is read once more as it was."""
+    """Reads JSON as values of one type; what it rejects is read again in the old format."""
 
     def __init__(self, kind: Any) -> None:
         self._kind = kind
         self._decode: Callable[[bytes | str], _Value] = msgspec.json.Decoder(kind).decode
 
     def __call__(self, data: bytes | str, dialect: str | None = None) -> _Value:
-        """The value; `dialect` is that of events, which do not tell it themselves.
+        """The value; `dialect` is that of events, which do not contain it themselves.
 
         Raises:
-            msgspec.DecodeError: it is no such value in any version.
+            msgspec.DecodeError: it is not such a value in any version.
         """
         try:
             return self._decode(data)
@@ -44,7 +44,9 @@ class Reader(Generic[_Value]):
 
 
 def renewed(value: Any, dialect: str | None = None) -> Any:
-    """A message, a block, an event, whatever holds them, or a list of them, as it is today."""
+    """A message, a block, an event, a container of them, or a list of them, in the current
+    format.
+    """
     match value:
         case list():
             return _renewed_list(value, dialect)
@@ -67,7 +69,7 @@ def renewed(value: Any, dialect: str | None = None) -> Any:
 
 
 def _renewed_list(values: list[Any], dialect: str | None) -> list[Any]:
-    """What a carrier held depends on the field that its thought came in: its first event says."""
+    """What a carrier contained depends on the field of its thinking: its first event tells."""
     fields: dict[int | str, Any] = {}
     new: list[Any] = []
     for value in values:
@@ -85,7 +87,7 @@ def _with_wire(rest: Any, dialect: str | None, data: Any) -> Any:
 
 
 def _writer_of(details: _Details, field: Any) -> str:
-    """Whose details these are, where nobody said who wrote the answer."""
+    """Whose details these are, if the author of the answer is unknown."""
     types = {str(entry.get("type")) for entry in details}
     if not types.isdisjoint(_PARTS) or any(map(_is_rest, details)):
         return "openai-responses"
@@ -95,7 +97,7 @@ def _writer_of(details: _Details, field: Any) -> str:
 
 
 def _data(dialect: str, details: _Details, field: Any) -> dict[str, Any]:
-    """The details as their dialect keeps them today."""
+    """The details as their dialect stores them today."""
     match dialect:
         case "openai-chat":
             return {"thinking" if field == "content_list" else "reasoning_details": details}

@@ -1,8 +1,8 @@
 """Which block of an answer an event belongs to.
 
-A block is found by the wire's own key first, a tool call then by its id, and only without either
-by adjacency: the open block of the same kind. Whoever folds events into blocks and whoever writes
-them out again follows this one rule.
+A block is found by the wire's own key first, a tool call then by its id, and only without either by
+adjacency: the open block of the same kind. Folding events into blocks and encoding them again both
+follow this rule.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["BlockFinder"]
 
 
 class BlockFinder:
-    """The blocks of one answer, in the order in which they were first heard of.
+    """The blocks of one answer, in the order in which they first appeared.
 
     A kind of block is a class without arguments. `CALL` is the kind of tool calls, which have an
     `id`; `ALONE` is a kind that no event continues without a key.
@@ -32,7 +32,7 @@ class BlockFinder:
 
     @property
     def at(self) -> int | None:
-        """The place of the block that is open: the one that the last event was of."""
+        """The position of the open block: the one that the last event belonged to."""
         return self._open
 
     def _find(self, kind: type[Any], key: Key) -> Any:
@@ -49,13 +49,17 @@ class BlockFinder:
         return self._open is not None and type(self._found[self._open]) is kind
 
     def _find_call(self, event: ToolCallDelta) -> Any:
-        if isinstance(event.key, str):  # an item's own id tells calls apart, even of one call id
+        if isinstance(
+            event.key, str
+        ):  # an item's own id distinguishes calls, even with the same call id
             return self._find(self.CALL, event.key)
         known = self._calls_by_id.get(event.id) if event.id else None
         if known is not None:
             self._open = known
             found: Any = self._found[known]
-            if event.key is not None:  # what follows under this key, without an id, is of this call
+            if (
+                event.key is not None
+            ):  # what follows with this key, without an id, belongs to this call
                 self._by_key[self.CALL, event.key] = known
         elif event.key is None and event.id:
             found = self._append(self.CALL(), None)

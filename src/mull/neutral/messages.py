@@ -38,21 +38,22 @@ __all__ = [
 Dialect: TypeAlias = Literal[
     "openai-chat", "openai-responses", "anthropic", "gemini", "bedrock-converse"
 ]
-"""The wire format that an endpoint speaks."""
+"""The wire format of an endpoint."""
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
-"""Who speaks in a message."""
+"""The role of a message."""
 Status: TypeAlias = Literal[
     "complete", "interrupted", "truncated", "truncated_in_reasoning", "no_answer", "error"
 ]
 """How an answer ended."""
 FAILED = "failed"
-"""The stop reason of an answer that a failure ended. One without a reason the user interrupted."""
+"""The stop reason of an answer that a failure ended. An interrupted answer has none."""
 
 
 class Origin(Value, frozen=True):
-    """Which endpoint and model wrote a message. Carriers go back only to an equal origin.
+    """Which endpoint and model wrote a message. Carriers are sent back only to an equal
+    origin.
 
-    `account` tells apart the keys of one provider, where several are in use.
+    `account` distinguishes the keys of one provider where several are in use.
     """
 
     provider: str
@@ -92,14 +93,14 @@ class Message(Value, frozen=True):
 
     @property
     def carries_results(self) -> bool:
-        """Whether it answers tool calls; some APIs send results in the user's name."""
+        """Whether it contains tool results; some APIs send results in the user's name."""
         if self.role != "user":
             return self.role == "tool"
         return bool(self.blocks) and all(isinstance(b, ToolResultBlock) for b in self.blocks)
 
     @property
     def is_spoken(self) -> bool:
-        """Whether it says something in the user's name; results of tools do not count."""
+        """Whether it contains a message of the user; tool results do not count."""
         return self.role == "user" and not self.carries_results
 
 
@@ -129,7 +130,7 @@ def assistant(
 _encoder = msgspec.json.Encoder()
 
 
-@cache  # a decoder takes longer to make than all of this file
+@cache  # creating a decoder takes longer than importing this file
 def _message() -> Reader[Message]:
     return Reader(Message)
 

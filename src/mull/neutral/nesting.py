@@ -1,8 +1,8 @@
-"""How deeply JSON may be nested that others wrote.
+"""How deeply foreign JSON may be nested.
 
-Whatever reads or writes a value goes into it level by level, and how far it comes depends on the
-stack of whoever calls. So depth is bounded where JSON comes in: what is nested deeper stays in its
-place, as the text it was written in.
+Code that reads or writes a value recurses level by level, and how deep it can go depends on the
+caller's stack. So depth is limited where JSON comes in: what is nested deeper stays in place, as
+text.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ import msgspec
 __all__ = ["DEEPEST", "DEEPEST_STORED", "TOO_SHORT", "is_deep", "shallow"]
 
 DEEPEST = 200
-"""Levels of what an endpoint or a model sends."""
+"""Maximum levels of what an endpoint or a model sends."""
 TOO_SHORT = 2 * DEEPEST
-"""So many bytes cannot hold JSON that is nested more deeply."""
+"""Fewer bytes than this cannot contain JSON that is nested too deeply."""
 DEEPEST_STORED = 300
-"""Levels of what was stored: as much, and the record around it."""
+"""Maximum levels of what was stored: the same, plus the record around it."""
 
-# Always matches where a string begins, also one without an end: so the work grows with the text.
+# Always matches where a string starts, even an unterminated one: so the work is linear.
 _STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)'
 _MARK = re.compile(_STRING + rb"|[\[{\]}]", re.DOTALL)
 _encode = msgspec.json.Encoder().encode
 
 
 def is_deep(data: bytes, most: int = DEEPEST) -> bool:
-    """Whether JSON is nested more deeply."""
+    """Whether JSON is nested too deeply."""
     if not _may_be_deep(data, most):
         return False
     depth = 0
@@ -42,7 +42,7 @@ def is_deep(data: bytes, most: int = DEEPEST) -> bool:
 
 
 def shallow(data: bytes, most: int = DEEPEST) -> bytes:
-    """The JSON with what is nested more deeply as text; the same object where nothing is."""
+    """The JSON with what is nested too deeply as text; the same object if nothing is."""
     if not _may_be_deep(data, most):
         return data
     out: list[bytes] = []
@@ -65,8 +65,9 @@ def shallow(data: bytes, most: int = DEEPEST) -> bytes:
 
 
 def _may_be_deep(data: bytes, most: int) -> bool:
-    """Nearly all JSON is too short for it, or has too few brackets. What is short, deep and has no
-    end is no JSON, and fails by itself."""
+    """Nearly all JSON is too short for it, or has too few brackets. What is short, deep and
+    unterminated is not JSON, and fails by itself.
+    """
     return len(data) > 2 * most and data.count(b"{") + data.count(b"[") > most
 
 

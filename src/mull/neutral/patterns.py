@@ -1,6 +1,6 @@
-"""Regular expressions that are compiled when they are first used.
+"""Regular expressions that are compiled on first use.
 
-To compile one takes longer than to load a module, and what a start needs of them is little.
+Compiling one takes longer than importing a module, and few are needed at startup.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _USES = ("findall", "finditer", "fullmatch", "match", "search", "split", "sub")
 
 
 def pattern(text: str, flags: int = 0) -> re.Pattern[str]:
-    """What `re.compile` gives, at its first use."""
+    """`re.compile`, on first use."""
     return cast("re.Pattern[str]", _Pattern(text, flags))
 
 

@@ -1,4 +1,4 @@
-"""Percent-encoding of parts of an address (RFC 3986, section 2)."""
+"""Percent-encoding of parts of a URL (RFC 3986, section 2)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _RUN = pattern(r"(?:%[0-9A-Fa-f]{2})+")
 
 
 def quote_part(text: str, safe: str = "") -> str:
-    """The text with all encoded but letters, digits, `-._~` and what is `safe`."""
+    """The text with everything encoded but letters, digits, `-._~` and `safe`."""
     kept = _PLAIN.union(safe.encode())
     return "".join(chr(byte) if byte in kept else f"%{byte:02X}" for byte in text.encode())
 
 
 def unquote_part(text: str) -> str:
-    """The text that was encoded."""
+    """The decoded text."""
     return _RUN.sub(
         lambda run: bytes.fromhex(run[0].replace("%", "")).decode("utf-8", "replace"), text
     )

@@ -1,8 +1,8 @@
-"""Where a request goes: provider, dialect, model facts and endpoint quirks, joined once.
+"""Where a request goes: provider, dialect, model facts and endpoint quirks, combined once.
 
 Facts are models.dev's own fields (snake_case, unknown ones ignored) plus a few that it lacks.
-Compat is how an endpoint behaves on the wire; its JSON and TOML keys are camelCase, and an
-unknown key there is an error, because it is something a user wrote.
+Compat is how an endpoint behaves on the wire; its JSON and TOML keys are camelCase, and an unknown
+key there is an error, because a user wrote it.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ class _Facts(Struct, frozen=True, omit_defaults=True):
 
 
 class ReasoningOption(_Facts, frozen=True):
-    """One way a model is steered: `toggle`, `effort` (values) or `budget_tokens` (min, max).
+    """One way to control a model's thinking: `toggle`, `effort` (values) or `budget_tokens` (min,
+    max).
 
-    `learnt` numbers come from a refusal, not from the catalog.
+    `learnt` numbers come from a rejection, not from the catalog.
     """
 
     type: str
@@ -46,7 +47,7 @@ class ReasoningOption(_Facts, frozen=True):
 
 
 class Interleaved(_Facts, frozen=True):
-    """The model needs its reasoning back, in this field."""
+    """The model requires its reasoning back, in this field."""
 
     field: str
 
@@ -60,12 +61,12 @@ class Limit(_Facts, frozen=True):
 
 
 class ModelFacts(_Facts, frozen=True):
-    """What is known of a model. Everything has an answer for "unknown".
+    """What is known about a model. Every field has a value for "unknown".
 
-    `tokenizer_scale` is how many of its own tokens one of a stand-in's stands for. The frames are
-    what the endpoint writes around every request, and around one with tools. Without `offer_tools`
-    it is offered tools only if somebody asks for them; `taught_tools` are those of mull's own that
-    a model can use at all, where it was taught so few.
+    `tokenizer_scale` is the number of its own tokens per token of a substitute tokenizer. The
+    frames are what the endpoint adds around every request, and around one with tools. Without
+    `offer_tools` it is offered tools only on request; `taught_tools` are the built-in tools that a
+    model can use, if it was taught only a few.
     """
 
     name: str | None = None
@@ -99,7 +100,7 @@ class ModelFacts(_Facts, frozen=True):
 
     @property
     def efforts(self) -> tuple[Level, ...]:
-        """The levels the model takes as words, lowest first."""
+        """The levels the model accepts as words, lowest first."""
         found = {
             level
             for option in self.reasoning_options
@@ -116,12 +117,12 @@ class ModelFacts(_Facts, frozen=True):
 
     @property
     def has_toggle(self) -> bool:
-        """Whether thinking can be switched on and off as such."""
+        """Whether thinking can be turned on and off."""
         return any(o.type == "toggle" for o in self.reasoning_options)
 
     @property
     def can_stop_thinking(self) -> bool:
-        """Whether thinking can be off, said outright or following from how it is steered."""
+        """Whether thinking can be off, explicitly or as a consequence of how it is controlled."""
         if self.can_be_off is not None:
             return self.can_be_off
         budget = self.budget
@@ -129,23 +130,23 @@ class ModelFacts(_Facts, frozen=True):
 
     @property
     def always_thinks(self) -> bool:
-        """Whether it is known to think in every answer, and to be steered by nothing."""
+        """Whether it is known to think in every answer, and cannot be controlled."""
         return self.reasoning and not self.reasoning_options and self.can_be_off is False
 
     @property
     def returns_in(self) -> str | None:
-        """The field its reasoning must come back in, where the catalog names one."""
+        """The field its reasoning must be sent back in, if the catalog names one."""
         return self.interleaved.field if isinstance(self.interleaved, Interleaved) else None
 
 
 class Compat(Value, frozen=True):
-    """How an endpoint behaves. The defaults are for one that nobody knows: read everything, send
-    back only what it sent, invent nothing.
+    """How an endpoint behaves. The defaults are for an unknown one: read everything, send back only
+    what it sent, invent nothing.
 
-    `omits` are parameters that are not sent to it: it refuses them, or is not known to know them.
-    `holds` are values that they have there whatever is said. With `either_sampling` it takes a
-    temperature or a top_p, not both. `system_inside` is the role of a system message that stands
-    amid the conversation; those before it are one where that is the user's.
+    `omits` are parameters that are not sent to it: it rejects them, or may not support them.
+    `holds` are values that are fixed there whatever is requested. With `either_sampling` it accepts
+    a temperature or a top_p, not both. `system_inside` is the role of a system message within the
+    conversation; if that is the user's, those at the beginning are joined.
     """
 
     reasoning_in: tuple[str, ...] = (
@@ -209,7 +210,7 @@ class Compat(Value, frozen=True):
 
     @property
     def template_words(self) -> TemplateWords:
-        """What the chat template is told, by its row's own key as well."""
+        """The chat template's keywords, including that of the row."""
         words, key = self.template, self.template_key
         if key is None:
             return words
@@ -217,10 +218,10 @@ class Compat(Value, frozen=True):
 
 
 class Target(Value, frozen=True):
-    """One model at one endpoint, with all that is known of both.
+    """One model at one endpoint, with everything known about both.
 
-    `wants_thinking` is set where the name itself asked for it (a `-thinking` suffix). `refused`
-    are the fingerprints of carriers that it would not take back. `account` is that of its origin.
+    `wants_thinking` is set if the name itself asked for it (a `-thinking` suffix). `refused` are
+    the fingerprints of carriers that it rejected. `account` is that of its origin.
     """
 
     provider: str
@@ -244,7 +245,7 @@ class Target(Value, frozen=True):
 
     @property
     def origin(self) -> Origin:
-        """The stamp for messages that this target writes."""
+        """The origin of messages that this target writes."""
         return Origin(self.provider, self.dialect, self.model, self.endpoint, self.account)
 
 

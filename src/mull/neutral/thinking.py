@@ -1,8 +1,8 @@
-"""The thinking plan and the request shapes that express it.
+"""The thinking plan and the request formats that express it.
 
-Policy decides the plan, a dialect merges what the plan's writer gives into its body, and the
-notes quote the same fragment: what a user is told is what is sent. The writers are the closed
-table of shapes; which one an endpoint takes, and its numbers, are data (compat rows).
+Policy decides the plan, a dialect merges the output of the plan's writer into its body, and the
+notes quote the same fragment: what a user is told is what is sent. The writers are a closed table
+of formats; which one an endpoint accepts, and its numbers, are data (compat rows).
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ LADDER: tuple[Level, ...] = ("none", "minimal", "low", "medium", "high", "xhigh"
 LEVEL_ALIASES: Mapping[str, Level] = MappingProxyType({"med": "medium", "off": "none"})
 
 DEFAULT_ANSWER = 8192
-"""Tokens for the answer, beside any budget, where nobody named a limit and one must be sent."""
+"""Tokens for the answer, beside any budget, if no limit was given and one must be sent."""
 UNSIGNED_CALL = "skip_thought_signature_validator"
-"""Google's own word for "this call was not yours": ai.google.dev thought signatures, questions."""
+"""Google's own value for "this call was not yours": ai.google.dev thought signatures, questions."""
 
 WriterName: TypeAlias = Literal[
     "openai-effort",
@@ -60,21 +60,23 @@ WriterName: TypeAlias = Literal[
     "usual",
     "none",
 ]
-"""`none`: the endpoint takes no such parameter. `usual`: nobody knows, so that an explicit wish is
-planned in the dialect's usual shape and nothing is sent without one."""
+"""`none`: the endpoint accepts no such parameter. `usual`: unknown, so that an explicit setting is
+planned in the dialect's usual format and nothing is sent without one.
+"""
 
 
 def as_level(word: str) -> Level | None:
-    """The ladder's spelling of a level, or None if the word is not one."""
+    """The canonical spelling of a level, or None if the word is not one."""
     lowered = word.lower()
     lowered = LEVEL_ALIASES.get(lowered, lowered)
     return next((level for level in LADDER if level == lowered), None)
 
 
 class TemplateWords(Value, frozen=True):
-    """The keywords by which a model's chat template is told of thinking: beside the two switches
-    that most have, what says `on` and `off`, and which take an effort and a budget. A template
-    passes over keywords that it does not know."""
+    """The keywords that tell a model's chat template about thinking: beside the two common
+    switches, those that say `on` and `off`, and those that take an effort and a budget. A template
+    ignores keywords it does not know.
+    """
 
     on: dict[str, Any] = {}
     off: dict[str, Any] = {}
@@ -88,12 +90,12 @@ _SWITCHES = ("enable_thinking", "thinking")
 class ThinkingPlan(Value, frozen=True):
     """What a request asks of the model's thinking.
 
-    `absent` sends nothing at all, `default` leaves thinking to the model but asks to see it,
-    `on` and `off` are explicit; an `off` that the writer has no words for is wanted all the same.
-    `effort` is the wire's own word. `budget_field` and `off_type` are the endpoint's names for a
-    budget and for being off, `template` what its chat template is told. `thinks` is whether the
-    model may think in answer: `absent` can mean off, a model that never does, or one that is left
-    to itself, and some endpoints go on thinking when told to stop.
+    `absent` sends nothing, `default` leaves thinking to the model but asks to see it, `on` and
+    `off` are explicit; an `off` that the writer cannot express is still wanted. `effort` is the
+    wire's own word. `budget_field` and `off_type` are the endpoint's names for a budget and for
+    being off, `template` the keywords of its chat template. `thinks` is whether the model may think
+    in its answer: `absent` can mean off, a model that never thinks, or one left to itself, and some
+    endpoints continue thinking when told to stop.
     """
 
     state: Literal["absent", "default", "on", "off"]
@@ -190,7 +192,7 @@ def _enable_thinking(plan: ThinkingPlan) -> Fragment:
 
 
 def _template_words(plan: ThinkingPlan) -> Fragment:
-    """The keywords of the chat template, where there are any to say."""
+    """The keywords of the chat template, if there are any."""
     words: Fragment = {}
     if plan.state in ("on", "off"):
         is_on, template = plan.state == "on", plan.template
@@ -217,7 +219,7 @@ def _template_responses(plan: ThinkingPlan) -> Fragment:
 
 
 def _template_messages(plan: ThinkingPlan) -> Fragment:
-    # a budget of 0 ends every thought, also of a template that does not know the switch
+    # a budget of 0 ends all thinking, even if the template does not know the switch
     is_off = plan.state == "off" and plan.budget is None
     thinking = _anthropic_budget(plan) if is_off else _anthropic_enabled(plan)
     return {**_template_words(plan), **thinking}
@@ -264,8 +266,9 @@ WRITERS: Mapping[WriterName, Callable[[ThinkingPlan], Fragment]] = MappingProxyT
 
 
 class WriterTraits(Value, frozen=True):
-    """What holds for every model that is steered in this shape. Some demand back the signatures of
-    their calls; `effort_words` is how a user is told of an effort."""
+    """What applies to every model controlled in this format. Some require the signatures of their
+    calls back; `effort_words` is how a user is told about an effort.
+    """
 
     demands_signatures: bool = False
     effort_words: Callable[[str], str] = "{} effort".format
@@ -282,7 +285,7 @@ _TRAITS: Mapping[WriterName, WriterTraits] = MappingProxyType(
 
 
 def traits_of_writer(name: WriterName) -> WriterTraits:
-    """What is known of models by the shape that steers them."""
+    """What is known about models from the format that controls them."""
     return _TRAITS.get(name, _USUAL)
 
 
@@ -292,7 +295,7 @@ def write_thinking(plan: ThinkingPlan) -> Fragment:
 
 
 def sayable(plan: ThinkingPlan) -> ThinkingPlan:
-    """The plan without what its writer has no words for: what it still claims is in the body."""
+    """The plan without what its writer cannot express: what it still claims is in the body."""
     fragment = write_thinking(plan)
     for part in ("effort", "budget"):
         without = msgspec.structs.replace(plan, **{part: None})

@@ -1,6 +1,6 @@
-"""What a dialect itself demands, whoever speaks it. An endpoint's own ways are in its compat.
+"""What a dialect itself requires, whoever speaks it. An endpoint's own behaviour is in its compat.
 
-Each dialect's package has its own, so that whoever decides asks for a trait and not for a name.
+Each dialect's package has its own, so that decisions depend on a trait and not on a name.
 """
 
 from __future__ import annotations
@@ -19,34 +19,32 @@ __all__ = ["Traits"]
 class Traits(Value, frozen=True):
     """The traits of one dialect.
 
-    `usual_writer` is the shape for thinking that most of its servers take, `key_header` where a
-    key goes. `takes` is the form that thoughts go back in: fields of a message, items of their own,
-    signed blocks, or parts with signatures. `silence` is what a stream tells while a model thinks:
-    `pings`; thoughts (`thoughts`), only if any thinking was `asked` for, only in a `summary`, or as
-    the `switch` for thinking lets one expect. `needs_limit`: a request without max_tokens is
-    refused, or one with a budget is. `off_forbids_thoughts`: a request that does not think must
-    not hold thoughts.
-    `needs_carriers_only`: readable thoughts are taken back, but are of no use in a tool chain.
-    `needs_follower`: a thought at the end of an answer is refused (tailcallhq/forgecode#2107).
-    `takes_fillers`: something can stand in the place of a thought that is missing. `marks_calls`:
-    an unsigned call is marked as not the model's own by whoever writes it. `api` is the name of the
-    API where its provider has several, and `tools_api` the dialect of the one that takes tools with
-    reasoning, where that is another; `buffer` is how many tokens of output are recommended.
-    `closes_objects`: it holds an answer to a schema only where every object names all its members.
-    `needs_schema`: it holds an answer to a schema, and to nothing less than one.
-    `tool_names` is the pattern of the names that its endpoints take, as the strictest of them
-    publish it. For a server: `answer_ids` and `call_ids` are how the ids of answers and calls
-    begin, `envelope` is the carrier that clients return unread, and with `signs_calls` it stands on
-    calls.
+    `usual_writer` is the thinking format that most of its servers accept, `key_header` where a key
+    goes. `takes` is the form in which thinking is sent back: fields of a message, separate items,
+    signed blocks, or parts with signatures. `silence` is what a stream sends while a model thinks:
+    `pings`; thinking (`thoughts`), only if any thinking was `asked` for, only in a `summary`, or
+    depending on the thinking `switch`. `needs_limit`: a request without max_tokens is rejected, or
+    one with a budget is. `off_forbids_thoughts`: a request that does not think must not contain
+    thinking. `needs_carriers_only`: readable thinking is accepted back, but is of no use in a tool
+    chain. `needs_follower`: thinking at the end of an answer is rejected
+    (tailcallhq/forgecode#2107). `takes_fillers`: a placeholder may replace missing thinking.
+    `marks_calls`: an unsigned call is marked by its sender as not the model's own. `api` is the
+    name of the API if its provider has several, and `tools_api` the dialect of the one that accepts
+    tools with reasoning, if that is another; `buffer` is the recommended number of output tokens.
+    `closes_objects`: it enforces a schema only if every object names all its members.
+    `needs_schema`: it enforces a schema, and nothing less than one. `tool_names` is the pattern of
+    the names that its endpoints accept, as published by the strictest of them. For a server:
+    `answer_ids` and `call_ids` are the prefixes of the ids of answers and calls, `envelope` is the
+    carrier that clients return unread, and with `signs_calls` it is on calls.
 
     `parameters` are the parameters that the dialect knows and their places in the body: the first
-    is written, all are read, and a place with `!` before it says the opposite. `ranges` is what
-    they may be, `thinking_ranges` what they may be beside thinking (an empty one: nothing), and
-    `defaults` what they are where nothing is said. `id_length` is the longest name of a user or a
-    cache; without `blank_stops` a text that ends the answer must hold more than spaces. `extras`
-    are other fields that steer the model alone and so may go to another server of the dialect;
-    `usual` are values of other fields that say no more than nothing does, and `unneeded` the fields
-    of which nothing is lost where they go unread.
+    is written, all are read, and a place with a `!` prefix has the opposite meaning. `ranges` are
+    their allowed values, `thinking_ranges` those allowed beside thinking (an empty one: none), and
+    `defaults` their values if they are omitted. `id_length` is the maximum length of the name of a
+    user or a cache; without `blank_stops` a stop sequence must contain more than spaces. `extras`
+    are other fields that only control the model and so may be sent to another server of the
+    dialect; `usual` are values of other fields that mean the same as omitting them, and `unneeded`
+    the fields that can be ignored without loss.
     """
 
     usual_writer: WriterName

@@ -1,9 +1,9 @@
-"""Token counts as providers report them, in one meaning for all.
+"""Token counts as providers report them, with one meaning for all.
 
-`input` is everything the model read, cached or not; `cache_read` and `cache_write` are parts of
-it. `output` is everything the model produced, reasoning included; `reasoning` is the part of it
-that was reasoning. Dialects whose wire counts reasoning beside the output (Gemini) add it before
-they build this value, so it is counted once everywhere. Unknown is None, never 0.
+`input` is everything the model read, cached or not; `cache_read` and `cache_write` are parts of it.
+`output` is everything the model produced, including reasoning; `reasoning` is that part. Dialects
+whose wire counts reasoning beside the output (Gemini) add it before they build this value, so it is
+counted once everywhere. Unknown is None, never 0.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Usage", "add_usage"]
 
 
 class Usage(Value, frozen=True, omit_defaults=False):
-    """What one answer cost, as far as the provider said."""
+    """What one answer cost, as reported by the provider."""
 
     input: int | None = None
     output: int | None = None
@@ -27,7 +27,7 @@ class Usage(Value, frozen=True, omit_defaults=False):
 
 
 def add_usage(one: Usage | None, other: Usage | None) -> Usage | None:
-    """What two answers cost together; what one of them did not tell is unknown."""
+    """The sum of two answers; a count that one of them did not report is unknown."""
     if one is None or other is None:
         return None
     pairs = zip(astuple(one), astuple(other), strict=True)

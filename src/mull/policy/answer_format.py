@@ -1,8 +1,9 @@
-"""How an answer is brought into the form of a schema: by the endpoint, by a tool, or by words.
+"""How an answer gets the form of a schema: enforced by the endpoint, through a tool, or by
+instructions.
 
-Where the catalog says that the model's endpoint holds answers to a schema, it is asked to. A model
-that does not think and calls tools is made to call one whose arguments are the answer. All others
-are told in words: a forced tool would end their thinking, or be refused beside it.
+If the catalog says that the model's endpoint enforces schemas, it is asked to. A model that does
+not think but calls tools must call one whose arguments are the answer. All others get instructions:
+a forced tool would end their thinking, or be rejected beside it.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ __all__ = ["FormatWay", "answer_value", "ask_in_format", "format_notes", "format
 FormatWay: TypeAlias = Literal["native", "tool", "prompt"]
 
 _SAID: dict[FormatWay, str] = {
-    "native": "the endpoint holds the answer to the schema",
-    "tool": "the model is made to call a tool that takes the answer: its endpoint takes no schema",
-    "prompt": "the schema stands in the instructions: the endpoint is not known to hold to one",
+    "native": "the endpoint enforces the schema",
+    "tool": "the model must call a tool that takes the answer: its endpoint accepts no schema",
+    "prompt": "the schema is part of the instructions: the endpoint is not known to enforce one",
 }
 _WORDS = """\
 Your answer must be a single JSON value that fits the JSON schema below. Write the value alone: no \
@@ -49,7 +50,7 @@ def format_way(options: RequestOptions, target: Target) -> FormatWay:
 
 
 def _is_held(wanted: AnswerFormat | None, target: Target) -> bool:
-    """Whether the endpoint's own way can say what the schema says."""
+    """Whether the endpoint's own mechanism supports this schema."""
     schema, traits = wanted.schema if wanted is not None else None, TRAITS[target.dialect]
     if schema is None:
         return not traits.needs_schema
@@ -57,12 +58,14 @@ def _is_held(wanted: AnswerFormat | None, target: Target) -> bool:
 
 
 def tool_name(wanted: AnswerFormat) -> str:
-    """What the tool is called whose arguments are the answer."""
+    """The name of the tool whose arguments are the answer."""
     return wanted.name or "answer"
 
 
 def ask_in_format(options: RequestOptions, target: Target) -> RequestOptions:
-    """The options with whatever has to ask for their format; `format` stays for the native way."""
+    """The options with whatever is needed to ask for their format; `format` stays for the native
+    mechanism.
+    """
     wanted = options.format
     if wanted is None:
         return options
@@ -79,7 +82,7 @@ def ask_in_format(options: RequestOptions, target: Target) -> RequestOptions:
 
 
 def format_notes(options: RequestOptions, target: Target) -> list[Note]:
-    """Which way it is."""
+    """Notes about the mechanism."""
     if options.format is None:
         return []
     way = format_way(options, target)
@@ -87,10 +90,10 @@ def format_notes(options: RequestOptions, target: Target) -> list[Note]:
 
 
 def answer_value(message: Message, wanted: AnswerFormat) -> Any:
-    """The JSON value that an answer gives, by a call or by its text.
+    """The JSON value of an answer, from a call or from its text.
 
     Raises:
-        ValueError: it holds none; says why.
+        ValueError: there is none; says why.
     """
     for call in message.tool_calls:
         if call.name == tool_name(wanted):
@@ -114,7 +117,7 @@ def _decode(text: str) -> Any:
 
 
 def _embedded(text: str) -> list[Any]:
-    """The one value that stands among words: in a fence, or from the first bracket to the last."""
+    """The only value within text: in a fence, or from the first bracket to the last."""
     tries = [found[1] for found in _FENCED.finditer(text)][-1:]
     starts = [at for sign in "{[" if (at := text.find(sign)) >= 0]
     if starts:

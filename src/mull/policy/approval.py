@@ -1,13 +1,13 @@
-"""Whether a tool call runs, is asked about, or is refused.
+"""Whether a tool call runs, needs approval, or is refused.
 
-Rules are `TOOL` or `TOOL(PATTERN)`. In this order: a deny rule refuses, whatever else is said;
-what changes nothing and needs no question runs; read-only refuses what changes things; `yes` runs
-the rest; `accept-edits` runs what changes an ordinary file in the working folder; an allow rule
-runs it, unless the tool is not what it was; what is left is asked about.
+Rules are `TOOL` or `TOOL(PATTERN)`. In this order: a deny rule refuses, whatever else applies; a
+call that changes nothing and needs no approval runs; read-only mode refuses calls that change
+something; `yes` runs the rest; `accept-edits` runs changes to ordinary files in the working folder;
+an allow rule runs the call, unless the tool has changed; everything else needs approval.
 
-What a pattern is compared with depends on the tool: a path inside the working folder, a command,
-or the arguments as JSON. Allow rules are read narrowly and deny rules widely, so that what a
-pattern does not foresee is asked about rather than done.
+What a pattern is matched against depends on the tool: a path inside the working folder, a command,
+or the arguments as JSON. Allow rules are read narrowly and deny rules broadly, so that what a
+pattern does not foresee needs approval.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _RULE = re.compile(r"([^()\s]+)(?:\((.+)\))?", re.DOTALL)
 
 
 class Subject(Value, frozen=True):
-    """What a call is about, and how patterns are to be compared with it.
+    """What a call is about, and how patterns are matched against it.
 
-    A path is relative to the working folder, and `full` is the same from the top. What is
-    `guarded`, a file marked as read-only, is allowed only by a rule that names just this one.
+    A path is relative to the working folder, and `full` is the absolute one. What is `guarded`, a
+    read-only file, is allowed only by a rule that names exactly this file.
     """
 
     kind: Literal["path", "command", "text"]
@@ -63,8 +63,8 @@ class Subject(Value, frozen=True):
 class Asked(Value, frozen=True):
     """A call that wants to run.
 
-    One that `asks` changes nothing and is asked about all the same. `altered` says why what was
-    allowed before does not count: the tool is not what it was.
+    One that `asks` changes nothing but still needs approval. `altered` says why an earlier approval
+    does not count: the tool has changed.
     """
 
     tool: str
@@ -75,7 +75,7 @@ class Asked(Value, frozen=True):
 
 
 class Rule(Value, frozen=True):
-    """What is allowed or denied; `where` says who wrote it, for messages."""
+    """What is allowed or denied; `where` says where it is written, for messages."""
 
     effect: Effect
     tool: str
@@ -89,14 +89,14 @@ class Rule(Value, frozen=True):
 
 
 class Decision(Value, frozen=True):
-    """What becomes of a call; `reason` says why it is refused."""
+    """What happens to a call; `reason` says why it is refused."""
 
     verdict: Literal["run", "ask", "refuse"]
     reason: str = ""
 
 
 def parse_rule(effect: Effect, text: str, where: str = "") -> Rule:
-    """Read `TOOL` or `TOOL(PATTERN)`.
+    """Parse `TOOL` or `TOOL(PATTERN)`.
 
     Raises:
         SettingError: it is neither.
@@ -111,7 +111,7 @@ def parse_rule(effect: Effect, text: str, where: str = "") -> Rule:
 
 
 def decide(asked: Asked, mode: Mode, rules: Iterable[Rule]) -> Decision:
-    """What becomes of the call under these rules, those of the session among them."""
+    """What happens to the call under these rules, including those of the session."""
     rules = tuple(rules)
     for rule in rules:
         if rule.effect == "deny" and _denies(rule, asked):
@@ -148,19 +148,21 @@ def suggest(asked: Asked) -> tuple[str, ...]:
 
 def _path_patterns(path: str) -> list[str]:
     folder = path.rpartition("/")[0]
-    exact = escape(path) if folder else f"./{escape(path)}"  # a bare name would fit in any folder
+    exact = escape(path) if folder else f"./{escape(path)}"  # a bare name would match in any folder
     if is_protected(path):
         return [exact]
     return [exact, *([f"{escape(folder)}/**"] if folder else []), "**"]
 
 
 def _names_an_action(words: list[str]) -> bool:
-    """`git status -s` and `npm test` do, `rm -rf x` does not: its options say what it does."""
+    """`git status -s` and `npm test` do, `rm -rf x` does not: its options determine what it
+    does.
+    """
     return len(words) > 1 and all(re.fullmatch(r"[\w.][\w.:/-]*", word) for word in words[:2])
 
 
 def _is_allowed(asked: Asked, rules: Iterable[Rule]) -> bool:
-    """Some rule allows the whole of it, or each part of the command has a rule that does."""
+    """A rule allows all of it, or each part of the command has a rule that does."""
     rules = [rule for rule in rules if rule.effect == "allow" and _is_of(rule, asked)]
     if any(rule.argument is None or _fits_whole(rule.argument, asked.subject) for rule in rules):
         return True
@@ -182,8 +184,9 @@ def _is_plain_edit(asked: Asked) -> bool:
 
 
 def _is_of(rule: Rule, asked: Asked) -> bool:
-    """Whether the rule speaks of this tool, and by name of what has to be named: protected files,
-    read-only ones."""
+    """Whether the rule is about this tool, and names what has to be named: protected and read-only
+    files.
+    """
     if not text_matches(rule.tool, asked.tool):
         return False
     if asked.subject.guarded and (rule.argument is None or has_wildcard(rule.argument)):
@@ -197,7 +200,7 @@ def _is_of(rule: Rule, asked: Asked) -> bool:
 def _fits_whole(pattern: str, subject: Subject) -> bool:
     if subject.kind == "path":
         return any(_path_fits(pattern, path) for path in subject.names)
-    # a star must not run over what a shell would take for the next command
+    # a star must not match what a shell would take for the next command
     if subject.kind == "command" and has_wildcard(pattern):
         return False
     return text_matches(pattern, subject.text)
@@ -218,7 +221,7 @@ def _denies(rule: Rule, asked: Asked) -> bool:
 
 
 def _path_fits(pattern: str, path: str, *, ignore_case: bool = False) -> bool:
-    """A pattern without a slash speaks of a file's name, wherever it lies."""
+    """A pattern without a slash matches a file name in any folder."""
     if pattern.endswith("/"):
         pattern += "**"
     if "/" not in pattern:
@@ -227,7 +230,7 @@ def _path_fits(pattern: str, path: str, *, ignore_case: bool = False) -> bool:
 
 
 def _command_fits(pattern: str, command: str) -> bool:
-    """`git status *` fits `git status` too."""
+    """`git status *` matches `git status` too."""
     return text_matches(pattern, command) or (
         pattern.endswith(" *") and text_matches(pattern[:-2], command)
     )
@@ -241,6 +244,6 @@ def _allows_command(pattern: str, command: str) -> bool:
 
 
 def _upward(path: str) -> list[str]:
-    """The path and the folders that it lies in."""
+    """The path and its parent folders."""
     names = path.split("/")
     return ["/".join(names[:end]) for end in range(len(names), 0, -1)]

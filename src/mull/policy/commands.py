@@ -1,9 +1,9 @@
-"""The parts of a shell command that a pattern is compared with.
+"""The parts of a shell command that a pattern is matched against.
 
-This is no shell. To allow, a command is taken apart only where every shell agrees on its parts:
-nothing in it may be substituted, redirected into a file or put in the background, and one with
-quotes has to be one part. To deny, it is cut at everything that could begin another command, and
-behind a word that runs what follows it (`sudo`, `then`, `sh`) at every word.
+This is not a shell. For allow rules, a command is split only where every shell agrees on its parts:
+it may contain no substitution, redirection into a file or background operator, and one with quotes
+must be a single part. For deny rules, it is split at everything that could start another command,
+and after a word that runs what follows (`sudo`, `then`, `sh`) at every word.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _ANY_BREAK = pattern(r"[;&|<>(){}$`\n\r]+")
 _ASSIGNMENTS = pattern(r"""(?:\w+=(?:"[^"]*"|'[^']*'|[^\s"'])* )+""")
 _QUOTING = str.maketrans("", "", "'\"\\")
 _MOST_STARTS = 64
-"""Words of one piece at which a command may begin: enough for people, and no work for ever."""
+"""Maximum words of one piece at which a command may start: enough for people, and bounded."""
 
 
 def allow_parts(command: str) -> list[str] | None:
-    """The simple commands that it consists of; None where that cannot be said for sure."""
+    """The simple commands it consists of; None if that is not certain."""
     command = command.strip()
     if _UNSURE.search(command) is None:
         return [command]
@@ -39,7 +39,7 @@ def allow_parts(command: str) -> list[str] | None:
 
 
 def deny_parts(command: str) -> list[str]:
-    """All that may be a command in it, also under its name without a folder."""
+    """Everything in it that may be a command, also by its name without a folder."""
     found = [command.strip()]
     for piece in _ANY_BREAK.split(command):
         part = " ".join(piece.split())
@@ -52,7 +52,7 @@ def deny_parts(command: str) -> list[str]:
 
 
 def _commands_in(piece: str) -> Iterator[str]:
-    """The piece, and what is left of it from each word on if its first word runs that."""
+    """The piece, and its rest from each word on if its first word runs that."""
     yield piece
     program, _, rest = _without_folder(piece).partition(" ")
     if program not in RUNNERS and program != "find":

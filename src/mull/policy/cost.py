@@ -1,7 +1,7 @@
 """What an answer costs, from the provider's counts and the catalog's prices.
 
-Prices are dollars for a million tokens. Output is paid once, reasoning included; cached input has
-its own price. What is not known stays None: a sum with an unknown in it is at least the rest.
+Prices are dollars per million tokens. Output is paid once, including reasoning; cached input has
+its own price. Unknown values are None: a sum with an unknown part is at least the rest.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _SPELLINGS = {
     "cache_read": ("cache_read", "cached_input", "cache_input"),
     "cache_write": ("cache_write", "cached_write"),
 }
-"""Some entries of the catalog spell these prices in another way."""
+"""Some entries of the catalog spell these prices differently."""
 
 
 def cost_of(usage: Usage | None, prices: Mapping[str, Any] | None) -> float | None:
-    """Dollars for one answer; None where a count or a price is missing."""
+    """Dollars for one answer; None if a count or a price is missing."""
     if usage is None or usage.input is None or usage.output is None or not prices:
         return None
     prices = _tier(prices, usage.input)
@@ -35,7 +35,7 @@ def cost_of(usage: Usage | None, prices: Mapping[str, Any] | None) -> float | No
 
 
 def is_free(prices: Mapping[str, Any] | None) -> bool:
-    """Whether the catalog says that tokens cost nothing: a subscription, or one's own machine."""
+    """Whether the catalog says that tokens are free: a subscription, or the user's own machine."""
     return bool(prices) and cost_of(Usage(1, 1, reasoning=1), prices) == 0
 
 
@@ -60,8 +60,9 @@ def _read_cost(usage: Usage, prices: Mapping[str, Any]) -> float:
 
 
 def _own_price(prices: Mapping[str, Any], name: str) -> float | None:
-    """The price of cached input. None and 0 both say that it has none and costs what input does:
-    the catalog writes 0 beside a paid input where no such price is published."""
+    """The price of cached input. None and 0 both mean that it has none and costs what input does:
+    the catalog has 0 beside a paid input if no such price is published.
+    """
     found: Iterable[float] = (prices[key] for key in _SPELLINGS[name] if key in prices)
     return next(iter(found), None)
 
@@ -81,7 +82,7 @@ def _is_price(value: Any) -> bool:
 
 
 class CostSum(Value, frozen=True):
-    """What is known of several costs together; `unknown` counts those that are not."""
+    """The known sum of several costs; `unknown` counts the unknown ones."""
 
     known: float = 0.0
     unknown: int = 0
@@ -94,15 +95,16 @@ class CostSum(Value, frozen=True):
 
 
 def add_costs(costs: Iterable[float | None]) -> CostSum:
-    """The costs together."""
+    """The sum of the costs."""
     given = list(costs)
     known = [cost for cost in given if cost is not None]
     return CostSum(math.fsum(known), len(given) - len(known), len(given))
 
 
 def format_cost(dollars: float | None) -> str:
-    """`$0.0123`: three digits that count, at least two behind the point. Nothing is `$0`, as for a
-    model without a price per token; not known is `unknown`."""
+    """`$0.0123`: three significant digits, at least two decimals. Zero is `$0`, as for a model
+    without a price per token; unknown is `unknown`.
+    """
     if dollars is None:
         return "unknown"
     if dollars == 0:

@@ -1,8 +1,8 @@
 """What went wrong with a request, and what that means: one value and one table.
 
-Whether it may help to send the same again, whether it may be about reasoning, and what to tell a
-person all follow from the meaning. A refusal of which nothing here is stated may be about
-reasoning: `mull.policy.heal.causes` knows the texts of those.
+Whether a retry may help, whether it may be about reasoning, and what to tell the user all follow
+from the meaning. A rejection about which nothing here is stated may be about reasoning:
+`mull.policy.heal.causes` knows those texts.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ __all__ = [
 ]
 
 READ = 8_000
-"""How much of a text is read; what names the cause stands at its beginning."""
+"""How much of a text is examined; the cause is named at its beginning."""
 _MARKS = pattern(r"""[`'"\\‘’“”]""")
 _DAMAGE = frozenset(
     {"unreadable", "damaged", "no_choices", "spliced", "empty", "incomplete", "oversized"}
 )
-"""Codes of our own decoders for answers that they could not read."""
+"""Codes of our own decoders for responses that they could not read."""
 
 
 class Failure(Value, frozen=True):
-    """What went wrong, in the other side's own words where it has some.
+    """What went wrong, in the other side's own words if there are any.
 
-    A `status` of None is a connection that failed. One that was `streamed` came inside an answer:
-    its status is the one that it names, or just 400. To a `keyless` request no key was given.
+    A `status` of None is a failed connection. If it was `streamed` it arrived inside an answer: its
+    status is the one it names, or 400. A `keyless` request had no key.
     """
 
     text: str
@@ -55,10 +55,10 @@ class Failure(Value, frozen=True):
 
 
 class Meaning(Value, frozen=True):
-    """One meaning: why, and what to do, in words for a person.
+    """One meaning: why, and what to do, in words for the user.
 
-    It `passes` if the same request may be answered later. `codes` are patterns of an error's code
-    or type, `texts` of its words, `statuses` HTTP's. What is `certain` by code or status has no
+    It `passes` if the same request may succeed later. `codes` are patterns of an error's code or
+    type, `texts` of its words, `statuses` are HTTP's. What is `certain` by code or status has no
     other subject.
     """
 
@@ -107,7 +107,7 @@ _SHARE = Meaning(
     "compress the conversation, or limit the answer with --max-tokens",
     texts=rf"request too large for .{{0,200}}?\blimit:? {_N}, requested:? {_N}",
 )
-"""Groq and OpenAI, with the status and code of a limit on the rate. Waiting never helps."""
+"""Groq and OpenAI, with the status and code of a rate limit. Waiting never helps."""
 _SERVER = Meaning(
     "server",
     *_LATER,
@@ -129,7 +129,7 @@ _MEANINGS = (
     Meaning(
         "auth",
         "the key was not accepted",
-        "`mull keys set {provider}` stores another",
+        "store another with `mull keys set {provider}`",
         statuses=(401,),
         codes=r"authentication|unauthenticated|invalid_api_key",
     ),
@@ -190,7 +190,7 @@ _MEANINGS = (
 
 
 def meaning_of(failure: Failure) -> Meaning:
-    """What it most likely means: as stated, else by its words, else by its status alone."""
+    """Its most likely meaning: as stated, otherwise by its words, otherwise by its status alone."""
     vague = (
         one
         for one in _MEANINGS
@@ -201,7 +201,7 @@ def meaning_of(failure: Failure) -> Meaning:
 
 
 def stated(failure: Failure) -> Meaning | None:
-    """What its status or its code says outright, whatever its words are about."""
+    """What its status or code states, whatever its words are about."""
     if failure.status is None:
         return _NETWORK
     if _is_exhausted(failure):
@@ -218,12 +218,12 @@ def worded(failure: Failure) -> Meaning | None:
 
 
 def overflow_of(failure: Failure) -> Overflow | None:
-    """What it says of a request that is too long; None where it has another subject."""
+    """What it says about a request that is too long; None if it has another subject."""
     meaning = meaning_of(failure)
     if meaning.name != _LENGTH:
         return None
     found = read_overflow(plain(failure), failure.body)
-    is_sure = meaning.statuses or meaning is _SHARE  # no window: the numbers are the account's
+    is_sure = meaning.statuses or meaning is _SHARE  # not a window: the numbers are the account's
     return Overflow() if found is None and is_sure else found
 
 
@@ -237,15 +237,15 @@ def plain(failure: Failure) -> str:
 
 
 def is_damage(code: str | None) -> bool:
-    """Whether the code is our own decoders', for an answer that could not be read."""
+    """Whether the code comes from our own decoders, for a response that could not be read."""
     return code in _DAMAGE
 
 
 def _is_exhausted(failure: Failure) -> bool:
-    """Whether money or the day's share is used up, whatever the status.
+    """Whether credit or a daily quota is used up, whatever the status.
 
-    Gemini speaks of plan and billing also where only a minute's share is used up, and then says
-    when to come back.
+    Gemini mentions plan and billing also when only a per-minute quota is used up, and then says
+    when to retry.
     """
     if _QUOTA.has_code(failure):
         return True
@@ -258,7 +258,7 @@ def _is_exhausted(failure: Failure) -> bool:
 
 
 def details(body: Any) -> Iterator[dict[str, Any]]:
-    """The `details` of an error as Google writes it, wherever the error stands."""
+    """The `details` of an error in Google's format, wherever they are."""
     for value in body if isinstance(body, list) else [body]:
         error = value.get("error", value) if isinstance(value, dict) else None
         found = error.get("details") if isinstance(error, dict) else None

@@ -1,9 +1,9 @@
-"""Patterns with stars, compared in time that grows with the text alone.
+"""Glob patterns, matched in time that grows only with the text.
 
-Two kinds: over any text (`*` is anything), and over paths (`*` stays within one name, `**` is any
-number of folders). `?`, `[abc]` and `[!abc]` are as everywhere, a backslash takes the next letter
-as it is. Patterns may come from a model or from a stranger's repository, so none of them may be
-slow: what lies between two stars is found once and for all.
+There are two kinds: over any text (`*` is anything), and over paths (`*` stays within one name,
+`**` is any number of folders). `?`, `[abc]` and `[!abc]` work as usual, and a backslash escapes the
+next character. Patterns may come from a model or a stranger's repository, so none of them may be
+slow: each part between two stars is searched for only once.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ _MOST_BRACES = 64
 
 
 def escape(text: str) -> str:
-    """A pattern that fits this text alone."""
+    """A pattern that matches only this text."""
     return _SPECIAL.sub(r"\\\1", text)
 
 
 def has_wildcard(pattern: str) -> bool:
-    """Whether the pattern fits more than one text."""
+    """Whether the pattern matches more than one text."""
     return any(not found.startswith("\\") for found in _WILD.findall(pattern))
 
 
 def fixed_start(pattern: str) -> str:
-    """The text that everything begins with which the pattern fits."""
+    """The fixed prefix of everything the pattern matches."""
     out, at = "", 0
     for found in _WILD.finditer(pattern):
         out += pattern[at : found.start()]
@@ -42,12 +42,12 @@ def fixed_start(pattern: str) -> str:
 
 
 def text_matches(pattern: str, text: str, *, ignore_case: bool = False) -> bool:
-    """Whether the pattern fits the whole text; stars go over anything, line breaks too."""
+    """Whether the pattern matches the whole text; stars match anything, including line breaks."""
     return _compiled(pattern, ignore_case).fullmatch(text) is not None
 
 
 def path_matches(pattern: str, path: str, *, ignore_case: bool = False) -> bool:
-    """Whether the pattern fits the whole path, name by name; both have `/` between names."""
+    """Whether the pattern matches the whole path, name by name; both use `/` between names."""
     wanted = _names(pattern)
     reached = set(_skipping(wanted, 0))
     for name in path.split("/"):
@@ -57,7 +57,7 @@ def path_matches(pattern: str, path: str, *, ignore_case: bool = False) -> bool:
                 continue
             if wanted[place] == "**":
                 after.update(_skipping(wanted, place))
-                if place == len(wanted) - 1:  # `a/**` is what lies in `a`, not `a` itself
+                if place == len(wanted) - 1:  # `a/**` is what is in `a`, not `a` itself
                     after.add(len(wanted))
             elif _compiled(wanted[place], ignore_case).fullmatch(name):
                 after.update(_skipping(wanted, place + 1))
@@ -67,7 +67,7 @@ def path_matches(pattern: str, path: str, *, ignore_case: bool = False) -> bool:
 
 @lru_cache(maxsize=1024)
 def _names(pattern: str) -> tuple[str, ...]:
-    """The names of a path pattern; several `**` in a row are one."""
+    """The names of a path pattern; consecutive `**` are one."""
     names = pattern.split("/")
     pairs = zip(names, (*names[1:], ""), strict=True)
     return tuple(name for name, after in pairs if not name == after == "**")
@@ -91,7 +91,7 @@ def expand_braces(pattern: str) -> list[str]:
 
 
 def _skipping(wanted: Sequence[str], place: int) -> Iterator[int]:
-    """This place, and those behind it that are reached without taking a name."""
+    """This place, and those after it that are reached without consuming a name."""
     yield place
     while place < len(wanted) - 1 and wanted[place] == "**":
         place += 1
@@ -110,7 +110,7 @@ def _compiled(pattern: str, ignore_case: bool) -> re.Pattern[str]:
 
 
 def _fixed_parts(pattern: str) -> list[str]:
-    """The regular expressions of what lies between the stars."""
+    """The regular expressions of the parts between the stars."""
     parts = [""]
     at = 0
     while at < len(pattern):
@@ -133,7 +133,7 @@ def _fixed_parts(pattern: str) -> list[str]:
 
 def _class_end(pattern: str, start: int) -> int | None:
     first = start + (pattern[start : start + 1] in ("!", "^"))
-    end = pattern.find("]", first + 1)  # a bracket that comes first is a letter like any other
+    end = pattern.find("]", first + 1)  # a bracket that comes first is literal
     return None if end < 0 else end
 
 
@@ -143,6 +143,6 @@ def _class(inside: str) -> str:
     source = f"[{'^' if negated else ''}{letters}]"
     try:
         re.compile(source)
-    except re.error:  # a range that runs backwards holds nothing
+    except re.error:  # a reversed range is empty
         return "(?!)"
     return source

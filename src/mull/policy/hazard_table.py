@@ -34,7 +34,7 @@ SED_SCRIPT = (
     rf"|[+~]\d+))? ?)?(?:[pdqQ=lnNPDgGhHxF]|s([/|,#:@])(?:(?!\1)[^\[])*\1(?:(?!\1).)*\1[gpiIm\d]*"
     r")? ?(?:;|$) ?)+"
 )
-"""Commands of sed that only show: none of them writes a file or runs anything."""
+"""Commands of sed that only print: none of them writes a file or runs anything."""
 
 TABLE = """
 ack | | pager ackrc |
@@ -133,7 +133,8 @@ yq | i | inplace in-place split-exp split-exp-file from-file front-matter |
 zip | TmdFUob | unzip-command temp-path move delete test | -TT
 """
 """A program or a subcommand, letters of short options, long options without their dashes, and words
-that stand for themselves alone. A line that begins with spaces goes on with the one before."""
+that stand for themselves. A line that starts with spaces continues the one before.
+"""
 ALIASES = MappingProxyType(
     {
         "gawk": "awk",
@@ -194,7 +195,7 @@ CARRIERS: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
 )
 """Subcommands that run what follows them."""
 HANDING_ON = ("bundle", "cargo", "go", "npm", "npx", "uv", "yarn")
-"""Programs that hand on what comes behind `--`."""
+"""Programs that pass on what follows `--`."""
 USUAL = frozenset(
     """command config delete directory editor eval exec execute file filter fix hook hooks import
     include init inplace load log2file out outdir outfile output overwrite pager path place plugin
@@ -202,7 +203,7 @@ USUAL = frozenset(
     write
     """.split()
 )
-"""Parts of what long options that write or execute are called in programs not listed."""
+"""Parts of the names of long options that write or execute, for programs not listed."""
 USUAL_LETTERS = "oce"
 READERS = frozenset(
     """basename cat cksum cmp column comm cut df diff dirname du echo expand false fmt fold grep
@@ -210,4 +211,4 @@ READERS = frozenset(
     sha256sum sha512sum stat strings sum tac tail test tr true tsort type uname wc which who whoami
     """.split()
 )
-"""Programs none of whose options write or execute."""
+"""Programs without options that write or execute."""

@@ -1,10 +1,10 @@
-"""Which words of a command write files or run programs, although the command looks harmless.
+"""Detects words of a command that write files or run programs, although the command looks harmless.
 
-`git diff` shows a difference, and `git diff --output=FILE` overwrites a file: a rule such as
-`git diff *` was not meant to allow that. What a star stands for may hold none of the words that
-are listed here for its program, however they are written: quoted, shortened (`--outp`), joined
-(`-uo`), or as a pattern that the shell would turn into one. Programs without a row of their own
-are judged by what options are usually called.
+`git diff` shows a diff, but `git diff --output=FILE` overwrites a file: a rule such as `git diff *`
+was not meant to allow that. What a star stands for may contain none of the words listed here for
+its program, however they are written: quoted, abbreviated (`--outp`), combined (`-uo`), or as a
+pattern that the shell would expand to one. Programs without a row are judged by common option
+names.
 """
 
 from __future__ import annotations
@@ -36,12 +36,13 @@ __all__ = ["is_hazardous"]
 
 
 class _Row(Value, frozen=True):
-    """Words of one program. `letters` are short options, which may be joined; `options` are long
-    ones, without their dashes, which may be shortened; `words` stand for themselves alone;
-    `acts` are subcommands that run or configure what runs. The first word that is no option is a
-    `script` for some, and some write what the second one names; one reads files instead of its
-    repository if a path leads outside, one takes `CC=…` for an order, some hand on what comes
-    behind `--` to another program, and words with certain `marks` before them are orders."""
+    """Words of one program. `letters` are short options, which may be combined; `options` are long
+    ones, without their dashes, which may be abbreviated; `words` stand for themselves; `acts` are
+    subcommands that run or configure what runs. The first word that is not an option is a `script`
+    for some, and some write to the second one; one reads files instead of its repository if a path
+    leads outside, one takes `CC=…` as an instruction, some pass on what follows `--` to another
+    program, and words with certain `marks` before them are instructions.
+    """
 
     letters: str = ""
     options: tuple[str, ...] = ()
@@ -61,15 +62,16 @@ _GLOB = pattern(r"[*?\[]")
 _OUTSIDE = pattern(r"^[/~]|(?:^|/)\.\.(?:/|$)")
 _SHORTEST = 3
 _MOST_WORDS = 1000
-"""Longer commands are for a person to judge."""
+"""Longer commands are left to the user."""
 
 
 def is_hazardous(command: str, star: int) -> bool:
-    """Whether the command holds, from the place on that a pattern's first star stands for, a word
-    that writes or executes. True also where that cannot be said."""
+    """Whether the command contains a word that writes or executes, from the place that a pattern's
+    first star stands for. True also if that is uncertain.
+    """
     try:
         words = _words(command)
-    except ValueError:  # a quote that does not end
+    except ValueError:  # an unclosed quotation mark
         return True
     if len(words) > _MOST_WORDS:
         return True
@@ -98,10 +100,10 @@ class _Word(Value, frozen=True):
 
 
 def _words(command: str) -> list[_Word]:
-    """The words as the shell would hand them on, and where each ends.
+    """The words as the shell would pass them on, and where each ends.
 
     Raises:
-        ValueError: a quote does not end.
+        ValueError: a quotation mark is not closed.
     """
     found: list[_Word] = []
     start, quote = None, ""
@@ -120,7 +122,7 @@ def _words(command: str) -> list[_Word]:
         elif start is None:
             start = at
     if quote:
-        raise ValueError("a quote does not end")
+        raise ValueError("unclosed quotation mark")
     return found
 
 
@@ -133,7 +135,7 @@ def _carriers(words: Sequence[str]) -> int:
 
 
 def _is_program(word: str) -> bool:
-    """Whether the word surely names a program, and not an option's value."""
+    """Whether the word certainly names a program, and not an option's value."""
     name = _program(word)
     return "/" in word or name in READERS or (name in _rows() and name not in CARRIERS)
 
@@ -180,20 +182,20 @@ def _holds_of(row: _Row, before: Sequence[str], behind: Sequence[str]) -> bool:
 
 
 def _may_become_an_option(word: _Word) -> bool:
-    """A pattern that names of files may turn into an option, braces that hold several words."""
+    """A pattern that file names may turn into an option, or braces that expand to several words."""
     bare = _unquoted(word.raw)
     globs = bare[:1] in ("*", "?", "[") or (bare.startswith("-") and _GLOB.search(bare) is not None)
     return globs or _has_braces(bare)
 
 
 def _has_braces(bare: str) -> bool:
-    """Whether the shell may make several words of this one: `a{b,c}`, `{1..9}`."""
+    """Whether the shell may expand this to several words: `a{b,c}`, `{1..9}`."""
     inside = bare.partition("{")[2].rpartition("}")[0]
     return "," in inside or ".." in inside
 
 
 def _unquoted(raw: str) -> str:
-    """The word without what stands in quotes: the shell expands nothing there."""
+    """The word without its quoted parts: the shell expands nothing there."""
     return _QUOTED.sub("", raw)
 
 

@@ -1,7 +1,7 @@
-"""Whether a JSON value fits a schema, and where it does not.
+"""Whether a JSON value matches a schema, and where it does not.
 
-The keywords of draft 2020-12 that say something of a value; `format` and what only describes are
-left alone, and so are references to other documents. What is found is told in words that a model
+Supports the keywords of draft 2020-12 that constrain a value; `format` and descriptive keywords are
+ignored, and so are references to other documents. Mismatches are described in words that a model
 can act on.
 """
 
@@ -22,12 +22,12 @@ _LONGEST = 80
 
 
 def first_misfit(value: Any, schema: Schema) -> str | None:
-    """The first place where the value does not fit, in words; None if it fits."""
+    """The first place where the value does not match, in words; None if it matches."""
     return next(_Check(schema).misfits(value, schema, "$", 0), None)
 
 
 def resolve(schema: Mapping[str, Any], root: Schema) -> Mapping[str, Any]:
-    """The schema that is meant, where it is nothing but a reference within its document."""
+    """The referenced schema, if it is nothing but a reference within its document."""
     seen: set[str] = set()
     while isinstance(ref := schema.get("$ref"), str) and ref not in seen:
         seen.add(ref)
@@ -39,7 +39,7 @@ def resolve(schema: Mapping[str, Any], root: Schema) -> Mapping[str, Any]:
 
 
 def _pointed(ref: str, root: Any) -> Any:
-    """What a reference points at; True, which everything fits, for one to elsewhere."""
+    """The target of a reference; True, which everything matches, for an external one."""
     if not ref.startswith("#"):
         return True
     found: Any = root
@@ -55,13 +55,13 @@ def _pointed(ref: str, root: Any) -> Any:
 
 
 class _Check:
-    """The check of one value against one document."""
+    """The validation of one value against one document."""
 
     def __init__(self, root: Schema) -> None:
         self._root = root
 
     def misfits(self, value: Any, schema: Any, at: str, depth: int) -> Iterator[str]:
-        """Every place where the value does not fit."""
+        """Every place where the value does not match."""
         if schema is False:
             yield f"{at}: nothing is allowed here"
         if not isinstance(schema, Mapping) or depth > _DEEPEST:
@@ -94,9 +94,9 @@ class _Check:
             fitting = sum(self._fits(value, one, depth) for one in one_of)
             if fitting != 1:
                 how = "none" if not fitting else f"{fitting}"
-                yield f"{at}: must fit exactly one of {len(one_of)} forms, and fits {how}"
+                yield f"{at}: must match exactly one of {len(one_of)} forms, but matches {how}"
         if "not" in schema and self._fits(value, schema["not"], depth):
-            yield f"{at}: has a form that is excluded"
+            yield f"{at}: matches a form that is excluded"
         if "if" in schema:
             branch = "then" if self._fits(value, schema["if"], depth) else "else"
             yield from self.misfits(value, schema.get(branch, True), at, depth + 1)
@@ -110,7 +110,7 @@ class _Check:
         for given, wanted in schema.get("dependentRequired", {}).items():
             for name in wanted:
                 if given in value and name not in value:
-                    yield f"{at}: {name!r} is missing, which {given!r} needs"
+                    yield f"{at}: {name!r} is missing, but {given!r} requires it"
         for given, more in schema.get("dependentSchemas", {}).items():
             if given in value:
                 yield from self.misfits(value, more, at, depth + 1)
@@ -140,15 +140,15 @@ class _Check:
         if schema.get("uniqueItems") is True:
             written = [msgspec.json.encode(_plain(held), order="sorted") for held in value]
             if len(set(written)) < len(written):
-                yield f"{at}: holds the same item twice"
+                yield f"{at}: contains the same item twice"
         if "contains" in schema:
             count = sum(self._fits(held, schema["contains"], depth) for held in value)
             if not schema.get("minContains", 1) <= count <= schema.get("maxContains", math.inf):
-                yield f"{at}: {count} items are of the form that it must contain"
+                yield f"{at}: {count} items match the form that it must contain"
 
 
 def _simple(value: Any, schema: Mapping[str, Any], at: str) -> Iterator[str]:
-    """What can be told from the value alone."""
+    """What can be decided from the value alone."""
     kinds = schema.get("type")
     if kinds is not None:
         allowed = [kinds] if isinstance(kinds, str) else kinds
@@ -181,9 +181,9 @@ def _number(value: Any, schema: Mapping[str, Any], at: str) -> Iterator[str]:
 def _within(count: int, schema: Mapping[str, Any], what: str, noun: str, at: str) -> Iterator[str]:
     least, most = schema.get(f"min{what}"), schema.get(f"max{what}")
     if least is not None and count < least:
-        yield f"{at}: at least {least} {noun} are needed, and there are {count}"
+        yield f"{at}: needs at least {least} {noun}, but has {count}"
     if most is not None and count > most:
-        yield f"{at}: at most {most} {noun} are allowed, and there are {count}"
+        yield f"{at}: allows at most {most} {noun}, but has {count}"
 
 
 _BOUNDS: tuple[tuple[str, Callable[[Any, Any], bool], str], ...] = (
@@ -216,12 +216,12 @@ _TYPES: Mapping[str, Callable[[Any], bool]] = {
 def _matches(pattern: str, text: str) -> bool:
     try:
         return re.search(pattern, text) is not None
-    except re.error:  # a form of expression that Python does not know says nothing
+    except re.error:  # an expression that Python does not support is ignored
         return True
 
 
 def _plain(value: Any) -> Any:
-    """The value with whole numbers as such: 1 and 1.0 are the same to JSON."""
+    """The value with integral floats as integers: 1 and 1.0 are the same in JSON."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, list):

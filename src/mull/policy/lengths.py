@@ -1,10 +1,10 @@
-"""What endpoints say of a request that is too long, and the numbers that they name.
+"""What endpoints say about a request that is too long, and the numbers they name.
 
-One row per known text, with the place where it was seen. `window` is what request and answer may
-hold together, `input` what the request alone may hold, `held` what the endpoint counted in the
-request, `over` by how much that is too much, `asked` the limit of the answer that does not fit
-beside it. A pattern is matched against the text without its quotation marks, in any case; the row
-that names the most numbers is taken.
+One row per known text, with the place where it was seen. `window` is the limit for request and
+answer together, `input` the limit for the request alone, `held` what the endpoint counted in the
+request, `over` by how much that is too much, `asked` the answer limit that does not fit beside it.
+A pattern is matched against the text without quotation marks, in any case; the row that names the
+most numbers is used.
 """
 
 from __future__ import annotations
@@ -141,18 +141,18 @@ _TEXTS: tuple[tuple[str, str], ...] = (
     (r"conversation is too long|too many tokens in (the )?prompt", "servers of any kind"),
 )
 _VAGUE = r"context[_ ]length|context limit|context window|maximum context"
-"""Words that speak of length, though perhaps of another thing than this request."""
+"""Words about length, though perhaps not about this request."""
 
 TOO_LONG = "|".join((*(re.sub(r"\?P<\w+>", "?:", text) for text, _ in _TEXTS), _VAGUE))
-"""All of them as one pattern, for the table of what a failure means."""
+"""All of them as one pattern, for the table of failure meanings."""
 
 _PATTERNS = tuple(pattern(text, re.IGNORECASE) for text, _ in _TEXTS)
 _BODY = {"n_ctx": "window", "n_prompt_tokens": "held"}
-"""What llama.cpp says beside its words."""
+"""What llama.cpp reports beside its text."""
 
 
 class Overflow(Value, frozen=True):
-    """The numbers that a refusal for length names; None is one that it does not."""
+    """The numbers that a rejection for length names; None is missing."""
 
     window: int | None = None
     input: int | None = None
@@ -161,14 +161,14 @@ class Overflow(Value, frozen=True):
 
     @property
     def limit(self) -> int | None:
-        """The most tokens that a request may hold."""
+        """The maximum tokens of a request."""
         return self.input or self.window
 
 
 def read_overflow(said: str, body: Any = None) -> Overflow | None:
-    """The numbers in a refusal for its length; None where it is none.
+    """The numbers in a rejection for length; None if it is not one.
 
-    `said` is its text as `mull.policy.failure.plain` gives it, `body` the error as it came.
+    `said` is its text as `mull.policy.failure.plain` returns it, `body` the error as received.
     """
     named = [found.groupdict() for row in _PATTERNS if (found := row.search(said))]
     if not named:

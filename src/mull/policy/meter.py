@@ -1,4 +1,6 @@
-"""How full the context is: what was counted, what the provider said, the best guess from both."""
+"""How full the context window is: what was counted, what the provider reported, the best estimate
+from both.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ FULL_FROM = 0.9
 class Meter(Value, frozen=True):
     """The context before the next request.
 
-    `effective` is what the request holds by our count, `raw` what the log holds, `reported` what
-    the provider said of the last request to this target, `estimate` the best guess.
+    `effective` is what the request contains by our count, `raw` what the log contains, `reported`
+    what the provider reported for the last request to this target, `estimate` the best estimate.
     """
 
     effective: int
@@ -41,7 +43,7 @@ class Meter(Value, frozen=True):
 
     @property
     def share(self) -> float | None:
-        """How much of the usable window is taken."""
+        """The used share of the usable window."""
         return self.estimate / self.usable if self.usable else None
 
     @property
@@ -56,12 +58,12 @@ class Meter(Value, frozen=True):
 
     @property
     def other_left_out(self) -> int:
-        """Tokens of anything else that is stored and not sent."""
+        """Tokens of anything else that is stored but not sent."""
         return max(self.raw - self.effective - self.thinking_left_out, 0)
 
     @property
     def rows(self) -> tuple[tuple[str, int], ...]:
-        """What the request is made of, for a table: names and tokens, without empty ones.
+        """The parts of the request, for a table: names and tokens, without empty ones.
 
         They add up to the estimate: each part has its share of what the provider counts.
         """

@@ -1,6 +1,6 @@
-"""What each part of a request costs: a count that says what it was spent on.
+"""What each part of a request costs: a count by purpose.
 
-The tokens that a message costs beside its content go to whoever speaks in it.
+The overhead tokens of a message count for its role.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ __all__ = ["Parts", "count_parts"]
 
 
 class Parts(Value, frozen=True):
-    """Tokens by what they are for. Parts of messages add up to the parts of a request.
+    """Tokens by purpose. Parts of messages add up to the parts of a request.
 
-    `frame` is what the endpoint itself writes around a request; `other` is media, and what only
-    the model's maker understands.
+    `frame` is what the endpoint itself adds around a request; `other` is media, and what only the
+    model's maker understands.
     """
 
     frame: int = 0
@@ -65,7 +65,7 @@ _SPEAKER: dict[Role, str] = {
 
 
 def count_parts(messages: Iterable[Message], count: Callable[[Block], int]) -> Parts:
-    """What messages cost, block by block."""
+    """The tokens of messages, block by block."""
     found: dict[str, int] = {}
     for message in messages:
         speaker = _SPEAKER["tool" if message.carries_results else message.role]

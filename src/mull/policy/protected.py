@@ -1,7 +1,7 @@
-"""Files that steer mull, a shell, an editor, git or another program that runs what they say.
+"""Files that control mull, a shell, an editor, git or another program that executes what they say.
 
-Who may change one of them decides what runs later, or what a model is told. So a rule allows that
-only if it names them: `write(**)` reaches none of them, `write(.github/**)` reaches that folder.
+Changing one of them decides what runs later, or what a model is told. So a rule allows that only if
+it names them: `write(**)` matches none of them, `write(.github/**)` matches that folder.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _NAMES = tuple(
     .buildkite .jenkins* jenkinsfile azure-pipelines*.y*ml bitbucket-pipelines.y*ml
     """.split()
 )
-"""Names of files and folders, in small letters."""
+"""Names of files and folders, in lower case."""
 
 
 def is_protected(path: str) -> bool:
-    """Whether the path is, or lies in, one of them."""
+    """Whether the path is one of them, or inside one."""
     return any(_fits(name) for name in _parts(path))
 
 
 def names_protected(pattern: str, path: str) -> bool:
-    """Whether the pattern of a rule names everything protected that the path leads through."""
+    """Whether the pattern of a rule names every protected part of the path."""
     named = [part for part in _parts(pattern) if _fits(part)]
     return all(
         any(text_matches(name, part) for name in named) for part in _parts(path) if _fits(part)
@@ -52,7 +52,8 @@ def _fits(name: str) -> bool:
 
 
 def _parts(path: str) -> list[str]:
-    """The names in a path as a file system may take them: some know no capitals, and leave out
-    characters that cannot be seen."""
+    """The names in a path as a file system may interpret them: some ignore case, and invisible
+    characters.
+    """
     seen = "".join(char for char in path if unicodedata.category(char) != "Cf")
     return unicodedata.normalize("NFKC", seen).lower().split("/")

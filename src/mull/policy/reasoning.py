@@ -1,7 +1,7 @@
 """Which thinking of a history is sent: strip first, then include (BR-005).
 
-A turn runs from one user message to the next, with all its tool rounds, so that a tool chain
-never loses its own earlier steps. Nothing here changes a message: what is filtered is a copy.
+A turn runs from one user message to the next, with all its tool rounds, so that a tool chain never
+loses its own earlier steps. Messages are never changed: filtering returns copies.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def extract_thinking_blocks(content: Message | Iterable[Message]) -> tuple[Think
 def filter_thinking_for_context(
     messages: Sequence[Message], policy: StripPolicy
 ) -> tuple[Message, ...]:
-    """The messages with the thinking that the strip policy leaves (REQ-THINK-002.2).
+    """The messages with the thinking that the strip policy keeps (REQ-THINK-002.2).
 
     `allButLast` keeps the last turn that has thinking. Messages that lose nothing are the same
     objects as before.
@@ -53,9 +53,9 @@ def filter_thinking_for_context(
 
 
 def thinking_to_reasoning_field(blocks: Iterable[ThinkingBlock]) -> str | None:
-    """The blocks as one reasoning string, or None where nothing is left (REQ-THINK-002.3, EC-007).
+    """The blocks as one reasoning string, or None if nothing is left (REQ-THINK-002.3, EC-007).
 
-    Pieces of raw reasoning are joined bare, as they came; parts of a summary are paragraphs.
+    Chunks of raw reasoning are joined as they came; parts of a summary are paragraphs.
     """
     text = ""
     for block in blocks:
@@ -74,12 +74,12 @@ def estimate_thinking_tokens(
 
 
 def starts_turn(message: Message) -> bool:
-    """Whether a turn begins here on the wire: somebody speaks in the user's name."""
+    """Whether a turn starts here on the wire: with a message in the user's name."""
     return message.is_spoken
 
 
 def turn_start(messages: Sequence[Message]) -> int:
-    """Where the last turn begins; everything before it is complete."""
+    """Where the last turn starts; everything before it is complete."""
     starts = (at for at in range(len(messages) - 1, -1, -1) if starts_turn(messages[at]))
     return next(starts, 0)
 

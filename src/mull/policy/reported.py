@@ -1,9 +1,9 @@
-"""What a provider said that a request held, and what follows from it for the next one.
+"""What a provider reported for a request, and what follows for the next one.
 
-A report is the best count there is: the next estimate is that count, moved by what changed since.
-What changed is counted by characters, so that it does not matter which tokenizer was at hand then.
-A report says nothing about another model, nor of an answer for which the endpoint ran tools of its
-own: it adds up everything that they read.
+A report is the best count available: the next estimate is that count, adjusted by what changed
+since. The change is counted by characters, so that it does not matter which tokenizer was available
+then. A report says nothing about another model, nor about an answer for which the endpoint ran its
+own tools: it includes everything they read.
 """
 
 from __future__ import annotations
@@ -19,28 +19,29 @@ from mull.policy.tokens import CHARACTERS, MESSAGE_OVERHEAD, count_blocks
 __all__ = ["Reported", "corrected", "last_report"]
 
 LOOKED_AT = 100
-"""Messages that are searched for the last report."""
+"""Messages searched for the last report."""
 TELLING = 2000
-"""Tokens by characters from which a request says how many of them a token has. In a smaller one
-the difference is mostly what the endpoint adds to every request."""
+"""Tokens by characters above which a request shows how many characters a token has. In a smaller
+one the difference is mostly what the endpoint adds to every request.
+"""
 LEAST_RATE, MOST_RATE = 0.25, 2.0
-"""Tokens for one that was counted by characters."""
+"""Tokens per token counted by characters."""
 LEAST_SHARE = 0.5
-"""How much of our own count the estimate is at least: what is hidden can only add to it."""
+"""The minimum of the estimate relative to our own count: hidden content can only add to it."""
 
 
 class Reported(Value, frozen=True):
-    """What one request was counted to hold, by characters, and what its provider said it held."""
+    """What one request was counted to contain, by characters, and what its provider reported."""
 
     counted: int
     input: int
 
 
 def last_report(log: Log, origin: Origin, characters: int) -> Reported | None:
-    """What this origin reported of the last request it answered, if that is still in use.
+    """What this origin reported for the last request it answered, if that is still in use.
 
-    `characters` is what the next request holds. Where nobody wrote down what the answered one was
-    counted to hold, it is that without what was said since.
+    `characters` is what the next request contains. If the count of the answered request was not
+    recorded, it is that without the messages since.
     """
     since = 0
     for entry in islice(log.newest(), LOOKED_AT):

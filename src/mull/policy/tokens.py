@@ -1,9 +1,9 @@
-"""Counting tokens of what a request holds, with whatever counter is given.
+"""Counts the tokens of a request with a given counter.
 
-The counter is injected: a real tokenizer where there is one, the character estimate otherwise.
-When a tokenizer fails, the estimate takes over for good and one warning is left (ERR-002).
-Carriers (signatures, encrypted reasoning) are not text of the model's vocabulary: the thought in
-them is estimated from their size.
+The counter is injected: a real tokenizer if there is one, otherwise the character estimate. When a
+tokenizer fails, the estimate takes over permanently with one warning (ERR-002). Carriers
+(signatures, encrypted reasoning) are not text of the model's vocabulary: the thinking in them is
+estimated from their size.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ __all__ = [
 ]
 
 MESSAGE_OVERHEAD = 4
-"""Tokens that a message costs beside its content (role and separators)."""
+"""Overhead tokens of a message (role and separators)."""
 MEDIA_TOKENS = 1500
-"""A stated guess for one image or page; providers bill by pixels, which are not known here."""
+"""A documented guess for one image or page; providers bill by pixels, which are not known here."""
 
 
 class Counter(Protocol):
@@ -48,11 +48,11 @@ class Counter(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called; counts are kept by it."""
+        """Its name; counts are stored by it."""
 
     @property
     def exact(self) -> bool:
-        """Whether it counts as the model itself does."""
+        """Whether it counts exactly like the model."""
 
     def count(self, text: str) -> int:
         """The tokens of a text."""
@@ -74,7 +74,7 @@ CHARACTERS = CharacterCounter()
 
 
 class SafeCounter:
-    """A counter that cannot fail: it loads on first use and falls back once for all (ERR-002)."""
+    """A counter that cannot fail: it loads on first use and falls back permanently (ERR-002)."""
 
     def __init__(self, name: str, exact: bool, load: Callable[[], Callable[[str], int]]) -> None:
         self.name = name
@@ -89,7 +89,7 @@ class SafeCounter:
             if self._count is None:
                 self._count = self._load()
             return self._count(text)
-        except UnicodeError:  # half a character, which no tokenizer takes: the text's own fault
+        except UnicodeError:  # a lone surrogate, which no tokenizer accepts: the text's own fault
             return CHARACTERS.count(text)
         except Exception as error:  # whatever a foreign library raises must not end a turn
             self._warning = (
@@ -106,7 +106,7 @@ class SafeCounter:
 
 
 def count_block(block: Block, counter: Counter) -> int:
-    """The tokens one block costs when it is sent whole."""
+    """The tokens of one block when it is sent in full."""
     match block:
         case TextBlock():
             return max(counter.count(block.text), _signed(block.signature))
@@ -137,7 +137,7 @@ def count_tools(tools: Iterable[Tool], counter: Counter) -> int:
 
 
 def _count_thinking(block: ThinkingBlock, counter: Counter) -> int:
-    """A carrier holds the thought itself, so the larger of the two counts, not their sum."""
+    """A carrier contains the thinking itself, so the larger of the two counts, not their sum."""
     hidden = _signed(block.signature) + _signed(block.redacted) + _encrypted(block.encrypted)
     for kind, seal in seals(block):
         hidden += _signed(seal) if kind == "signature" else _encrypted(seal)
@@ -145,13 +145,14 @@ def _count_thinking(block: ThinkingBlock, counter: Counter) -> int:
 
 
 def _signed(value: Any) -> int:
-    """The thought inside a signature or redacted data, from its length in characters. Measured on
-    recorded answers of Claude and Gemini, whose providers tell the tokens of the thought."""
+    """The thinking inside a signature or redacted data, from its length in characters. Measured on
+    recorded answers of Claude and Gemini, whose providers report thinking tokens.
+    """
     return _inside(value, shell=250, per_token=5.5)
 
 
 def _encrypted(value: Any) -> int:
-    """The thought inside encrypted content; measured on recorded answers of GPT-5 models."""
+    """The thinking inside encrypted content; measured on recorded answers of GPT-5 models."""
     return _inside(value, shell=750, per_token=6)
 
 

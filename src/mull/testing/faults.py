@@ -1,7 +1,7 @@
-"""What can go wrong on the way of a response, at any position of it, as functions on bytes.
+"""What can go wrong in the transmission of a response, at any position, as functions on bytes.
 
-A response on the wire is cut into pieces: its bytes, the chunks that its server sent, or the events
-of its stream. A fault happens before one piece, or to it.
+A response on the wire is cut into pieces: its bytes, its server's chunks, or the events of its
+stream. A fault happens before one piece, or to it.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _EVENT = re.compile(rb".*?(?:\r\n\r\n|\n\n|\r\r|\Z)", re.DOTALL)
 
 
 class Fault(Value, frozen=True):
-    """One thing that goes wrong.
+    """One fault.
 
     Before the piece `at` the connection is closed (`cut`), reset (`reset`) or silent: until the
-    client leaves (`stall`) or for some `seconds` (`delay`); or from there on single bytes come
-    (`throttle`), that many seconds apart. The piece itself is altered (`corrupt`: one bit in its
-    middle), left out (`drop`), sent twice (`duplicate`) or after the next one (`reorder`).
+    client disconnects (`stall`) or for some `seconds` (`delay`); or from there on single bytes
+    arrive (`throttle`), that many seconds apart. The piece itself is altered (`corrupt`: one bit in
+    its middle), left out (`drop`), sent twice (`duplicate`) or after the next one (`reorder`).
 
-    With bytes, position 0 is the first of the response's head. With chunks and events, the piece 0
-    is the head, and the last one is what ends the body.
+    With bytes, position 0 is the first of the response's head. With chunks and events, piece 0 is
+    the head, and the last one is what ends the body.
     """
 
     kind: Kind
@@ -42,7 +42,7 @@ class Fault(Value, frozen=True):
 
 
 class Response(Value, frozen=True):
-    """A response as it came from its server: the head, and the body in the chunks it came in."""
+    """A response as received from its server: the head, and the body in its chunks."""
 
     head: bytes
     chunks: Sequence[bytes]
@@ -55,11 +55,11 @@ class Response(Value, frozen=True):
 
     @property
     def events(self) -> list[bytes]:
-        """The body cut after each event of a stream; a document is one event."""
+        """The body split after each event of a stream; a document is one event."""
         return [found for found in _EVENT.findall(self.body) if found]
 
     def pieces(self, unit: Unit) -> list[bytes]:
-        """The response on the wire, cut; together they are all of it."""
+        """The response on the wire, in pieces; together they are all of it."""
         if unit == "byte":
             whole = b"".join(self.pieces("chunk"))
             return [whole[at : at + 1] for at in range(len(whole))]
@@ -74,7 +74,7 @@ class Response(Value, frozen=True):
 def inflict(response: Response, fault: Fault | None) -> list[Step]:
     """The steps by which a server sends the response with this fault.
 
-    A position behind the end is the end: the response is whole, and then the fault happens.
+    A position after the end is the end: the response is complete, and then the fault happens.
     """
     pieces = response.pieces(fault.unit if fault else "chunk")
     if fault is None:

@@ -20,13 +20,13 @@ from mull.testing.server import Recorded, Reply, ScriptedServer
 __all__ = ["FaultProxy"]
 
 _HOP = frozenset({"connection", "content-length", "expect", "host", "transfer-encoding"})
-_GONE = Reply.json({"error": {"message": "nobody answers behind the proxy"}}, 502)
+_GONE = Reply.json({"error": {"message": "nothing answers behind the proxy"}}, 502)
 
 
 class FaultProxy(ScriptedServer):
-    """Passes requests on to the plain HTTP server at `upstream`, and its answers back with faults.
+    """Forwards requests to the plain HTTP server at `upstream`, and its responses back with faults.
 
-    `responses` are those that came from there, whole and in order, `faults` what was done to each.
+    `responses` are those received, complete and in order, `faults` what was done to each.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class FaultProxy(ScriptedServer):
         self.faults: list[Fault | None] = []
 
     def harm(self, faults: Iterable[Fault | None]) -> None:
-        """What is done to the requests to come, in place of what was planned."""
+        """Replace the planned faults of the following requests."""
         self._left = iter(faults)
 
     async def _pass_on(self, recorded: Recorded) -> Reply:
@@ -53,7 +53,7 @@ class FaultProxy(ScriptedServer):
         return Reply(raw=inflict(response, fault))
 
     async def _fetched(self, recorded: Recorded) -> bytes:
-        """All that the server says to a request, until it closes."""
+        """Everything the server sends for a request, until it closes."""
         host, port = self._upstream.hostname or "127.0.0.1", self._upstream.port or 80
         reader, writer = await asyncio.open_connection(host, port)
         try:
@@ -70,15 +70,15 @@ class FaultProxy(ScriptedServer):
 
 
 def read_response(raw: bytes) -> Response:
-    """A whole response, read from what stood on the wire.
+    """A complete response, parsed from the wire.
 
     Raises:
-        ValueError: it is none, or not whole.
+        ValueError: it is not a response, or incomplete.
     """
     top, found, body = raw.partition(b"\r\n\r\n")
     first, *lines = top.decode("latin-1").split("\r\n")
     if not found or not first.startswith("HTTP/"):
-        raise ValueError(f"this is no response: {raw[:80]!r}")
+        raise ValueError(f"not a response: {raw[:80]!r}")
     pairs = (line.partition(":") for line in lines)
     headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
     headers.pop("connection", None)
@@ -89,7 +89,7 @@ def read_response(raw: bytes) -> Response:
 
 
 def _sized(head: str, headers: Mapping[str, str], body: bytes, *, chunked: bool) -> bytes:
-    """The head; one that left the body's end to the connection's says where that is."""
+    """The head; if the body ended with the connection, its length is added."""
     if not chunked and "content-length" not in headers:
         head = head.removesuffix("\r\n") + f"content-length: {len(body)}\r\n\r\n"
     return head.encode("latin-1")
@@ -101,7 +101,7 @@ def _chunks(body: bytes) -> list[bytes]:
         line, found, body = body.partition(b"\r\n")
         size = int(line.partition(b";")[0], 16)
         if not found or len(body) < size:
-            raise ValueError("the response is not whole")
+            raise ValueError("the response is incomplete")
         if size == 0:
             return chunks
         chunks.append(body[:size])

@@ -13,15 +13,16 @@ __all__ = ["Act", "Call", "Say", "Think", "calls_in", "read_script", "said_in", 
 
 
 class Think(Value, frozen=True):
-    """A thought. A hidden one is sent without its text, where the provider has a form for that:
-    `redacted_thinking`, a reasoning item without a summary, an encrypted detail."""
+    """Thinking. If hidden it is sent without its text, in the provider's own form:
+    `redacted_thinking`, a reasoning item without a summary, an encrypted detail.
+    """
 
     text: str
     hidden: bool = False
 
 
 class Say(Value, frozen=True):
-    """Words for the user."""
+    """Text for the user."""
 
     text: str
 
@@ -37,12 +38,12 @@ Act: TypeAlias = Think | Say | Call
 
 
 def thoughts_in(acts: Sequence[Act]) -> list[Think]:
-    """The thoughts of an answer."""
+    """The thinking of an answer."""
     return [act for act in acts if isinstance(act, Think)]
 
 
 def said_in(acts: Sequence[Act]) -> str:
-    """All that is said in an answer, as one text."""
+    """All text of an answer."""
     return "".join(act.text for act in acts if isinstance(act, Say))
 
 
@@ -56,17 +57,17 @@ def read_script(data: bytes) -> list[list[Act]]:
     `{"say": TEXT}` and `{"call": NAME, "input": OBJECT}`.
 
     Raises:
-        ValueError: it is not that; the words say where.
+        ValueError: it is not that; says where.
     """
     answers = msgspec.json.decode(data)
     if not isinstance(answers, list) or not answers:
-        raise ValueError("a script is a list of answers, and has at least one")
+        raise ValueError("a script must be a list of at least one answer")
     return [_read_answer(answer, number) for number, answer in enumerate(answers, 1)]
 
 
 def _read_answer(answer: object, number: int) -> list[Act]:
     if not isinstance(answer, list):
-        raise ValueError(f"answer {number} is no list")
+        raise ValueError(f"answer {number} is not a list")
     try:
         return [_read_act(act) for act in answer]
     except msgspec.ValidationError as error:
@@ -78,7 +79,7 @@ def _read_act(act: object) -> Act:
     for kind in _KINDS:
         if kind.__struct_fields__[0] in names:
             return msgspec.convert(act, kind).act()
-    raise msgspec.ValidationError('each part has "think", "say" or "call"')
+    raise msgspec.ValidationError('each part needs "think", "say" or "call"')
 
 
 class _Thought(msgspec.Struct, forbid_unknown_fields=True):

@@ -29,7 +29,7 @@ __all__ = ["CUT", "RESET", "STALL", "Gate", "Pause", "Recorded", "Reply", "Scrip
 
 _LONGEST_HEAD = 64 * 1024
 _LET_IN = 100
-"""Steps of the event loop in which a connection that was accepted is taken over."""
+"""Event loop iterations in which an accepted connection is taken over."""
 
 
 class Gate:
@@ -42,7 +42,7 @@ class Gate:
         self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
 
     def open(self) -> None:
-        """Let the server go on, now and whenever it comes here again."""
+        """Let the server continue, now and whenever it comes here again."""
         with self._lock:
             self._opened = True
             waiting, self._waiting = self._waiting, []
@@ -50,7 +50,7 @@ class Gate:
             loop.call_soon_threadsafe(_finish, future)
 
     def wait_reached(self, timeout: float = 30) -> bool:
-        """Block until the server stands here; False if it did not come in time."""
+        """Block until the server is here; False if that takes too long."""
         return self._reached.wait(timeout)
 
     async def pass_through(self) -> None:
@@ -80,28 +80,28 @@ class _Cut:
 
 
 class Pause(NamedTuple):
-    """Say nothing for so many seconds."""
+    """Send nothing for this many seconds."""
 
     seconds: float
 
 
 CUT: Final = _Cut("CUT")
-"""Break the connection here, without any end."""
+"""Break the connection here, without a proper end."""
 RESET: Final = _Cut("RESET")
-"""Break it so that the other side is told: the connection was reset."""
+"""Break it with a connection reset."""
 STALL: Final = Gate()
-"""A gate that nobody opens."""
+"""A gate that is never opened."""
 
 Step: TypeAlias = bytes | Gate | Pause | _Cut
 
 
 @dataclass(frozen=True)
 class Reply:
-    """One answer. `before` happens before the head is sent, `steps` are its body.
+    """One response. `before` happens before the head is sent, `steps` are its body.
 
-    The body is chunked, one chunk a step, unless the headers give a content-length or say
-    `connection: close`, which end it in those ways. `raw` is instead all of it as it stands on the
-    wire, head and framing included.
+    The body is chunked, one chunk per step, unless the headers contain a content-length or
+    `connection: close`, which end it in those ways. `raw` is instead the complete response on the
+    wire, including head and framing.
     """
 
     status: int = 200
@@ -119,12 +119,12 @@ class Reply:
 
     @classmethod
     def events(cls, *events: Any, status: int = 200) -> Reply:
-        """A stream of server-sent events: steps pass as they are, text and values become data."""
+        """A stream of server-sent events: steps are passed through, text and values become data."""
         return cls(status, {"content-type": "text/event-stream"}, tuple(map(_as_step, events)))
 
     @classmethod
     def hang_up(cls) -> Reply:
-        """The connection breaks before any answer."""
+        """The connection breaks before any response."""
         return cls(before=(CUT,))
 
 
@@ -137,7 +137,7 @@ def _as_step(event: Any) -> Step:
 
 @dataclass(eq=False)
 class Recorded:
-    """A request that came. `connection` numbers the TCP connections from 0."""
+    """A received request. `connection` numbers the TCP connections from 0."""
 
     method: str
     path: str
@@ -148,11 +148,11 @@ class Recorded:
 
     @property
     def json(self) -> Any:
-        """The body, read as JSON."""
+        """The body, parsed as JSON."""
         return msgspec.json.decode(self.body)
 
     def wait_left(self, timeout: float = 30) -> bool:
-        """Block until the other side closed before the reply was over; False if it did not."""
+        """Block until the other side closed before the reply was complete; False if it did not."""
         return self._left.wait(timeout)
 
 
@@ -160,10 +160,10 @@ Script: TypeAlias = Iterable[Reply] | Callable[[Recorded], Reply | Awaitable[Rep
 
 
 class ScriptedServer:
-    """Plays a script of replies, or asks a function for each. Use it with `with`.
+    """Plays a script of replies, or calls a function for each. Use it with `with`.
 
-    `tls` is a server's SSL context; without one it speaks plain HTTP. `port` is one that must be
-    had; else any free one is taken.
+    `tls` is a server's SSL context; without one it speaks plain HTTP. `port` is a required port;
+    otherwise any free one is used.
     """
 
     def __init__(
@@ -182,29 +182,29 @@ class ScriptedServer:
 
     @property
     def url(self) -> str:
-        """The server's address, without a slash at its end."""
+        """The server's address, without a trailing slash."""
         return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}"
 
     def wait_requests(self, count: int = 1, timeout: float = 30) -> bool:
-        """Block until so many requests have come; False if they did not come in time."""
+        """Block until this many requests have arrived; False if that takes too long."""
         with self._came:
             return self._came.wait_for(lambda: len(self.requests) >= count, timeout)
 
     def start(self) -> None:
-        """Listen from now on, as `with` does.
+        """Start listening, as `with` does.
 
         Raises:
-            OSError: the port cannot be had.
+            OSError: the port is not available.
         """
         self._thread.start()
         try:
             self._call(self._start())
-        except OSError:  # somebody else has the port
+        except OSError:  # the port is taken
             self._end()
             raise
 
     def stop(self) -> None:
-        """Break every connection and listen no more."""
+        """Break every connection and stop listening."""
         self._call(self._stop())
         self._end()
 
@@ -237,7 +237,7 @@ class ScriptedServer:
 
     async def _stop(self) -> None:
         assert self._server is not None
-        for _ in range(_LET_IN):  # who is just being let in would be forgotten by asyncio
+        for _ in range(_LET_IN):  # asyncio would forget a connection that is just being accepted
             if _others() <= self._tasks:
                 break
             await asyncio.sleep(0)
@@ -246,7 +246,7 @@ class ScriptedServer:
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
-        await asyncio.sleep(0)  # lets the closed transports go
+        await asyncio.sleep(0)  # releases the closed transports
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -272,7 +272,7 @@ class ScriptedServer:
 
 
 def _others() -> set[asyncio.Task[Any]]:
-    """All that goes on in this event loop beside the caller."""
+    """All other tasks of this event loop."""
     return asyncio.all_tasks() - {asyncio.current_task()}
 
 
@@ -293,19 +293,19 @@ def _socket_of(writer: asyncio.StreamWriter) -> socket.socket:
 
 
 def _size_of(line: bytes) -> int:
-    """The size that a chunk begins with; its extensions do not matter."""
+    """The size at the start of a chunk; its extensions are ignored."""
     try:
         return int(line.partition(b";")[0], 16)
     except ValueError:
-        raise EOFError(f"no size of a chunk: {line!r}") from None
+        raise EOFError(f"not a chunk size: {line!r}") from None
 
 
 def _unpacked(body: bytes, encoding: str) -> bytes:
-    """A request's body as it was before a client compressed it."""
+    """A request's body, decompressed."""
     if encoding not in ("gzip", "deflate"):
         return body
     try:
-        return zlib.decompress(body, wbits=47)  # 32 and more: finds out which of the two it is
+        return zlib.decompress(body, wbits=47)  # 32 and more: detects which of the two it is
     except zlib.error:
         return body
 
@@ -320,11 +320,11 @@ class _Connection:
         self._writer = writer
         self._number = number
         self._early = b""
-        if writer.get_extra_info("sslcontext") is None:  # asyncio's TLS would wait for ever
+        if writer.get_extra_info("sslcontext") is None:  # asyncio's TLS would wait forever
             writer.transport.set_write_buffer_limits(0)  # what was sent is on its way before a cut
 
     async def read_request(self) -> Recorded | None:
-        """The next request, or None where the other side is done."""
+        """The next request, or None if the other side is done."""
         try:
             head = self._early + await self._reader.readuntil(b"\r\n\r\n")
         except asyncio.IncompleteReadError:
@@ -332,7 +332,7 @@ class _Connection:
         self._early = b""
         first, *lines = head.decode("latin-1").split("\r\n")
         words = first.split(" ")
-        if len(words) != 3:  # whatever speaks here, it is not HTTP
+        if len(words) != 3:  # whatever this client speaks, it is not HTTP
             return None
         pairs = (line.partition(":") for line in lines if line)
         headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
@@ -354,7 +354,7 @@ class _Connection:
         return b"".join(chunks)
 
     async def play(self, reply: Reply, recorded: Recorded) -> bool:
-        """Send a reply; whether the connection can be used again."""
+        """Send a reply; returns whether the connection can be reused."""
         playing = asyncio.ensure_future(self._play(reply, recorded))
         leaving = asyncio.ensure_future(self._reader.read(1))
         try:
@@ -364,7 +364,7 @@ class _Connection:
                     recorded._left.set()
                 return False
             return await playing
-        except OSError:  # nobody was there to take it
+        except OSError:  # nobody was there to receive it
             recorded._left.set()
             return False
         except asyncio.CancelledError:
@@ -375,7 +375,7 @@ class _Connection:
             await asyncio.gather(playing, leaving, return_exceptions=True)
 
     def _take(self, leaving: asyncio.Future[bytes]) -> bytes:
-        """What came while the reply was under way: nothing means that the other side left."""
+        """What arrived during the reply: nothing means that the other side disconnected."""
         self._early = b"" if leaving.exception() else leaving.result()
         return self._early
 

@@ -1,9 +1,9 @@
-"""A server that plays a provider by its real rules, with a model that follows a script.
+"""A server that imitates a provider with its real rules, and a model that follows a script.
 
 It issues fresh ids and carriers with every answer and remembers them, so it can tell whether what
-comes back is what it sent, byte for byte and in its place. What breaks a rule is refused with the
-provider's status and words, and does not use up an answer of the script. What is not certain is
-marked as that.
+comes back is what it sent, byte for byte and in its place. A request that breaks a rule is rejected
+with the provider's status and words, and does not consume an answer of the script. Uncertain
+findings are marked as such.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ __all__ = ["Answered", "Doubt", "Noted", "Refused", "StrictServer", "UntestedWar
 class Refused:
     """A request that broke a rule, and which, in the provider's words.
 
-    It is `certain` where the provider itself is known to refuse this. Else the request shows that
-    reasoning was lost or altered, and whether the provider looks that closely is not known.
+    It is `certain` if the provider itself is known to reject this. Otherwise the request shows that
+    reasoning was lost or altered, and it is unknown whether the provider checks that closely.
     """
 
     reason: str
@@ -42,8 +42,9 @@ class Refused:
 
 @dataclass(frozen=True)
 class Doubt:
-    """Why a good verdict is worth less than it seems: something in a request that was answered may
-    be refused in life, or a part of the script was not played."""
+    """Why a good verdict is worth less than it seems: something in an answered request may be
+    rejected by the real provider, or a part of the script was not played.
+    """
 
     reason: str
     request: Recorded
@@ -51,7 +52,7 @@ class Doubt:
 
 @dataclass(frozen=True)
 class Answered:
-    """A request that was answered, and the carriers of reasoning that it brought back."""
+    """An answered request, and the carriers of reasoning that it brought back."""
 
     request: Recorded
     returned: tuple[str, ...]
@@ -61,20 +62,19 @@ Noted: TypeAlias = Refused | Doubt | Answered
 
 
 class UntestedWarning(UserWarning):
-    """The script has thoughts, and no request asked for any: nothing about them was tested."""
+    """The script has thinking, but no request asked for any: none of it was tested."""
 
 
 class StrictServer(ScriptedServer):
-    """Plays one provider on loopback. Use it with `with`; its address is `url`.
+    """Imitates one provider on loopback. Use it with `with`; its address is `url`.
 
-    Each inner list of the script is one answer. It comes as a stream or whole, as the request
-    asks; thoughts are left out where the request asks the model not to think. With `aside`, a
-    request that offers no tools gets that answer and takes none of the script: agents ask for
-    titles and summaries in between. `told` is called with each verdict and answer as it is
-    reached, in the server's thread.
+    Each inner list of the script is one answer. It is sent as a stream or as a document, as
+    requested; thinking is left out if the request turns it off. With `aside`, a request that offers
+    no tools gets that answer and takes none of the script: agents ask for titles and summaries in
+    between. `told` is called with each verdict and answer, in the server's thread.
 
     Raises:
-        ValueError: there is no such provider here.
+        ValueError: the provider is unknown.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class StrictServer(ScriptedServer):
         told: Callable[[Noted], object] | None = None,
     ) -> None:
         if provider not in PROVIDERS:
-            raise ValueError(f"no provider {provider!r} is played here: use {', '.join(PROVIDERS)}")
+            raise ValueError(f"unknown provider {provider!r}: use {', '.join(PROVIDERS)}")
         super().__init__(self._reply, tls=tls, port=port)
         self._provider = PROVIDERS[provider]()
         self._answers = iter(script)
@@ -109,25 +109,26 @@ class StrictServer(ScriptedServer):
 
     @property
     def name(self) -> str:
-        """The provider that is played."""
+        """The imitated provider."""
         return self._provider.name
 
     @property
     def issued(self) -> tuple[str, ...]:
-        """Every carrier of reasoning that went out, in order: signatures, encrypted and redacted
-        content, ids of stored reasoning, and where a provider has none of these, the thoughts
-        themselves."""
+        """Every carrier of reasoning that was sent, in order: signatures, encrypted and redacted
+        content, ids of stored reasoning, and if a provider has none of these, the thinking itself.
+        """
         return tuple(self._ledger.carriers)
 
     @property
     def answered(self) -> int:
-        """How many answers went out. `returned` has as many entries: the carriers that each of
-        these requests brought back."""
+        """How many answers were sent. `returned` has as many entries: the carriers that each of
+        these requests brought back.
+        """
         return len(self._ledger.answers)
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """What many clients of this provider read from the environment, for this server."""
+        """The environment variables that many clients of this provider read, for this server."""
         return {
             name: value.replace("{url}", self.url)
             for name, value in self._provider.variables.items()
@@ -135,13 +136,12 @@ class StrictServer(ScriptedServer):
 
     @property
     def untested(self) -> str | None:
-        """Why nothing about reasoning was tested, where the script has thoughts that were all
-        left out."""
+        """Why no reasoning was tested, if the script has thinking that was all left out."""
         if not self._left_out or self._thought:
             return None
         return (
-            f"none of the script's thoughts went out: no request asked for them with"
-            f" {self._provider.asks_by}"
+            "none of the script's thoughts was sent: no request asked for them with "
+            f"{self._provider.asks_by}"
         )
 
     def _reply(self, recorded: Recorded) -> Reply:
@@ -169,14 +169,14 @@ class StrictServer(ScriptedServer):
         return self._answer(recorded, restored, carriers)
 
     def _look(self, method: str, path: str) -> Reply:
-        """Whoever only looks whether somebody is there, or what, is never refused."""
+        """Requests that only look something up are never rejected."""
         if method == "HEAD":
             return Reply.json({})
         found = self._provider.look(method, path, self._ledger)
         return self._not_found(f"there is no {path} here") if found is None else Reply.json(found)
 
     def _judge(self, asked: Asked) -> list[Verdict]:
-        """What is wrong, up to the first that is refused."""
+        """What is wrong, up to the first rejection."""
         found: list[Verdict] = []
         for verdict in self._provider.verdicts(asked, self._ledger):
             if verdict.refuses:
@@ -207,14 +207,14 @@ class StrictServer(ScriptedServer):
         is_aside = self._aside is not None and not asked.body.get("tools")
         acts: object = self._aside if is_aside else next(self._answers, None)
         if acts is None:
-            return self._unplayed(recorded, "the script is over")
+            return self._unplayed(recorded, "the script has ended")
         if not _is_answer(acts):
-            wrong = "the next answer of the script is no list of Think, Say, Call"
+            wrong = "the next answer of the script is not a list of Think, Say, Call"
             return self._unplayed(recorded, wrong)
         allowed = self._provider.allowed(acts, asked)
         if left := len(acts) - len(allowed):
             self._left_out += left
-            self._doubt(recorded, f"the request does not ask for thoughts: {left} left out")
+            self._doubt(recorded, f"the request does not ask for thinking: {left} left out")
         self._thought += len(thoughts_in(allowed))
         written = self._provider.write(allowed, asked, self._ledger)
         self._ledger.record(written.issued)
@@ -236,4 +236,4 @@ _UNREADABLE: tuple[type[Exception], ...] = (
     TypeError,
     ValueError,
 )
-"""What reading a body raises that is no request at all."""
+"""What parsing a body raises if it is not a request at all."""

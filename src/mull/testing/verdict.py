@@ -1,4 +1,4 @@
-"""What a strict server finds wrong with a request, and how sure it is of that."""
+"""What a strict server finds wrong with a request, and how certain it is."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["Verdict", "doubted", "refused", "suspected"]
 class Verdict(Value, frozen=True):
     """One thing that is wrong with a request.
 
-    `certain` says that the provider itself is known to refuse it. What is not certain is refused
-    all the same where reasoning was plainly lost or altered, and else only noted (`refuses`).
-    `code` is the provider's own name for the error, where it has one.
+    `certain` means that the provider itself is known to reject it. An uncertain finding is still
+    rejected if reasoning was plainly lost or altered, and otherwise only noted (`refuses`). `code`
+    is the provider's own name for the error, if it has one.
     """
 
     reason: str
@@ -24,18 +24,18 @@ class Verdict(Value, frozen=True):
 
 
 def refused(reason: str | None) -> Iterator[Verdict]:
-    """What the provider is known to refuse."""
+    """What the provider is known to reject."""
     if reason is not None:
         yield Verdict(reason)
 
 
 def suspected(reason: str | None) -> Iterator[Verdict]:
-    """What a client should not do, whether or not the provider looks that closely."""
+    """What a client should not do, whether or not the provider checks that closely."""
     if reason is not None:
         yield Verdict(reason, certain=False)
 
 
 def doubted(reason: str | None) -> Iterator[Verdict]:
-    """What may be refused in life, and is answered here."""
+    """What the real provider may reject, but is answered here."""
     if reason is not None:
         yield Verdict(reason, certain=False, refuses=False)

@@ -1,4 +1,4 @@
-"""Opens sessions at one terminal: the store, the tools, and the model to begin with."""
+"""Opens sessions at one terminal: the store, the tools, and the initial model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["SessionDesk"]
 
 
 class SessionDesk:
-    """Where sessions are taken from and put back. `begin` is what the command line asks for."""
+    """Opens and closes sessions. `begin` is what the command line asks for."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class SessionDesk:
 
     @property
     def model(self) -> str | None:
-        """The model that a session would be begun with; None if nobody has named one."""
+        """The model a new session would use; None if none was given."""
         begin = self._begin
         if begin.model is not None:
             return begin.model
@@ -49,16 +49,16 @@ class SessionDesk:
         return (found and found.model) or self.engine.setup.settings.snapshot().model
 
     def use(self, model: str) -> None:
-        """Begin sessions with this model."""
+        """Use this model for new sessions."""
         self._begin = replace(self._begin, model=model)
 
     async def open(
         self, reference: str | None = None, *, new: bool = False, fork_at: int | None = None
     ) -> Session:
-        """The session that is meant: by reference, new, or as the command line says.
+        """The requested session: by reference, new, or as the command line says.
 
         Raises:
-            LocalError: it cannot be opened, or is open here already.
+            LocalError: it cannot be opened, or is already open here.
         """
         self._session = await open_kept(
             self.store,
@@ -72,7 +72,7 @@ class SessionDesk:
         return self._session
 
     async def close(self) -> None:
-        """End what the tools have started."""
+        """End the processes that the tools have started."""
         if self.toolbox is not None:
             await self.toolbox.close()
 
@@ -85,7 +85,7 @@ class SessionDesk:
         return Opening(folder=folder, reference=reference)
 
     def _anew(self) -> Opening:
-        """Another session like the last one: model, address and settings are the same."""
+        """Another session like the last one: with the same model, address and settings."""
         last = self._session
         if last is None:
             return replace(self._begin, reference=None, last=False, name=None)

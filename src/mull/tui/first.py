@@ -1,4 +1,4 @@
-"""The first start: what there is to talk to, what is used, and how to have more."""
+"""The first start: which models are available, which one is used, and how to get more."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ There is no model to talk to yet. Any of these will do:
 
 
 async def choose_model(desk: SessionDesk, talk: Talk) -> None:
-    """See to it that there is a model: the one that is named, the last one used, or a choice.
+    """Make sure there is a model: the given one, the last one used, or one chosen from a list.
 
     Raises:
-        ConfigError: there is nothing to choose from; says what could be done.
+        ConfigError: there is none to choose from; says what to do.
     """
     if desk.model is not None:
         return
@@ -38,7 +38,7 @@ async def choose_model(desk: SessionDesk, talk: Talk) -> None:
         desk.use(last)
         return
     if last is None:
-        talk.tell("Welcome to mull. No model is named yet; looking for what there is …")
+        talk.tell("Welcome to mull. No model is configured yet; looking for one …")
     items = await offers(desk.engine, desk.store)
     if not items:
         raise ConfigError(NO_MODEL)
@@ -48,29 +48,29 @@ async def choose_model(desk: SessionDesk, talk: Talk) -> None:
     found: str | None = items[0].name
     if len(items) > 1:
         found = await talk.front.pick(
-            "Which model do you want to talk to?", items, mark=Favourites(data_dir()).toggle
+            "Which model do you want to use?", items, mark=Favourites(data_dir()).toggle
         )
     if found is None:
-        raise ConfigError("no model was chosen: start mull again, or name one with -m")
+        raise ConfigError("no model was chosen: start mull again, or give one with -m")
     desk.use(found)
     about = next(item.about for item in items if item.name == found)
     talk.tell(
-        f'Using {found} ({about}). /model changes it; `model = "{found}"` in config.toml keeps it.'
-        " `mull keys set PROVIDER` adds a key."
+        f'Using {found} ({about}). /model changes it; `model = "{found}"` in config.toml makes'
+        " it permanent. `mull keys set PROVIDER` adds a key."
     )
 
 
 async def offers(engine: Engine, store: SessionStore | None = None) -> list[Item]:
-    """What could be talked to here and now, as `/model` offers it."""
+    """The models that can be used now, as `/model` offers them."""
     found = await usable_models(engine)
     return found if store is None else with_chosen(found, store)
 
 
 async def best_offer(engine: Engine, store: SessionStore) -> Item | None:
-    """What is used where nobody is asked: the last one, or the first that there is."""
+    """The model used when there is nobody to ask: the last one used, or the first available."""
     last = last_model(store)
     if last is not None and not last.startswith(SMALL):
-        return Item(last, "the last one used")
+        return Item(last, "the last model used")
     return next(iter(await offers(engine)), None)
 
 

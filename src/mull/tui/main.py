@@ -1,4 +1,4 @@
-"""Puts the terminal interface together and runs it: what is seen, what is typed, what it is for."""
+"""Assembles the terminal interface and runs it."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 __all__ = ["Wishes", "run_terminal"]
 
 USUAL: Mode = "preview"
-"""How thoughts are shown, where they are, unless someone says otherwise."""
+"""How visible thinking is shown by default."""
 
-_HELP = "/help lists commands and keys. Ctrl-T opens thoughts, Esc stops the model."
-_PLAIN_HELP = "/help lists commands. /view shows or hides thoughts, Ctrl-C stops the model."
+_HELP = "/help lists commands and keys. Ctrl-T opens the thinking, Esc interrupts the model."
+_PLAIN_HELP = "/help lists commands. /view shows or hides thinking, Ctrl-C interrupts the model."
 
 
 class Wishes(Value, frozen=True):
-    """What the command line says of the terminal and the tools."""
+    """What the command line says about the terminal and the tools."""
 
     theme: str = "auto"
     plain: bool = False
@@ -61,10 +61,11 @@ class Wishes(Value, frozen=True):
 async def run_terminal(
     engine: Engine, store: SessionStore, begin: Opening, wishes: Wishes, told: list[str]
 ) -> str | None:
-    """Talk until the user leaves; the session to come back to, None if nothing was said.
+    """Run the conversation until the user quits; returns the session to continue, None if it is
+    empty.
 
     Raises:
-        MullError: there is no session to talk in.
+        MullError: no session can be opened.
     """
     plain = wishes.plain or os.environ.get("TERM") == "dumb"
     around = Surroundings("none", None) if plain else look_around(engine.setup.config.themes)
@@ -95,7 +96,7 @@ async def run_terminal(
         await front.run(talk, lambda: _begin(desk, talk, wishes.question), around.typed)
     finally:
         await talk.close()
-        with suppress(OSError):  # a terminal that was closed takes no last words
+        with suppress(OSError):  # a closed terminal accepts no more output
             front.finish()
     if talk.failure is not None:
         raise talk.failure
@@ -109,7 +110,7 @@ def _run_command(host: Host, text: str) -> Coroutine[Any, Any, None]:
 
 
 class _Parts:
-    """What is made one after the other and used together."""
+    """The parts, created one after the other and used together."""
 
     painter: Painter
     front: TerminalFront | PlainFront
@@ -118,24 +119,24 @@ class _Parts:
     _titled = ("", "")
 
     def taken(self, typed: str) -> str:
-        """What Enter means on what is typed."""
+        """What Enter accepts for the typed text."""
         self.completer()
         return typed if self._completer is None else self._completer.taken(typed)
 
     def title(self) -> str:
-        """What the window is called: the folder, and whether something goes on or is asked."""
+        """The window title: the folder, and whether mull is working or asking."""
         talk = self.talk
         if talk is None or not talk.is_open:
             return ""
         sign = "? " if self.painter.asks else "… " if talk.busy else ""
         text = f"{sign}mull · {Path(talk.session.info.folder).name}"
-        if text != self._titled[0]:  # it is asked for whenever something is drawn
+        if text != self._titled[0]:  # it is requested whenever something is drawn
             wanted = talk.session.snapshot()["terminal.title"]
             self._titled = text, text if wanted else ""
         return self._titled[1]
 
     def alerts(self) -> tuple[str, float]:
-        """How somebody who looks elsewhere is told, and after how many seconds."""
+        """How to alert a user who is looking elsewhere, and after how many seconds."""
         if self.talk is None or not self.talk.is_open:
             return "none", 0.0
         snapshot = self.talk.session.snapshot()
@@ -144,7 +145,7 @@ class _Parts:
         return str(snapshot["terminal.notify"]), after
 
     def completer(self) -> Completer | None:
-        """What offers completions, once there is a session to ask."""
+        """The completer, once there is a session."""
         if self._completer is None and self.talk is not None and self.talk.is_open:
             from mull.tui.commands.complete import SlashCompleter
 
@@ -157,11 +158,11 @@ async def _begin(desk: SessionDesk, talk: Talk, question: str) -> None:
     await talk.open()
     greet(talk)
     if question:
-        talk.say(question)  # when this is over: it waits like anything that was typed meanwhile
+        talk.say(question)  # when this is done: it waits like anything typed meanwhile
 
 
 def greet(talk: Talk) -> None:
-    """The first lines of a new session: what is talked to, and how."""
+    """The first lines of a new session: the model, and how to get help."""
     if talk.session.log:
         return
     target, snapshot = talk.session.target, talk.session.snapshot()
@@ -171,10 +172,15 @@ def greet(talk: Talk) -> None:
 
 
 def _withheld(session: Session) -> tuple[str, ...]:
-    """A word on tools that could be offered and are not."""
+    """A remark about tools that could be offered but are not."""
     if session.toolbox is None or session.offered_toolbox is not None:
         return ()
-    return (f"{session.target.name} is too small for tools: none are offered. /tools all does.",)
+    return (
+        (
+            f"{session.target.name} is too small to use tools well, so none are offered. "
+            "/tools all offers them."
+        ),
+    )
 
 
 def _toolbox(engine: Engine, wishes: Wishes, parts: _Parts) -> Toolbox | None:
@@ -215,7 +221,7 @@ def _front(parts: _Parts, around: Surroundings, theme: Theme, keys: Sequence[Key
 
 
 def _history() -> History:
-    """What was typed before; where that cannot be kept, only what is typed now."""
+    """The input history; if it cannot be stored, only that of this run."""
     from prompt_toolkit.history import FileHistory, InMemoryHistory
 
     from mull.store.files import make_parents
@@ -224,7 +230,7 @@ def _history() -> History:
     path = data_dir() / "typed"
     try:
         make_parents(path.parent)
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))  # for its owner alone
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))  # readable only by its owner
     except OSError:
         return InMemoryHistory()
     return FileHistory(str(path))

@@ -1,8 +1,9 @@
-"""One session at the terminal: takes what is typed, runs turns, shows what happens.
+"""One session at the terminal: takes input, runs turns, shows what happens.
 
-Nothing here knows how the terminal is drawn. What is typed while the model works goes along with
-the next results of tools, or waits until the turn is over; a stop keeps what came and gives back
-what waits; an error is told, and a question that nothing came of stands in the line again.
+This module does not know how the terminal is drawn. Messages typed while the model works are sent
+with the next tool results, or wait until the turn ends; an interrupt keeps what arrived and returns
+queued messages to the input line; an error is reported, and an unanswered question goes back into
+the line.
 """
 
 from __future__ import annotations
@@ -42,16 +43,16 @@ Work: TypeAlias = Coroutine[Any, Any, None]
 Command: TypeAlias = "Callable[[Host, str], Work]"
 
 TICK = 0.25
-"""Seconds between two looks at the clock while the model works."""
+"""Seconds between updates of the clock while the model works."""
 _PIECE = 16_384
-"""Characters of an answer that are drawn before keys are heard again."""
+"""Characters of an answer that are drawn before keys are processed again."""
 
 
 BROKEN: tuple[Status, ...] = ("interrupted", "error")
 
 
 class _Waiting:
-    """What was typed while the model works, and the message that goes along with results."""
+    """A message typed while the model works, to be sent with tool results."""
 
     def __init__(self, text: str, *, steers: bool = False) -> None:
         self.text = text
@@ -69,16 +70,16 @@ class Desk(Protocol):
     async def open(
         self, reference: str | None = None, *, new: bool = False, fork_at: int | None = None
     ) -> Session:
-        """The session that is meant; `fork_at` copies its first so many records."""
+        """The requested session; `fork_at` copies this many of its records."""
 
     async def close(self) -> None:
-        """End what the tools have started."""
+        """End the processes that the tools have started."""
 
 
 class Talk:
-    """A session, the terminal it is held at, and what is going on between them.
+    """A session, its terminal, and the work between them.
 
-    The painter begins with the way in which thoughts are drawn wherever they are shown.
+    The painter starts with the configured way to draw thinking.
     """
 
     def __init__(self, desk: Desk, front: Front, painter: Painter, command: Command) -> None:
@@ -104,7 +105,7 @@ class Talk:
 
     @property
     def session(self) -> Session:
-        """The session that is open."""
+        """The open session."""
         if self._session is None:
             raise LocalError("no session is open yet")
         return self._session
@@ -121,11 +122,13 @@ class Talk:
 
     @property
     def something_said(self) -> bool:
-        """Whether there is anything to come back to."""
+        """Whether there is anything to continue later."""
         return self._session is not None and bool(self._session.log)
 
     def start(self, begin: Callable[[], Work]) -> None:
-        """Open the first session; what is typed meanwhile waits. Without one there is no talk."""
+        """Open the first session; input typed meanwhile waits. Without a session there is no
+        conversation.
+        """
 
         async def opening() -> None:
             try:
@@ -142,10 +145,10 @@ class Talk:
     async def open(
         self, reference: str | None = None, *, new: bool = False, fork_at: int | None = None
     ) -> None:
-        """Go over to another session, or to a copy of one.
+        """Switch to another session, or to a copy of one.
 
         Raises:
-            LocalError: it cannot be opened; the one before stays open.
+            LocalError: it cannot be opened; the previous one stays open.
         """
         before = self._session
         self.session = await self._desk.open(reference, new=new, fork_at=fork_at)
@@ -155,15 +158,15 @@ class Talk:
         title = _opened(self.session, is_first=before is None)
         self._painter.open(self.session.log, title, mode=self.view)
 
-    # What is said
+    # Messages
 
     @property
     def busy(self) -> bool:
-        """Whether the model works."""
+        """Whether the model is working."""
         return self._work is not None
 
     def enter(self, text: str) -> None:
-        """Take what was typed: a command, a message, or a message for later."""
+        """Process input: a command, a message, or a message for later."""
         if text.startswith("/"):
             if not self.front.echoes:
                 self._painter.commanded(text)
@@ -178,7 +181,7 @@ class Talk:
             self.say(text)
 
     def say(self, text: str) -> None:
-        """Say something to the model: now, or with the next results of its tools."""
+        """Send a message to the model: now, or with the next tool results."""
         if not self.busy:
             self._start(self._say(text), is_turn=True)
             return
@@ -188,7 +191,7 @@ class Talk:
             self._start(self._steer(waiting), beside=True)
 
     def queue(self, text: str) -> None:
-        """Say something when the turn is over; a command is carried out as ever."""
+        """Send a message when the turn ends; a command runs immediately."""
         if self.busy and not text.startswith(("/", "!")):
             self._wait_with(_Waiting(text))
         else:
@@ -206,7 +209,7 @@ class Talk:
             self.ran.clear()
 
     def _steered(self) -> None:
-        """What waited longest went along with results."""
+        """The oldest queued message was sent with tool results."""
         for waiting in self._waiting:
             if waiting.message is not None:
                 self._waiting.remove(waiting)
@@ -216,11 +219,11 @@ class Talk:
 
     @property
     def has_waiting(self) -> bool:
-        """Whether something waits to be sent."""
+        """Whether messages are queued."""
         return bool(self._waiting)
 
     def take_back(self) -> None:
-        """Put the last of what waits back into the line."""
+        """Move the last queued message back into the line."""
         if self._waiting:
             taken = self._waiting.pop()
             if taken.message is not None:
@@ -232,7 +235,7 @@ class Talk:
             self.front.put(taken.text)
 
     def _give_back(self) -> list[str]:
-        """What waits, which waits no more."""
+        """The queued messages, removed from the queue."""
         texts = [waiting.text for waiting in self._waiting]
         self._waiting.clear()
         if self.is_open:
@@ -246,7 +249,7 @@ class Talk:
             self._painter.said(message)
         try:
             stream = self.session.submit(message)
-        except LocalError:  # nothing was sent, nothing is kept: it can be said again
+        except LocalError:  # nothing was sent or stored: it can be sent again
             self.front.put(text)
             raise
         attached, self.attached = self.attached, []
@@ -259,17 +262,18 @@ class Talk:
             raise
 
     def send(self, text: str) -> None:
-        """Say a text that a command has made, as if it had been typed."""
+        """Send a text from a command, as if it had been typed."""
         self._start(self._say(text), is_turn=True)
 
     def submit(self, message: Message) -> None:
-        """Say a message that a command has made, as it is."""
+        """Send a message that a command created, unchanged."""
         self._painter.said(message)
         self._start(self._answer(self.session.submit(message)), is_turn=True)
 
     async def _message(self, text: str) -> Message:
-        """What is sent for what was typed: with the files and resources it mentions, and what is
-        attached."""
+        """The message for the typed text: with the files and resources it mentions, and
+        attachments.
+        """
         if "@" not in text and not self.attached and not self.ran:
             return user(text)
         from mull.agent.attachments import expand_mentions
@@ -288,7 +292,7 @@ class Talk:
         return user(said) if isinstance(said, str) else said
 
     def _reading_rules(self) -> tuple[Rule, ...]:
-        """What may not be read, also where no tools are in use."""
+        """What may not be read, also if no tools are in use."""
         from mull.store.approvals import own_rules
 
         toolbox = self.session.toolbox
@@ -299,7 +303,7 @@ class Talk:
         self._start(self._answer(self.session.retry()), is_turn=True)
 
     def stop(self) -> bool:
-        """Stop the model and keep what came; what waits is put back into the line."""
+        """Interrupt the model and keep what arrived; queued messages go back into the line."""
         if self._work is None:
             return False
         self._work.cancel()
@@ -308,32 +312,32 @@ class Talk:
         return True
 
     def answer_now(self) -> bool:
-        """End the thought that is going on."""
+        """End the current thinking."""
         ended = self.is_open and self.session.answer_now()
         if not ended and self.busy:
-            self.tell("The model is not thinking just now.")
+            self.tell("The model is not thinking right now.")
         return ended
 
     def next_level(self) -> None:
-        """Think at the next level that the model has; what a key does."""
+        """Switch to the next level of the model; bound to a key."""
         from mull.tui.commands.thinking import cycle_level
 
         self._change(lambda: cycle_level(self))
 
     def read_thoughts(self) -> None:
-        """Open the thoughts of the conversation for reading; what a key does."""
+        """Open the thinking of the conversation; bound to a key."""
         unfolded: Mapping[Mode, Unfolded] = {"full": "all", "preview": "last", "hidden": "none"}
         if self._painter.thoughts:
             self._read("Thoughts", lambda: self._painter.thoughts, unfolded[self.view])
         else:
-            self.tell("There are no thoughts to read yet.")
+            self.tell("There is no thinking to read yet.")
 
     def read_output(self) -> None:
-        """Open what tools did for reading; what a key does."""
+        """Open the tool calls and their output; bound to a key."""
         if self._painter.tool_uses:
             self._read("Tools", lambda: self._painter.tool_uses, "last")
         else:
-            self.tell("No tool was used yet.")
+            self.tell("No tools have been used yet.")
 
     def _read(
         self, title: str, documents: Callable[[], Sequence[Document]], unfolded: Unfolded
@@ -341,7 +345,7 @@ class Talk:
         self._start(self.front.view(title, documents, unfolded=unfolded), beside=True)
 
     def next_mode(self) -> None:
-        """Go on to the next approval mode; what a key does."""
+        """Switch to the next approval mode; bound to a key."""
         from mull.tui.commands.tools import cycle_mode
 
         if self.is_open:
@@ -349,7 +353,7 @@ class Talk:
 
     @asynccontextmanager
     async def working(self, state: State) -> AsyncIterator[None]:
-        """Show that something goes on, as it is shown of a turn."""
+        """Show progress as during a turn."""
         self._painter.begin()
         self._painter.event(StateChanged(state, 1, 0))
         clock = asyncio.get_running_loop().create_task(self._tick())
@@ -359,23 +363,24 @@ class Talk:
             clock.cancel()
             self._painter.idle()
 
-    # What is seen
+    # Display
 
     @property
     def view(self) -> Mode:
-        """How thoughts are to be shown: whether at all, the settings say."""
+        """How to show thinking: the settings decide whether it is shown at all."""
         shown = self._session is None or self._session.snapshot()[SHOWN]
         return self._shape if shown else "hidden"
 
     def cycle_view(self) -> Mode:
-        """Show thoughts in the next way."""
+        """Switch to the next way to show thinking."""
         after = MODES[(MODES.index(self.view) + 1) % len(MODES)]
         self.show_thoughts(after)
         return after
 
     def show_thoughts(self, view: Mode) -> None:
-        """Show thoughts this way from now on: the setting says so too, and those that are still on
-        the screen follow."""
+        """Show thinking this way from now on: the setting is changed too, and thinking still on the
+        screen follows.
+        """
         shown = view != "hidden"
         if shown:
             self._shape = view
@@ -384,61 +389,63 @@ class Talk:
         self._see()
 
     def _see(self) -> None:
-        """Draw thoughts as they are to be shown by now, whatever has changed that."""
+        """Apply the current way to show thinking, whatever has changed it."""
         view = self.view
         if view != self._painter.mode:
             self.front.repaint(lambda lines: self._painter.restyle(lines, mode=view))
 
     def redraw(self) -> None:
-        """Make the screen follow the conversation as it is stored: what was taken back goes from
-        it, and what has come back is drawn."""
+        """Make the screen follow the stored conversation: undone turns are removed, and restored
+        turns are drawn.
+        """
         self.front.repaint(lambda lines: self._painter.follow(self.session.log, lines))
 
     def repaint(self) -> None:
-        """Draw what is on the screen anew."""
+        """Redraw the screen."""
         self.front.repaint(self.resized)
 
     def resized(self, replaceable: int) -> int:
-        """Draw the last lines of the screen for another width, as far as they can be replaced; how
-        many are."""
+        """Redraw the last lines of the screen for another width, as far as they can be replaced;
+        returns how many are.
+        """
         return self._painter.restyle(replaceable, width=self.front.width)
 
     def set_theme(self, name: str) -> None:
-        """Draw what is on the screen, and what comes, in another theme.
+        """Use another theme for the screen and for what follows.
 
         Raises:
-            LocalError: there is none of this name.
+            LocalError: there is no theme of this name.
         """
         self.front.set_theme(name)
         theme = self.front.theme
         self.front.repaint(lambda lines: self._painter.restyle(lines, theme=theme))
 
     def tell(self, text: str, *, warning: bool = False) -> None:
-        """Say something to the user in mull's own name."""
+        """Show a message from mull to the user."""
         self._painter.tell(text, warning=warning)
 
     def show(self, lines: Sequence[Line]) -> None:
-        """Show lines that a command has made."""
+        """Show the lines of a command."""
         self._painter.show(lines)
 
     def status(self, tick: int) -> Line:
-        """The line that says how things stand."""
+        """The status line."""
         session = self._session
         painter, front = self._painter, self.front
         return self.standing.line(
             session, painter.state, painter.mode, front.theme, front.width, tick
         )
 
-    # What goes on
+    # Work
 
     async def wait(self) -> None:
-        """Return when nothing is going on any more."""
+        """Return when nothing is running."""
         while self._work is not None or self._beside:
             await asyncio.wait({*self._beside, *([self._work] if self._work else [])})
             await asyncio.sleep(0)
 
     async def close(self) -> None:
-        """Stop what is going on and close the session."""
+        """Interrupt what is running and close the session."""
         self._leaving = True
         self._give_back()
         self.stop()
@@ -451,7 +458,7 @@ class Talk:
         await self._desk.close()
 
     def _change(self, change: Callable[[], object]) -> None:
-        """Change something in no time, whatever else goes on."""
+        """Make an immediate change, whatever else is running."""
 
         async def work() -> None:
             change()
@@ -460,7 +467,9 @@ class Talk:
 
     def _start(self, work: Work, *, beside: bool = False, is_turn: bool = False) -> None:
         task = asyncio.get_running_loop().create_task(self._guard(work, is_turn))
-        task.add_done_callback(lambda _: work.close())  # it may have been stopped before it began
+        task.add_done_callback(
+            lambda _: work.close()
+        )  # it may have been interrupted before it started
         if beside:
             self._beside.add(task)
             task.add_done_callback(self._beside.discard)
@@ -469,27 +478,27 @@ class Talk:
             task.add_done_callback(self._ended)
 
     async def _guard(self, work: Work, is_turn: bool) -> None:
-        """Whatever goes wrong is told, and nothing else ends by it."""
+        """Report any error, and let nothing else end because of it."""
         try:
             try:
                 await work
             finally:
-                if not is_turn:  # what a person did may have changed any setting, in any way
+                if not is_turn:  # the user's action may have changed any setting
                     self._see()
         except MullError as error:
             self._painter.failed(str(error))
         except asyncio.CancelledError:
             if is_turn:
                 self._painter.stopped()
-        except Exception as error:  # a mistake in mull must not cost the conversation
+        except Exception as error:  # a bug in mull must not cost the conversation
             self.mistake(repr(error))
 
     def mistake(self, what: str) -> None:
-        """Own up to something that should not have happened."""
-        self._painter.failed(f"This is a mistake in mull, please report it: {what}")
+        """Report a bug in mull."""
+        self._painter.failed(f"This is a bug in mull, please report it: {what}")
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        if self._work is not task:  # a command that has begun a turn
+        if self._work is not task:  # a command that has started a turn
             return
         self._work = None
         self._painter.idle()
@@ -497,7 +506,7 @@ class Talk:
             self._say_next()
 
     def _say_next(self) -> None:
-        """Say what the turn ended without: all that was meant for it, or the next of the queue."""
+        """Send what the turn ended without: everything meant for it, or the next queued message."""
         self.session.take_back()
         steering = [waiting for waiting in self._waiting if waiting.steers]
         said = steering or self._waiting[:1]
@@ -506,8 +515,9 @@ class Talk:
         self.say("\n\n".join(waiting.text for waiting in said))
 
     async def _answer(self, stream: AsyncStream, asked: str = "") -> None:
-        """One turn, drawn as it comes. What waits for one that fails is put back into the line,
-        and so is a question that nothing came of."""
+        """One turn, drawn as it arrives. If it fails, queued messages go back into the line, and so
+        does an unanswered question.
+        """
         try:
             await self._draw(stream)
         except (MullError, asyncio.CancelledError):
@@ -529,7 +539,7 @@ class Talk:
                 for piece in in_pieces(event):
                     self._painter.event(piece)
                     if piece is not event:
-                        await asyncio.sleep(0)  # keys are heard between the pieces
+                        await asyncio.sleep(0)  # keys are processed between the pieces
                 if isinstance(event, Steered):
                     self._steered()
         finally:
@@ -546,12 +556,12 @@ class Talk:
 
 
 def _came(stream: AsyncStream) -> bool:
-    """Whether anything came of what was said."""
+    """Whether the message got any response."""
     return any(message.blocks for message in stream.result.messages)
 
 
 def in_pieces(event: Event) -> Iterator[Event]:
-    """The event, or, if its text is so long that drawing it takes a while, parts of it."""
+    """The event, or parts of it if its text is so long that drawing it takes a while."""
     if not isinstance(event, TextDelta | ThinkingDelta) or len(event.text) <= _PIECE:
         yield event
         return
@@ -560,15 +570,15 @@ def in_pieces(event: Event) -> Iterator[Event]:
 
 
 def _opened(session: Session, *, is_first: bool) -> str:
-    """What is said of a session that begins or goes on."""
+    """The message about a session that was started or resumed."""
     info = session.info
     if not session.log:
-        return "" if is_first else f"A new session with {session.target.name}."
+        return "" if is_first else f"New session with {session.target.name}."
     name = f"session {info.label}" if info.label else f"session {info.id}"
     found = ""
     if session.recovered:
-        found = "; it ended in the middle of an answer, and what came of that is here"
-    return f"Going on with {name}{found}."
+        found = "; it ended in the middle of an answer, and what arrived is below"
+    return f"Resumed {name}{found}."
 
 
 if TYPE_CHECKING:

@@ -90,18 +90,18 @@ def test_no_is_told_to_the_model_with_what_the_person_says(tools):
     make = call("run", command="make")
     gate = Gate(approver=Person(ApprovalAnswer("no"), ApprovalAnswer("no", feedback=" use ninja ")))
     assert admit(gate, tools, make) == [
-        "not run: the user said no; ask what to do instead, or go on without it"
+        "not run: the user refused; ask what to do instead, or continue without it"
     ]
-    assert admit(gate, tools, make) == ["not run: the user said no, and says: use ninja"]
+    assert admit(gate, tools, make) == ["not run: the user refused, and says: use ninja"]
 
 
 def test_never_denies_the_same_call_from_then_on(tools):
     person = Person(ApprovalAnswer("never"), ApprovalAnswer("once"))
     gate = Gate(approver=person)
     edit = call("edit", path="a.txt", old="a", new="b")
-    assert "the user said no" in admit(gate, tools, edit)[0]
+    assert "the user refused" in admit(gate, tools, edit)[0]
     assert admit(gate, tools, edit) == [
-        "not run: the rule edit(./a.txt) (this session) denies it; do not try to get round this"
+        "not run: the rule edit(./a.txt) (this session) denies it; do not try to work around this"
     ]
     assert admit(gate, tools, call("edit", path="src/b.txt", old="b", new="c")) == [None]
 
@@ -126,8 +126,8 @@ def test_always_is_kept_and_a_file_that_cannot_be_written_holds_nothing_up(tools
 
 def test_where_nobody_can_be_asked_the_refusal_says_what_to_do(tools):
     assert admit(Gate(), tools, call("run", command='echo "hi"')) == [
-        "not run: run needs approval and nobody can be asked: run mull with --yes, or allow it in"
-        ' tools.toml, [tools] allow = ["run(echo \\"hi\\")"]'
+        "not run: run needs approval and there is nobody to ask: run mull with --yes, or allow it"
+        ' in tools.toml, [tools] allow = ["run(echo \\"hi\\")"]'
     ]
 
 
@@ -136,7 +136,7 @@ def test_modes_and_rules_are_obeyed(tools):
     deny = parse_rule("deny", "run(make)", "tools.toml")
     assert admit(Gate("yes"), tools, make) == [None]
     assert admit(Gate("yes", [deny]), tools, make) == [
-        "not run: the rule run(make) (tools.toml) denies it; do not try to get round this"
+        "not run: the rule run(make) (tools.toml) denies it; do not try to work around this"
     ]
     assert "read-only" in admit(Gate("read-only"), tools, make)[0]
     assert admit(Gate("ask", [parse_rule("allow", "run(make)")]), tools, make) == [None]

@@ -29,7 +29,7 @@ def test_one_place_is_replaced(tmp_path):
 def test_several_places_are_replaced_only_if_asked(tmp_path):
     workspace = fill(tmp_path, {"a": "x\ny\nx\nx\n"})
     assert fail(workspace, "edit", path="a", old="x", new="z") == (
-        "old stands 3 times in a, at lines 1, 3, 4: take in lines around the one you mean, or set"
+        "old occurs 3 times in a, at lines 1, 3, 4: include lines around the one you mean, or set"
         " replace_all"
     )
     assert (tmp_path / "a").read_text() == "x\ny\nx\nx\n"
@@ -76,7 +76,7 @@ def test_what_is_not_there_is_answered_with_what_comes_closest(tmp_path):
     text = "def total(items):\n    result = 0\n    for item in items:\n        result += item\n"
     workspace = fill(tmp_path, {"a.py": text})
     assert fail(workspace, "edit", path="a.py", old="for itm in items:", new="x") == (
-        "old is not in a.py. What comes closest:\n"
+        "old is not in a.py. The closest match:\n"
         "     1\tdef total(items):\n"
         "     2\t    result = 0\n"
         "     3\t    for item in items:\n"
@@ -88,14 +88,14 @@ def test_what_is_not_there_is_answered_with_what_comes_closest(tmp_path):
 def test_other_spaces_and_line_numbers_are_recognised(tmp_path):
     workspace = fill(tmp_path, {"a.py": "if a:\n\treturn  1\n"})
     assert fail(workspace, "edit", path="a.py", old="if a:\n    return 1", new="x") == (
-        "old is not in a.py with just these spaces and tabs. In the file it is:\n"
+        "old is not in a.py with exactly these spaces and tabs. In the file it is:\n"
         "     1\tif a:\n     2\t\treturn  1"
     )
     assert "leave out the line numbers" in fail(
         workspace, "edit", path="a.py", old="     1\tif a:", new="x"
     )
     assert fail(workspace, "edit", path="a.py", old="zzz qqq", new="x") == (
-        "old is not in a.py, and nothing is close to it: read the file first"
+        "old is not in a.py, and neither is anything similar: read the file first"
     )
 
 
@@ -105,7 +105,7 @@ def test_other_spaces_and_line_numbers_are_recognised(tmp_path):
         ({"old": "", "new": "x"}, "old is empty"),
         ({"old": "a", "new": "a"}, "old and new are the same"),
         ({"old": "a\r\n", "new": "a\n"}, "old and new are the same"),
-        ({"old": "a", "new": "\udc80"}, "new holds half a character"),
+        ({"old": "a", "new": "\udc80"}, "new contains half a character"),
         ({"old": "a"}, "new is missing"),
     ],
 )
@@ -118,14 +118,14 @@ def test_what_makes_no_sense_is_refused(tmp_path, given, said):
 def test_files_that_cannot_be_edited_say_why(tmp_path):
     workspace = fill(tmp_path, {"bin": bytes(9), "koi8": b"\xda\xc9\xcd\n", "odd": b"\xff\xfea"})
     assert fail(workspace, "edit", path="none", old="a", new="b") == (
-        "none does not exist; write makes new files"
+        "none does not exist; write creates new files"
     )
     assert fail(workspace, "edit", path="bin", old="a", new="b") == (
         "bin is binary data, 9 bytes: it cannot be edited as text"
     )
     assert fail(workspace, "edit", path="odd", old="a", new="b").startswith("odd is binary data")
     assert fail(workspace, "edit", path="koi8", old="\n", new="ü") == (
-        "koi8 is not UTF-8: only plain ASCII text can be put into it"
+        "koi8 is not UTF-8: only ASCII text can be written into it"
     )
     with open(tmp_path / "big", "wb") as file:
         file.truncate(5 << 30)
@@ -151,7 +151,7 @@ def test_the_file_is_looked_at_once_and_what_was_shown_is_done(tmp_path):
     late = tool.prepare(call("edit", path="a", old="one", new="1"))
     assert asyncio.run(prepared.run(Screen())).output == "edited a (+1 −1) at line 2"
     assert asyncio.run(late.run(Screen())).output == (
-        "a has changed since this edit was prepared, and stays as it is now: read it again"
+        "a has changed since this edit was prepared, and was left as it is: read it again"
     )
     assert (tmp_path / "a").read_text() == "one\n2\n"
 
@@ -180,7 +180,7 @@ def test_one_place_that_cannot_be_edited_leaves_all_as_they_are(tmp_path):
     workspace = fill(tmp_path, {"a": "one\ntwo\n"})
     edits = [{"old": "one", "new": "1"}, {"old": "tow", "new": "2"}]
     said = fail(workspace, "edit", path="a", edits=edits)
-    assert said.startswith("edit 2 of 2: old is not in a. What comes closest:")
+    assert said.startswith("edit 2 of 2: old is not in a. The closest match:")
     assert said.endswith("None of the 2 edits was made.")
     assert (tmp_path / "a").read_text() == "one\ntwo\n"
     both = fail(workspace, "edit", path="a", old="one", new="1", edits=edits)
@@ -193,7 +193,7 @@ def test_a_western_text_is_edited_in_its_own_encoding(tmp_path):
     use(workspace, "edit", path="a", old="café", new="thé à la crème")
     assert (tmp_path / "a").read_bytes() == b"th\xe9 \xe0 la cr\xe8me \x93x\x94\n"
     assert fail(workspace, "edit", path="a", old="x", new="→") == (
-        "a is cp1252 text, which has no '→': use characters that it has"
+        "a is cp1252 text, which cannot represent '→': use characters it can"
     )
 
 

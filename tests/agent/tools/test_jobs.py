@@ -104,7 +104,7 @@ def test_what_it_prints_beyond_the_limit_is_counted(workspace, monkeypatch):
     monkeypatch.setattr(background, "_LARGEST", 10)
     said = use(workspace, "run", command="printf 0123456789abcdef", background=True)
     assert said == (
-        "0123456789\n[6 bytes more were printed and not kept]\n[job 1 ended with exit status 0]"
+        "0123456789\n[6 bytes more were printed but not kept]\n[job 1 ended with exit status 0]"
     )
 
 

@@ -42,13 +42,13 @@ def test_a_long_list_ends_with_the_number_of_what_is_missing(tmp_path):
     workspace = fill(tmp_path, {f"{n:03}.txt": "" for n in range(12)})
     shown = use(workspace, "list", limit=2)
     assert shown == (
-        "000.txt\n001.txt\n[10 more, 12 in all: list a folder in it, or use a narrower pattern]"
+        "000.txt\n001.txt\n[10 more, 12 in all: list a subfolder, or use a narrower pattern]"
     )
 
 
 def test_what_is_no_folder_says_what_it_is(tmp_path):
     workspace = fill(tmp_path, {"a": ""})
-    assert fail(workspace, "list", path="a") == "a is a file, no folder: read shows it"
+    assert fail(workspace, "list", path="a") == "a is a file, not a folder: read shows it"
     assert fail(workspace, "list", path="b") == "b does not exist"
     (tmp_path / "empty").mkdir()
     assert use(workspace, "list", path="empty") == "nothing in empty"
@@ -145,5 +145,5 @@ def test_a_list_that_takes_too_long_says_what_it_did_not_look_at(tmp_path, monke
     monkeypatch.setattr("mull.agent.tools.list.LOOKING", -1)
     workspace = fill(tmp_path, {"a/b": "", "c": ""})
     assert use(workspace, "list", pattern="*").endswith(
-        "[stopped after -1 seconds, not all was looked at: list a folder in it]"
+        "[stopped after -1 seconds; the listing is incomplete: list a subfolder]"
     )

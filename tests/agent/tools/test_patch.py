@@ -82,14 +82,17 @@ def test_files_are_added_changed_moved_and_deleted(tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (("-two", "-tow"), "part 1 of the patch does not fit notes.txt"),
-        (("Delete File: old.txt", "Delete File: odl.txt"), "odl.txt does not exist; what comes"),
-        (("Add File: new/hello.txt", "Add File: old.txt"), "old.txt exists already"),
+        (("-two", "-tow"), "part 1 of the patch does not match notes.txt"),
+        (
+            ("Delete File: old.txt", "Delete File: odl.txt"),
+            "odl.txt does not exist; closest matches",
+        ),
+        (("Add File: new/hello.txt", "Add File: old.txt"), "old.txt already exists"),
         (("Add File: new/hello.txt", "Add File: ../x"), "outside the working folder"),
-        (("Move to: src/main.py", "Move to: notes.txt"), "notes.txt exists already"),
+        (("Move to: src/main.py", "Move to: notes.txt"), "notes.txt already exists"),
         (("Add File: new/hello.txt", "Add File: src/../src/main.py"), "names src/main.py twice"),
-        (("+world", "world"), "lacks its +"),
-        (("*** Begin Patch\n", ""), "does not begin with"),
+        (("+world", "world"), "does not start with +"),
+        (("*** Begin Patch\n", ""), "does not start with"),
     ],
 )
 def test_a_patch_that_fails_anywhere_changes_nothing(tmp_path, change, said):
@@ -107,7 +110,7 @@ def test_a_file_is_changed_once_by_whatever_name(tmp_path, other):
         for name, old in (("notes.txt", "one"), (other, "three"))
     )
     result, _ = apply(tmp_path, f"*** Begin Patch\n{parts}*** End Patch")
-    assert result.output == "the patch names notes.txt twice: put all of it under one head"
+    assert result.output == "the patch names notes.txt twice: combine both under one header"
     assert (tmp_path / "notes.txt").read_bytes() == FILES["notes.txt"].encode()
 
 

@@ -26,7 +26,7 @@ def test_lines_come_with_their_numbers(tmp_path):
 def test_a_long_file_is_read_on_page_by_page(tmp_path):
     workspace = fill(tmp_path, {"a.txt": "".join(f"{n}\n" for n in range(1, 6))})
     assert use(workspace, "read", path="a.txt", limit=2) == (
-        "     1\t1\n     2\t2\n[lines 1–2 of 5: read on with offset=3]"
+        "     1\t1\n     2\t2\n[lines 1–2 of 5: continue with offset=3]"
     )
     assert (
         use(workspace, "read", path="a.txt", limit=3, offset=3) == "     3\t3\n     4\t4\n     5\t5"
@@ -36,7 +36,7 @@ def test_a_long_file_is_read_on_page_by_page(tmp_path):
 def test_a_page_is_limited_by_its_size_too(tmp_path):
     workspace = fill(tmp_path, {"a.txt": f"{'x' * 1000}\n" * 500})
     page = use(workspace, "read", path="a.txt").split("\n")
-    assert page[-1] == f"[lines 1–{len(page) - 1} of 500: read on with offset={len(page)}]"
+    assert page[-1] == f"[lines 1–{len(page) - 1} of 500: continue with offset={len(page)}]"
     assert 50 < len(page) < 70
 
 
@@ -77,7 +77,7 @@ def test_encodings_and_ends_of_lines_do_not_show(tmp_path, data):
         (
             "зима".encode("koi8-r"),
             "\ufffd\ufffd\ufffd\ufffd\n"
-            "[neither UTF-8 nor cp1252: U+FFFD stands for each byte that is unknown]",
+            "[neither UTF-8 nor cp1252: each unknown byte is shown as U+FFFD]",
         ),
     ],
 )
@@ -94,7 +94,7 @@ def test_a_character_that_the_first_look_cuts_through_is_whole(tmp_path):
 def test_a_page_fits_the_window(tmp_path):
     workspace = fill(tmp_path, {"a": "0123456789\n" * 500, "wide": "é" * 5000})
     page = asyncio.run(start(workspace, "read", screen=Screen(200), path="a")).output
-    assert page.endswith("of 500: read on with offset=34]")
+    assert page.endswith("of 500: continue with offset=34]")
     assert len(page) < 700
     wide = asyncio.run(start(workspace, "read", screen=Screen(200), path="wide")).output
     assert wide == f"     1\t{'é' * 300} [4,700 characters more]"
@@ -103,10 +103,10 @@ def test_a_page_fits_the_window(tmp_path):
 def test_a_missing_file_is_answered_with_the_nearest_names(tmp_path):
     workspace = fill(tmp_path, {"src/main.py": "", "src/other.py": "", "lib/util.py": ""})
     assert fail(workspace, "read", path="src/mian.py") == (
-        "src/mian.py does not exist; what comes closest: src/main.py"
+        "src/mian.py does not exist; closest matches: src/main.py"
     )
     assert fail(workspace, "read", path="util.py") == (
-        "util.py does not exist; what comes closest: lib/util.py"
+        "util.py does not exist; closest matches: lib/util.py"
     )
     assert fail(workspace, "read", path="zzz") == "zzz does not exist"
 
@@ -173,7 +173,7 @@ def test_the_head_of_a_huge_text_is_read_without_the_rest(tmp_path):
         file.write(b"head\n" * 3000)
         file.truncate(5 << 30)
     assert use(Workspace(tmp_path), "read", path="big", limit=1) == (
-        "     1\thead\n[lines 1–1: read on with offset=2]"
+        "     1\thead\n[lines 1–1: continue with offset=2]"
     )
 
 

@@ -99,7 +99,7 @@ def test_a_flood_of_output_is_counted_and_stays_small(workspace, size, count):
     )
     assert 60_000 < len(result.output) < 70_000
     assert len(screen.text) < 300_000
-    assert screen.text.endswith("[more output comes and is not shown]\n")
+    assert screen.text.endswith("[further output is not shown]\n")
     assert grown < 50_000  # kB
 
 
@@ -153,7 +153,7 @@ def run_until_late(workspace, command, lines):
 def test_a_command_that_hangs_is_ended_with_all_it_started(workspace):
     command = "echo $$; sleep 1000 & echo $!; timeout 1000 sleep 1000 & echo $!; sleep 1000"
     *pids, note = run_until_late(workspace, command, lines=3)
-    assert note == "[ended after 120 seconds: it was not done; timeout can be longer]"
+    assert note == "[ended after 120 seconds, before it finished; timeout can be longer]"
     assert len(pids) == 3
     assert not any(is_running(int(pid)) for pid in pids)
 
@@ -168,7 +168,7 @@ def test_a_command_that_will_not_end_is_ended_all_the_same(workspace, monkeypatc
 def test_the_time_can_be_set_within_a_limit(workspace):
     short = builtin_tools(workspace, most_seconds=1)["run"]
     result = asyncio.run(answer(short, call("run", command="sleep 1000", timeout=120_000)))
-    assert result.output == "[ended after 1 seconds: it was not done; timeout can be longer]"
+    assert result.output == "[ended after 1 seconds, before it finished; timeout can be longer]"
 
 
 GRANDCHILDREN = (
@@ -253,13 +253,13 @@ def test_cancelling_twice_does_not_wait_for_manners(workspace, tmp_path):
 def test_what_is_left_in_the_background_is_ended_and_told(workspace):
     said = use(workspace, "run", command="sleep 1000 & echo $!")
     pid, note = said.split("\n")
-    assert note == "[what it left in the background was ended: background lets it run on]"
+    assert note == "[what it left running was ended: set background to keep it running]"
     assert not is_running(int(pid))
 
 
 def test_a_background_process_that_floods_does_not_hold_the_call(workspace):
     said = use(workspace, "run", command="yes & echo $! > pid")
-    assert said.endswith("[what it left in the background was ended: background lets it run on]")
+    assert said.endswith("[what it left running was ended: set background to keep it running]")
     assert not is_running(int((workspace.root / "pid").read_text()))
 
 
@@ -272,7 +272,7 @@ def test_a_command_that_closes_its_output_is_waited_for(workspace):
 def test_a_command_may_delete_its_working_folder(workspace):
     assert use(workspace, "run", command='rm -rf "$PWD" && echo gone') == "gone"
     assert not workspace.root.exists()
-    assert "does not exist any more" in fail(workspace, "run", command="echo hi")
+    assert "no longer exists" in fail(workspace, "run", command="echo hi")
 
 
 def test_keys_are_kept_from_commands(workspace, monkeypatch):
@@ -289,7 +289,7 @@ def test_keys_are_kept_from_commands(workspace, monkeypatch):
 
 
 def test_odd_commands_are_errors_in_words(workspace):
-    assert fail(workspace, "run", command="echo \0") == "a command cannot hold a zero byte"
+    assert fail(workspace, "run", command="echo \0") == "a command cannot contain a zero byte"
     assert "length" in fail(workspace, "run", command="")
     assert "too long" in fail(workspace, "run", command="echo " + "x" * 3_000_000)
     assert "surrogates not allowed" in fail(workspace, "run", command="echo \ud800")

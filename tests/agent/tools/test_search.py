@@ -53,7 +53,7 @@ def test_lines_around_a_match_are_shown_with_gaps_between_groups(tmp_path):
         "a\n2- 2\n3: x\n4- 4\n--\n7- 7\n8: x\n9: x\n10- 10"
     )
     assert use(workspace, "search", pattern="x", context=1, offset=1, limit=1) == (
-        "a\n7- 7\n8: x\n[there are more matches: read on with offset=2]"
+        "a\n7- 7\n8: x\n[there are more matches: continue with offset=2]"
     )
 
 
@@ -75,7 +75,7 @@ def test_a_page_is_limited_by_its_size(tmp_path):
     page = use(workspace, "search", pattern="x", limit=1000)
     assert len(page) < 65_000
     assert f"{'x' * 500} […]" in page
-    assert page.endswith(f"read on with offset={page.count(': x')}]")
+    assert page.endswith(f"continue with offset={page.count(': x')}]")
 
 
 def test_binary_files_links_fifos_and_ignored_files_are_passed_over(tmp_path):
@@ -109,7 +109,7 @@ def test_a_very_long_line_is_searched_at_its_beginning_and_counts_as_one(tmp_pat
 
 def test_what_is_no_expression_says_why(tmp_path):
     assert fail(fill(tmp_path, {}), "search", pattern="(a") == (
-        "(a is no regular expression: missing ), unterminated subpattern at position 0"
+        "(a is not a regular expression: missing ), unterminated subpattern at position 0"
     )
 
 
@@ -117,7 +117,7 @@ def test_an_expression_that_runs_for_ever_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(search, "LOOKING", 0.2)
     workspace = fill(tmp_path, {"a": f"{'a' * 60}!\n"})
     assert use(workspace, "search", pattern="^(a+)+$") == (
-        "[stopped after 0.2 seconds: narrow it with path or glob]"
+        "[stopped after 0.2 seconds: narrow the search with path or glob]"
     )
 
 

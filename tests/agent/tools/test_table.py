@@ -41,7 +41,7 @@ def test_the_schema_of_edit(tools):
     assert "$" not in str(schema)
     assert schema["properties"]["replace_all"] == {
         "type": "boolean",
-        "description": "replace every place, not just one",
+        "description": "replace every occurrence, not just one",
         "default": False,
     }
 
@@ -64,7 +64,7 @@ def test_tools_are_chosen_by_groups_names_and_patterns(tools, text, names):
 
 
 def test_a_word_that_fits_nothing_is_refused(tools):
-    with pytest.raises(LocalError, match='no tool is called "raed": did you mean read'):
+    with pytest.raises(LocalError, match='unknown tool "raed": did you mean read'):
         choose_tools("raed", tools)
     with pytest.raises(LocalError, match="use all, read, none, list, search, edit, write, run"):
         choose_tools("mcp__github__*", tools)

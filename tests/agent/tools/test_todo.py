@@ -76,7 +76,7 @@ def test_no_answer_and_nobody_are_told_to_the_model(tmp_path):
             return ApprovalAnswer("once")
 
     for approver in (None, Approving(), Person(None), Person("  ")):
-        assert asked(tmp_path, approver, question="Tabs?").startswith("Nobody answers here.")
+        assert asked(tmp_path, approver, question="Tabs?").startswith("There is nobody to answer.")
 
 
 def test_questions_of_other_agents_are_understood(tmp_path):

@@ -135,7 +135,7 @@ def test_a_file_swapped_between_its_two_looks_is_not_read(folder, monkeypatch):
         return found
 
     monkeypatch.setattr(os, "stat", look_then_swap)
-    with pytest.raises(ToolFailure, match="symbolic link that leads round in circles, or was"):
+    with pytest.raises(ToolFailure, match="symbolic link that loops, or has"):
         open_to_read(place)
 
 
@@ -174,6 +174,4 @@ def test_a_working_folder_that_is_gone_is_said(tmp_path):
         ("write", {"path": "a", "content": "a"}),
         ("run", {"command": "echo hi"}),
     ):
-        assert f"the working folder {root} does not exist any more" in fail(
-            workspace, tool, **given
-        )
+        assert f"the working folder {root} no longer exists" in fail(workspace, tool, **given)

@@ -39,7 +39,7 @@ def test_a_new_file_has_the_usual_mode(tmp_path):
 def test_what_is_there_already_is_not_written_again(tmp_path):
     workspace = fill(tmp_path, {"a": "same"})
     before = (tmp_path / "a").stat()
-    assert use(workspace, "write", path="a", content="same") == "a holds exactly this already"
+    assert use(workspace, "write", path="a", content="same") == "a already has exactly this content"
     assert (tmp_path / "a").stat() == before
 
 
@@ -57,11 +57,11 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monke
 def test_a_folder_or_a_name_below_a_file_cannot_be_written(tmp_path):
     workspace = fill(tmp_path, {"a": "x", "sub/b": ""})
     assert fail(workspace, "write", path="sub/", content="x") == (
-        "sub/ names a folder: name the file in it"
+        "sub/ is a folder: give a file in it"
     )
-    assert fail(workspace, "write", path="a/b", content="x") == "a/b: a is no folder"
+    assert fail(workspace, "write", path="a/b", content="x") == "a/b: a is not a folder"
     assert fail(workspace, "write", path="c", content="\ud800") == (
-        "the content holds half a character (a lone surrogate)"
+        "the content contains half a character (a lone surrogate)"
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "sub"]
 
@@ -99,7 +99,7 @@ def test_what_is_written_is_what_was_shown_or_nothing(tmp_path):
     (tmp_path / "a").write_text("somebody else's\n")
     result = asyncio.run(prepared.run(Screen()))
     assert (result.output, result.is_error) == (
-        "a has changed since this write was prepared, and stays as it is now: read it again",
+        "a has changed since this write was prepared, and was left as it is: read it again",
         True,
     )
     assert (tmp_path / "a").read_text() == "somebody else's\n"
@@ -179,7 +179,7 @@ def test_ends_of_lines_and_encoding_survive(tmp_path):
 def test_what_the_encoding_lacks_makes_it_utf8_and_that_is_told(tmp_path):
     workspace = fill(tmp_path, {"west": b"caf\xe9\n"})
     assert use(workspace, "write", path="west", content="→\n") == (
-        "replaced west: 1 line, 4 bytes; no longer cp1252 but UTF-8"
+        "replaced west: 1 line, 4 bytes; now UTF-8 instead of cp1252"
     )
     assert (tmp_path / "west").read_bytes() == "→\n".encode()
 

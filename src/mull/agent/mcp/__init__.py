@@ -1,4 +1,4 @@
-"""Servers of tools that speak the Model Context Protocol, through its official SDK.
+"""Tool servers that speak the Model Context Protocol, through its official SDK.
 
-The SDK is imported where a server is used and nowhere else: who has none configured never pays.
+The SDK is imported only where a server is used, so it costs nothing without one.
 """

@@ -1,7 +1,7 @@
-"""A server at an address: streamable HTTP by the SDK's own transport, with limits around it.
+"""A server at a URL: streamable HTTP with the SDK's own transport, and limits around it.
 
-No answer is read beyond the largest message, and what the server said in a status is kept: the
-SDK tells only that there was an error.
+No response is read beyond the maximum message size, and the server's HTTP status is kept: the SDK
+only reports that there was an error.
 """
 
 from __future__ import annotations
@@ -26,13 +26,15 @@ if TYPE_CHECKING:
 __all__ = ["AddressTransport"]
 
 _CONNECT_SECONDS = 30
-# the SDK's own words
+# the SDK's own messages
 _STAND_INS = ("Server returned an error response", "Not Found", "Session terminated")
 _TOO_LONG = "Server-sent event exceeded"
 
 
 class AddressTransport:
-    """Speaks to the address while it is entered; `status` is its answer, if that was a refusal."""
+    """Connects to the URL while it is entered; `status` is that of a rejection, if there was
+    one.
+    """
 
     def __init__(self, settled: Settled, auth: httpx2.Auth | None = None) -> None:
         self._settled = settled
@@ -58,9 +60,9 @@ class AddressTransport:
         client = self._client_class()(
             headers={"accept-encoding": "identity", **settled.headers},
             auth=self._auth,
-            # how long an answer may take is for the caller to say
+            # the caller sets the time limit
             timeout=httpx2.Timeout(_CONNECT_SECONDS, read=None),
-            # a proxy has no business with a server on this machine
+            # a local server needs no proxy
             trust_env=not is_loopback(urlsplit(settled.url).hostname or ""),
             event_hooks={"response": [self._look_at]},
         )
@@ -81,14 +83,14 @@ class AddressTransport:
             async def send(self, *args: Any, **kwargs: Any) -> httpx2.Response:
                 try:
                     return await super().send(*args, **kwargs)
-                except Exception:  # whatever it is, the SDK ends the connection by it
+                except Exception:  # any error makes the SDK end the connection
                     broke()
                     raise
 
         return Client
 
     async def _look_at(self, response: httpx2.Response) -> None:
-        if response.request.method != "POST":  # the others may be refused by right, and may end
+        if response.request.method != "POST":  # other rejections may be legitimate
             response.stream = bounded(response, lambda: None)
             return
         refused = response.status_code >= HTTPStatus.BAD_REQUEST
@@ -100,19 +102,19 @@ class AddressTransport:
         self._broke = True
 
     def is_lost(self, error: MCPError) -> bool:
-        """Whether this error means that there is no connection any more.
+        """Whether this error means that the connection is lost.
 
-        The code alone does not tell: servers use the same one for errors of their own.
+        The code alone does not tell: servers use the same one for their own errors.
         """
         from mcp_types import CONNECTION_CLOSED
 
-        # the protocol says 404 to a session that is not known any more; many servers say 400
+        # the protocol says 404 for an unknown session; many servers say 400
         if self.status in (HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST):
             return error.message in _STAND_INS or "session" in error.message.lower()
         return error.code == CONNECTION_CLOSED and self._broke and _TOO_LONG not in error.message
 
     def how_it_ended(self) -> str:
-        """What the address said last, for a person."""
+        """The server's last response, for the user."""
         from http.client import responses
 
         if self.status is None:
@@ -120,11 +122,11 @@ class AddressTransport:
         words = f"{self.status} {responses.get(self.status, '')}".rstrip()
         hint = ""
         if self.status == HTTPStatus.UNAUTHORIZED and not self._settled.has_key:
-            hint = f": `mull mcp login {self._settled.name}` logs in"
+            hint = f": log in with `mull mcp login {self._settled.name}`"
         return f"{self._settled.shown_url} answered {words}{hint}"
 
     def explain(self, error: BaseException, said: str) -> str:
-        """The reason of a failure, where the SDK's words are too few."""
+        """The reason of a failure, where the SDK says too little."""
         import httpx2
 
         if isinstance(error, httpx2.TransportError):

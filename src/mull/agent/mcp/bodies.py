@@ -1,8 +1,8 @@
 """The body of a server's response, decompressed and read within limits.
 
-httpx2 decompresses a piece at once, however much it becomes, so a few kilobytes could fill the
-memory. Here a body is opened in steps of bounded size, and the whole must not exceed the largest
-message; an event stream may go on for as long as it likes, its events are limited by the SDK.
+httpx2 decompresses a chunk at once, whatever its size, so a few kilobytes could fill the memory.
+Here a body is decompressed in steps of bounded size, and the total must not exceed the maximum
+message size; an event stream may continue indefinitely, because the SDK limits its events.
 """
 
 from __future__ import annotations
@@ -20,19 +20,18 @@ if TYPE_CHECKING:
 __all__ = ["bounded"]
 
 _STEP = 64 * 1024
-_EITHER_HEADER = 47  # zlib's own mark for "gzip or zlib, as the data say"
+_EITHER_HEADER = 47  # zlib's value for "gzip or zlib, detected automatically"
 _COMPRESSED = {"gzip", "x-gzip", "deflate"}
 _EVENTS = "text/event-stream"
 
 
 def bounded(response: httpx2.Response, on_break: Callable[[], None]) -> httpx2.AsyncByteStream:
-    """The response's stream, to be put in its place.
+    """The response's stream, as a replacement.
 
-    `on_break` is called when it breaks off, and when an event stream is read to its end: whoever
-    finds an answer in one stops there.
+    `on_break` is called when it breaks off, and when an event stream is read to its end: a reader
+    that finds its answer stops before.
 
-    What decompressing took from the body is taken from the headers as well. What is compressed in
-    another way than gzip or deflate cannot be read.
+    Headers about the compression are removed. Only gzip and deflate are supported.
     """
     import httpx2
 
@@ -49,7 +48,9 @@ def bounded(response: httpx2.Response, on_break: Callable[[], None]) -> httpx2.A
     class Bounded(httpx2.AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:
             if is_foreign:
-                raise httpx2.StreamError(f"the answer is compressed as {', '.join(encodings)[:40]}")
+                raise httpx2.StreamError(
+                    f"the response is compressed as {', '.join(encodings)[:40]}"
+                )
             size = 0
             unpack = _unpacked() if is_compressed else _as_is
             try:
@@ -59,10 +60,10 @@ def bounded(response: httpx2.Response, on_break: Callable[[], None]) -> httpx2.A
                         if size > MOST_BYTES and not is_endless:
                             raise httpx2.StreamError(too_large())
                         yield part
-                        if is_compressed:  # a small piece may become a large one
+                        if is_compressed:  # a small chunk may expand to a large one
                             await asyncio.sleep(0)
             except zlib.error as error:
-                raise httpx2.StreamError(f"the answer cannot be decompressed: {error}") from None
+                raise httpx2.StreamError(f"the response cannot be decompressed: {error}") from None
             except httpx2.TransportError:
                 on_break()
                 raise
@@ -80,7 +81,7 @@ def _as_is(piece: bytes) -> Iterator[bytes]:
 
 
 def _unpacked() -> Callable[[bytes], Iterator[bytes]]:
-    """Opens compressed pieces, each into parts of bounded size."""
+    """Decompresses chunks, each into parts of bounded size."""
     opener = zlib.decompressobj(_EITHER_HEADER)
 
     def unpack(piece: bytes) -> Iterator[bytes]:

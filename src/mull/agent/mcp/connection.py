@@ -1,7 +1,7 @@
-"""One connection to a server: the SDK's client over a process or an address, while it lasts.
+"""One connection to a server: the SDK's client over a process or a URL.
 
-The SDK's scopes must be left in the task that entered them, so whoever enters a connection also
-leaves it; calls may come from any task. Nothing of the SDK's own errors gets past this file.
+The SDK's scopes must be exited in the task that entered them, so the same task enters and exits a
+connection; calls may come from any task. The SDK's own errors do not leave this file.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ __all__ = ["Closed", "Connection", "connect", "load_sdk"]
 _MOST_PAGES = 100
 _PROMPTS_WITHIN = 5.0
 _LISTEN_AGAIN = 5.0
-"""Seconds until changes are listened for again, when the server stopped telling them."""
+"""Seconds until mull subscribes to changes again, after the server stopped reporting them."""
 _LONGEST_REASON = 500
 
 
 class Closed(RemoteError):
-    """The connection ended, or does not know this session any more."""
+    """The connection ended, or the server no longer knows the session."""
 
 
 class Connection:
@@ -46,38 +46,38 @@ class Connection:
 
     @property
     def ended(self) -> asyncio.Event:
-        """Set when a process is gone; an address shows that only when it is asked."""
+        """Set when a process has ended; a URL shows that only when it is used."""
         return self._transport.ended
 
     def how_it_ended(self) -> str:
-        """Why there is no connection any more, for a person."""
+        """Why the connection ended, for the user."""
         return self._transport.how_it_ended()
 
     async def list_all(self) -> Listing:
         """What the server offers: its tools and prompts, and whether it has resources.
 
         Raises:
-            RemoteError: it did not say.
+            RemoteError: it did not respond.
         """
         has = self._client.server_capabilities
         prompts: list[dict[str, Any]] = []
         try:
             tools = await self._pages(self._client.list_tools, "tools")
         except RemoteError:
-            if has.tools is not None:  # some have tools and forget to say so; others have none
+            if has.tools is not None:  # some have tools but do not declare them; others have none
                 raise
             tools = []
         if has.prompts is not None:
-            with suppress(RemoteError, TimeoutError):  # its tools are worth having without them
+            with suppress(RemoteError, TimeoutError):  # its tools are useful without them
                 async with asyncio.timeout(_PROMPTS_WITHIN):
                     prompts = await self._pages(self._client.list_prompts, "prompts")
         return Listing(tools, prompts, has.resources is not None)
 
     async def list_resources(self) -> list[dict[str, Any]]:
-        """The server's resources, and its templates of addresses, as the protocol's JSON.
+        """The server's resources and resource templates, as the protocol's JSON.
 
         Raises:
-            RemoteError: it did not say.
+            RemoteError: it did not respond.
         """
         found = await self._pages(self._client.list_resources, "resources")
         with suppress(RemoteError):  # servers need not have templates
@@ -101,7 +101,7 @@ class Connection:
         """The content of a resource, as the protocol's JSON.
 
         Raises:
-            RemoteError: there is none, or the connection ended.
+            RemoteError: it does not exist, or the connection ended.
         """
         with _spoken(self._transport):
             result = await self._client.read_resource(uri)
@@ -111,7 +111,7 @@ class Connection:
         """The messages of a prompt, as the protocol's JSON.
 
         Raises:
-            RemoteError: there is none, or the connection ended.
+            RemoteError: it does not exist, or the connection ended.
         """
         with _spoken(self._transport):
             result = await self._client.get_prompt(name, arguments)
@@ -120,11 +120,11 @@ class Connection:
     async def call(
         self, tool: str, arguments: dict[str, Any], emit: Callable[[str], None]
     ) -> dict[str, Any]:
-        """The result of a call, as the protocol's JSON; `emit` is told how it goes.
+        """The result of a call, as the protocol's JSON; `emit` gets its progress.
 
         Raises:
-            Closed: the connection ended before the answer came.
-            RemoteError: the server refused, or answered with something else.
+            Closed: the connection ended before the response arrived.
+            RemoteError: the server rejected the call, or its response is invalid.
         """
 
         async def tell(progress: float, total: float | None, message: str | None) -> None:
@@ -136,7 +136,9 @@ class Connection:
         return result.model_dump(mode="json", by_alias=True)
 
     async def listen(self, on_change: Callable[[], None]) -> None:
-        """Ask a server of the newer protocol to tell changes; older ones tell unasked."""
+        """Subscribe to changes of a server with the newer protocol; older ones report them
+        unasked.
+        """
         from mcp.client.subscriptions import ListenNotSupportedError
 
         while True:
@@ -146,14 +148,14 @@ class Connection:
                         on_change()
             except ListenNotSupportedError:
                 return
-            except Exception:  # whatever it is, there is nothing to do but to ask again
+            except Exception:  # whatever the error, the only remedy is to subscribe again
                 pass
             await asyncio.sleep(_LISTEN_AGAIN)
-            on_change()  # what changed meanwhile was not told
+            on_change()  # changes in between were not reported
 
 
 async def load_sdk() -> None:
-    """Import the SDK, which takes most of a second, without holding up the terminal.
+    """Import the SDK, which takes most of a second, without blocking the terminal.
 
     Raises:
         LocalError: it is not installed.
@@ -173,13 +175,13 @@ async def connect(
     deadline: float,
     auth: httpx2.Auth | None = None,
 ) -> AsyncIterator[Connection]:
-    """Start or reach the server and agree on a protocol, until a time of the loop's clock.
+    """Start or reach the server and negotiate a protocol version, until a time of the loop's clock.
 
-    `auth` signs the requests to an address.
+    `auth` signs the requests to a URL.
 
     Raises:
-        TimeoutError: it took longer.
-        MullError: it cannot be run or reached, does not speak the protocol, or broke off.
+        TimeoutError: it took too long.
+        MullError: it cannot be run or reached, does not speak the protocol, or disconnected.
     """
     from mcp import Client
     from mcp_types import (
@@ -205,7 +207,9 @@ async def connect(
                 await stack.enter_async_context(client)
             yield Connection(client, transport)
     except Exception as error:
-        reason = _innermost(error)  # the SDK's scopes wrap what passes through them, ours too
+        reason = _innermost(
+            error
+        )  # the SDK's scopes wrap exceptions that pass through them, ours too
         if isinstance(reason, MullError | TimeoutError):
             raise reason from None
         raise RemoteError(_why(reason, transport)) from None
@@ -213,7 +217,7 @@ async def connect(
 
 @contextmanager
 def _spoken(transport: ProcessTransport | AddressTransport) -> Iterator[None]:
-    """The SDK's errors in our words."""
+    """The SDK's errors as ours."""
     from anyio import BrokenResourceError, ClosedResourceError
     from mcp import MCPError
 
@@ -224,7 +228,7 @@ def _spoken(transport: ProcessTransport | AddressTransport) -> Iterator[None]:
     except MCPError as error:
         kind = Closed if transport.is_lost(error) else RemoteError
         raise kind(_why(error, transport)) from None
-    except (RuntimeError, ValueError) as error:  # an answer that is not what was announced
+    except (RuntimeError, ValueError) as error:  # a response that does not match its declaration
         raise RemoteError(_why(error, transport)) from None
 
 
@@ -235,14 +239,16 @@ def _innermost(error: BaseException) -> BaseException:
 
 
 def _why(error: BaseException, transport: ProcessTransport | AddressTransport) -> str:
-    """The reason of a failure, for a person."""
+    """The reason of a failure, for the user."""
     from pydantic import ValidationError
 
     said = (str(error) or type(error).__name__)[:_LONGEST_REASON]
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
-        return f"its answer does not fit the protocol: {place}: {first['msg']}"[:_LONGEST_REASON]
+        return f"its response does not follow the protocol: {place}: {first['msg']}"[
+            :_LONGEST_REASON
+        ]
     if isinstance(transport, AddressTransport):
         return transport.explain(error, said)
     return transport.how_it_ended() if transport.ended_itself else said
@@ -251,7 +257,7 @@ def _why(error: BaseException, transport: ProcessTransport | AddressTransport) -
 def _import() -> None:
     import mcp  # noqa: F401
 
-    for name in ("mcp", "client"):  # the SDK's loggers; without any handler Python would print
+    for name in ("mcp", "client"):  # the SDK's loggers; without a handler Python would print
         logger = logging.getLogger(name)
         if not logger.handlers:
             logger.addHandler(logging.NullHandler())

@@ -1,8 +1,9 @@
-"""Tools of servers on demand: where there are many, the model looks for those that it needs.
+"""Tools of servers on demand: if there are many, the model searches for those it needs.
 
 The definitions of fifty tools are thousands of tokens in every request. Above a number of tools or
-tokens, the request holds `find_tools` in place of the servers' tools; what it finds is offered from
-the next request on. Once found, a tool stays: to take it out would spoil the prompt cache again.
+tokens, the request contains `find_tools` instead of the servers' tools; what it finds is offered
+from the next request on. A tool that was found stays, because removing it would invalidate the
+prompt cache again.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class OnDemand:
     def narrow(
         self, tools: Mapping[str, RunnableTool], most: int, most_tokens: int
     ) -> Mapping[str, RunnableTool]:
-        """The tools, or `find_tools` in place of those of servers that were not looked for yet."""
+        """The tools, or `find_tools` instead of server tools that were not searched for yet."""
         served = {n: tool for n, tool in tools.items() if tool.source.startswith("mcp:")}
         if len(served) <= most and sum(map(self._tokens, served.values())) <= most_tokens:
             return tools
@@ -76,14 +77,16 @@ class OnDemand:
 
 
 class _Arguments(Struct, frozen=True, forbid_unknown_fields=True):
-    query: Annotated[str, Meta(description="words for what the tool does, or a tool's name")]
+    query: Annotated[
+        str, Meta(description="words that describe what the tool does, or a tool's name")
+    ]
 
 
 _SCHEMA = schema_of(_Arguments)
 
 
 class _FindTools:
-    """The tool that finds tools. It asks no server."""
+    """The tool that finds tools. It contacts no server."""
 
     changes = False
     source = "built in"
@@ -94,7 +97,7 @@ class _FindTools:
         self.definition = Tool(FIND_TOOLS, _description(tools), _SCHEMA)
 
     def prepare(self, call: ToolCallBlock) -> PreparedCall:
-        """Look for tools by words.
+        """Search for tools by words.
 
         Raises:
             ToolFailure: there are no words.
@@ -102,16 +105,16 @@ class _FindTools:
         given = input_of(call, _SCHEMA)
         query = read_arguments(given, _Arguments, _SCHEMA, strict=False).query
         if not query.strip():
-            raise ToolFailure("say in words what the tool is to do")
+            raise ToolFailure("describe in words what the tool should do")
 
         async def look(context: ToolContext) -> Outcome:
             found = _best(query, self._tools)
             if not found:
-                return Outcome(f"no tool fits {query!r}; there are: {_names(self._tools)}")
+                return Outcome(f"no tool matches {query!r}; available: {_names(self._tools)}")
             self._demand.bring(tool.definition.name for tool in found)
             return Outcome(
                 cut("\n\n".join(_shown(tool.definition) for tool in found))
-                + "\n\nThese tools can be called now."
+                + "\n\nYou can call these tools now."
             )
 
         asked = Asked(FIND_TOOLS, False, json_subject(given))
@@ -121,9 +124,9 @@ class _FindTools:
 
 def _description(tools: Mapping[str, RunnableTool]) -> str:
     return (
-        f"Find tools by what they do, or by their names: there are {len(tools)} more than you see. "
-        "A tool can be called once it was found here, not before. Look before you say that "
-        f"something cannot be done. There are: {_names(tools)}"
+        f"Find tools by what they do, or by name: there are {len(tools)} more than you "
+        "see. You can call a tool only after finding it here. Search before you say "
+        f"that something cannot be done. Available: {_names(tools)}"
     )
 
 
@@ -137,7 +140,7 @@ def _shown(tool: Tool) -> str:
 
 
 def _best(query: str, tools: Mapping[str, RunnableTool]) -> list[RunnableTool]:
-    """The tools that fit the words best: a word in the name counts for more than in the text."""
+    """The best matching tools: a word in the name counts for more than one in the text."""
     exact = [name for name in re.split(r"[\s,]+", query) if name in tools]
     if exact:
         return [tools[name] for name in dict.fromkeys(exact)][:_MOST_FOUND]

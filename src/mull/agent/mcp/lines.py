@@ -1,8 +1,8 @@
-"""Lines from the bytes of a server's output, none longer than a limit.
+"""Splits a server's output into lines of limited length.
 
-A message is a line. One that is too long is counted and thrown away while it comes, so that a
-flood costs time but no memory; which request it would have answered is read from its two ends. The
-same is read from a line that is no valid message, so that whoever waits for the answer is told.
+A message is a line. A line that is too long is counted and discarded while it arrives, so that a
+flood costs time but no memory; the id of the request it answers is read from its two ends. The same
+is done for a line that is not a valid message, so that the waiting caller gets an error.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from msgspec import Struct
 __all__ = ["MOST_BYTES", "Lines", "LongLine", "answered_id", "too_large"]
 
 MOST_BYTES = 16 * 1024 * 1024
-"""The largest message of a server that is read."""
+"""The maximum size of a server's message."""
 _KEPT = 256
 
-# the id stands first in what the Python SDK writes and last in what the TypeScript SDK writes
+# the Python SDK writes the id first, the TypeScript SDK last
 _AT_START = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,')
 _AT_END = re.compile(rb'"id"\s*:\s*(\d{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
 
 
 def too_large(size: int | None = None) -> str:
-    """What is said of a message that was thrown away; its size may never become known."""
+    """The error for a discarded message; its size may never become known."""
     most = f"{MOST_BYTES // (1024 * 1024)} MiB"
     if size is None:
-        return f"the answer has more than {most} and was not read: ask for less"
-    return f"the answer has {size:,} bytes and was not read, {most} is the most: ask for less"
+        return f"the response has more than {most} and was not read: ask for less"
+    return f"the response has {size:,} bytes and was not read; the limit is {most}: ask for less"
 
 
 class LongLine(Struct, frozen=True):
-    """A line that was too long to be kept: its size in bytes and its two ends."""
+    """A line that was too long to keep: its size in bytes and its two ends."""
 
     size: int
     start: bytes
@@ -40,14 +40,14 @@ class LongLine(Struct, frozen=True):
 
     @property
     def request_id(self) -> int | None:
-        """The request that the line answered, where its ends tell."""
+        """The request that the line answered, if its ends tell."""
         return _id_at_ends(self.start, self.end)
 
 
 def answered_id(line: bytes) -> int | None:
-    """The request that a line answers although it is no valid message; None where it does not tell.
+    """The request that an invalid line answers; None if it does not tell.
 
-    A line with a method is a request or a notification of the server's own: it answers nothing.
+    A line with a method is a request or a notification from the server: it answers nothing.
     """
     try:
         message = json.loads(line.decode("utf-8", "replace"))
@@ -65,7 +65,7 @@ def _id_at_ends(start: bytes, end: bytes) -> int | None:
 
 
 class Lines:
-    """Feed bytes as they come; take out whole lines without their ends."""
+    """Feed bytes as they arrive; take out complete lines without their ends."""
 
     def __init__(self, longest: int) -> None:
         self._longest = longest
@@ -74,7 +74,7 @@ class Lines:
         self._start = b""
 
     def feed(self, data: bytes) -> list[bytes | LongLine]:
-        """The lines that end within this piece."""
+        """The lines that end within this chunk."""
         *ended, rest = data.split(b"\n")
         found: list[bytes | LongLine] = []
         for part in ended:

@@ -1,7 +1,7 @@
-"""What a server says on its error output, in a file of bounded size and without secrets.
+"""A server's error output, in a file of bounded size and without secrets.
 
 The terminal belongs to the conversation, so nothing a server prints may reach it. The file is for
-whoever looks for the reason of a failure; that it cannot be written stops nobody.
+diagnosing failures; that it cannot be written is ignored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mull.store.files import make_parents
 __all__ = ["ServerLog"]
 
 MOST_BYTES = 512 * 1024
-"""After so much the file becomes `NAME.log.old` and a new one begins."""
+"""After this many bytes the file becomes `NAME.log.old` and a new one starts."""
 _LONGEST_LINE = 8192
 _SHOWN = 200
 
@@ -38,7 +38,7 @@ class ServerLog:
         self._failed = False
 
     def feed(self, data: bytes) -> None:
-        """Take output as it comes."""
+        """Process output as it arrives."""
         for line in self._lines.feed(data):
             if isinstance(line, LongLine):
                 self.note(f"[a line of {line.size:,} bytes, left out]")
@@ -49,11 +49,11 @@ class ServerLog:
             self.note(text)
 
     def note(self, line: str) -> None:
-        """Add one line of our own."""
+        """Add a line from mull."""
         self._append(scrub(line.rstrip(), self._secrets).encode("utf-8", "replace") + b"\n")
 
     def close(self) -> None:
-        """Finish the last line and let go of the file."""
+        """Finish the last line and close the file."""
         self.feed(b"\n")
         if self._file is not None:
             with suppress(OSError):

@@ -1,11 +1,12 @@
-"""What is kept of a server between runs: what it offered last, and how its tools were approved.
+"""What is stored about a server between runs: what it last offered, and how its tools were
+approved.
 
-The kept list lets a request go out before the server is up. It counts for one configuration, one
-version of mull and a week; a server that runs always replaces it.
+The stored list lets a request be sent before the server has started. It is valid for one
+configuration, one version of mull and a week; a running server always replaces it.
 
-How each tool was described when it was first listed, or last approved, is kept as well. A server
-could otherwise change a tool after it was approved, or take back the hint that it changes things:
-a tool that is not as it was is asked about again, and one that was guarded once stays so.
+The description of each tool when it was first listed, or last approved, is stored as well.
+Otherwise a server could change a tool after it was approved, or withdraw the hint that it changes
+something: a changed tool needs approval again, and one that was once guarded stays guarded.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _VERSION = 1
 _KEPT_FOR = 7 * 24 * 60 * 60
 _LARGEST = 8 * 1024 * 1024
 _UNSETTLED = ("enabled", "tools", "read_only", "timeout", "start_timeout")
-"""Keys of a server's table that say nothing of which server it is."""
+"""Keys of a server's table that do not identify the server."""
 
 
 class Listing(Struct, frozen=True):
@@ -43,7 +44,7 @@ class Listing(Struct, frozen=True):
 
 
 class Hints(Struct, frozen=True):
-    """What a server says of a tool; what it does not say is taken for the worse."""
+    """A server's hints about a tool; missing ones count as the worst case."""
 
     changes: bool
     reaches_out: bool
@@ -51,7 +52,7 @@ class Hints(Struct, frozen=True):
 
     @classmethod
     def of(cls, listed: Mapping[str, Any]) -> Hints:
-        """The hints of a tool that was listed. Only a plain yes or no counts."""
+        """The hints of a listed tool. Only a plain true or false counts."""
         said = listed.get("annotations") or {}
         destroys = said.get("destructiveHint") is True
         changes = destroys or said.get("readOnlyHint") is not True
@@ -63,11 +64,13 @@ class _Seen(Struct, frozen=True):
     arguments: str
     hints: Hints
     guarded: Hints
-    """Whatever it once said: a hint that is taken back does not count."""
+    """Hints it has ever given: withdrawing one has no effect."""
 
 
 class Standing(Struct, frozen=True):
-    """How a tool stands to what is known of it: `altered` names what is not as it was approved."""
+    """A tool compared with what is known about it: `altered` names what differs from its
+    approval.
+    """
 
     guarded: Hints
     is_new: bool = False
@@ -84,7 +87,7 @@ class _File(Struct, frozen=True):
 
 
 class Memory:
-    """What is kept of one server, in one file. That it cannot be written stops nobody."""
+    """What is stored about one server, in one file. That it cannot be written is ignored."""
 
     def __init__(self, path: Path, config: McpConfig) -> None:
         self._path = path
@@ -106,20 +109,20 @@ class Memory:
             self.listing, self._listed_at = kept.listing, kept.listed_at
 
     def learn(self, listing: Listing) -> None:
-        """Keep what the server offers now. The first list counts as it is."""
+        """Store what the server offers now. The first list is accepted as it is."""
         if not self._seen:
             self._seen = {tool["name"]: _seen(tool, None) for tool in reversed(listing.tools)}
         self.listing, self._listed_at = listing, time.time()
         self._write()
 
     def approve(self, tools: Iterable[Mapping[str, Any]]) -> None:
-        """Take these tools for what they are now; what was guarded stays guarded."""
+        """Accept these tools as they are now; guarded ones stay guarded."""
         for tool in tools:
             self._seen[tool["name"]] = _seen(tool, self._seen.get(tool["name"]))
         self._write()
 
     def trust(self) -> None:
-        """Take all tools for what they are now, with the hints that they have now."""
+        """Accept all tools as they are now, with their current hints."""
         self._seen = {}
         if self.listing is not None:
             self.learn(self.listing)
@@ -130,7 +133,7 @@ class Memory:
             self._path.unlink(missing_ok=True)
 
     def standing(self, tool: Mapping[str, Any]) -> Standing:
-        """How the tool stands to what was seen or approved before."""
+        """The tool compared with what was seen or approved before."""
         before = self._seen.get(tool["name"])
         now = _seen(tool, before)
         if before is None:
@@ -152,14 +155,14 @@ class Memory:
         kept = _File(_VERSION, self._config, __version__, self._listed_at, listing, self._seen)
         with suppress(ConfigError):
             data = msgspec.json.encode(kept)
-            if len(data) > _LARGEST:  # then it is asked for every time
+            if len(data) > _LARGEST:  # then it needs approval every time
                 kept = msgspec.structs.replace(kept, listing=Listing(), listed_at=0.0)
                 data = msgspec.json.encode(kept)
             write_atomic(self._path, data)
 
 
 def is_same_tool(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two listings of a tool mean the same: what else they hold is not for people."""
+    """Whether two listings of a tool mean the same: other fields are not for people."""
     return _seen(one, None) == _seen(other, None)
 
 

@@ -1,11 +1,11 @@
-"""OAuth for a server at an address: a login once, by a person, and tokens that renew themselves.
+"""OAuth for a server at a URL: the user logs in once, and tokens renew themselves.
 
-The SDK speaks the protocol: discovery of the metadata, registration of the client, authorization
-code with PKCE, renewal. Here is where its tokens are kept (with the keys, under `mcp:NAME`), where
-the browser comes back to (an address of this machine, for one answer) and what happens without a
-person: nothing is asked, the error says how to log in.
+The SDK implements the protocol: metadata discovery, client registration, authorization code with
+PKCE, renewal. This module decides where its tokens are stored (with the keys, under `mcp:NAME`),
+where the browser returns to (a local address, for one response) and what happens without a user:
+nothing is asked, and the error says how to log in.
 
-Tokens are for one address. They are not used when the configuration names another.
+Tokens are for one URL. They are not used if the configuration names another.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _PAGE = (
 )
 _NOWHERE = "http://127.0.0.1/callback"
 _USED_FOR = 0.95
-"""The share of its life that a token is used for: a request takes its time."""
+"""The fraction of a token's lifetime for which it is used: a request takes time."""
 
 
 Answer: TypeAlias = "Callable[[], Awaitable[AuthorizationCodeResult]]"
-"""Waits for what the browser brings back."""
+"""Waits for the browser's response."""
 
 
 class LoginNeeded(RemoteError):
-    """The server wants a login that a person has to make."""
+    """The server requires a login by the user."""
 
 
 class _Kept(Struct, frozen=True, omit_defaults=True):
@@ -61,12 +61,12 @@ class _Kept(Struct, frozen=True, omit_defaults=True):
 
 
 def key_name(server: str) -> str:
-    """The name under which a server's tokens are kept with the keys."""
+    """The name under which a server's tokens are stored with the keys."""
     return f"mcp:{server.lower()}"
 
 
 class Login:
-    """The login at one server, as it is kept."""
+    """The login at one server, as stored."""
 
     def __init__(self, server: str, url: str, keys: Keys) -> None:
         self._server = server
@@ -79,12 +79,12 @@ class Login:
 
     @property
     def is_there(self) -> bool:
-        """Whether there are tokens for this address."""
+        """Whether there are tokens for this URL."""
         return self._kept.tokens is not None
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What of it must not be shown."""
+        """The values that must not be shown."""
         tokens, client = self._kept.tokens or {}, self._kept.client or {}
         found = (
             tokens.get("access_token"),
@@ -99,14 +99,14 @@ class Login:
         show: Callable[[str], None] | None = None,
         answer: Answer | None = None,
     ) -> OAuthClientProvider:
-        """What signs requests. With `show` and `answer` a person is asked to log in."""
+        """The object that signs requests. With `show` and `answer` the user is asked to log in."""
         from mcp.shared.auth import OAuthClientMetadata
 
         from mull.agent.mcp.signing import Signing
 
         async def ask(url: str) -> None:
             if show is None:
-                raise LoginNeeded(f"it wants a login: run `mull mcp login {self._server}`")
+                raise LoginNeeded(f"it requires a login: run `mull mcp login {self._server}`")
             metadata = provider.context.oauth_metadata
             _check_safe(url, *([str(metadata.token_endpoint)] if metadata else []))
             show(url)
@@ -137,7 +137,7 @@ class Login:
         return provider
 
     def _reload(self) -> bool:
-        """Take the tokens that another process has renewed meanwhile; False if there are none."""
+        """Load the tokens that another process has renewed; False if there are none."""
         from mcp.shared.auth import OAuthToken
 
         found = self._keys.find(key_name(self._server))
@@ -150,7 +150,7 @@ class Login:
         return True
 
     def _restore(self, provider: OAuthClientProvider) -> None:
-        """Give back what the SDK discovered at the login: tokens are renewed there."""
+        """Restore the metadata that the SDK discovered at login: tokens are renewed there."""
         from mcp.shared.auth import OAuthMetadata, ProtectedResourceMetadata
         from pydantic import ValidationError
 
@@ -164,10 +164,10 @@ class Login:
                 context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(
                     kept.resource
                 )
-        except ValidationError:  # kept by another version: it is discovered again
+        except ValidationError:  # stored by another version: it is discovered again
             context.oauth_metadata = None
 
-    # What the SDK asks of a store
+    # What the SDK requires of a store
 
     async def get_tokens(self) -> OAuthToken | None:
         """The tokens, if there are any."""
@@ -176,7 +176,7 @@ class Login:
         return None if self._kept.tokens is None else OAuthToken.model_validate(self._kept.tokens)
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Keep the tokens, and where they are renewed.
+        """Store the tokens, and where they are renewed.
 
         Raises:
             ConfigError: they cannot be stored.
@@ -193,14 +193,14 @@ class Login:
         )
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """The client that was registered, if one was."""
+        """The registered client, if there is one."""
         from mcp.shared.auth import OAuthClientInformationFull
 
         client = self._kept.client
         return None if client is None else OAuthClientInformationFull.model_validate(client)
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Keep the client that was registered.
+        """Store the registered client.
 
         Raises:
             ConfigError: it cannot be stored.
@@ -208,7 +208,7 @@ class Login:
         self._keep(client=_plain(client_info))
 
     def forget_client(self) -> None:
-        """Register anew: a client is registered for one address to come back to."""
+        """Register again: a client is registered for one redirect address."""
         self._kept = _Kept(self._kept.url)
 
     def _keep(self, **changes: Any) -> None:
@@ -218,7 +218,7 @@ class Login:
 
 
 def _check_safe(*urls: str) -> None:
-    """A login goes over TLS, or stays on this machine.
+    """A login uses TLS, or stays on this machine.
 
     Raises:
         RemoteError: it would not.
@@ -249,10 +249,10 @@ def _opened(key: Secret) -> _Kept | None:
 
 @asynccontextmanager
 async def listening(port: int = 0) -> AsyncIterator[tuple[str, Answer]]:
-    """An address of this machine that the browser is sent back to, and what it brought.
+    """A local address for the browser to return to, and what it brought.
 
     Raises:
-        LocalError: no port can be had.
+        LocalError: no port is available.
     """
     brought: asyncio.Future[dict[str, list[str]]] = asyncio.get_running_loop().create_future()
 
@@ -268,7 +268,7 @@ async def listening(port: int = 0) -> AsyncIterator[tuple[str, Answer]]:
             if is_answer and not brought.done():
                 brought.set_result(said)
         except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # whatever that was, it was no browser that comes back
+            pass  # whatever that was, it was not the returning browser
         finally:
             writer.close()
 
@@ -278,7 +278,7 @@ async def listening(port: int = 0) -> AsyncIterator[tuple[str, Answer]]:
         said = {name: values[0] for name, values in (await brought).items()}
         if "error" in said:
             why = said.get("error_description") or said["error"]
-            raise RemoteError(f"the login was refused: {why[:200]}")
+            raise RemoteError(f"the login was rejected: {why[:200]}")
         return AuthorizationCodeResult(
             code=said.get("code", ""), state=said.get("state"), iss=said.get("iss")
         )
@@ -294,8 +294,8 @@ async def listening(port: int = 0) -> AsyncIterator[tuple[str, Answer]]:
 
 def _respond(writer: asyncio.StreamWriter, said: dict[str, list[str]], *, found: bool) -> None:
     status = "200 OK" if found else "404 Not Found"
-    words = "The login was refused." if "error" in said else "The login is done."
-    page = _PAGE.format(words if found else "There is nothing here.").encode()
+    words = "The login was rejected." if "error" in said else "You are logged in."
+    page = _PAGE.format(words if found else "Not found.").encode()
     head = (
         f"HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\n"
         f"Content-Length: {len(page)}\r\nConnection: close\r\n\r\n"

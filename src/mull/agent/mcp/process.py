@@ -1,8 +1,8 @@
-"""A server that is a process of ours: its pipes as the streams that the SDK's client speaks over.
+"""A server that is a child process: its pipes as the streams of the SDK's client.
 
-The SDK has such a transport too. This one differs where a server misbehaves: a message has a
-largest size, what is no message on stdout is logged and skipped, error output is pumped into a
-bounded log, and when the connection ends nothing of the process's session is left running.
+The SDK has such a transport too. This one differs when a server misbehaves: messages have a maximum
+size, non-messages on stdout are logged and skipped, error output goes to a bounded log, and when
+the connection ends nothing of the process's session is left running.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _PIECE = 64 * 1024
 _GRACE = 2.0
 """Seconds for a process to end once its input is closed, and again once it is asked to."""
 _LAST_WORDS = 1.0
-"""Seconds in which the rest of its output must come when a process has ended."""
+"""Seconds for the rest of a process's output after it has ended."""
 
 
 class ProcessTransport:
-    """Runs the command while it is entered; `ended` is set when there is no more to expect."""
+    """Runs the command while it is entered; `ended` is set when nothing more is expected."""
 
     def __init__(self, settled: Settled, log: ServerLog) -> None:
         self._settled = settled
@@ -52,7 +52,7 @@ class ProcessTransport:
         self._pipes, self._process = await _start(self._settled)
         self._log.note(f"--- {self._settled.command} started, process {self._pipes.get_pid()}")
         to_session, incoming = anyio.create_memory_object_stream[Any](0)
-        # without a limit: a server that does not read must not hold up those who write to it
+        # unbounded: a server that does not read must not block its writers
         outgoing, from_session = anyio.create_memory_object_stream[Any](math.inf)
         self._streams = (to_session, incoming, outgoing, from_session)
         self._writer = asyncio.create_task(self._write(from_session))
@@ -79,9 +79,9 @@ class ProcessTransport:
             self._log.note(f"--- {self._fate()}")
 
     def is_lost(self, error: MCPError) -> bool:
-        """Whether this error means that there is no connection any more.
+        """Whether this error means that the connection is lost.
 
-        The code alone does not tell: servers use the same one for errors of their own.
+        The code alone does not tell: servers use the same one for their own errors.
         """
         from mcp_types import CONNECTION_CLOSED
 
@@ -89,12 +89,12 @@ class ProcessTransport:
 
     @property
     def ended_itself(self) -> bool:
-        """Whether it was gone before we left it."""
+        """Whether it ended before we closed it."""
         return self.ended.is_set() if self._ended_itself is None else self._ended_itself
 
     def how_it_ended(self) -> str:
-        """What became of the process, and its last words, for a person."""
-        last = f"; it said: {self._log.last_line}" if self._log.last_line else ""
+        """How the process ended, and its last output, for the user."""
+        last = f"; its last output: {self._log.last_line}" if self._log.last_line else ""
         return f"{self._fate()}{last}"
 
     def _fate(self) -> str:
@@ -106,7 +106,9 @@ class ProcessTransport:
         return f"its process ended with status {status}"
 
     async def _read(self, to_session: MemoryObjectSendStream[SessionMessage]) -> None:
-        """Messages from stdout, until it ends; read on after the session closed, for the pipe."""
+        """Messages from stdout until it ends; read on after the session closes, to drain the
+        pipe.
+        """
         import anyio
 
         lines = Lines(MOST_BYTES)
@@ -135,7 +137,7 @@ class ProcessTransport:
             return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
         except ValueError:
             self._log.note(f"[stdout, no message] {line[:1000].decode('utf-8', 'replace')}")
-            return _failed(answered_id(line), "its answer is no valid message of the protocol")
+            return _failed(answered_id(line), "its response is not a valid message of the protocol")
 
     async def _write(self, from_session: MemoryObjectReceiveStream[SessionMessage]) -> None:
         stdin = self._process.stdin
@@ -146,7 +148,7 @@ class ProcessTransport:
                 stdin.write(line.encode("utf-8", "replace") + b"\n")
                 await stdin.drain()
         except (ConnectionError, RuntimeError):
-            self.ended.set()  # nobody reads what we say
+            self.ended.set()  # nobody reads our output
         finally:
             stdin.close()
 
@@ -156,13 +158,13 @@ class ProcessTransport:
             self._log.feed(piece)
 
     async def _watch(self, reader: asyncio.Task[None]) -> None:
-        """A process may end and leave its output open in the hands of a child of its own."""
+        """A process may end while its child keeps the output open."""
         await self._process.exited.wait()
         await asyncio.wait([reader], timeout=_LAST_WORDS)
         reader.cancel()
 
     async def _end(self) -> None:
-        """Close its input; if that is not enough ask it, with its children, to end."""
+        """Close its input; if that is not enough ask it and its children to end."""
         _, incoming, outgoing, _ = self._streams
         incoming.close()
         outgoing.close()
@@ -177,7 +179,7 @@ class ProcessTransport:
 
 
 def _failed(request_id: int | None, why: str) -> SessionMessage | None:
-    """An error in place of the answer that cannot be used, where it is known what it answers."""
+    """An error in place of an unusable response, if it is known which request it answers."""
     from mcp.shared.message import SessionMessage
     from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError
 
@@ -209,7 +211,7 @@ async def _start(settled: Settled) -> tuple[asyncio.SubprocessTransport, _Proces
             *settled.args,
             env=dict(settled.env),
             cwd=settled.cwd,
-            start_new_session=True,  # to end it whole, and no Ctrl-C that is meant for us
+            start_new_session=True,  # to end it as a whole, and to keep our Ctrl-C from it
         )
     except (OSError, ValueError) as error:
         raise LocalError(_why_not(settled, error)) from None
@@ -220,7 +222,7 @@ def _why_not(settled: Settled, error: OSError | ValueError) -> str:
     if settled.cwd is not None and not settled.cwd.is_dir():
         return f"its folder {settled.cwd} does not exist"
     if isinstance(error, FileNotFoundError):
-        return f"there is no command {settled.command}: install it, or give its whole path"
+        return f"command not found: {settled.command}: install it, or give its full path"
     reason = getattr(error, "strerror", None) or str(error)
     return f"cannot run {settled.command}: {reason}"
 
@@ -231,7 +233,7 @@ def _pipe(reader: asyncio.StreamReader | None) -> asyncio.StreamReader:
 
 
 def _signal_session(pipes: asyncio.SubprocessTransport, name: str) -> None:
-    """Send a signal to the process and all it started; without a name, to nobody."""
+    """Send a signal to the process and everything it started; without a name, to nobody."""
     if not name:
         return
     if sys.platform == "win32":

@@ -1,6 +1,6 @@
-"""Prompts of servers: messages with gaps that a person fills, offered as commands `/server:name`.
+"""Prompts of servers: messages with parameters, offered as commands `/server:name`.
 
-A prompt comes from the server, so it is sent as it is: nothing in it is looked up or expanded.
+A prompt comes from the server, so it is sent unchanged: nothing in it is looked up or expanded.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Prompt:
         self._server = server
         self._name = str(listed["name"])
         self.command = f"{server.name}:{self._name}"
-        said = str(listed.get("description") or listed.get("title") or "a prompt of the server")
+        said = str(listed.get("description") or listed.get("title") or "a prompt from the server")
         self.line = "".join(filter(str.isprintable, " ".join(said.split())))[:_LONGEST_LINE]
         arguments = listed.get("arguments") or []
         self.arguments = tuple(str(one["name"]) for one in arguments)
@@ -43,11 +43,11 @@ class Prompt:
         )
 
     async def message(self, text: str) -> Message:
-        """What is said to the model, with the gaps filled from what was typed.
+        """The message to the model, with its parameters filled from the typed text.
 
         Raises:
-            LocalError: something is missing or too much.
-            RemoteError: the server did not give the prompt.
+            LocalError: arguments are missing, or there are too many.
+            RemoteError: the server did not return the prompt.
         """
         result = await self._server.get_prompt(self._name, self.read(text))
         blocks: list[Block] = []
@@ -62,10 +62,10 @@ class Prompt:
         return Message(role="user", blocks=tuple(blocks))
 
     def read(self, text: str) -> dict[str, str]:
-        """The arguments: words in their order, or `name=value`; the last takes what is left.
+        """The arguments: words in order, or `name=value`; the last takes the rest.
 
         Raises:
-            LocalError: something is missing or too much.
+            LocalError: arguments are missing, or there are too many.
         """
         given: dict[str, str] = {}
         places = list(self.arguments)
@@ -81,17 +81,15 @@ class Prompt:
             elif places:
                 given[places.pop(0)] = word
             else:
-                raise LocalError(f"too much: /{self.command} {self.usage}".rstrip())
+                raise LocalError(f"too many arguments: /{self.command} {self.usage}".rstrip())
         missing = [name for name in self._required if name not in given]
         if missing:
-            raise LocalError(
-                f"{', '.join(missing)} is missing: /{self.command} {self.usage}".rstrip()
-            )
+            raise LocalError(f"missing {', '.join(missing)}: /{self.command} {self.usage}".rstrip())
         return given
 
 
 def prompts_of(server: Server) -> list[Prompt]:
-    """The prompts of a server that can be typed: names without blanks, each once."""
+    """The prompts of a server that can be typed: names without spaces, each once."""
     listed = {str(one.get("name")): one for one in reversed(server.listing.prompts)}
     usable = (name for name in sorted(listed) if name and name.isprintable() and " " not in name)
     return [Prompt(server, listed[name]) for name in usable][:_MOST_PROMPTS]
@@ -100,5 +98,5 @@ def prompts_of(server: Server) -> list[Prompt]:
 def _words(text: str) -> list[str]:
     try:
         return shlex.split(text)
-    except ValueError:  # a lone apostrophe is no quote
+    except ValueError:  # a lone apostrophe is not a quotation mark
         return text.split()

@@ -1,7 +1,7 @@
-"""Resources of servers: texts, pictures and documents that have an address of their own.
+"""Resources of servers: texts, pictures and documents with a URI.
 
-A person attaches one with `@server:uri`; a model gets two tools, one that lists and one that reads.
-Reading asks the server, so it is asked about like anything that reaches beyond this machine.
+A user attaches one with `@server:uri`; a model gets two tools, one that lists and one that reads.
+Reading contacts the server, so it needs approval like anything that reaches beyond this machine.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _SOURCE = "mcp"
 
 
 async def read_resource(server: Server, uri: str) -> Outcome:
-    """What a resource holds.
+    """The content of a resource.
 
     Raises:
-        RemoteError: there is none; says why.
+        RemoteError: it cannot be read; says why.
     """
     contents = (await server.read_resource(uri)).get("contents") or []
     parts = [{"type": "resource", "resource": content} for content in contents]
@@ -53,18 +53,18 @@ async def read_resource(server: Server, uri: str) -> Outcome:
 
 
 def resource_tools(servers: Sequence[Server]) -> dict[str, RunnableTool]:
-    """The tools for the resources of these servers; none where no server has any."""
+    """The tools for the resources of these servers; none if no server has any."""
     having = {server.name: server for server in servers if server.listing.has_resources}
     return {_LIST: _List(having), _READ: _Read(having)} if having else {}
 
 
 class _ListArguments(Struct, frozen=True, forbid_unknown_fields=True):
-    server: Annotated[str, Meta(description="one server; all if it is left out")] = ""
+    server: Annotated[str, Meta(description="one server; all by default")] = ""
 
 
 class _ReadArguments(Struct, frozen=True, forbid_unknown_fields=True):
     server: Annotated[str, Meta(description="the server that has the resource")]
-    uri: Annotated[str, Meta(description="the address of the resource, as it was listed")]
+    uri: Annotated[str, Meta(description="the URI of the resource, as listed")]
 
 
 _LIST_SCHEMA = schema_of(_ListArguments)
@@ -79,14 +79,14 @@ class _List:
 
     def __init__(self, servers: Mapping[str, Server]) -> None:
         self._servers = servers
-        said = f"List the resources (documents and data with an address) of {_or(servers)}."
+        said = f"List the resources (documents and data with a URI) of {_or(servers)}."
         self.definition = Tool(_LIST, said, _LIST_SCHEMA)
 
     def prepare(self, call: ToolCallBlock) -> PreparedCall:
-        """Which servers are asked.
+        """The servers to query.
 
         Raises:
-            ToolFailure: there is none of this name.
+            ToolFailure: there is no server of this name.
         """
         given = input_of(call, _LIST_SCHEMA)
         name = read_arguments(given, _ListArguments, _LIST_SCHEMA, strict=False).server
@@ -109,11 +109,11 @@ class _Read:
 
     def __init__(self, servers: Mapping[str, Server]) -> None:
         self._servers = servers
-        said = f"Read a resource of {_or(servers)} by its address; {_LIST} lists them."
+        said = f"Read a resource of {_or(servers)} by its URI; {_LIST} lists them."
         self.definition = Tool(_READ, said, _READ_SCHEMA)
 
     def prepare(self, call: ToolCallBlock) -> PreparedCall:
-        """The server and the address.
+        """The server and the URI.
 
         Raises:
             ToolFailure: there is no such server.

@@ -1,7 +1,7 @@
-"""What a server answered, as the outcome of a tool call.
+"""A server's response as the outcome of a tool call.
 
 Text is joined, images and documents become media. Structured content is the same result in another
-form, so one of the two is sent: the text where it says all that the structure says, else the
+form, so only one is sent: the text if it contains everything the structure says, otherwise the
 structure. What is too large for a conversation is cut, and the cut says how much.
 """
 
@@ -19,17 +19,17 @@ from mull.neutral.blocks import MediaBlock
 __all__ = ["MOST_CHARACTERS", "MOST_MEDIA", "cut", "outcome_of", "resource_part"]
 
 MOST_CHARACTERS = 64_000
-"""The longest text that a result may have."""
+"""The maximum length of a result's text."""
 MOST_MEDIA = 5_000_000
-"""The most characters of one attachment; Anthropic takes images up to 5 MB."""
+"""The maximum characters of one attachment; Anthropic accepts images up to 5 MB."""
 _MOST_ATTACHMENTS = 20
 _MOST_COMPARED = 50_000_000
-"""Characters that are searched to find one form in the other."""
+"""Maximum characters searched to find one form in the other."""
 _SENT = ("image/", "audio/", "application/pdf")
 
 
 def outcome_of(result: Mapping[str, Any]) -> Outcome:
-    """What the result of a `tools/call`, as its JSON, comes to."""
+    """The outcome of a `tools/call` result, given as its JSON."""
     texts: list[str] = []
     others: list[str] = []
     media: list[MediaBlock] = []
@@ -40,7 +40,9 @@ def outcome_of(result: Mapping[str, Any]) -> Outcome:
         elif len(media) < _MOST_ATTACHMENTS:
             media.append(found)
         else:
-            left_out = f"{found.media_type} left out: {_MOST_ATTACHMENTS} attachments are sent"
+            left_out = (
+                f"{found.media_type} left out: at most {_MOST_ATTACHMENTS} attachments are sent"
+            )
             others.append(f"[{left_out}]")
     is_error = bool(result.get("isError"))
     said = _one_form(result.get("structuredContent"), texts, is_error)
@@ -51,7 +53,7 @@ def outcome_of(result: Mapping[str, Any]) -> Outcome:
 
 
 def cut(text: str, most: int = MOST_CHARACTERS) -> str:
-    """The text, or its beginning and end with what was left out between them."""
+    """The text, or its beginning and end with a note of what was left out between them."""
     if len(text) <= most:
         return text
     tail = most // 4
@@ -76,7 +78,7 @@ def _part(part: Mapping[str, Any]) -> str | MediaBlock:
 
 
 def resource_part(resource: Mapping[str, Any]) -> str | MediaBlock:
-    """The content of a resource: text with its address, or media."""
+    """The content of a resource: text with its URI, or media."""
     uri = str(resource.get("uri") or "")
     if isinstance(text := resource.get("text"), str):
         return f"{uri}:\n{text}" if uri else text
@@ -89,7 +91,7 @@ def resource_part(resource: Mapping[str, Any]) -> str | MediaBlock:
 
 def _media(kind: str, data: str, name: str | None = None) -> str | MediaBlock:
     if len(data) > MOST_MEDIA:
-        return f"[{kind} of {_bytes(data):,} bytes left out: too large to be sent]"
+        return f"[{kind} of {_bytes(data):,} bytes left out: too large to send]"
     return MediaBlock(kind, data=data, name=name)
 
 
@@ -98,7 +100,7 @@ def _bytes(data: str) -> int:
 
 
 def _one_form(structured: Any, texts: list[str], is_error: bool) -> list[str]:
-    """The text or the structured content; what an error says is its text."""
+    """The text or the structured content; for an error, its text."""
     text = "\n".join(texts)
     if structured is None or (is_error and text):
         return texts
@@ -110,9 +112,9 @@ def _one_form(structured: Any, texts: list[str], is_error: bool) -> list[str]:
 
 
 def _is_same(structured: Any, texts: list[str]) -> bool:
-    """Whether the text is the structure's own JSON, as the protocol asks servers to write it.
+    """Whether the text is the structure's JSON, as the protocol asks servers to write it.
 
-    The Python SDK wraps what is no object in `result` and writes a list as one text per item.
+    The Python SDK wraps non-objects in `result` and writes a list as one text per item.
     """
     wrapped = structured if isinstance(structured, dict) and set(structured) == {"result"} else {}
     said = [_value(text) for text in texts]
@@ -121,7 +123,9 @@ def _is_same(structured: Any, texts: list[str]) -> bool:
 
 
 def _says_all(text: str, structured: Any) -> bool:
-    """Whether every value of the structure stands in the text; of `{"content": …}`, the content."""
+    """Whether every value of the structure occurs in the text; for `{"content": …}`, the
+    content.
+    """
     room = _MOST_COMPARED
     values = 0
     for value in _leaves(structured):
@@ -139,7 +143,7 @@ def _stands_in(value: str | float, text: str) -> bool:
 
 
 def _leaves(value: Any) -> Iterator[str | float]:
-    """The texts and numbers, without recursion: a server may nest them as deep as it likes."""
+    """The texts and numbers, without recursion: a server may nest them arbitrarily deep."""
     waiting = [value]
     while waiting:
         match waiting.pop():

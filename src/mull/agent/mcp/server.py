@@ -1,9 +1,9 @@
-"""One server's life: started, listed, asked, started again when it dies, ended.
+"""The lifecycle of one server: started, listed, called, restarted when it dies, ended.
 
-A task of its own enters and leaves every connection, as the SDK demands; others ask through
-`call` and only signal to it. A server whose list of tools is kept from an earlier run is idle until
-it is asked something. Tools stay offered while a server is away, so that the list in the
-request, and with it the prompt cache, does not change with every accident.
+One task enters and exits every connection, as the SDK demands; others use `call` and only signal to
+it. A server whose list of tools is stored from an earlier run is idle until first use. Tools stay
+offered while a server is down, so that the list in the request, and with it the prompt cache, does
+not change with every failure.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ State: TypeAlias = Literal["off", "idle", "starting", "ready", "restarting", "fa
 
 _SETTLED = frozenset({"off", "idle", "ready", "failed", "stopped"})
 PAUSES = (0.25, 1.0, 4.0)
-"""Seconds before each start in a row; there is none after the last."""
+"""Seconds before each restart in a row; after the last there is none."""
 STEADY = 60.0
-"""After so many seconds a server counts as running well, and its starts are forgotten."""
+"""After this many seconds a server counts as healthy, and its restarts are forgotten."""
 _BETWEEN_LISTS = 0.1
-"""Seconds between two listings: a server that always tells of changes must not keep us busy."""
+"""Seconds between two listings: a server that keeps reporting changes must not keep us busy."""
 
 
 class Server:
-    """A configured server. `on_change` is called whenever its state or its tools changed."""
+    """A configured server. `on_change` is called whenever its state or its tools change."""
 
     def __init__(
         self,
@@ -77,13 +77,15 @@ class Server:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not be shown: of the configuration, and of a login, whose tokens change."""
+        """What must not be shown: values of the configuration, and of a login, whose tokens
+        change.
+        """
         return (*self._own_secrets, *(self._login.secrets if self._login else ()))
 
     def start(self, *, lazily: bool = False) -> None:
-        """Begin to live; `settled` tells when it is up or has failed.
+        """Start its task; `settled` tells when it is up or has failed.
 
-        `lazily`, a server whose list is kept is not started before it is asked something.
+        With `lazily`, a server whose list is stored is not started before its first use.
         """
         if not self.config.enabled or self._task is not None:
             return
@@ -94,16 +96,16 @@ class Server:
         self._task = asyncio.create_task(self._live())
 
     async def settled(self) -> None:
-        """Wait until it is up, or will not be."""
+        """Wait until it is up, or has failed."""
         while self.state not in _SETTLED:
             await self._changed.wait()
 
     async def close(self) -> None:
-        """End it, and what belongs to it; a start that is under way is given up."""
+        """End it and everything that belongs to it; a start in progress is abandoned."""
         self._stop.set()
         self._wake.set()
         if self._task is None:
-            if self.state == "idle":  # nobody may start it any more
+            if self.state == "idle":  # nobody may restart it
                 self._become("stopped", "it was stopped")
             return
         if self._connection is None:
@@ -115,7 +117,7 @@ class Server:
             raise
 
     async def restart(self) -> None:
-        """End it and start it afresh, also when it was given up."""
+        """End and restart it, also after mull has given up on it."""
         await self.close()
         self._task, self.seconds = None, None
         self._stop.clear()
@@ -129,10 +131,10 @@ class Server:
     ) -> dict[str, Any]:
         """The result of a call, as the protocol's JSON without secrets.
 
-        `tool` is the tool as it was listed when the call was approved.
+        `tool` is the tool as listed when the call was approved.
 
         Raises:
-            RemoteError: there is none; says why and what to do.
+            RemoteError: there is no result; says why and what to do.
         """
         name: str = tool["name"]
 
@@ -143,10 +145,10 @@ class Server:
         return await self._asked(name, ask)
 
     async def list_resources(self) -> list[dict[str, Any]]:
-        """The server's resources and templates of them, as the protocol's JSON without secrets.
+        """The server's resources and resource templates, as the protocol's JSON without secrets.
 
         Raises:
-            RemoteError: it did not say; says why.
+            RemoteError: it did not respond; says why.
         """
         return await self._asked("the list of resources", Connection.list_resources)
 
@@ -154,7 +156,7 @@ class Server:
         """The content of a resource, as the protocol's JSON without secrets.
 
         Raises:
-            RemoteError: there is none; says why.
+            RemoteError: it cannot be read; says why.
         """
         return await self._asked(uri, lambda connection: connection.read_resource(uri))
 
@@ -162,24 +164,24 @@ class Server:
         """The messages of a prompt, as the protocol's JSON without secrets.
 
         Raises:
-            RemoteError: there is none; says why.
+            RemoteError: there are none; says why.
         """
         return await self._asked(name, lambda connection: connection.get_prompt(name, arguments))
 
     def _check_unchanged(self, tool: Mapping[str, Any]) -> None:
-        """What was approved is what is called: the list may have changed meanwhile."""
+        """Make sure that what is called is what was approved: the list may have changed since."""
         name = tool["name"]
         now = next((one for one in self.listing.tools if one["name"] == name), None)
         if now is None:
-            raise RemoteError(f"the server {self.name} has no tool {name} any more")
+            raise RemoteError(f"the server {self.name} no longer has a tool {name}")
         if not is_same_tool(now, tool):
             raise RemoteError(
-                f"not run: the server {self.name} changed {name} meanwhile; "
-                "look at its description again and call it anew"
+                f"not run: the server {self.name} has changed {name} since; read its "
+                "description again and repeat the call"
             )
 
     async def _asked(self, what: str, ask: Callable[[Connection], Awaitable[_T]]) -> _T:
-        """What the server answers; it is started if it is idle."""
+        """The server's response; it is started if it is idle."""
         if self.state == "idle":
             self.start()
             self._become("starting")
@@ -193,7 +195,7 @@ class Server:
                 result = await ask(connection)
         except TimeoutError:
             raise RemoteError(
-                f"{what} of {self.name} gave no answer within {limit:g} seconds and was cancelled"
+                f"{what} of {self.name} did not finish within {limit:g} seconds and was cancelled"
             ) from None
         except RemoteError as error:
             if isinstance(error, Closed) or connection is not self._connection:
@@ -203,15 +205,15 @@ class Server:
         return scrubbed
 
     async def _after_loss(self, connection: Connection) -> str:
-        """What to tell of a call whose connection ended, once it is known what comes next.
+        """The error for a call whose connection ended, once it is known what happens next.
 
-        The call is not repeated here: what it did before the end is not known.
+        The call is not repeated here, because its effects up to the end are unknown.
         """
         self._lose(connection)
         await self.settled()
         if self.state == "ready":
-            return f"the server {self.name} ended; it was started again: try once more"
-        return f"the server {self.name} ended and does not run any more: {self.reason}"
+            return f"the server {self.name} ended and was restarted: try again"
+        return f"the server {self.name} ended and is no longer running: {self.reason}"
 
     async def _live(self) -> None:
         loop = asyncio.get_running_loop()
@@ -233,7 +235,7 @@ class Server:
                 self._become("stopped", "it was stopped")
 
     async def _run_once(self) -> str:
-        """Start it and stay with it; why it ended."""
+        """Start it and serve until it ends; returns why it ended."""
         loop = asyncio.get_running_loop()
         connection: Connection | None = None
         log: ServerLog | None = None
@@ -252,7 +254,7 @@ class Server:
                 self._connection = connection
                 self._become("ready")
                 await self._stay(connection)
-                self._lose(connection)  # what is still asked is ended by us, not by the server
+                self._lose(connection)  # pending calls are ended by us, not by the server
         except TimeoutError:
             return f"it did not answer within {self.config.start_timeout:g} seconds"
         except MullError as error:
@@ -265,7 +267,7 @@ class Server:
         return connection.how_it_ended()
 
     def _signed(self, settled: Settled) -> httpx2.Auth | None:
-        """What signs requests, if somebody logged in at this address."""
+        """The object that signs requests, if the user logged in at this URL."""
         if settled.url is None or settled.has_key or self._keys is None:
             return None
         login = Login(self.name, settled.url, self._keys)
@@ -293,7 +295,7 @@ class Server:
 
     async def _list_again(self, connection: Connection) -> None:
         self._relist = False
-        with suppress(RemoteError, TimeoutError):  # then the old list holds
+        with suppress(RemoteError, TimeoutError):  # then the old list stays valid
             async with asyncio.timeout(self.config.timeout):
                 self._learn(await connection.list_all())
             self._on_change(self)
@@ -315,7 +317,7 @@ class Server:
         self._wake.set()
 
     def _lose(self, connection: Connection) -> None:
-        """The connection is no more; calls wait for what comes next, which `_live` tells."""
+        """The connection is lost; calls wait for what `_live` does next."""
         if connection is self._connection:
             self._connection = None
             self.state = "restarting"
@@ -333,13 +335,13 @@ def _one_line(text: str) -> str:
 
 
 class Restarts:
-    """The starts of one server since it last ran well: arithmetic on times, no clock."""
+    """The restarts of one server since it last was healthy: arithmetic on times, no clock."""
 
     def __init__(self) -> None:
         self._made = 0
 
     def next_pause(self, ran: float) -> float | None:
-        """Seconds to wait when it ended after `ran` seconds; None: leave it."""
+        """Seconds to wait after it ended after `ran` seconds; None to give up."""
         if ran >= STEADY:
             self._made = 0
         if self._made == len(PAUSES):

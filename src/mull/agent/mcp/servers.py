@@ -1,7 +1,6 @@
-"""All configured servers together: started at once, each for itself, their tools in one order.
+"""All configured servers together: started in parallel, independently, their tools in one order.
 
-What one server does cannot harm another: each has a task of its own, and one that fails is only
-reported.
+Servers do not affect each other: each has its own task, and one that fails is only reported.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ __all__ = ["McpServers", "ServerStatus", "log_folder", "may_mean"]
 
 
 class ServerStatus(Value, frozen=True):
-    """How a server is. `seconds` is how long it took to start; `notes` are for a person."""
+    """The state of a server. `seconds` is how long it took to start; `notes` are for the user."""
 
     name: str
     state: State
@@ -41,15 +40,15 @@ class ServerStatus(Value, frozen=True):
 
 
 def log_folder() -> Path:
-    """Where the servers' logs lie."""
+    """The folder of the servers' logs."""
     return data_dir() / "mcp"
 
 
 class McpServers:
     """The servers of a session: `async with McpServers(config.mcp) as servers: servers.tools`.
 
-    `on_change` is told the new status whenever a server starts, fails, ends or changes its tools.
-    If it is `lazy`, a server whose tools are known from an earlier run starts at the first call.
+    `on_change` gets the new status whenever a server starts, fails, ends or changes its tools. With
+    `lazy`, a server whose tools are known from an earlier run starts at the first call.
     """
 
     def __init__(
@@ -78,7 +77,7 @@ class McpServers:
         ]
 
     async def start(self, wanted: str = "all") -> None:
-        """Start those that `--tools` could mean, all at once.
+        """Start those that `--tools` may refer to, all at once.
 
         Returns when each is up, has failed, or is known well enough; `statuses` tells.
         """
@@ -88,10 +87,10 @@ class McpServers:
         await asyncio.gather(*(server.settled() for server in needed))
 
     async def restart(self, name: str) -> None:
-        """Start one afresh, also one that was given up.
+        """Restart one, also after mull has given up on it.
 
         Raises:
-            LocalError: there is none of this name.
+            LocalError: there is no server of this name.
         """
         await self.server(name).restart()
 
@@ -105,10 +104,10 @@ class McpServers:
             if server.name == name:
                 return server
         known = ", ".join(server.name for server in self._servers) or "none"
-        raise LocalError(f"no MCP server is called {quote(name)}: there is {known}")
+        raise LocalError(f"unknown MCP server {quote(name)}: use {known}")
 
     async def close(self) -> None:
-        """End all."""
+        """End all servers."""
         await asyncio.gather(*(server.close() for server in self._servers))
 
     async def __aenter__(self) -> Self:
@@ -124,7 +123,7 @@ class McpServers:
 
     @property
     def tools(self) -> dict[str, McpTool]:
-        """The tools by the names models call them: servers in the file's order, tools by name."""
+        """The tools by name: servers in the file's order, tools by name."""
         return {
             tool.definition.name: tool
             for server in self._servers
@@ -133,7 +132,7 @@ class McpServers:
 
     @property
     def resource_tools(self) -> dict[str, RunnableTool]:
-        """The tools that list and read resources, where a server has any."""
+        """The tools that list and read resources, if a server has any."""
         return resource_tools(self._servers)
 
     @property
@@ -143,7 +142,7 @@ class McpServers:
 
     @property
     def statuses(self) -> tuple[ServerStatus, ...]:
-        """How each server is, in the file's order."""
+        """The state of each server, in the file's order."""
         return tuple(self._status(server) for server in self._servers)
 
     def _status(self, server: Server) -> ServerStatus:
@@ -165,7 +164,7 @@ class McpServers:
 
 
 def may_mean(wanted: str, server: str) -> bool:
-    """Whether a word of `--tools` could name a tool of this server."""
+    """Whether a word of `--tools` may refer to a tool of this server."""
     prefix = tool_prefix(server)
     words = [word for part in wanted.split(",") if (word := part.strip())]
     return any(_fits(word, prefix) for word in words)

@@ -1,7 +1,7 @@
-"""One server's configuration with its variables filled in, and which of its values are secrets.
+"""One server's configuration with its variables expanded, and which of its values are secrets.
 
-`$VAR` and `${VAR}` stand for variables of the environment, `$$` for a dollar sign. A server gets
-those variables of ours that every program needs and what its table gives it, nothing else.
+`$VAR` and `${VAR}` stand for environment variables, `$$` for a dollar sign. A server gets those of
+our variables that every program needs and those in its table, nothing else.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SECRET_NAME = re.compile(
     r"|bearer|credentials?|cookie|jwt|sig|signature)(?:$|[_-])",
     re.IGNORECASE,
 )
-_SHORTEST_SECRET = 8  # a shorter word is found in too many texts to be hidden in them
+_SHORTEST_SECRET = 8  # a shorter word occurs in too many texts to be masked
 
 _PASSED_ON = frozenset(
     "HOME LOGNAME PATH SHELL TERM USER LANG TMPDIR TZ "
@@ -51,17 +51,17 @@ class Settled(Struct, frozen=True):
 
     @property
     def has_key(self) -> bool:
-        """Whether the configuration itself says who asks."""
+        """Whether the configuration itself contains credentials."""
         return any(name.lower() == "authorization" for name in self.headers)
 
     @property
     def shown_url(self) -> str:
-        """The address without what may hold a key."""
+        """The URL without parts that may contain a key."""
         return re.split(r"[?#]", self.url or "")[0]
 
 
 def settle(name: str, config: McpConfig, environ: Mapping[str, str]) -> Settled:
-    """Fill in the variables.
+    """Expand the variables.
 
     Raises:
         ConfigError: one is missing, or a header cannot be sent; says which.
@@ -85,22 +85,22 @@ def settle(name: str, config: McpConfig, environ: Mapping[str, str]) -> Settled:
 
 
 def names_secret(name: str) -> bool:
-    """Whether what goes by this name is mostly a secret: API_TOKEN, Authorization, apiKey."""
+    """Whether values of this name usually are secrets: API_TOKEN, Authorization, apiKey."""
     return _SECRET_NAME.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)) is not None
 
 
 def refers(text: str) -> bool:
-    """Whether the text takes a value from the environment."""
+    """Whether the text refers to the environment."""
     return bool(referred(text))
 
 
 def without_references(text: str) -> str:
-    """What of the text is its own."""
+    """The text without its references."""
     return _REFERENCE.sub("", text)
 
 
 def referred(text: str) -> list[str]:
-    """The variables that the text names, each once."""
+    """The variables that the text refers to, each once."""
     names = (found[2] or found[3] for found in _REFERENCE.finditer(text) if not found[1])
     return list(dict.fromkeys(names))
 
@@ -109,7 +109,7 @@ def _filled(text: str, environ: Mapping[str, str], where: str) -> str:
     missing = [name for name in referred(text) if not environ.get(name)]
     if missing:
         raise ConfigError(
-            f"config.toml: {where} needs {' and '.join(missing)} in the environment: set that"
+            f"config.toml: {where} needs {' and '.join(missing)} in the environment: set it"
         )
     return _REFERENCE.sub(lambda found: found[1] or environ[found[2] or found[3]], text)
 
@@ -119,8 +119,8 @@ def _header(text: str, where: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     raise ConfigError(
-        f"config.toml: {where} holds a line break or a character that is not ASCII: "
-        "use one line of plain text"
+        f"config.toml: {where} contains a line break or a non-ASCII character: use one "
+        "line of ASCII text"
     )
 
 
@@ -134,7 +134,7 @@ def _secrets(
     headers: Mapping[str, str],
     environ: Mapping[str, str],
 ) -> Iterator[str]:
-    """What must not be shown: by its name or its look, or since a reference brought it."""
+    """What must not be shown: by its name or its look, or because it came from a reference."""
     values: list[str] = []
     for name, text in env.items():
         names = [name, *referred(config.env[name])]

@@ -1,12 +1,12 @@
-"""A server's tools as any other tools that a model may call: names, calls, and what is answered.
+"""A server's tools as tools that a model may call: names, calls, and results.
 
-A tool is called `mcp__SERVER__tool`, in characters that all APIs take. A name depends on server and
-tool alone, never on what else is offered, so it stays the same for the prompt cache, for a stored
-history and for what a person has approved. Where characters must be replaced or cut, a hash of the
-true name keeps two tools from becoming one.
+A tool is called `mcp__SERVER__tool`, in characters that all APIs accept. A name depends only on
+server and tool, never on what else is offered, so it stays the same for the prompt cache, for a
+stored history and for approvals. If characters must be replaced or cut, a hash of the true name
+keeps two tools apart.
 
-A tool runs without a question only if it changes nothing and does not reach beyond its server, by
-the server's own word or by the user's. A server cannot talk itself out of being asked about: see
+A tool runs without approval only if it changes nothing and does not reach beyond its server,
+according to the server or the user. A server cannot exempt itself from approval: see
 `mull.agent.mcp.memory`.
 """
 
@@ -38,12 +38,12 @@ from mull.policy.approval import Asked
 __all__ = ["McpTool", "offered_tools", "tool_name", "tool_prefix"]
 
 MOST_TOOLS = 200
-"""Tools of one server that are offered; more would fill the context before the first word."""
+"""Maximum tools offered of one server; more would fill the context window."""
 _LONGEST_DESCRIPTION = 8_000
 _LARGEST_SCHEMA = 64_000
 
 _LONGEST = 64
-"""What the strictest API takes (OpenAI and Anthropic)."""
+"""What the strictest API accepts (OpenAI and Anthropic)."""
 _HASH = 8
 _REFUSED = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -69,24 +69,24 @@ class McpTool:
 
     @property
     def reaches_out(self) -> bool:
-        """Whether what it is given may leave the server: a search on the web, a mail."""
+        """Whether its input may leave the server: a web search, a mail."""
         return not self._is_trusted and self._standing.guarded.reaches_out
 
     @property
     def altered(self) -> str:
-        """What the server changed since the tool was approved; empty if it is as it was."""
+        """What the server changed since the tool was approved; empty if nothing."""
         return " and ".join(self._standing.altered)
 
     @property
     def is_new(self) -> bool:
-        """Whether the server had no such tool when its tools were first listed."""
+        """Whether the server did not have this tool when its tools were first listed."""
         return self._standing.is_new
 
     def prepare(self, call: ToolCallBlock) -> PreparedCall:
-        """The server, the tool and what it is to be given; the server checks what that is.
+        """The server, the tool and its arguments; the server validates those.
 
         Raises:
-            ToolFailure: the arguments are no object.
+            ToolFailure: the arguments are not an object.
         """
         given = input_of(call, self.definition.parameters)
         asked = Asked(
@@ -98,7 +98,7 @@ class McpTool:
         )
 
         async def ask(context: ToolContext) -> Outcome:
-            if self.is_new or self.altered:  # whoever let it run has seen that
+            if self.is_new or self.altered:  # the approval has seen that
                 self._server.memory.approve([self._listed])
                 self._standing = self._server.memory.standing(self._listed)
             try:
@@ -111,15 +111,17 @@ class McpTool:
     def _how_to_accept(self) -> str:
         server = self._server.name
         return (
-            f"the server {server} changed its {self.altered} since it was approved: "
-            f"`mull mcp trust {server}` accepts that"
+            f"the server {server} has changed its {self.altered} since you approved "
+            f"it: `mull mcp trust {server}` accepts the change"
         )
 
     def _preview(self, given: dict[str, Any]) -> Preview:
         name = one_line(self._name, 100)
         warnings = [
-            "may destroy something" if self._standing.guarded.destroys else "",
-            f"the server changed its {self.altered} since it was approved" if self.altered else "",
+            "may be destructive" if self._standing.guarded.destroys else "",
+            f"the server has changed its {self.altered} since you approved it"
+            if self.altered
+            else "",
             "new since its tools were first listed" if self.is_new else "",
         ]
         about = "; ".join(filter(None, warnings))
@@ -133,21 +135,25 @@ class McpTool:
 
 
 def offered_tools(server: Server) -> tuple[list[McpTool], list[str]]:
-    """The tools of a server that are offered, by name, and what there is to say of the others."""
+    """The offered tools of a server, by name, and remarks about the others."""
     wanted, read_only = server.config.tools, server.config.read_only
     listed = {tool["name"]: tool for tool in reversed(server.listing.tools)}
     asked_for = dict.fromkeys((*(wanted or ()), *read_only))
     notes = [f"it has no tool {name}" for name in asked_for if name not in listed]
     names = sorted(name for name in listed if wanted is None or name in wanted)
     huge = [name for name in names if _is_huge(listed[name]["inputSchema"])]
-    notes += [f"{tool_name(server.name, name)} is left out: its schema is large" for name in huge]
+    notes += [
+        f"{tool_name(server.name, name)} is left out: its schema is too large" for name in huge
+    ]
     fitting = [name for name in names if name not in huge]
     if len(fitting) > MOST_TOOLS:
-        notes.append(f"{MOST_TOOLS} of its {len(fitting)} tools are offered: choose with tools")
+        notes.append(
+            f"only {MOST_TOOLS} of its {len(fitting)} tools are offered: choose them with `tools`"
+        )
     tools = [McpTool(server, listed[name]) for name in fitting[:MOST_TOOLS]]
     notes += [
-        f"it changed the {tool.altered} of {tool.definition.name}: the tool is asked about until it"
-        " is approved again"
+        f"it changed the {tool.altered} of {tool.definition.name}: mull asks before "
+        "each call until you approve it again"
         for tool in tools
         if tool.altered
     ]
@@ -159,7 +165,7 @@ def _is_huge(schema: dict[str, Any]) -> bool:
 
 
 def tool_prefix(server: str) -> str:
-    """How the names of a server's tools begin."""
+    """The prefix of a server's tool names."""
     return f"mcp__{server}__"
 
 

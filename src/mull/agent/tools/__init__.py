@@ -1,1 +1,1 @@
-"""Tools that mull brings along for work on a project's files, and what every tool must offer."""
+"""The built-in tools for work on a project's files, and what every tool must offer."""

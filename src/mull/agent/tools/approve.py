@@ -1,7 +1,7 @@
-"""The gate before every tool call: decides by the rules, and asks a person where they are silent.
+"""The gate before every tool call: decides by the rules, and asks the user if they say nothing.
 
-Calls run side by side, but people are asked one question at a time, and an answer that covers
-more than one call is not asked for twice.
+Calls run in parallel, but the user is asked one question at a time, and an answer that covers more
+than one call is asked for only once.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ LETTERS: Mapping[str, Choice] = {
     "n": "no",
     "x": "never",
 }
-"""What a person types for each choice."""
+"""What the user types for each choice."""
 _SESSION = "this session"
 _STRICTNESS = ("run", "ask", "refuse")
 
 
 class ApprovalRequest(Value, frozen=True):
-    """A question for a person. `rules` would allow this and like calls, the narrowest first.
+    """A request for approval. `rules` would allow this and similar calls, the narrowest first.
 
-    `altered` says why a rule that allows it does not count: the tool is not what it was.
+    `altered` says why an allowing rule does not apply: the tool has changed.
     """
 
     call_id: str
@@ -62,11 +62,11 @@ class ApprovalRequest(Value, frozen=True):
 
 
 class ApprovalAnswer(Value, frozen=True):
-    """What the person said.
+    """The user's answer.
 
-    `session` and `always` allow what `rule` fits from now on, `never` denies it for this session;
-    without a rule the narrowest is meant. `feedback` is the person's word to the model, `reason`
-    is said in place of the person when there is none.
+    `session` and `always` allow what `rule` matches from now on, `never` denies it for this
+    session; without a rule the narrowest is used. `feedback` is the user's message to the model,
+    `reason` replaces it if there is no user.
     """
 
     choice: Choice
@@ -76,7 +76,7 @@ class ApprovalAnswer(Value, frozen=True):
 
 
 class UserQuestion(Value, frozen=True):
-    """A question of the model's; there may be `options` to choose from."""
+    """A question from the model; it may have `options` to choose from."""
 
     text: str
     options: tuple[str, ...] = ()
@@ -84,38 +84,38 @@ class UserQuestion(Value, frozen=True):
 
 @runtime_checkable
 class Questioner(Protocol):
-    """An approver that also takes the model's own questions to the person."""
+    """An approver that also asks the model's own questions to the user."""
 
     async def question(self, question: UserQuestion) -> str | None:
         """The answer; None if there is none."""
 
 
 class Approver(Protocol):
-    """Whoever answers."""
+    """The one who answers."""
 
     async def ask(self, request: ApprovalRequest) -> ApprovalAnswer:
         """Show the request and wait for an answer."""
 
 
 class NobodyToAsk:
-    """Answers where no person is: what would have to be asked about is refused."""
+    """Answers if there is no user: what would need approval is refused."""
 
     async def ask(self, request: ApprovalRequest) -> ApprovalAnswer:
         """Refuse, and say what would allow it."""
         if request.altered:
-            return ApprovalAnswer("no", reason=f"nobody can be asked and {request.altered}")
+            return ApprovalAnswer("no", reason=f"there is nobody to ask and {request.altered}")
         rule = msgspec.json.encode(request.rules[0]).decode()
         return ApprovalAnswer(
             "no",
-            reason=f"{request.tool} needs approval and nobody can be asked: run mull with --yes, or"
-            f" allow it in tools.toml, [tools] allow = [{rule}]",
+            reason=f"{request.tool} needs approval and there is nobody to ask: run mull with "
+            f"--yes, or allow it in tools.toml, [tools] allow = [{rule}]",
         )
 
 
 class Gate:
-    """Lets calls through or not; remembers what was answered in this session.
+    """Lets calls through or not; remembers the answers of this session.
 
-    What could not be remembered for good is told to `warn`; no call is held up by it.
+    If an answer cannot be stored permanently, `warn` is called; no call waits for that.
     """
 
     def __init__(
@@ -136,16 +136,16 @@ class Gate:
 
     @property
     def person(self) -> Approver:
-        """Whoever answers."""
+        """The one who answers."""
         return self._approver
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """All rules in force, those of this session among them."""
+        """All active rules, including those of this session."""
         return (*self._rules, *self.session)
 
     async def admit(self, call: PreparedCall) -> str | None:
-        """None if the call may run, else what the model is told instead of a result."""
+        """None if the call may run, otherwise what the model is told instead of a result."""
         decision = self._decide(call)
         if decision.verdict == "ask":
             async with self._asking:
@@ -153,18 +153,18 @@ class Gate:
                 if decision.verdict == "ask":
                     return await self._ask(call)
         if decision.verdict == "refuse":
-            return f"not run: {decision.reason}; do not try to get round this"
+            return f"not run: {decision.reason}; do not try to work around this"
         return None
 
     async def question(self, question: UserQuestion) -> str | None:
-        """A person's answer to a question of the model's; None if there is nobody, or none."""
+        """The user's answer to a question from the model; None if there is nobody, or none."""
         if not isinstance(self._approver, Questioner):
             return None
         async with self._asking:
             return await self._approver.question(question)
 
     def _decide(self, call: PreparedCall) -> Decision:
-        """The strictest of what the rules say to all that the call touches."""
+        """The strictest decision of the rules about everything the call touches."""
         decisions = [decide(asked, self.mode, self.rules) for asked in call.every]
         return max(decisions, key=lambda decision: _STRICTNESS.index(decision.verdict))
 
@@ -179,7 +179,7 @@ class Gate:
             )
         )
         rule = answer.rule or rules[0]
-        # what holds for the first file of a patch holds for the others, each by its own name
+        # what applies to the first file of a patch applies to the others, each by its own name
         others = [own[0] for own in offered[1:]]
         match answer.choice:
             case "once":
@@ -206,7 +206,7 @@ class Gate:
 
 
 def unknown_rules(rules: Sequence[Rule], names: Collection[str]) -> list[str]:
-    """The rules that speak of no tool there is: most likely they are misspelt."""
+    """The rules that match no existing tool: most likely they are misspelt."""
     return [rule.text for rule in rules if not has_wildcard(rule.tool) and rule.tool not in names]
 
 
@@ -214,5 +214,5 @@ def _refusal(answer: ApprovalAnswer) -> str:
     if answer.reason:
         return f"not run: {answer.reason}"
     if answer.feedback.strip():
-        return f"not run: the user said no, and says: {answer.feedback.strip()}"
-    return "not run: the user said no; ask what to do instead, or go on without it"
+        return f"not run: the user refused, and says: {answer.feedback.strip()}"
+    return "not run: the user refused; ask what to do instead, or continue without it"

@@ -1,4 +1,4 @@
-"""Files for what is too long to be shown, in a folder that goes when mull does."""
+"""Files for output that is too long to be shown, in a folder that is deleted when mull ends."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pathlib import Path
 __all__ = ["Aside"]
 
 _MOST_FILES = 100
-"""Outputs that are kept at once; the oldest goes first."""
+"""Maximum outputs kept at once; the oldest is deleted first."""
 
 
 class Aside:
-    """A temporary folder, made when it is first needed; only its owner may look into it."""
+    """A temporary folder, created when first needed and readable only by its owner."""
 
     def __init__(self) -> None:
         self.folder: Path | None = None
@@ -26,7 +26,9 @@ class Aside:
         self._kept: deque[Path] = deque()
 
     def open(self, name: str = "output", *, for_good: bool = False) -> tuple[int, Path]:
-        """A new file to write to. One that is not `for_good` goes when many others have come."""
+        """A new file to write to. Unless it is `for_good`, it is deleted when many others
+        follow.
+        """
         if self.folder is None:
             self.folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="mull-")))
             weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""`ask_user`: a question of the model's to the person it works for."""
+"""`ask_user`: a question from the model to the user."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ from mull.policy.approval import Subject
 __all__ = ["Ask", "AskUser", "nobody"]
 
 Ask: TypeAlias = Callable[[UserQuestion], Awaitable[str | None]]
-"""Gives a person's answer; None if there is nobody, or no answer."""
+"""Returns the user's answer; None if there is nobody, or no answer."""
 _MOST_OPTIONS = 9
 _NO_ANSWER = (
-    "Nobody answers here. Choose what seems best, go on, and say in your answer what you assumed."
+    "There is nobody to answer. Choose what seems best, continue, and say in your "
+    "answer what you assumed."
 )
 
 
 async def nobody(question: UserQuestion) -> str | None:
-    """Stands for the person where there is none."""
+    """Stands in for the user if there is none."""
     return None
 
 
 class AskArguments(Struct, kw_only=True, forbid_unknown_fields=True):
     """What to ask."""
 
-    question: Annotated[str, Meta(min_length=1, description="the question, short and whole")]
+    question: Annotated[str, Meta(min_length=1, description="the question, short and complete")]
     options: Annotated[
         list[str], Meta(max_length=_MOST_OPTIONS, description="answers to choose from, if any")
     ] = field(default_factory=list)
@@ -43,8 +44,8 @@ class AskUser(BuiltinTool[AskArguments]):
 
     name = "ask_user"
     description = (
-        "Ask the user a question and wait for the answer. Only for what you cannot find out and"
-        " what would change what you do."
+        "Ask the user a question and wait for the answer. Use it only for what you "
+        "cannot find out yourself and what affects your next steps."
     )
     arguments = AskArguments
 

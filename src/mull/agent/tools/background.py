@@ -1,8 +1,7 @@
-"""Commands that run on while the model does other things: a development server, a long build.
+"""Commands that keep running while the model does other things: a development server, a long build.
 
-Each is a session of processes with a thread that reads what it prints into a file. No event loop
-is needed, so they run on between turns, whatever loop a turn runs on. They end when they are told
-to, and with mull.
+Each is a session of processes with a thread that reads its output into a file. They need no event
+loop, so they keep running between turns. They end when told to, and with mull.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _LOOK = 0.02
 
 
 class JobStatus(Value, frozen=True):
-    """A background command, for whoever lists them. `status` is None while it runs."""
+    """A background command, for listings. `status` is None while it runs."""
 
     id: int
     command: str
@@ -50,7 +49,7 @@ class JobStatus(Value, frozen=True):
 
 
 class Job:
-    """One command; `look` gives what it has printed since the last look."""
+    """One command; `look` returns what it has printed since the last look."""
 
     def __init__(
         self, number: int, command: str, process: subprocess.Popen[bytes], aside: Aside
@@ -70,12 +69,12 @@ class Job:
 
     @property
     def status(self) -> JobStatus:
-        """How it stands."""
+        """Its state."""
         ended = self._process.returncode if self.ended.is_set() else None
         return JobStatus(self.id, self.command, self.started, ended)
 
     def look(self, room: int) -> str:
-        """What is new, in as many bytes as there is room for."""
+        """The new output, within the available room."""
         with self._writing:
             with open(self.path, "rb") as file:
                 file.seek(self._seen)
@@ -86,17 +85,17 @@ class Job:
         short = fitted(text, room)
         notes = []
         if short != text:
-            notes.append(f"[all of it: read path={shown_name(self.path)}]")
+            notes.append(f"[full output: read path={shown_name(self.path)}]")
         if lost:
-            notes.append(f"[{plural(lost, 'byte')} more were printed and not kept]")
+            notes.append(f"[{plural(lost, 'byte')} more were printed but not kept]")
         return "\n".join([*([short.rstrip("\n")] if short.strip() else []), *notes])
 
     def end(self) -> None:
-        """End all of it, kindly at first."""
+        """End all its processes, gracefully at first."""
         end_all([self])
 
     def signal(self, number: signal.Signals) -> bool:
-        """Send it to every process of the job; whether there was any."""
+        """Send a signal to every process of the job; returns whether there were any."""
         return signal_all(self._process.pid, number)
 
     @property
@@ -105,7 +104,7 @@ class Job:
         return self._process.poll() is not None and not members(self._process.pid)
 
     def _read(self) -> None:
-        """Take what it prints until nobody can print any more."""
+        """Read its output until nothing can write any more."""
         pipe = self._process.stdout
         assert pipe is not None
         with pipe:
@@ -121,7 +120,9 @@ class Job:
             data = take().encode("utf-8", "replace")
             kept = data[: max(0, _LARGEST - self._size)]
             written = 0
-            with contextlib.suppress(OSError):  # the disk is full: it must not stop for that
+            with contextlib.suppress(
+                OSError
+            ):  # the disk is full: the command must not stop because of that
                 written = os.write(self._file, kept)
             self._size += written
             self._lost += len(data) - written
@@ -145,11 +146,13 @@ class Jobs:
         """Start one.
 
         Raises:
-            ToolFailure: too many run already.
+            ToolFailure: too many are running.
             OSError: it cannot be started.
         """
         if sum(one.is_running for one in self.statuses) >= _MOST_RUNNING:
-            raise ToolFailure(f"{_MOST_RUNNING} commands run in the background: end one with jobs")
+            raise ToolFailure(
+                f"{_MOST_RUNNING} commands are running in the background: end one with jobs"
+            )
         process = subprocess.Popen(
             list(arguments),
             stdin=subprocess.DEVNULL,
@@ -164,7 +167,7 @@ class Jobs:
         return self._jobs[number]
 
     def find(self, number: int) -> Job:
-        """The one with this number.
+        """The job with this number.
 
         Raises:
             ToolFailure: there is none.
@@ -176,7 +179,7 @@ class Jobs:
 
     @property
     def statuses(self) -> tuple[JobStatus, ...]:
-        """All of them, also those that have ended."""
+        """All of them, including those that have ended."""
         return tuple(job.status for job in list(self._jobs.values()))
 
     def end(self) -> None:
@@ -185,7 +188,7 @@ class Jobs:
 
 
 def end_all(jobs: Sequence[Job]) -> None:
-    """End them all at once, kindly at first."""
+    """End them all at once, gracefully at first."""
     for job in jobs:
         job.signal(signal.SIGTERM)
     _wait_until(lambda: all(job.is_gone for job in jobs), _GRACE)

@@ -1,4 +1,4 @@
-"""What mull's own tools have in common: typed arguments in, a plan out."""
+"""What the built-in tools have in common: typed arguments in, a plan out."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from mull.policy.approval import Asked, Rule, Subject, decide
 __all__ = ["LOOKING", "BuiltinTool", "Plan", "in_thread", "path_subject"]
 
 LOOKING = 30
-"""Seconds that a look at files may take."""
+"""Seconds that examining files may take."""
 
 A = TypeVar("A", bound=msgspec.Struct)
 T = TypeVar("T")
 
 
 class Plan(NamedTuple):
-    """What a call comes down to: what rules are compared with, what it would do, and doing it.
+    """What a call amounts to: what rules are matched against, what it would do, and doing it.
 
-    `also` is what else it touches. `tool` is asked about in place of the one that was called. `pin`
-    stands for what was found there.
+    `also` is what else it touches. `tool` is the one asked about instead of the one called. `pin`
+    represents the state that was found.
     """
 
     subject: Subject
@@ -54,7 +54,7 @@ class Plan(NamedTuple):
 
 
 class BuiltinTool(ABC, Generic[A]):
-    """One of mull's own tools, at work in a workspace."""
+    """A built-in tool in a workspace."""
 
     name: ClassVar[str]
     description: ClassVar[str]
@@ -74,10 +74,10 @@ class BuiltinTool(ABC, Generic[A]):
         return Tool(self.name, self.description, inlined(schema_of(self.arguments)))
 
     def prepare(self, call: ToolCallBlock) -> PreparedCall:
-        """Check the arguments and plan what they ask for.
+        """Validate the arguments and plan the call.
 
         Raises:
-            ToolFailure: they do not fit, or lead out of the working folder.
+            ToolFailure: they are invalid, or lead out of the working folder.
         """
         schema = self.definition.parameters
         said = input_of(call, schema)
@@ -89,8 +89,9 @@ class BuiltinTool(ABC, Generic[A]):
         return PreparedCall(call, self.source, asked, plan.preview, plan.work, plan.also, plan.pin)
 
     def may_be_read(self, file: Subject) -> bool:
-        """Whether rules let `read` show it, and this tool: what they keep is not to be had by a
-        detour either."""
+        """Whether rules allow `read`, and this tool, to show it: what they protect must not be
+        available by a detour.
+        """
         return all(
             decide(Asked(tool, False, file), "ask", self._rules).verdict == "run"
             for tool in ("read", self.name)
@@ -98,7 +99,7 @@ class BuiltinTool(ABC, Generic[A]):
 
     @abstractmethod
     def plan(self, given: Any) -> Plan:
-        """What these arguments come down to; paths are located here and nowhere else.
+        """The plan for these arguments; paths are located here and nowhere else.
 
         Raises:
             ToolFailure: it cannot be done, whoever allows it.
@@ -106,15 +107,16 @@ class BuiltinTool(ABC, Generic[A]):
 
 
 def path_subject(place: Located) -> Subject:
-    """The path that rules are compared with: where it really leads."""
+    """The path that rules are matched against: where it really leads."""
     return Subject("path", place.name, shown_name(place.path))
 
 
 def in_thread(
     work: Callable[[threading.Event, int | None], T],
 ) -> Callable[[ToolContext], Awaitable[T]]:
-    """Work that runs beside the event loop; its event is set when nobody waits for it any more.
-    Beside that it gets the tokens that its result may have."""
+    """Work that runs beside the event loop; its event is set when the result is no longer wanted.
+    It also gets the tokens that its result may have.
+    """
 
     async def run(context: ToolContext) -> T:
         left = threading.Event()

@@ -1,10 +1,9 @@
-"""`edit` and `write`: files are changed as they were shown, all of them or none.
+"""`edit` and `write`: files are changed exactly as shown, all of them or none.
 
-What a file is to hold is worked out when the call is prepared, and written only if the file is
-still the one that the difference was shown against: its place and its content are the call's pin.
-An edit replaces exact text and keeps every other byte. Encoding and ends of lines are the file's
-own: the model writes `\\n`, whatever the file has. A text that is not found is answered with what
-comes closest to it.
+The new content is computed when the call is prepared, and written only if the file is still the one
+that the diff was shown for: its place and content are the call's pin. An edit replaces exact text
+and keeps every other byte. Encoding and line endings are the file's own: the model writes `\\n`,
+whatever the file has. For text that is not found, the closest match is returned.
 """
 
 from __future__ import annotations
@@ -53,14 +52,15 @@ __all__ = ["Edit", "Write"]
 _LARGEST = 32 << 20
 """Files above this many bytes are not changed by tools."""
 _MOST_FILES = 30
-"""Files of one patch: a person has to see what becomes of each."""
+"""Maximum files of one patch: the user has to see each."""
 
 A = TypeVar("A", bound=Struct)
 
 
 class _Change(NamedTuple):
-    """What a file held and is to hold (None is no file), by which tool that is allowed, the
-    difference for a person, and what the model is told then. A new file may get a `mode`."""
+    """The old and new content of a file (None is no file), the tool that allows it, the diff for
+    the user, and the message to the model. A new file may get a `mode`.
+    """
 
     place: Located
     tool: str
@@ -73,8 +73,9 @@ class _Change(NamedTuple):
 
     @property
     def asked(self) -> Asked:
-        """What rules are compared with. They have to name a file that is marked as read-only, has
-        other names elsewhere, or belongs to mull."""
+        """What rules are matched against. They must explicitly name a file that is read-only, has
+        hard links, or belongs to mull.
+        """
         subject = path_subject(self.place)
         is_special = is_read_only(self.place) or hard_links(self.place) > 1
         guarded = (self.before is not None and is_special) or _is_mulls(self.place.path)
@@ -82,7 +83,7 @@ class _Change(NamedTuple):
 
     @property
     def remarks(self) -> list[str]:
-        """What a person has to know of the file beside the difference."""
+        """What the user must know about the file beside the diff."""
         links = hard_links(self.place) if self.after is not None else 1
         return [
             *(["read-only"] if self.before is not None and is_read_only(self.place) else []),
@@ -91,24 +92,24 @@ class _Change(NamedTuple):
 
     @property
     def pin(self) -> str:
-        """The file that was looked at, and what it held."""
+        """The file that was read, and its content."""
         held = "-" if self.before is None else hashlib.sha256(self.before).hexdigest()
         return f"{held} {shown_name(self.place.path)}"
 
     def check(self) -> None:
-        """Raises ToolFailure if it cannot be written, or is not what it was."""
+        """Raises ToolFailure if it cannot be written, or has changed since."""
         if read_whole(self.place, _LARGEST) != self.before:
             raise ToolFailure(
-                f"{self.place.name} has changed since this {self.tool} was prepared, and stays as"
-                " it is now: read it again"
+                f"{self.place.name} has changed since this {self.tool} was prepared, "
+                "and was left as it is: read it again"
             )
 
     def make(self) -> None:
-        """Do it."""
+        """Apply it."""
         _put(self.place, self.before, self.after, self.mode)
 
     def undo(self) -> None:
-        """Take it back."""
+        """Revert it."""
         _put(self.place, self.after, self.before)
 
 
@@ -127,12 +128,12 @@ def _put(
 
 
 class _Changing(BuiltinTool[A], Generic[A]):
-    """A tool that gives files another content."""
+    """A tool that changes the content of files."""
 
     changes = True
 
     def planned(self, *changes: _Change) -> Plan:
-        """Making these changes, all of them or none."""
+        """Apply these changes, all of them or none."""
         asked = [change.asked for change in changes]
         for change in changes:
             check_writable(change.place)
@@ -141,7 +142,7 @@ class _Changing(BuiltinTool[A], Generic[A]):
             with self.workspace.changing:
                 for change in changes:
                     change.check()
-                if left.is_set():  # who asked for it has gone
+                if left.is_set():  # the caller has gone
                     raise ToolFailure("nothing was written")
                 paths = [str(change.place.path) for change in changes]
                 before = [look_at(path) for path in paths]
@@ -164,7 +165,7 @@ def _make(changes: Sequence[_Change]) -> None:
     made: list[_Change] = []
     try:
         for change in sorted(changes, key=lambda change: change.after is None):
-            change.make()  # files go last: what is gone cannot be brought back as it was
+            change.make()  # deletions come last: a deleted file cannot be restored exactly
             made.append(change)
     except ToolFailure:
         for change in reversed(made):
@@ -178,7 +179,7 @@ def _joined(titles: Sequence[str]) -> str:
 
 
 class EditArguments(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What to replace by what: one text, or several."""
+    """What to replace with what: one text, or several."""
 
     path: Annotated[str, Meta(description="the file, relative to the working folder")]
     old: Old | UnsetType = UNSET
@@ -186,7 +187,7 @@ class EditArguments(Struct, kw_only=True, forbid_unknown_fields=True):
     replace_all: Everywhere = False
     edits: Annotated[
         list[Replacement],
-        Meta(description="several replacements in this file, made in order, all or none"),
+        Meta(description="several replacements in this file, applied in order, all or none"),
     ] = field(default_factory=list)
 
     @property
@@ -217,9 +218,10 @@ class Edit(_Changing[EditArguments]):
 
     name = "edit"
     description = (
-        "Replace text in a file of the working folder. `old` must stand in the file exactly once,"
-        " with its indentation and without line numbers: take in lines around it if need be. Set"
-        " replace_all to replace every place. For several places in one file use edits."
+        "Replace text in a file of the working folder. `old` must occur in the file "
+        "exactly once, with its indentation and without line numbers: include "
+        "surrounding lines if necessary. Set replace_all to replace every occurrence. "
+        "For several places in one file use edits."
     )
     arguments = EditArguments
     unlisted = {"patch": PatchArguments}
@@ -234,7 +236,7 @@ class Edit(_Changing[EditArguments]):
         place = self.workspace.locate(given.path)
         before = read_whole(place, _LARGEST)
         if before is None:
-            raise ToolFailure(f"{missing(place)}; write makes new files")
+            raise ToolFailure(f"{missing(place)}; write creates new files")
         text, encoding = _text(before, place.name)
         after, where = replace_all(text, wanted, place.name, may_quote=self._may_quote(place))
         return self.planned(_edited(place, before, text, after, encoding, where))
@@ -249,7 +251,7 @@ class Edit(_Changing[EditArguments]):
         for change in changes:
             if change.place.path in seen:
                 raise ToolFailure(
-                    f"the patch names {change.place.name} twice: put all of it under one head"
+                    f"the patch names {change.place.name} twice: combine both under one header"
                 )
             seen.add(change.place.path)
         return changes
@@ -259,7 +261,7 @@ class Edit(_Changing[EditArguments]):
         before = read_whole(place, _LARGEST)
         if file.act == "add":
             if before is not None:
-                raise ToolFailure(f"{place.name} exists already: the patch would add it")
+                raise ToolFailure(f"{place.name} already exists: the patch would add it")
             return [_written(place, None, file.content)]
         if before is None:
             raise ToolFailure(missing(place))
@@ -272,7 +274,7 @@ class Edit(_Changing[EditArguments]):
             return [change]
         new = self.workspace.locate(file.move_to)
         if read_whole(new, _LARGEST) is not None:
-            raise ToolFailure(f"{new.name} exists already: the patch would move a file there")
+            raise ToolFailure(f"{new.name} already exists: the patch would move a file there")
         moved = change._replace(
             place=new, tool="write", before=None, title=f"move {place.name} to {new.name}",
             done=f"moved {place.name} to {new.name}", mode=mode_of(place),
@@ -288,7 +290,7 @@ class WriteArguments(Struct, kw_only=True, forbid_unknown_fields=True):
     """What to write."""
 
     path: Annotated[str, Meta(description="the file, relative to the working folder")]
-    content: Annotated[str, Meta(description="all that the file is to hold")]
+    content: Annotated[str, Meta(description="the complete new content of the file")]
 
 
 class Write(_Changing[WriteArguments]):
@@ -296,15 +298,15 @@ class Write(_Changing[WriteArguments]):
 
     name = "write"
     description = (
-        "Write a whole file of the working folder: a new one, or one whose old content is"
-        " replaced. Missing folders are made. To change part of a file use edit."
+        "Write a whole file of the working folder: a new one, or one whose content is "
+        "replaced. Missing folders are created. To change part of a file use edit."
     )
     arguments = WriteArguments
 
     def plan(self, given: WriteArguments) -> Plan:
         """The file with this content."""
         if given.path.endswith("/"):
-            raise ToolFailure(f"{given.path} names a folder: name the file in it")
+            raise ToolFailure(f"{given.path} is a folder: give a file in it")
         place = self.workspace.locate(given.path)
         _check_encodable(given.content, "the content")
         return self.planned(_written(place, read_whole(place, _LARGEST), given.content))
@@ -314,7 +316,7 @@ def _check_encodable(text: str, what: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ToolFailure(f"{what} holds half a character (a lone surrogate)") from None
+        raise ToolFailure(f"{what} contains half a character (a lone surrogate)") from None
 
 
 def _text(data: bytes, name: str) -> tuple[str, Encoding]:
@@ -332,13 +334,14 @@ def _edited(
 ) -> _Change:
     name = place.name
     if not encoding.is_sure and _foreign(after) > _foreign(text):
-        raise ToolFailure(f"{name} is not UTF-8: only plain ASCII text can be put into it")
+        raise ToolFailure(f"{name} is not UTF-8: only ASCII text can be written into it")
     try:
         data = encode(after, encoding)
     except UnicodeEncodeError as error:
         odd = after[error.start]
         raise ToolFailure(
-            f"{name} is {encoding.codec} text, which has no {odd!r}: use characters that it has"
+            f"{name} is {encoding.codec} text, which cannot represent {odd!r}: use "
+            "characters it can"
         ) from None
     change = diff(text, after, name)
     done = f"edited {name} {change.counts}{f' at {where}' if where else ''}"
@@ -365,14 +368,15 @@ def _written(place: Located, before: bytes | None, content: str) -> _Change:
     lines = plural(len(content.splitlines()), "line")
     done = f"{'replaced' if new == '' else 'created'} {name}: {lines}, {plural(len(data), 'byte')}"
     if data == before:
-        done = f"{name} holds exactly this already"
+        done = f"{name} already has exactly this content"
     title = f"write {name} {difference.counts}{new}{kept.replace(';', ',')}"
     return _Change(place, "write", before, data, title, difference, done + kept)
 
 
 def _as_before(name: str, before: bytes | None, content: str) -> tuple[bytes, Diff, str]:
-    """The content in the encoding and with the ends of lines that the file has, and a word on it
-    where that is not what the model would expect."""
+    """The content in the encoding and with the line endings of the file, and a remark if that is
+    not what the model would expect.
+    """
     if before is None:
         return content.encode(), diff("", content, name), ""
     try:
@@ -387,11 +391,15 @@ def _as_before(name: str, before: bytes | None, content: str) -> tuple[bytes, Di
         told.append("its CRLF line ends are kept")
     difference = diff(text, content, name)
     if not encoding.is_sure:
-        return content.encode(), difference, _told([*told, "it is UTF-8 now"])
+        return content.encode(), difference, _told([*told, "it is now UTF-8"])
     try:
         data = encode(content.removeprefix("\ufeff") if encoding.mark else content, encoding)
     except UnicodeEncodeError:
-        return content.encode(), difference, _told([*told, f"no longer {encoding.codec} but UTF-8"])
+        return (
+            content.encode(),
+            difference,
+            _told([*told, f"now UTF-8 instead of {encoding.codec}"]),
+        )
     if encoding.note:
         told.append(f"its encoding {encoding.codec} is kept")
     return data, difference, _told(told)

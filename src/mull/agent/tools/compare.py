@@ -1,5 +1,5 @@
-"""What is told of a change: the difference it makes, for people, and for a model whose text is not
-in the file, what stands there instead. A difference is whole, however long it is.
+"""What is reported about a change: the diff, for the user, and for a model whose text is not in the
+file, the closest match. A diff is complete, however long it is.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LONGEST_LINE = 300
 
 
 class Diff(NamedTuple):
-    """The diff's text, safe to print, and how many lines come and go."""
+    """The diff's text, safe to print, and how many lines are added and removed."""
 
     text: str
     added: int
@@ -37,8 +37,9 @@ class Diff(NamedTuple):
 
 
 def diff(before: str, after: str, name: str) -> Diff:
-    """The difference, hunk by hunk. Ends of lines are compared as well; they are shown unless both
-    texts have the same throughout."""
+    """The diff, hunk by hunk. Line endings are compared as well; they are shown unless both texts
+    use the same throughout.
+    """
     alike = before != "" and _is_dos(before) and _is_dos(after)
     old, new = _lines(before, alike), _lines(after, alike)
     rows: list[str] = []
@@ -59,7 +60,7 @@ def diff(before: str, after: str, name: str) -> Diff:
 
 
 def _place(lines: range) -> str:
-    """The lines as the head of a hunk names them."""
+    """The lines as a hunk header names them."""
     if len(lines) == 1:
         return str(lines.start + 1)
     return f"{lines.start + bool(lines)},{len(lines)}"
@@ -79,7 +80,7 @@ def _lines(text: str, alike: bool) -> list[str]:
 
 
 def not_found(old: str, text: str, name: str) -> str:
-    """Says that it is not there, why that may be, and the lines that come closest."""
+    """The message that the text is not there, why that may be, and the closest lines."""
     said = f"old is not in {name}"
     if all(_NUMBERED.match(line) for line in old.splitlines()):
         return f"{said}: leave out the line numbers that read shows, and the tab after each"
@@ -88,12 +89,12 @@ def not_found(old: str, text: str, name: str) -> str:
     at = _same_but_spaces(wanted, lines)
     if at is not None:
         shown = _shown(lines, at, at + len(wanted))
-        return f"{said} with just these spaces and tabs. In the file it is:\n{shown}"
+        return f"{said} with exactly these spaces and tabs. In the file it is:\n{shown}"
     at = _closest(next((line for line in wanted if line.strip()), ""), lines)
     if at is None:
-        return f"{said}, and nothing is close to it: read the file first"
+        return f"{said}, and neither is anything similar: read the file first"
     shown = _shown(lines, at - _AROUND, at + len(wanted) + _AROUND)
-    return f"{said}. What comes closest:\n{shown}"
+    return f"{said}. The closest match:\n{shown}"
 
 
 def _same_but_spaces(wanted: list[str], lines: list[str]) -> int | None:
@@ -111,7 +112,7 @@ def _same_but_spaces(wanted: list[str], lines: list[str]) -> int | None:
 
 
 def _closest(wanted: str, lines: list[str]) -> int | None:
-    """The line most like this one, among those that share most words with it."""
+    """The most similar line, among those that share most words with it."""
     from difflib import get_close_matches
 
     words = set(_WORD.findall(wanted))
@@ -128,5 +129,5 @@ def _shown(lines: list[str], start: int, end: int) -> str:
 
 
 def _plain(line: str) -> str:
-    """Without the marks that stand for bytes which are no UTF-8."""
+    """Without the marks that stand for bytes that are not UTF-8."""
     return line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

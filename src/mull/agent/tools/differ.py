@@ -1,9 +1,9 @@
-"""Which lines two texts have in common, in time that stays small however long they are.
+"""Finds the lines two texts have in common, in bounded time however long they are.
 
-Lines that both have exactly once keep their order in most changes: they cut the texts into small
-regions (Patience). Within a region the fewest insertions and deletions are looked for (Myers). A
-region that would take too long is taken as replaced whole, so that what is found is always a true
-account of the difference, and mostly the shortest one.
+Lines that occur exactly once in both usually keep their order: they split the texts into small
+regions (Patience). Within a region the fewest insertions and deletions are computed (Myers). A
+region that would take too long counts as completely replaced, so that the result is always a
+correct diff, and usually the shortest.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST_CHANGES = 500
 
 
 class Run(NamedTuple):
-    """Lines in a row, in the old text and in the new one; `same` if they are the same ones."""
+    """Consecutive lines in the old text and in the new one; `same` if they are equal."""
 
     same: bool
     old: range
@@ -28,7 +28,7 @@ class Run(NamedTuple):
 
 
 class Hunk(NamedTuple):
-    """Changes close to each other, with lines around them."""
+    """Changes close to each other, with context lines."""
 
     runs: tuple[Run, ...]
 
@@ -44,7 +44,7 @@ class Hunk(NamedTuple):
 
 
 def hunks(old: Sequence[str], new: Sequence[str], context: int) -> Iterator[Hunk]:
-    """The changes from old to new, with so many lines around each."""
+    """The changes from old to new, with this many context lines around each."""
     gathered: list[Run] = []
     for run in _runs(old, new):
         if not run.same:
@@ -69,7 +69,7 @@ def _part(run: Run, start: int, stop: int) -> Run:
 
 
 def _runs(old: Sequence[str], new: Sequence[str]) -> Iterator[Run]:
-    """All of both texts, same and changed runs in turn."""
+    """Both texts as alternating same and changed runs."""
     at_old = at_new = 0
     for start_old, start_new, size in _joined(_Matching(old, new).blocks()):
         if start_old > at_old or start_new > at_new:
@@ -84,7 +84,7 @@ _Block = tuple[int, int, int]
 
 
 def _joined(blocks: Iterator[_Block]) -> Iterator[_Block]:
-    """Blocks that touch, as one."""
+    """Adjacent blocks joined."""
     held: _Block | None = None
     for block in blocks:
         if held and (held[0] + held[2], held[1] + held[2]) == block[:2]:
@@ -143,7 +143,7 @@ class _Matching:
     def _anchors(
         self, start_old: int, end_old: int, start_new: int, end_new: int
     ) -> list[tuple[int, int]]:
-        """Lines that stand once in each, as many as keep their order."""
+        """Lines that occur once in each, as many as keep their order."""
         once_old = _once(self._old, start_old, end_old)
         once_new = _once(self._new, start_new, end_new)
         pairs = [(at, once_new[line]) for line, at in once_old.items() if line in once_new]
@@ -182,7 +182,7 @@ def _step(farthest: dict[int, int], diagonal: int, changes: int) -> int:
 
 
 def _walked(trail: list[dict[int, int]], x: int, y: int, old: int, new: int) -> list[_Block]:
-    """The blocks along the way back."""
+    """The blocks along the path back."""
     found: list[_Block] = []
     for changes in range(len(trail) - 1, -1, -1):
         farthest, diagonal = trail[changes], x - y
@@ -204,7 +204,7 @@ def _once(lines: Sequence[int], start: int, end: int) -> dict[int, int]:
 
 
 def _rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest part of the pairs, which rise on the left, that rises on the right as well."""
+    """The longest increasing subsequence of the pairs."""
     tops: list[int] = []
     ends: list[int] = []
     before: list[int] = []

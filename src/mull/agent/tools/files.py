@@ -1,11 +1,11 @@
-"""Opening, writing and removing files so that no link leads elsewhere.
+"""Opens, writes and removes files so that no link leads elsewhere.
 
-`Workspace.locate` says where a path leads at one moment. A running command may put a symbolic
-link in its way the next. So the way is walked folder by folder from the root, each opened inside
-the last and none of them a link: what is opened is what was located, or nothing.
+`Workspace.locate` says where a path leads at one moment. A running command may replace it with a
+symbolic link the next. So the path is walked folder by folder from the root, each opened inside the
+last and none of them a link: what is opened is what was located, or nothing.
 
-A file is replaced by a new one, which is whole or not there. Only where that would cut a hard link
-or lose the file's owner it is written over, and what it held is put back if that fails.
+A file is replaced by a new one, which is complete or absent. Only where that would break a hard
+link or lose the file's owner is it overwritten, and its content is restored if that fails.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ __all__ = [
 
 
 def _flags(*names: str) -> int:
-    """Flags that a system does not have count as nothing; `builtin_tools` refuses such systems."""
+    """Flags missing on this system are 0; `builtin_tools` rejects such systems."""
     return sum(getattr(os, name, 0) for name in names)
 
 
 _FOLDER = _flags("O_PATH" if hasattr(os, "O_PATH") else "O_RDONLY", "O_DIRECTORY", "O_CLOEXEC")
-# not blocking: a FIFO without a writer would hold the caller for ever
+# non-blocking: a FIFO without a writer would block the caller forever
 _READ = _flags("O_RDONLY", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC")
 _NEW = _flags("O_WRONLY", "O_CREAT", "O_EXCL", "O_NOFOLLOW", "O_CLOEXEC")
 _OVER = _flags("O_RDWR", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC")
@@ -77,10 +77,10 @@ def open_to_read(place: Located) -> int:
 
 
 def read_whole(place: Located, most: int) -> bytes | None:
-    """The content of a file, or None if there is no such file.
+    """The content of a file, or None if it does not exist.
 
     Raises:
-        ToolFailure: it is no regular file, cannot be read, or is larger than `most` bytes.
+        ToolFailure: it is not a regular file, cannot be read, or is larger than `most` bytes.
     """
     if kind_of(place) is None:
         return None
@@ -88,18 +88,18 @@ def read_whole(place: Located, most: int) -> bytes | None:
         data = file.read(most + 1)
     if len(data) > most:
         raise ToolFailure(
-            f"{place.name} is larger than {most:,} bytes: too large to change this way,"
-            " use a command"
+            f"{place.name} is larger than {most:,} bytes: too large to change this "
+            "way, use a command"
         )
     return data
 
 
 def replace_file(place: Located, data: bytes, mode: int | None = None) -> None:
-    """Write the file whole or not at all; missing folders are made. Its mode, its owner and its
-    other names (hard links) are kept; a new one has this mode, or the usual.
+    """Write the file completely or not at all; missing folders are created. Its mode, its owner and
+    its other names (hard links) are kept; a new one has this mode, or the default.
 
     Raises:
-        ToolFailure: it cannot be written; what was there is as it was.
+        ToolFailure: it cannot be written; the old content is unchanged.
     """
     with _folder_of(place, make=True) as (folder, name), _explained(place):
         before = _stat(name, folder)
@@ -133,7 +133,7 @@ def remove_file(place: Located) -> None:
     """Remove a regular file.
 
     Raises:
-        ToolFailure: it is something else, missing, or not to be removed.
+        ToolFailure: it is something else, missing, or cannot be removed.
     """
     with _folder_of(place) as (folder, name), _explained(place):
         _check_regular(os.stat(name, dir_fd=folder, follow_symlinks=False), place)
@@ -141,7 +141,7 @@ def remove_file(place: Located) -> None:
 
 
 def hard_links(place: Located) -> int:
-    """How many names a file has; what is written to one is written to all, wherever they lie."""
+    """How many names a file has; a write to one affects all, wherever they are."""
     try:
         return os.stat(place.path, follow_symlinks=False).st_nlink
     except OSError:
@@ -149,12 +149,12 @@ def hard_links(place: Located) -> int:
 
 
 def mode_of(place: Located) -> int:
-    """The bits that say who may do what with a file."""
+    """The permission bits of a file."""
     return stat.S_IMODE(os.stat(place.path, follow_symlinks=False).st_mode)
 
 
 def is_read_only(place: Located) -> bool:
-    """Whether a file is marked as not to be written, by anybody or by us."""
+    """Whether a file is marked read-only, for everybody or for us."""
     try:
         mode = os.stat(place.path, follow_symlinks=False).st_mode
         return not mode & _WRITABLE or not os.access(place.path, os.W_OK)
@@ -163,7 +163,7 @@ def is_read_only(place: Located) -> bool:
 
 
 def check_writable(place: Located) -> None:
-    """Raises ToolFailure if nobody's leave would let us write this file."""
+    """Raises ToolFailure if this file cannot be written whoever allows it."""
     if not place.root.is_dir():
         raise ToolFailure(_gone(place))
     if is_file := os.path.lexists(place.path):
@@ -172,14 +172,14 @@ def check_writable(place: Located) -> None:
     while not os.path.lexists(folder) and folder != place.root:
         folder = folder.parent
     if not folder.is_dir():
-        raise ToolFailure(f"{place.name}: {shown_name(folder.name)} is no folder")
+        raise ToolFailure(f"{place.name}: {shown_name(folder.name)} is not a folder")
     may_make = os.access(folder, os.W_OK | os.X_OK)
     if not may_make and not (is_file and os.access(place.path, os.W_OK)):
         raise ToolFailure(f"{place.name}: permission denied")
 
 
 def _write_over(name: str, folder: int, before: os.stat_result, data: bytes) -> None:
-    """Give the file itself another content."""
+    """Overwrite the file in place."""
     with os.fdopen(_open_over(name, folder, before), "r+b", buffering=0) as file:
         held = _read_all(file)
         try:
@@ -194,8 +194,9 @@ def _may_make(folder: int) -> bool:
 
 
 def _open_over(name: str, folder: int, before: os.stat_result) -> int:
-    """A descriptor to write with, of just this file. Who owns a read-only file may do that: whether
-    it is meant was asked before."""
+    """A descriptor to write exactly this file. The owner of a read-only file may do that: whether
+    it is intended was asked before.
+    """
     with contextlib.ExitStack() as later:
         mode = stat.S_IMODE(before.st_mode)
         if not mode & stat.S_IWUSR and before.st_uid == os.geteuid():
@@ -206,7 +207,7 @@ def _open_over(name: str, folder: int, before: os.stat_result) -> int:
         handle = os.open(name, _OVER, dir_fd=folder)
         if not os.path.samestat(os.fstat(handle), before):
             os.close(handle)
-            raise FileNotFoundError(errno.ENOENT, "it was changed meanwhile")
+            raise FileNotFoundError(errno.ENOENT, "it has changed since")
         return handle
 
 
@@ -240,10 +241,10 @@ def kind_of(place: Located) -> str | None:
 
 @contextlib.contextmanager
 def _open_folder(place: Located, *, make: bool = False) -> Iterator[int]:
-    """A descriptor of the folder, reached from its root without passing a link.
+    """A descriptor of the folder, reached from its root without following links.
 
     Raises:
-        ToolFailure: it is missing, no folder, or not allowed.
+        ToolFailure: it is missing, not a folder, or not allowed.
     """
     with _explained(place):
         handle = os.open(place.root, _FOLDER)
@@ -263,7 +264,7 @@ def _open_folder(place: Located, *, make: bool = False) -> Iterator[int]:
 
 @contextlib.contextmanager
 def _folder_of(place: Located, *, make: bool = False) -> Iterator[tuple[int, str]]:
-    """The folder that a file lies in, and its name there."""
+    """The folder that contains a file, and its name there."""
     if place.path == place.root:
         raise ToolFailure(f"{place.name} is a folder, not a file")
     above = place._replace(path=place.path.parent)
@@ -295,7 +296,7 @@ def _kind(mode: int) -> str:
 
 
 def _keep_attributes(handle: int, name: str, folder: int) -> bool:
-    """Copy the extended attributes, access lists among them; False if one cannot be copied."""
+    """Copy the extended attributes, including access lists; False if one cannot be copied."""
     if not hasattr(os, "listxattr"):
         return True
     try:
@@ -328,12 +329,12 @@ def _keep_owner(handle: int, name: str, folder: int, before: os.stat_result | No
 
 
 def _gone(place: Located) -> str:
-    return f"the working folder {shown_name(place.root)} does not exist any more"
+    return f"the working folder {shown_name(place.root)} no longer exists"
 
 
 @contextlib.contextmanager
 def _explained(place: Located) -> Iterator[None]:
-    """Failures of the file system, in words for the model."""
+    """File system errors, in words for the model."""
     try:
         yield
     except FileNotFoundError as error:
@@ -342,6 +343,6 @@ def _explained(place: Located) -> Iterator[None]:
         raise ToolFailure(f"{place.name} does not exist") from error
     except OSError as error:
         if error.errno == errno.ELOOP:
-            said = "is a symbolic link that leads round in circles, or was changed meanwhile"
+            said = "is a symbolic link that loops, or has changed since"
             raise ToolFailure(f"{place.name} {said}") from error
         raise ToolFailure(f"{place.name}: {(error.strerror or str(error)).lower()}") from error

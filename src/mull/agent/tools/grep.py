@@ -1,8 +1,8 @@
-"""What searches where ripgrep is missing: a program of its own that prints as ripgrep does.
+"""The search program used without ripgrep: prints in ripgrep's format.
 
-It is a process and not a thread because a regular expression can run for ever and cannot be
-stopped from outside. Prints `PATH\\0NUMBER:TEXT`, `PATH\\0NUMBER-TEXT` for lines around a match,
-and `--` between groups. Exit status 2: the expression is none, and stderr says why.
+It is a process and not a thread because a regular expression can run forever and cannot be stopped
+from outside. Prints `PATH\\0NUMBER:TEXT`, `PATH\\0NUMBER-TEXT` for context lines, and `--` between
+groups. Exit status 2 means that the expression is invalid, and stderr says why.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LONGEST_LINE = 1 << 20
 
 
 class Wanted(msgspec.Struct):
-    """A search: in `start`, a file or a folder, as ripgrep would be asked for it."""
+    """A search in `start`, a file or a folder, with ripgrep's options."""
 
     start: str
     pattern: str
@@ -37,7 +37,7 @@ class Wanted(msgspec.Struct):
 
 
 def main() -> int:
-    """Read what is wanted from the last argument, print what is found."""
+    """Read the search from the last argument, and print the matches."""
     wanted = msgspec.json.decode(sys.argv[-1], type=Wanted)
     try:
         expression = re.compile(wanted.pattern, re.IGNORECASE if wanted.ignore_case else 0)
@@ -90,7 +90,7 @@ def _row(name: bytes, number: int, sign: bytes, line: str, wanted: Wanted) -> by
 
 
 def _lines(path: str) -> Iterator[str]:
-    """The lines of a text; of anything else, none. Only the first part of a very long one."""
+    """The lines of a text file; none of any other. Only the first part of a very long one."""
     file = _open(path)
     if file is None:
         return

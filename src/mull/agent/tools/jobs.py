@@ -1,4 +1,4 @@
-"""`jobs`: looks at background commands, and ends them."""
+"""`jobs`: shows background commands, and ends them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _LOOK = 0.5
 
 
 class JobArguments(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Which one, and what about it."""
+    """Which one, and what to do."""
 
-    id: Annotated[int, Meta(description="its number; without one, all are listed")] | UnsetType = (
+    id: Annotated[int, Meta(description="its number; without it, all are listed")] | UnsetType = (
         UNSET
     )
     wait: Annotated[
-        int, Meta(ge=0, le=_MOST_SECONDS, description="seconds to wait for its end")
+        int, Meta(ge=0, le=_MOST_SECONDS, description="seconds to wait for it to end")
     ] = 0
     end: Annotated[bool, Meta(description="end it")] = False
 
@@ -39,8 +39,8 @@ class JobTool(BuiltinTool[JobArguments]):
 
     name = "jobs"
     description = (
-        "Look at the commands that run started in the background: what one has printed since the"
-        " last look and whether it still runs. Or end one."
+        "Look at the commands that run started in the background: what one has printed "
+        "since the last look, and whether it is still running. Or end one."
     )
     arguments = JobArguments
 
@@ -58,7 +58,7 @@ class JobTool(BuiltinTool[JobArguments]):
 
     def _listed(self) -> str:
         rows = [f"{one.id}: {one_line(one.command)} {_state(one)}" for one in self._statuses]
-        return "\n".join(rows) or "nothing was started in the background"
+        return "\n".join(rows) or "no background commands were started"
 
     @property
     def _statuses(self) -> tuple[JobStatus, ...]:
@@ -75,7 +75,7 @@ def _looked(job: Job, given: JobArguments, left: threading.Event, tokens: int | 
 
 
 def job_outcome(job: Job, room: int) -> Outcome:
-    """What is new of it and how it stands."""
+    """Its new output and its state."""
     status = job.status
     text = job.look(room)
     return Outcome("\n".join(filter(None, (text, f"[job {job.id} {_state(status)[1:-1]}]"))))

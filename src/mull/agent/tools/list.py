@@ -1,4 +1,4 @@
-"""`list`: what lies in a folder, or the files below it whose path fits a pattern."""
+"""`list`: the content of a folder, or the files below it that match a pattern."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class ListArguments(Struct, kw_only=True, forbid_unknown_fields=True):
     pattern: Annotated[
         str | None,
         Meta(
-            description="such as *.py or src/**/*.ts: list the files below that fit it; without"
-            " a slash it is compared with file names alone"
+            description="such as *.py or src/**/*.ts: list all matching files below; without a "
+            "slash it is matched against file names only"
         ),
     ] = None
     limit: Annotated[int, Meta(ge=1, le=_MOST, description="how many to list")] = _USUAL
@@ -46,13 +46,14 @@ class List(BuiltinTool[ListArguments]):
 
     name = "list"
     description = (
-        "List a folder of the working folder, or with a pattern all files below it that fit."
-        " Folders end in a slash. With a pattern, what .gitignore names is passed over."
+        "List a folder of the working folder, or with a pattern all matching files "
+        "below it. Folders end in a slash. With a pattern, files ignored by .gitignore "
+        "are left out."
     )
     arguments = ListArguments
 
     def plan(self, given: ListArguments) -> Plan:
-        """The folder, or what fits the pattern below it."""
+        """The folder, or what matches the pattern below it."""
         place = self.workspace.locate(given.path, to_read=True)
         wanted = f" {one_line(given.pattern)} in" if given.pattern else ""
         work = in_thread(lambda left, tokens: self._list(place, given, left, tokens))
@@ -67,10 +68,10 @@ class List(BuiltinTool[ListArguments]):
 
 
 def fits(pattern: str, path: str) -> bool:
-    """Whether a path fits; a pattern without a slash is compared with the file's name.
+    """Whether a path matches; a pattern without a slash is matched against the file name.
 
     Raises:
-        ToolFailure: the pattern's braces are too many.
+        ToolFailure: the pattern has too many braces.
     """
     try:
         patterns = expand_braces(pattern.removeprefix("./"))
@@ -110,10 +111,10 @@ def _listed(place: Located, given: ListArguments, left: threading.Event, room: i
         else:
             more += 1
     if given.pattern is not None and is_late():
-        note = [f"[stopped after {LOOKING} seconds, not all was looked at: list a folder in it]"]
+        note = [f"[stopped after {LOOKING} seconds; the listing is incomplete: list a subfolder]"]
     if more:
         whole = f"{more:,} more, {len(rows) + more:,} in all"
-        note = [f"[{whole}: list a folder in it, or use a narrower pattern]", *note]
+        note = [f"[{whole}: list a subfolder, or use a narrower pattern]", *note]
     if not rows:
         rows = [f"nothing in {place.name}" + (" fits" if given.pattern else "")]
     return "\n".join([*rows, *note])

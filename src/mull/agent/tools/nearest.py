@@ -1,4 +1,4 @@
-"""What a model is told of a path that leads nowhere: the files whose names come closest."""
+"""What a model is told about a path that does not exist: the files with the most similar names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ALIKE = 0.6
 
 
 def check_file(place: Located) -> None:
-    """Raises ToolFailure, with what would be right, if nothing is there or a folder is."""
+    """Raises ToolFailure, with a suggestion, if nothing is there or it is a folder."""
     kind = kind_of(place)
     if kind is None:
         raise ToolFailure(missing(place))
@@ -28,22 +28,22 @@ def check_file(place: Located) -> None:
 
 
 def check_folder(place: Located) -> None:
-    """Raises ToolFailure, with what would be right, if nothing is there or no folder is."""
+    """Raises ToolFailure, with a suggestion, if nothing is there or it is not a folder."""
     kind = kind_of(place)
     if kind is None:
         raise ToolFailure(missing(place))
     if kind != "a folder":
         hint = ": read shows it" if kind == "a file" else ""
-        raise ToolFailure(f"{place.name} is {kind}, no folder{hint}")
+        raise ToolFailure(f"{place.name} is {kind}, not a folder{hint}")
 
 
 def missing(place: Located) -> str:
-    """`src/mian.py does not exist; what comes closest: src/main.py`."""
+    """`src/mian.py does not exist; closest matches: src/main.py`."""
     if not place.root.is_dir():
-        return f"the working folder {shown_name(place.root)} does not exist any more"
+        return f"the working folder {shown_name(place.root)} no longer exists"
     said = f"{place.name} does not exist"
     near = _nearest(place)
-    return f"{said}; what comes closest: {', '.join(near)}" if near else said
+    return f"{said}; closest matches: {', '.join(near)}" if near else said
 
 
 def _nearest(place: Located) -> list[str]:

@@ -1,8 +1,9 @@
-"""An output that may be too long for the model: its beginning and its end are shown, all of it
-lies in a file, and what is left out is told.
+"""Output that may be too long for the model: its beginning and end are shown, all of it is in a
+file, and the gap is marked.
 
-The end gets most of the room, because that is where commands say how it went. However much comes,
-a fixed amount is kept in memory, a larger fixed amount is put aside on disk, the rest is counted.
+The end gets most of the room, because that is where commands report their result. However much
+arrives, a fixed amount is kept in memory, a larger fixed amount is written to disk, and the rest is
+counted.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from mull.agent.tools.shown import plural, shown_name
 __all__ = ["MOST", "Kept", "Output", "PutAside", "fitted"]
 
 MOST = 64 << 10
-"""Bytes of one result, however large the window is."""
+"""Maximum bytes of one result, however large the window is."""
 _ASIDE = 32 << 20
 _LIVE = 256 << 10
 _HEAD = 4
-"""The beginning gets this part of the room."""
+"""The part of the room for the beginning."""
 
 PutAside: TypeAlias = Callable[[], tuple[int, Path]]
-"""Opens a new file for what is too long."""
+"""Opens a new file for output that is too long."""
 
 
 class Kept:
-    """Takes text as it comes and keeps as much as there is room for; `room` is in bytes."""
+    """Collects text and keeps as much as there is room for; `room` is in bytes."""
 
     def __init__(self, put_aside: PutAside | None, room: int) -> None:
         self._put_aside = put_aside
@@ -46,7 +47,7 @@ class Kept:
         self._path: Path | None = None
 
     def add(self, text: str) -> None:
-        """Take the next piece."""
+        """Add a chunk."""
         if not text:
             return
         data = text.encode("utf-8", "replace")
@@ -61,13 +62,13 @@ class Kept:
             del self._tail[: -self._tail_room]
 
     def close(self) -> None:
-        """No more will come."""
+        """The output is complete."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
 
     def text(self) -> str:
-        """All of it, or its beginning and end with a note on what is missing between them."""
+        """All of it, or its beginning and end with a note about the gap."""
         if self._total <= self._room:
             return bytes(self._head + self._tail).decode("utf-8", "replace")
         head = _to_last_break(bytes(self._head))
@@ -90,7 +91,7 @@ class Kept:
         return f"; {amount}: read path={shown_name(self._path)} offset={line}"
 
     def _write(self, data: bytes) -> None:
-        """Put aside what does not fit in memory, from the beginning on."""
+        """Write what does not fit in memory to a file, from the beginning on."""
         if self._total <= self._room or self._put_aside is None:
             return
         try:
@@ -100,12 +101,12 @@ class Kept:
             room = _ASIDE - (self._total - len(data))
             if room > 0:
                 _write_whole(self._file, data[:room])
-        except OSError:  # the disk is full: what is shown has to do
+        except OSError:  # the disk is full: what is shown must suffice
             self._put_aside = self._path = None
 
 
 class Output:
-    """What a command prints: shown live up to a limit, kept as a terminal would leave it."""
+    """The output of a command: shown live up to a limit, stored as a terminal would leave it."""
 
     def __init__(self, put_aside: PutAside, emit: Callable[[str], None], room: int = MOST) -> None:
         self._printed = Printed()
@@ -115,12 +116,12 @@ class Output:
         self._live = _LIVE
 
     def add(self, data: bytes) -> None:
-        """Take the next piece."""
+        """Add a chunk."""
         self._show(data)
         self._kept.add(self._printed.feed(data))
 
     def close(self) -> None:
-        """No more will come."""
+        """The output is complete."""
         self._kept.add(self._printed.close())
         self._kept.close()
 
@@ -129,19 +130,19 @@ class Output:
         return self._kept.text()
 
     def _show(self, data: bytes) -> None:
-        """A line that has no end yet is shown as well: a person may wait for it."""
+        """Show an unfinished line as well: the user may be waiting for it."""
         if self._live <= 0:
             return
         text = self._decoder.decode(data[: self._live])
         self._live -= len(data)
         if self._live <= 0:
-            text += "\n[more output comes and is not shown]\n"
+            text += "\n[further output is not shown]\n"
         if text:
             self._emit(text)
 
 
 def fitted(text: str, room: int, put_aside: PutAside | None = None) -> str:
-    """A whole text, or as much of it as there is room for, and where the rest is."""
+    """The text, or as much of it as there is room for, and where the rest is."""
     if len(text) <= room and (text.isascii() or len(text.encode("utf-8", "replace")) <= room):
         return text
     kept = Kept(put_aside, room)

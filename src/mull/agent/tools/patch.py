@@ -1,8 +1,8 @@
-"""Patches in the form that codex taught its models: files to add, update, move and delete.
+"""Patches in the format that codex taught its models: files to add, update, move and delete.
 
-Read from text into values, and a hunk found in a text: nothing here touches a file. A hunk is
-found by its lines, not by numbers; where they do not stand exactly so, spaces at their ends and
-then around them are disregarded.
+Parses text into values and locates hunks in a text: nothing here touches a file. A hunk is found by
+its lines, not by numbers; if they do not match exactly, trailing and then surrounding spaces are
+ignored.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ _ACTS: dict[str, Act] = {"Add": "add", "Update": "update", "Delete": "delete"}
 
 
 class Hunk(NamedTuple):
-    """Lines with their signs: space stays, - goes, + comes. `after` names lines before them."""
+    """Lines with their signs: space stays, - is removed, + is added. `after` names lines before
+    them.
+    """
 
     after: list[str]
     lines: list[tuple[str, str]]
@@ -44,7 +46,7 @@ class Hunk(NamedTuple):
 
 
 class FilePatch(NamedTuple):
-    """What becomes of one file."""
+    """The changes to one file."""
 
     act: Act
     path: str
@@ -54,24 +56,24 @@ class FilePatch(NamedTuple):
 
 
 def parse_patch(text: str) -> list[FilePatch]:
-    """The files of a patch, in its order.
+    """The files of a patch, in order.
 
     Raises:
-        ToolFailure: it is no patch; says where.
+        ToolFailure: it is not a patch; says where.
     """
     lines = with_breaks(text, "\n").strip("\n").split("\n")
     begin = next((at for at, line in enumerate(lines) if line.strip() == _BEGIN), None)
     if begin is None:
-        raise ToolFailure(f"the patch does not begin with {_BEGIN!r}")
+        raise ToolFailure(f"the patch does not start with {_BEGIN!r}")
     end = next((at for at, line in enumerate(lines) if line.strip() == _END), len(lines))
     files = [_file(head, body) for head, body in _sections(lines[begin + 1 : end])]
     if not files:
-        raise ToolFailure("the patch names no file: *** Update File: PATH")
+        raise ToolFailure("the patch names no file: use *** Update File: PATH")
     return files
 
 
 def apply_hunks(text: str, hunks: Sequence[Hunk], name: str, *, may_quote: bool) -> str:
-    """The text after all hunks; lines that are not changed keep every byte.
+    """The text after all hunks; unchanged lines keep every byte.
 
     Raises:
         ToolFailure: the lines of a hunk are not there.
@@ -127,13 +129,15 @@ def _file(head: re.Match[str], body: list[str]) -> FilePatch:
         move_to = body.pop(0).removeprefix(_MOVE).strip()
     hunks = tuple(_hunks(body, path))
     if not hunks and move_to is None:
-        raise ToolFailure(f"the patch says nothing of what to change in {path}")
+        raise ToolFailure(f"the patch does not say what to change in {path}")
     return FilePatch(act, path, hunks=hunks, move_to=move_to)
 
 
 def _added(line: str, path: str) -> str:
     if not line.startswith("+"):
-        raise ToolFailure(f"a line of the new file {path} lacks its +: {one_line(line)!r}")
+        raise ToolFailure(
+            f"a line of the new file {path} does not start with +: {one_line(line)!r}"
+        )
     return line[1:]
 
 
@@ -155,15 +159,15 @@ def _hunks(body: list[str], path: str) -> Iterator[Hunk]:
             lines.append((line[:1] or " ", line[1:]))
         else:
             raise ToolFailure(
-                f"a line in the patch of {path} begins with none of space, - and +:"
-                f" {one_line(line)!r}"
+                f"a line in the patch of {path} starts with neither space, - nor +: "
+                f"{one_line(line)!r}"
             )
     if lines:
         yield Hunk(after, lines)
 
 
 class _Look:
-    """A file's lines as they look when some spaces are disregarded, to find others in."""
+    """A file's lines with some spaces ignored, to find others in."""
 
     def __init__(self, lines: Sequence[str], plain: Callable[[str], str]) -> None:
         self._plain = plain
@@ -172,14 +176,14 @@ class _Look:
         self._starts = [0, *accumulate(len(line) + 1 for line in shown)]
 
     def place(self, wanted: Sequence[str], first: int) -> int | None:
-        """The number of the line that they begin at, from the first on."""
+        """The number of the line at which they start, searching forward."""
         sought = "\n" + "".join(f"{self._plain(line)}\n" for line in wanted)
         at = self._text.find(sought, self._starts[first])
         return None if at < 0 else bisect_left(self._starts, at)
 
 
 def _find(looks: Sequence[_Look], count: int, hunk: Hunk, first: int) -> int | None:
-    """Where the hunk's lines begin; lines that are only added come after those named, or last."""
+    """Where the hunk's lines start; lines that are only added follow those named, or come last."""
     for name in hunk.after:
         named = _place(looks, (name,), first)
         first = first if named is None else named + 1
@@ -199,8 +203,8 @@ def _place(looks: Sequence[_Look], wanted: Sequence[str], first: int) -> int | N
 
 
 def _not_there(hunk: Hunk, number: int, name: str, *, may_quote: bool) -> str:
-    said = f"part {number} of the patch does not fit {name}"
+    said = f"part {number} of the patch does not match {name}"
     if not may_quote:
         return said
     shown = "\n".join(hunk.old[:_SHOWN])
-    return f"{said}: these lines are not there in this order; read the file again\n{shown}"
+    return f"{said}: the file does not contain these lines in this order; read it again\n{shown}"

@@ -1,8 +1,8 @@
-"""What a program prints for a terminal, as the text that a person would see in the end.
+"""Terminal output as the text that a user would finally see.
 
-Colours, titles and cursor movements go, and so do control bytes. A line that was written over
-(a progress bar) counts as it was left. Bytes come in any pieces: lines of a usual length do not
-depend on where they are cut.
+Colours, titles and cursor movements are removed, and so are control bytes. For an overwritten line
+(a progress bar) the last version counts. Bytes may arrive in any chunks: lines of normal length do
+not depend on where they are split.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ _SEQUENCE = re.compile(
 _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b\x9c\n]*\x1b?|[ -/]*)\Z")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _LONGEST = 8 << 10
-"""Characters that are waited for: the end of a sequence, or of a line that is written over."""
+"""Maximum characters held back: the end of a sequence, or of an overwritten line."""
 
 
 def printed(data: bytes) -> str:
-    """The text of all that was printed."""
+    """The text of the output."""
     whole = Printed()
     return whole.feed(data) + whole.close()
 
 
 class Printed:
-    """Takes bytes as they come, gives finished lines."""
+    """Bytes in, finished lines out."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._waiting = ""
 
     def feed(self, data: bytes) -> str:
-        """The lines that are finished now."""
+        """The lines finished by this chunk."""
         return self._take(self._decoder.decode(data))
 
     def close(self) -> str:
-        """What is left when no more will come."""
+        """The rest, when the output is complete."""
         text = self._take(self._decoder.decode(b"", True)) + self.unfinished
         self._waiting = ""
         return text
 
     @property
     def unfinished(self) -> str:
-        """The line that has no end yet, as it stands."""
+        """The unfinished line so far."""
         return _plain(self._waiting)
 
     def _take(self, text: str) -> str:
@@ -74,7 +74,7 @@ def _plain(text: str) -> str:
 
 
 def _as_left(line: str) -> str:
-    """A line after the last time that it was begun anew, backspaces done."""
+    """A line after it was last restarted, with backspaces applied."""
     line = next((part for part in reversed(line.split("\r")) if part), "")
     if "\b" not in line:
         return line

@@ -1,4 +1,4 @@
-"""A command and everything that it starts: begun in a session of its own, ended as a whole."""
+"""A command and everything it starts: run in its own session, ended as a whole."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CHUNK = 1 << 17
 
 
 class Command:
-    """A running command whose output is read piece by piece; its input is empty."""
+    """A running command whose output is read chunk by chunk; its input is empty."""
 
     def __init__(
         self,
@@ -41,16 +41,16 @@ class Command:
         folder: Path,
         environment: Mapping[str, str] | None = None,
     ) -> Command:
-        """Start it; who cancels this leaves nothing behind that had begun.
+        """Start it; cancelling this leaves nothing behind.
 
         Raises:
-            OSError: the program or the folder is not there.
+            OSError: the program or the folder does not exist.
         """
         starting = asyncio.ensure_future(cls._start(arguments, folder, environment))
         try:
             return await asyncio.shield(starting)
         except asyncio.CancelledError:
-            starting.add_done_callback(_abandon)  # in whatever hurry we are
+            starting.add_done_callback(_abandon)  # even if this is cancelled again
             await asyncio.wait((starting,))
             if not starting.cancelled() and starting.exception() is None:
                 await starting.result().end()
@@ -63,7 +63,7 @@ class Command:
         folder: Path,
         environment: Mapping[str, str] | None,
     ) -> Command:
-        """The pipe is ours, not the process's: whoever else holds it cannot stall us."""
+        """The pipe is ours, not the process's: other holders of it cannot stall us."""
         read_end, write_end = os.pipe()
         try:
             process = await asyncio.create_subprocess_exec(
@@ -87,10 +87,10 @@ class Command:
         return cls(process, reader, pipe)
 
     async def read(self) -> bytes:
-        """The next piece of output; empty when there is none any more.
+        """The next chunk of output; empty at the end.
 
-        That is when the pipe is closed, or shortly after the command itself has ended: what it
-        left behind may keep the pipe open for ever.
+        That is when the pipe is closed, or shortly after the command itself has ended: what it left
+        behind may keep the pipe open forever.
         """
         loop = asyncio.get_running_loop()
         reading = asyncio.ensure_future(self._reader.read(_CHUNK))
@@ -109,9 +109,9 @@ class Command:
         await asyncio.wait((self._ended,))
 
     async def end(self) -> int:
-        """End all of it, kindly at first, and give the command's exit status.
+        """End all of it, gracefully at first, and return the command's exit status.
 
-        Whoever cancels this gets the unkind end at once.
+        Cancelling this kills it immediately.
         """
         try:
             if signal_all(self._session, signal.SIGTERM):
@@ -124,13 +124,13 @@ class Command:
         return await self._ended
 
     def kill(self) -> None:
-        """End all of it unkindly."""
+        """Kill all of it."""
         signal_all(self._session, signal.SIGKILL)
         self._pipe.close()
 
     @property
     def left_behind(self) -> bool:
-        """Whether the command has ended and something that it started has not."""
+        """Whether the command has ended but something it started has not."""
         return self._process.returncode is not None and bool(members(self._session))
 
 

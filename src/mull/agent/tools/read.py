@@ -1,7 +1,7 @@
 """`read`: a file's lines with their numbers, a page at a time; an image as an image.
 
-A file is never taken into memory whole, and neither is a line: what does not fit on the page is
-passed over as it streams by.
+A file is never read into memory completely, and neither is a line: what does not fit on the page is
+skipped.
 """
 
 from __future__ import annotations
@@ -57,8 +57,9 @@ class Read(BuiltinTool[ReadArguments]):
 
     name = "read"
     description = (
-        "Read a file of the working folder. Lines come with their numbers, which are not part of"
-        " the file. A long file comes in pages: read on with offset. Images are shown."
+        "Read a file of the working folder. Lines are shown with their numbers, which "
+        "are not part of the file. A long file is shown in pages: continue with "
+        "offset. Images are shown."
     )
     arguments = ReadArguments
 
@@ -92,7 +93,7 @@ def _read(
 
 
 def _read_up_to(file: BinaryIO, most: int) -> bytes:
-    """That many bytes, or all that are left: one read may give less than there is."""
+    """That many bytes, or all that are left: one read may return less."""
     pieces: list[bytes] = []
     while most > 0 and (data := file.read(min(most, _CHUNK))):
         pieces.append(data)
@@ -103,22 +104,22 @@ def _read_up_to(file: BinaryIO, most: int) -> bytes:
 def _chunks(
     file: BinaryIO, head: bytes, encoding: Encoding, left: threading.Event
 ) -> Iterator[str]:
-    """The text in pieces, ends of lines as `\\n`."""
+    """The text in chunks, with line endings as `\\n`."""
     decoder = codecs.getincrementaldecoder(encoding.codec)(errors="replace")
     yield decoder.decode(head[len(encoding.mark) :])
     until = time.monotonic() + LOOKING
     while not left.is_set() and (data := file.read(_CHUNK)):
         if time.monotonic() > until:
             raise ToolFailure(
-                f"stopped after {LOOKING} seconds: that line is too far into the file for read, use"
-                " a command"
+                f"stopped after {LOOKING} seconds: that line is too far into the file "
+                "for read, use a command"
             )
         yield decoder.decode(data)
     yield decoder.decode(b"", True)
 
 
 def _lines_from(chunks: Iterator[str], first: int) -> Iterator[Line]:
-    """The lines from the first one that is wanted; those before it are only counted."""
+    """The lines from the first wanted one; those before it are only counted."""
     to_pass = first - 1
     is_open = False
     for chunk in chunks:
@@ -157,7 +158,7 @@ def _line(text: str, dropped: int) -> Line:
 
 
 class _Page:
-    """As many lines as were asked for and there is room for, and what there is in all."""
+    """As many lines as requested and as fit, and the total."""
 
     def __init__(self, name: str, given: ReadArguments, room: int) -> None:
         self._name = name
@@ -166,7 +167,7 @@ class _Page:
         self._rows: list[str] = []
 
     def text(self, lines: Iterator[Line], encoding: Encoding, *, counts: bool) -> str:
-        """The page. Who `counts` reads the file to its end to say how long it is."""
+        """The page. With `counts`, the file is read to its end to determine its length."""
         first, next_line = self._given.offset, self._given.offset
         over: Line | None = None
         for line in lines:
@@ -183,7 +184,7 @@ class _Page:
         if over is not None:
             whole = f" of {next_line + sum(1 for _ in lines):,}" if counts else ""
             notes.append(
-                f"lines {first:,}–{next_line - 1:,}{whole}: read on with offset={next_line}"
+                f"lines {first:,}–{next_line - 1:,}{whole}: continue with offset={next_line}"
             )
         return "\n".join([*self._rows, *(f"[{note}]" for note in notes)])
 
@@ -194,7 +195,7 @@ class _Page:
         size = len(row) if row.isascii() else len(row.encode("utf-8", "replace"))
         if self._rows and size > self._room:
             return False
-        if not self._rows and size > self._room:  # one line at least, or reading on would not help
+        if not self._rows and size > self._room:  # at least one line, or continuing would not help
             kept = line.text[: max(self._room // 2, 1)]
             row = _row(number, Line(kept, line.dropped + len(line.text) - len(kept)))
         self._rows.append(row)

@@ -1,4 +1,4 @@
-"""Replacing exact text in a text, several places in one go, with the text's own line ends."""
+"""Replaces exact text, in several places at once, with the text's own line endings."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ __all__ = [
 _MOST_NAMED = 10
 
 
-Old: TypeAlias = Annotated[str, Meta(description="text of the file, exactly as it is there")]
-New: TypeAlias = Annotated[str, Meta(description="what stands there afterwards")]
-Everywhere: TypeAlias = Annotated[bool, Meta(description="replace every place, not just one")]
+Old: TypeAlias = Annotated[str, Meta(description="text from the file, exactly as it is there")]
+New: TypeAlias = Annotated[str, Meta(description="the text to replace it with")]
+Everywhere: TypeAlias = Annotated[bool, Meta(description="replace every occurrence, not just one")]
 
 
 class Replacement(Struct, kw_only=True, forbid_unknown_fields=True):
-    """One text in place of another."""
+    """One text instead of another."""
 
     old: Old
     new: New
@@ -48,11 +48,11 @@ class Replaced(NamedTuple):
 def replace_all(
     text: str, wanted: Sequence[Replacement], name: str, *, may_quote: bool
 ) -> Replaced:
-    """Do one replacement after the other; `name` is what the text is called.
+    """Apply one replacement after the other; `name` is the name of the text.
 
     Raises:
-        ToolFailure: one of them cannot be done, so none is. What is close to a text that is not
-            there is quoted if that may be.
+        ToolFailure: one of them fails, so none is applied. The closest match is quoted if that is
+            allowed.
     """
     lines: list[int] = []
     for number, one in enumerate(wanted, 1):
@@ -69,12 +69,12 @@ def replace_all(
 
 
 def usual_break(text: str) -> str:
-    """The end of a line that most lines have."""
+    """The most frequent line ending."""
     return "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
 
 
 def with_breaks(text: str, end: str) -> str:
-    """The text with this end of every line."""
+    """The text with this line ending."""
     return text.replace("\r\n", "\n").replace("\n", end)
 
 
@@ -90,8 +90,8 @@ def _find(text: str, one: Replacement, name: str, *, may_quote: bool) -> list[re
     if len(found) > 1 and not one.replace_all:
         where = _named(_line_numbers(text, found))
         raise ToolFailure(
-            f"old stands {len(found)} times in {name}, at {where}: take in lines around the one"
-            " you mean, or set replace_all"
+            f"old occurs {len(found)} times in {name}, at {where}: include lines "
+            "around the one you mean, or set replace_all"
         )
     return found
 

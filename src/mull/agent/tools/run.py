@@ -1,9 +1,9 @@
-"""`run`: a shell command in the working folder, with a time limit and nothing to read from.
+"""`run`: a shell command in the working folder, with a time limit and without input.
 
-The boundary of the file tools does not hold for a command: it may do whatever the user may.
-Approval stands before it instead. Variables that hold keys of model providers are kept from it,
-so that a model cannot print them, and so are those that config.toml names and what is called a
-token, a key or a password.
+The boundary of the file tools does not apply to a command: it may do whatever the user may.
+Approval protects against that instead. Variables with keys of model providers are withheld, so that
+a model cannot print them, and so are those that config.toml names and those called a token, a key
+or a password.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["MOST_SECONDS", "Run", "shell"]
 USUAL_SECONDS = 120
 _FIRST_LOOK = 1.0
 MOST_SECONDS = 600
-# nobody is there to page through a text or to answer
+# there is no user to page through a text or to answer
 _CALM = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb"}
 _KEY_ENDINGS = (
     "_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASSWD", "_PASSPHRASE", "_CREDENTIALS", "_PAT",
@@ -45,10 +45,10 @@ _OWN = "MULL_"
 class RunArguments(Struct, kw_only=True, forbid_unknown_fields=True):
     """What to run."""
 
-    command: Annotated[str, Meta(min_length=1, description="for the shell")]
+    command: Annotated[str, Meta(min_length=1, description="the shell command")]
     timeout: Annotated[int, Meta(ge=1, description="seconds until it is ended")] = USUAL_SECONDS
     background: Annotated[
-        bool, Meta(description="let it run on, such as a server; jobs looks at it and ends it")
+        bool, Meta(description="keep it running, for example a server; jobs shows and ends it")
     ] = False
 
 
@@ -57,9 +57,10 @@ class Run(BuiltinTool[RunArguments]):
 
     name = "run"
     description = (
-        "Run a shell command in the working folder and get its output, errors included, and its"
-        " exit status. It cannot ask for input. What it leaves running is ended with it, unless"
-        " background is set. To read, search or change files use the other tools."
+        "Run a shell command in the working folder and get its output, including "
+        "errors, and its exit status. It cannot ask for input. Processes it leaves "
+        "running are ended with it, unless background is set. To read, search or "
+        "change files use the other tools."
     )
     arguments = RunArguments
     changes = True
@@ -79,7 +80,7 @@ class Run(BuiltinTool[RunArguments]):
     def plan(self, given: RunArguments) -> Plan:
         """The command, shown so that nothing of it can hide."""
         if "\0" in given.command:
-            raise ToolFailure("a command cannot hold a zero byte")
+            raise ToolFailure("a command cannot contain a zero byte")
         self.workspace.check()
         how = "run in the background" if given.background else "run"
         preview = Preview(f"{how}: {one_line(given.command)}", visible(given.command), "command")
@@ -89,7 +90,7 @@ class Run(BuiltinTool[RunArguments]):
         return Plan(subject, preview, lambda context: self._run(given, context))
 
     def _start(self, given: RunArguments, left: threading.Event, tokens: int | None) -> Outcome:
-        """Leave it running; one that fails does so at once, mostly."""
+        """Leave it running; a failing command usually fails immediately."""
         job = self.workspace.jobs.start(
             _shell(given.command), given.command, self.workspace.root, self._environment()
         )
@@ -97,7 +98,7 @@ class Run(BuiltinTool[RunArguments]):
         return job_outcome(job, room(tokens, MOST))
 
     async def _run(self, given: RunArguments, context: ToolContext) -> Outcome:
-        """Run it to its end, or to the end of its time."""
+        """Run it to its end, or to its time limit."""
         seconds = min(given.timeout, self._most_seconds)
         keeper, root = self.workspace.keeper, self.workspace.root
         before = await asyncio.to_thread(take_snapshot, root) if keeper else None
@@ -133,7 +134,7 @@ class Run(BuiltinTool[RunArguments]):
 
 
 def shell() -> str:
-    """The program that commands are written for."""
+    """The shell that commands are written for."""
     return shutil.which("bash") or "/bin/sh"
 
 
@@ -144,13 +145,15 @@ def _shell(command: str) -> tuple[str, ...]:
 def _outcome(text: str, status: int, late_after: int | None, left_behind: bool) -> Outcome:
     said = [text.rstrip("\n")] if text.strip() else []
     if late_after is not None:
-        said.append(f"[ended after {late_after} seconds: it was not done; timeout can be longer]")
+        said.append(
+            f"[ended after {late_after} seconds, before it finished; timeout can be longer]"
+        )
     elif status < 0:
         said.append(f"[ended by signal {_signal_name(-status)}]")
     elif status:
         said.append(f"[exit status {status}]")
     if left_behind and late_after is None:
-        said.append("[what it left in the background was ended: background lets it run on]")
+        said.append("[what it left running was ended: set background to keep it running]")
     return Outcome("\n".join(said) or "(no output)", failed=late_after is not None or status != 0)
 
 

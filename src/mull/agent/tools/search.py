@@ -1,7 +1,7 @@
-"""`search`: lines that a regular expression fits, with ripgrep where it is installed.
+"""`search`: lines that match a regular expression, with ripgrep if it is installed.
 
-Both ways print the same, and `Matches` makes a page of it. An expression that only Python knows
-(looking ahead or back) is searched for by Python.
+Both implementations print the same, and `Matches` makes a page of it. An expression that only
+Python supports (lookahead or lookbehind) is searched by Python.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _USUAL = 100
 _MOST = 1000
 _MOST_CONTEXT = 20
 _BAD_EXPRESSION = 2
-# the parent's own search path: the folder that is searched must not be able to add modules
+# the parent's own search path: the searched folder must not be able to add modules
 _BOOT = (
     "import sys; sys.path[:] = sys.argv[1].split('\\n');"
     " from mull.agent.tools.grep import main; sys.exit(main())"
@@ -57,14 +57,14 @@ class SearchArguments(Struct, kw_only=True, forbid_unknown_fields=True):
     path: Annotated[str, Meta(description="a folder or file, relative to the working folder")] = "."
     glob: Annotated[
         str | None,
-        Meta(description="search only files that fit, such as *.py or src/**/*.{ts,tsx}"),
+        Meta(description="search only matching files, such as *.py or src/**/*.{ts,tsx}"),
     ] = None
-    ignore_case: Annotated[bool, Meta(description="take A and a for the same")] = False
+    ignore_case: Annotated[bool, Meta(description="ignore case")] = False
     context: Annotated[
         int, Meta(ge=0, le=_MOST_CONTEXT, description="lines to show around each match")
     ] = 0
     limit: Annotated[int, Meta(ge=1, le=_MOST, description="how many matches to show")] = _USUAL
-    offset: Annotated[int, Meta(ge=0, description="how many matches to pass over first")] = 0
+    offset: Annotated[int, Meta(ge=0, description="how many matches to skip first")] = 0
 
 
 class Search(BuiltinTool[SearchArguments]):
@@ -72,17 +72,17 @@ class Search(BuiltinTool[SearchArguments]):
 
     name = "search"
     description = (
-        "Search the files of the working folder for a regular expression, line by line. Shows the"
-        " matching lines with their numbers, file by file. Binary files and what .gitignore names"
-        " are passed over."
+        "Search the files of the working folder for a regular expression, line by "
+        "line. Shows the matching lines with their numbers, file by file. Binary files "
+        "and files ignored by .gitignore are skipped."
     )
     arguments = SearchArguments
 
     def plan(self, given: SearchArguments) -> Plan:
-        """The expression and where it is searched for."""
+        """The expression and where to search."""
         place = self.workspace.locate(given.path, to_read=True)
         if given.glob:
-            fits(given.glob, "")  # refuses a pattern that is none before anything runs
+            fits(given.glob, "")  # rejects an invalid pattern before anything runs
         only = f" ({one_line(given.glob)})" if given.glob else ""
         preview = Preview(f"search {one_line(given.pattern)} in {place.name}{only}")
         return Plan(
@@ -106,12 +106,12 @@ class Search(BuiltinTool[SearchArguments]):
             problem = await _collect(arguments, place, matches)
             if problem is None:
                 return Outcome(matches.text())
-        raise ToolFailure(f"{one_line(given.pattern)} is no regular expression: {problem}")
+        raise ToolFailure(f"{one_line(given.pattern)} is not a regular expression: {problem}")
 
     def _acceptor(self, glob: str | None, place: Located) -> Callable[[str], str | None]:
-        """The name to show for a file, if the glob fits it and it may be read.
+        """The name to show for a file, if the glob matches it and it may be read.
 
-        The glob may be meant from the folder that is searched or from the root.
+        The glob may be relative to the searched folder or to the root.
         """
         start = _target(place)
 
@@ -127,7 +127,7 @@ class Search(BuiltinTool[SearchArguments]):
 
 
 async def _collect(arguments: list[str], place: Located, matches: Matches) -> str | None:
-    """Fill the page; gives what is wrong with the expression if that is why nothing came."""
+    """Fill the page; returns what is wrong with the expression if that is why nothing was found."""
     command = await Command.start(arguments, place.root)
     try:
         async with asyncio.timeout(LOOKING):
@@ -136,7 +136,7 @@ async def _collect(arguments: list[str], place: Located, matches: Matches) -> st
             if not matches.is_full:
                 await command.wait()
     except TimeoutError:
-        matches.stop(f"stopped after {LOOKING} seconds: narrow it with path or glob")
+        matches.stop(f"stopped after {LOOKING} seconds: narrow the search with path or glob")
     finally:
         status = await command.end()
     return matches.complaint() if status == _BAD_EXPRESSION else None
@@ -157,7 +157,7 @@ def _ripgrep(program: str, given: SearchArguments, glob: str | None, place: Loca
         *(f"--glob=!{name}" for name in PASSED_OVER),
     ]  # fmt: skip
     if glob and "**" not in glob and _PLAIN_GLOB.fullmatch(glob):
-        # --glob would bring back what .gitignore leaves out; a type does not
+        # --glob would re-include what .gitignore excludes; a type does not
         arguments += [f"--type-add=wanted:{glob}", "--type=wanted"]
     return [*arguments, "-e", given.pattern, "--", _target(place)]
 
@@ -176,9 +176,9 @@ def _stand_in(given: SearchArguments, place: Located) -> list[str]:
 
 
 class Matches:
-    """A page of results, read from bytes as they come; says when it has enough.
+    """A page of results, parsed from bytes as they arrive; says when it has enough.
 
-    `accept` gives the name to show for a path, or None if nothing of that file is wanted.
+    `accept` returns the name to show for a path, or None if the file is not wanted.
     """
 
     def __init__(
@@ -222,11 +222,11 @@ class Matches:
         return True
 
     def stop(self, note: str) -> None:
-        """Nothing more will come, and why."""
+        """The search has ended, and why."""
         self._note = note
 
     def complaint(self) -> str | None:
-        """What was said instead of results; None if there are results."""
+        """The error message instead of results; None if there are results."""
         if self._count:
             return None
         said = self._words.decode("utf-8", "replace").split("\n")
@@ -236,7 +236,7 @@ class Matches:
         """The page."""
         note = self._note
         if self.is_full:
-            note = f"there are more matches: read on with offset={self._count - 1}"
+            note = f"there are more matches: continue with offset={self._count - 1}"
         elif not self._rows and not note:
             note = f"no more than {self._count} matches" if self._count else "no matches"
         return "\n".join([*self._rows, *([f"[{note}]"] if note else [])])
@@ -285,7 +285,7 @@ class Matches:
 
 
 def _decoded(line: bytes) -> str:
-    """ripgrep gives the bytes of a file as they are."""
+    """ripgrep prints the bytes of a file unchanged."""
     try:
         return line.decode()
     except UnicodeDecodeError:

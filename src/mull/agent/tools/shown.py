@@ -1,7 +1,7 @@
-"""Names and texts from files and models, made safe to show and to store.
+"""Makes names and texts from files and models safe to show and to store.
 
-A person approves what they see, so nothing may hide: no escape sequences, no carriage returns
-that overwrite a line, no characters that turn the direction of writing.
+Users approve what they see, so nothing may hide: no escape sequences, no carriage returns that
+overwrite a line, no characters that change the writing direction.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _LONGEST_LINE = 120
 
 
 def visible(text: str) -> str:
-    """The text with everything that a terminal would not print as itself written out."""
+    """The text with everything spelled out that a terminal would not print as itself."""
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return text
     return "".join(
@@ -33,7 +33,7 @@ def one_line(text: str, longest: int = _LONGEST_LINE) -> str:
 
 
 def shown_name(path: str | os.PathLike[str]) -> str:
-    """A path as text that any encoding takes; bytes that are no UTF-8 become U+FFFD."""
+    """A path as text that any encoding supports; bytes that are not UTF-8 become U+FFFD."""
     return os.fsencode(path).decode("utf-8", "replace")
 
 
@@ -44,8 +44,9 @@ def plural(count: int, thing: str) -> str:
 
 
 def telling_line(output: str, *, at_end: bool) -> str:
-    """The line of a result that tells most: the first, or of a command the last with what mull says
-    of its end."""
+    """The most informative line of a result: the first, or for a command the last, with mull's
+    remark about its end.
+    """
     body = output.strip()
     if not at_end:
         return body.partition("\n")[0].strip()

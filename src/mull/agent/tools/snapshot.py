@@ -1,7 +1,7 @@
-"""What a command changed in a folder under git: its files are looked at before and after.
+"""Detects what a command changed in a folder under git, by comparing its files before and after.
 
-Tracked files that git calls unchanged are known by git; of all others the content is remembered
-before the command runs. Ignored files are not looked at. Nothing is written to the repository.
+git knows the content of tracked files that are unchanged; the content of all others is remembered
+before the command runs. Ignored files are skipped. Nothing is written to the repository.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from mull.store.checkpoints import LARGEST, FileState, digest_of
 __all__ = ["Changed", "Snapshot", "take_snapshot"]
 
 SECONDS = 5.0
-"""How long git may take for one answer; a folder where it takes longer is not watched."""
+"""Seconds that git may take for one query; a folder where it takes longer is not watched."""
 MOST_FILES = 50_000
 MOST_LOOSE = 2_000
-"""Files that are not as git knows them: each is read before a command."""
+"""Maximum files that git does not know as they are: each is read before a command."""
 MOST_BYTES = 128 << 20
 MOST_CHANGED = 500
 _LINK = "120000"
 
 
 class Changed(NamedTuple):
-    """A path with what stood there before and after."""
+    """A path with its content before and after."""
 
     path: str
     before: Found | None
@@ -42,8 +42,9 @@ class _Tracked(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """A folder under git as it was: what git tracks, how its files looked from outside, and what
-    those held that git does not know."""
+    """A folder under git at one moment: what git tracks, the metadata of its files, and the content
+    of those that git does not know.
+    """
 
     root: Path
     tracked: Mapping[str, _Tracked]
@@ -51,7 +52,7 @@ class Snapshot(NamedTuple):
     loose: Mapping[str, Found | None]
 
     def changed(self) -> list[Changed] | None:
-        """What is different now; None where that cannot be said, or is too much."""
+        """What is different now; None if that is unknown, or too much."""
         now = _listed(self.root)
         if now is None:
             return None
@@ -84,7 +85,7 @@ class Snapshot(NamedTuple):
 
 
 def take_snapshot(root: Path) -> Snapshot | None:
-    """The folder as it is; None where it is not under git, or too much to be watched."""
+    """The current state of the folder; None if it is not under git, or too large to watch."""
     listed = _listed(root)
     if listed is None:
         return None
@@ -96,7 +97,7 @@ def take_snapshot(root: Path) -> Snapshot | None:
 
 
 def _listed(root: Path) -> tuple[dict[str, _Tracked], set[str]] | None:
-    """What is tracked below the folder, and what of it and beside it git does not know as it is."""
+    """What is tracked below the folder, and what git does not know as it is."""
     listed = _git(root, "ls-files", "-s", "-z")
     status = _git(root, "status", "--porcelain", "-z", "-uall", "--no-renames", ".")
     prefix = _git(root, "rev-parse", "--show-prefix")
@@ -106,7 +107,7 @@ def _listed(root: Path) -> tuple[dict[str, _Tracked], set[str]] | None:
     for line in _split(listed):
         head, _, path = line.partition("\t")
         mode, blob, _ = head.split(" ")
-        if mode != "160000":  # a repository of its own
+        if mode != "160000":  # a nested repository
             tracked[path] = _Tracked(mode, blob)
     below = os.fsdecode(prefix.rstrip(b"\n"))
     loose = {line[3:].removeprefix(below) for line in _split(status) if not line.endswith("/")}
@@ -116,7 +117,7 @@ def _listed(root: Path) -> tuple[dict[str, _Tracked], set[str]] | None:
 
 
 def _git(root: Path, *arguments: str) -> bytes | None:
-    """What git says; None if it fails, is not there, or takes too long."""
+    """The output of git; None if it fails, is missing, or takes too long."""
     quiet = ("--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.quotepath=false")
     unbound = {name: v for name, v in os.environ.items() if not name.startswith("GIT_")}
     try:
@@ -139,7 +140,7 @@ def _split(data: bytes) -> Iterable[str]:
 
 
 def _signature(path: Path) -> tuple[int, ...] | None:
-    """How a file looks from outside: what changes with its content."""
+    """The metadata of a file that changes with its content."""
     try:
         found = os.lstat(path)
     except OSError:

@@ -1,4 +1,4 @@
-"""What stands at a path, whole, and putting it there again: files, links, or nothing."""
+"""The content at a path, and restoring it: files, links, or nothing."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["Found", "look_at", "put_at"]
 
 
 class Found(NamedTuple):
-    """A state, and the content behind it; None where that is too large to be kept."""
+    """A state, and its content; None if that is too large to store."""
 
     state: FileState
     content: bytes | None
 
 
 def look_at(path: str | Path) -> Found | None:
-    """What stands there; None if nothing does, or nothing that can be put back.
+    """What is there; None if nothing is, or nothing that can be restored.
 
     Raises:
         OSError: it cannot be read.
@@ -42,7 +42,7 @@ def look_at(path: str | Path) -> Found | None:
 
 
 def put_at(path: str | Path, state: FileState | None, content: bytes) -> None:
-    """Let this stand there, whole or not at all; folders that are missing are made.
+    """Restore this state, completely or not at all; missing folders are created.
 
     Raises:
         OSError: it cannot be written.

@@ -1,4 +1,4 @@
-"""mull's own tools: the one list of them, and how `--tools` chooses among tools."""
+"""The built-in tools: the only list of them, and how `--tools` selects tools."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TOOLS: tuple[type[BuiltinTool[Any]], ...] = (
 )  # fmt: skip
 
 TOOL_NAMES = tuple(tool.name for tool in _TOOLS)
-"""The names of mull's own tools."""
+"""The names of the built-in tools."""
 
 GROUPS = ("all", "read", "none")
 """Words of `--tools` that stand for several tools; `read` is all that change nothing."""
@@ -46,9 +46,9 @@ def builtin_tools(
     passed_on: Collection[str] = (),
     ask: Ask = nobody,
 ) -> dict[str, RunnableTool]:
-    """mull's own tools by name, at work in this workspace.
+    """The built-in tools by name, in this workspace.
 
-    What the `rules` keep from `read` is not to be had from `search`, or from what `edit` answers. A
+    What the `rules` deny to `read` is not available from `search`, or from the output of `edit`. A
     command may run for `most_seconds`. It does not get variables whose names look like keys, nor
     those that are `withheld`, unless they are `passed_on`. Questions to the user go to `ask`.
 
@@ -70,12 +70,12 @@ def choose_tools(
     may_miss: bool = False,
     taught: Collection[str] | None = None,
 ) -> dict[str, T]:
-    """Those that `--tools` names: groups, names and patterns such as `mcp__github__*`.
+    """The tools that `--tools` names: groups, names and patterns such as `mcp__github__*`.
 
-    Of a group only those count that the model was `taught`, where it was taught but a few.
+    Of a group, only those that the model was `taught` count, if it was taught only a few.
 
     Raises:
-        LocalError: a word fits no tool, unless that may be.
+        LocalError: a word matches no tool, unless that is allowed.
     """
     chosen: set[str] = set()
     for word in filter(None, (part.strip() for part in text.split(","))):
@@ -93,7 +93,7 @@ def choose_tools(
 
 
 def with_jobs(chosen: Mapping[str, T], tools: Mapping[str, T]) -> dict[str, T]:
-    """The chosen tools, with what looks at background commands if there can be any."""
+    """The chosen tools, with `jobs` if there can be background commands."""
     names = {*chosen, JobTool.name} if Run.name in chosen else {*chosen} - {JobTool.name}
     return {name: tool for name, tool in tools.items() if name in names}
 
@@ -102,4 +102,4 @@ def _unknown(word: str, tools: Mapping[str, T]) -> str:
     known = list(dict.fromkeys((*GROUPS, *tools)))
     near = closest(word, known)
     hint = f"did you mean {near}?" if near else f"use {join_or(known)}"
-    return f"no tool is called {quote(word)}: {hint}"
+    return f"unknown tool {quote(word)}: {hint}"

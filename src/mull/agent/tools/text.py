@@ -1,8 +1,8 @@
-"""What kind of content a file has: text and its encoding, an image, or other bytes.
+"""Determines the content of a file: text and its encoding, an image, or other bytes.
 
-Text that is not UTF-8 keeps its bytes through an edit. Where single bytes above ASCII stand among
-ASCII letters it is taken for cp1252, which latin-1 text is as well. Whatever is no character is
-carried as a lone surrogate and comes out as it went in.
+Text that is not UTF-8 keeps its bytes through an edit. If single bytes above ASCII occur among
+ASCII letters it is taken for cp1252, which covers latin-1 text too. Bytes that are not characters
+are carried as lone surrogates and come out unchanged.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ __all__ = [
 ]
 
 HEAD = 8192
-"""How many bytes of a file tell its kind."""
+"""Bytes of a file that determine its type."""
 JUDGED = 4 << 20
-"""How many bytes of a text tell its encoding."""
+"""Bytes of a text that determine its encoding."""
 
 _FEW_CONTROLS = 4
 _MOST_CONTROLS = 0.05
@@ -35,9 +35,9 @@ _CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\v\b\x1b"))
 
 
 class Encoding(NamedTuple):
-    """How bytes are text; `mark` stands before them and is no part of the text.
+    """How bytes are text; `mark` precedes them and is not part of the text.
 
-    `is_sure` is False for text of an unknown encoding, of which only ASCII can be understood.
+    `is_sure` is False for text of an unknown encoding, of which only ASCII is understood.
     """
 
     codec: str
@@ -49,7 +49,7 @@ class Encoding(NamedTuple):
     def note(self) -> str:
         """What a reader should know; empty for UTF-8."""
         if not self.is_sure:
-            return "neither UTF-8 nor cp1252: U+FFFD stands for each byte that is unknown"
+            return "neither UTF-8 nor cp1252: each unknown byte is shown as U+FFFD"
         return "" if self.codec == "utf-8" else f"encoding: {self.codec}"
 
 
@@ -84,11 +84,11 @@ _OTHERS = (
 
 
 def encoding_of(data: bytes, *, is_cut: bool = False) -> Encoding | None:
-    """The encoding of a text, or None if it is no text; one that is cut goes on after the data."""
+    """The encoding of a text, or None if it is not text; a cut text continues after the data."""
     head = data[:HEAD]
     for encoding in _MARKED:
         if head.startswith(encoding.mark):
-            is_wide = head.startswith(codecs.BOM_UTF32_LE)  # begins as UTF-16 does
+            is_wide = head.startswith(codecs.BOM_UTF32_LE)  # starts like UTF-16
             return None if is_wide else encoding
     if b"\0" in head or any(head.startswith(magic) for magic, _ in (*_IMAGES, *_OTHERS)):
         return None
@@ -98,7 +98,7 @@ def encoding_of(data: bytes, *, is_cut: bool = False) -> Encoding | None:
 
 
 def _judged(data: bytes, is_cut: bool) -> Encoding:
-    """UTF-8, although bytes of it may be broken; cp1252; or some encoding that is not known."""
+    """UTF-8, even if bytes of it are broken; cp1252; or an unknown encoding."""
     if data.isascii():
         return Encoding("utf-8")
     text = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode(data, not is_cut)
@@ -110,17 +110,17 @@ def _judged(data: bytes, is_cut: bool) -> Encoding:
 
 
 def decode(data: bytes, encoding: Encoding) -> str:
-    """The text of a whole file. Raises UnicodeDecodeError if it is none after all."""
+    """The text of a whole file. Raises UnicodeDecodeError if it turns out not to be text."""
     return data[len(encoding.mark) :].decode(encoding.codec, encoding.errors)
 
 
 def encode(text: str, encoding: Encoding) -> bytes:
-    """The bytes that `decode` gives this text for."""
+    """The bytes that `decode` reads this text from."""
     return encoding.mark + text.encode(encoding.codec, encoding.errors)
 
 
 def image_type(head: bytes) -> str | None:
-    """The media type of an image that models take."""
+    """The media type of an image that models accept."""
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "image/webp"
     return next((kind for magic, kind in _IMAGES if head.startswith(magic)), None)

@@ -1,4 +1,4 @@
-"""`todo`: the steps of a task as the model plans them, kept where it and the user can see them."""
+"""`todo`: the model's plan of a task, kept where it and the user can see it."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ _MOST = 100
 class TodoItem(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One step."""
 
-    text: Annotated[str, Meta(min_length=1, description="what is to be done")]
-    status: Annotated[State, Meta(description="how far it is")] = "pending"
+    text: Annotated[str, Meta(min_length=1, description="what to do")]
+    status: Annotated[State, Meta(description="its status")] = "pending"
 
 
 class TodoArguments(Struct, kw_only=True, forbid_unknown_fields=True):
     """All steps."""
 
     items: Annotated[
-        list[TodoItem], Meta(max_length=_MOST, description="all steps in order, done ones too")
+        list[TodoItem],
+        Meta(max_length=_MOST, description="all steps in order, including finished ones"),
     ]
 
 
@@ -39,14 +40,15 @@ class Todo(BuiltinTool[TodoArguments]):
 
     name = "todo"
     description = (
-        "Keep a list of the steps of a larger task. Give the whole list each time: before you"
-        " begin, and whenever a step is begun or done. Not for tasks of a step or two."
+        "Keep a list of the steps of a larger task. Give the whole list each time: "
+        "before you start, and whenever you start or finish a step. Not for tasks of "
+        "one or two steps."
     )
     arguments = TodoArguments
     items: tuple[TodoItem, ...] = ()
 
     def plan(self, given: TodoArguments) -> Plan:
-        """The list as it is to be."""
+        """The new list."""
         items = tuple(given.items)
         shown = "\n".join(f"{_MARKS[item.status]} {one_line(item.text)}" for item in items)
         counts = Counter(item.status for item in items)

@@ -1,8 +1,8 @@
 """What every tool offers, wherever it comes from: built in, a Python function, an MCP server.
 
-The runner and the gate know nothing of a tool but this. A tool describes itself to the model, says
-whether it changes anything, and prepares a call: arguments are read and paths located once, and
-what a person is shown, what rules are compared with and what runs all come from that one value.
+The runner and the gate know nothing else about a tool. A tool describes itself to the model, says
+whether it changes anything, and prepares a call: arguments are parsed and paths located once, and
+the preview, the subject of rules and the work all come from that one value.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ __all__ = [
 ]
 
 BUILT_IN = "built in"
-"""The source of mull's own tools."""
+"""The source of the built-in tools."""
 LONGEST_FAILURE = 8_000
 LONGEST_DIFF = 256 << 10
-"""Bytes of a failure: it may repeat what the model sent, which has no limit."""
+"""Maximum bytes of a failure: it may repeat the model's input, which has no limit."""
 
 A = TypeVar("A", bound=msgspec.Struct)
 
@@ -53,7 +53,7 @@ class ToolFailure(Exception):
 
 
 class Preview(Value, frozen=True):
-    """What a call would do, for a person: one line, and a diff or the whole command below it."""
+    """What a call would do, for the user: one line, and a diff or the whole command below it."""
 
     title: str
     detail: str = ""
@@ -61,7 +61,7 @@ class Preview(Value, frozen=True):
 
 
 class Outcome(NamedTuple):
-    """What a call came to; `failed` marks it as an error for the model."""
+    """The outcome of a call; `failed` marks it as an error for the model."""
 
     text: str
     failed: bool = False
@@ -73,10 +73,10 @@ class ToolContext(Protocol):
 
     @property
     def tokens(self) -> int | None:
-        """Tokens that the result should not exceed; None if the context window is not known."""
+        """Tokens that the result should not exceed; None if the context window is unknown."""
 
     def emit(self, text: str) -> None:
-        """Show output while it comes."""
+        """Show output as it arrives."""
 
 
 Work: TypeAlias = Callable[[ToolContext], Awaitable[Outcome]]
@@ -84,12 +84,12 @@ Work: TypeAlias = Callable[[ToolContext], Awaitable[Outcome]]
 
 @dataclass(frozen=True, slots=True)
 class PreparedCall:
-    """A call whose arguments have been read and whose paths have been located.
+    """A call whose arguments have been parsed and whose paths have been located.
 
-    `asked` is what rules are compared with, `preview` what a person is shown, and `work` does
-    exactly that. `also` is what else the call touches: rules have to allow all of it. `pin` stands
-    for the state that was looked at: where it is another when the call is to run, what was shown
-    and answered does not hold any more. Without a pin there is no such state.
+    `asked` is what rules are matched against, `preview` what the user is shown, and `work` does
+    exactly that. `also` is what else the call touches: rules have to allow all of it. `pin`
+    represents the state that was read: if it differs when the call runs, the preview and its
+    approval are no longer valid. Without a pin there is no such state.
     """
 
     call: ToolCallBlock
@@ -101,21 +101,21 @@ class PreparedCall:
     pin: str = ""
 
     def is_same(self, other: PreparedCall) -> bool:
-        """Whether both would do the same to the same, and look the same to a person."""
+        """Whether both would do the same to the same targets, and look the same to the user."""
         return (self.pin, self.every, self.preview) == (other.pin, other.every, other.preview)
 
     @property
     def every(self) -> tuple[Asked, ...]:
-        """All that rules are compared with."""
+        """Everything that rules are matched against."""
         return (self.asked, *self.also)
 
     async def run(self, context: ToolContext) -> ToolResultBlock:
-        """The call's result. Whatever goes wrong is an error result; only cancelling raises."""
+        """The call's result. Any failure is an error result; only cancelling raises."""
         try:
             outcome = await self.work(context)
         except ToolFailure as failure:
             outcome = Outcome(fitted(str(failure), LONGEST_FAILURE), failed=True)
-        except (Exception, SystemExit) as error:  # a fault of a tool must not end the turn
+        except (Exception, SystemExit) as error:  # a bug in a tool must not end the turn
             outcome = Outcome(explain(error), failed=True)
         changed = self.preview.kind == "diff" and not outcome.failed
         diff = fitted(self.preview.detail, LONGEST_DIFF) if changed else ""
@@ -132,14 +132,14 @@ class RunnableTool(Protocol):
 
     @property
     def changes(self) -> bool:
-        """Whether a call may change anything; what is False runs without asking."""
+        """Whether a call may change anything; if False it runs without asking."""
 
     @property
     def source(self) -> str:
         """Where the tool comes from: `built in`, `function`, `mcp:NAME`."""
 
     def prepare(self, call: ToolCallBlock) -> PreparedCall:
-        """Read the arguments and look at what they mean. May read files, never changes anything.
+        """Parse the arguments and examine their targets. May read files, never changes anything.
 
         Raises:
             ToolFailure: the call cannot be done, whoever allows it; says why.
@@ -150,19 +150,20 @@ def explain(error: BaseException) -> str:
     """An exception in one line: `ValueError: it is under water`."""
     try:
         said = fitted(str(error), LONGEST_FAILURE)
-    except Exception:  # it has to be told all the same
+    except Exception:  # it must be reported anyway
         said = ""
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 def json_subject(given: Mapping[str, Any]) -> Subject:
-    """The arguments as JSON, keys in order: what rules of tools are compared with whose arguments
-    mean nothing to us."""
+    """The arguments as JSON with sorted keys: what rules are matched against for tools whose
+    arguments mull does not understand.
+    """
     return Subject("text", msgspec.json.encode(given, order="sorted").decode())
 
 
 def schema_of(arguments: type[msgspec.Struct], texts: Mapping[str, str] = {}) -> dict[str, Any]:
-    """The JSON schema; `texts` describe fields that do not describe themselves.
+    """The JSON schema; `texts` describe fields that have no description.
 
     Raises:
         TypeError: a field has a type that JSON cannot express.
@@ -178,8 +179,9 @@ def schema_of(arguments: type[msgspec.Struct], texts: Mapping[str, str] = {}) ->
 
 
 def inlined(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema with its parts in their places: not every endpoint follows references. No part
-    may hold itself."""
+    """The schema with its references resolved: not every endpoint supports them. No part may
+    contain itself.
+    """
     parts = schema.get("$defs", {})
 
     def place(value: Any) -> Any:
@@ -214,7 +216,7 @@ def input_of(call: ToolCallBlock, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def clamped(given: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments, numbers beyond what the schema allows at its limits."""
+    """The arguments, with numbers clamped to the limits of the schema."""
     known = schema.get("properties", {})
     return {name: _clamped(value, known.get(name, {})) for name, value in given.items()}
 
@@ -232,10 +234,11 @@ def _clamped(value: Any, schema: Mapping[str, Any]) -> Any:
 def read_arguments(
     given: Mapping[str, Any], arguments: type[A], schema: Mapping[str, Any], *, strict: bool = True
 ) -> A:
-    """The values, checked. Not strict takes `"10"` for a number and null for what was left out.
+    """The values, validated. If not strict, accepts `"10"` for a number and null for an omitted
+    value.
 
     Raises:
-        ToolFailure: they do not fit; says where, and what would.
+        ToolFailure: they are invalid; says where, and what would be valid.
     """
     if not strict:
         given = {name: value for name, value in given.items() if value is not None}
@@ -246,7 +249,7 @@ def read_arguments(
 
 
 def _shape(schema: Mapping[str, Any], parts: Mapping[str, Any] | None = None) -> str:
-    """`{"path": string, "offset"?: integer}`: what may be left out has a question mark."""
+    """`{"path": string, "offset"?: integer}`: a question mark marks optional fields."""
     parts = schema.get("$defs", {}) if parts is None else parts
     required = schema.get("required", ())
     fields = (
@@ -260,7 +263,7 @@ def _kind(schema: Mapping[str, Any], parts: Mapping[str, Any]) -> str:
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         part = parts.get(name, {})
-        inner = {key: value for key, value in parts.items() if key != name}  # it may hold itself
+        inner = {key: value for key, value in parts.items() if key != name}  # it may contain itself
         return _shape(part, inner) if "properties" in part else _kind(part, inner)
     if "properties" in schema:
         return _shape(schema, parts)

@@ -1,11 +1,11 @@
-"""The names that models were trained on, and what they mean here.
+"""The tool names that models were trained on, and what they mean here.
 
-Coding agents call the same few tools by different names, and models use the ones they have learnt,
-whatever they are offered. A call by such a name is taken for a call of mull's own tool before
-anything else looks at it, so rules, questions and results are always about that tool. All of it is
-rows of the tables below; only calls of another shape have a function that turns them round.
+Coding agents call the same few tools by different names, and models use the ones they learnt,
+whatever they are offered. A call by such a name is converted to a call of the built-in tool first,
+so rules, approvals and results are always about that tool. The conversion is in the tables below;
+only calls of another shape have a function.
 
-A tool that is really called so, of a server or a function, goes first.
+A tool of a server or a function that really has the name takes precedence.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ NAMES: Mapping[str, str] = {
 """Trained names and mull's own."""
 
 _EDITORS = ("strreplaceeditor", "strreplacebasededittool", "texteditor")
-"""One tool that reads, creates and edits; its `command` says what."""
+"""One tool that reads, creates and edits; its `command` says which."""
 
 _PATH = ("file_path", "filepath", "filename", "file", "absolute_path", "target_file", "filePath")
 _FOLDER = ("dir_path", "directory", "dir", "folder", "target_directory", "relative_path")
@@ -90,13 +90,13 @@ _ARGUMENTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "todo": {"items": ("todos", "plan", "list")},
     "ask_user": {"question": ("prompt",), "options": ("choices",)},
 }
-"""What mull's own tools call an argument, and what others do."""
+"""mull's names of arguments, and those of others."""
 
 _ITEMS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "edits": _ARGUMENTS["edit"],
     "items": {"text": ("content", "step", "title", "description", "task")},
 }
-"""The same for what stands in lists."""
+"""The same for members of lists."""
 
 _IGNORED: Mapping[str, Collection[str]] = {
     "run": ("description", "justification", "sandbox_permissions", "with_escalated_permissions",
@@ -114,7 +114,7 @@ _IGNORED: Mapping[str, Collection[str]] = {
     "edits": (),
     "items": ("activeForm", "id", "priority"),
 }  # fmt: skip
-"""Arguments that change nothing of what is done: remarks, and forms of the output."""
+"""Arguments that do not affect what is done: remarks, and output formats."""
 
 _STATUSES = {
     "completed": "done", "complete": "done", "finished": "done", "cancelled": "done",
@@ -127,11 +127,11 @@ _HEREDOC = re.compile(
 _SHELLS = ("bash", "sh", "zsh", "/bin/bash", "/bin/sh", "/usr/bin/bash")
 _RANGE = 2
 _PATCH = "apply_patch"
-"""What a patch is called where not all that it needs is offered: there is no such tool."""
+"""The name of a patch if not everything it needs is offered: there is no such tool."""
 
 
 class _Meant(NamedTuple):
-    """One of mull's own tools with its arguments; all that it `needs` have to be offered."""
+    """A built-in tool with its arguments; everything it `needs` must be offered."""
 
     tool: str
     given: Arguments
@@ -139,7 +139,7 @@ class _Meant(NamedTuple):
 
 
 def own_call(call: ToolCallBlock, tools: Mapping[str, RunnableTool]) -> ToolCallBlock:
-    """The call as one of mull's own tools, or as it is if it means none that is offered."""
+    """The call as one of a built-in tool, or unchanged if it means none that is offered."""
     if call.name in tools and tools[call.name].source != BUILT_IN:
         return call
     offered = {name for name, tool in tools.items() if tool.source == BUILT_IN}
@@ -149,7 +149,7 @@ def own_call(call: ToolCallBlock, tools: Mapping[str, RunnableTool]) -> ToolCall
         return call
     try:
         given = input_of(call, {})
-    except ToolFailure:  # told by the tool itself, with what would be right
+    except ToolFailure:  # the tool itself reports it, with what would be valid
         return replace(call, name=name) if name in offered else call
     meant = _meant(name, called, dict(given))
     if not offered.issuperset((meant.tool, *meant.needs)):
@@ -160,7 +160,7 @@ def own_call(call: ToolCallBlock, tools: Mapping[str, RunnableTool]) -> ToolCall
 
 
 def own_name(name: str) -> str:
-    """What mull calls the tool of this name, if that is one of its own."""
+    """mull's name for the tool of this name, if it is a built-in one."""
     return NAMES.get(_plain(name), name)
 
 
@@ -178,7 +178,7 @@ def _meant(name: str, called: str, given: Arguments) -> _Meant:
 
 
 def _renamed(name: str, given: Arguments) -> Arguments:
-    """The arguments by mull's own names; what is not known stays, and is refused by its name."""
+    """The arguments by mull's names; unknown ones stay, and are rejected by name."""
     own = {other: mine for mine, others in _ARGUMENTS.get(name, {}).items() for other in others}
     return _with_names(given, own, _IGNORED.get(name, ()))
 

@@ -1,8 +1,8 @@
-"""Every file below a folder, in one order, without following links; and which are passed over.
+"""Every file below a folder, in a fixed order, without following links; and which are skipped.
 
-Passed over are version control's own folders, caches, and what .gitignore names. The rules of
-.gitignore hold inside a git repository only, as git's own do, from its top folder down. A file or
-folder that a call names itself is never passed over.
+Version control folders, caches, and files named by .gitignore are skipped. The rules of .gitignore
+apply only inside a git repository, as in git, from its top folder down. A file or folder that a
+call names itself is never skipped.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Line(NamedTuple):
 
 
 class Ignores:
-    """The rules that hold in one folder; `inside` gives those of a folder in it."""
+    """The rules of one folder; `inside` returns those of a subfolder."""
 
     def __init__(
         self, folder: str, above: Ignores | None = None, *, in_repository: bool = False
@@ -52,7 +52,7 @@ class Ignores:
 
     @classmethod
     def of(cls, folder: str) -> Ignores:
-        """The rules of a folder, with those of the repository that it lies in."""
+        """The rules of a folder, with those of the repository that contains it."""
         above = [folder]
         while not os.path.lexists(os.path.join(above[-1], ".git")):
             parent = os.path.dirname(above[-1])
@@ -66,12 +66,12 @@ class Ignores:
         return rules
 
     def inside(self, name: str) -> Ignores:
-        """The rules of a folder in this one."""
+        """The rules of a subfolder."""
         path = os.path.join(self._folder, name)
         return Ignores(path, self, in_repository=self._in_repository)
 
     def ignores(self, name: str, is_folder: bool) -> bool:
-        """Whether what is called so in this folder is passed over."""
+        """Whether this name in this folder is skipped."""
         if name in PASSED_OVER:
             return True
         path = name
@@ -115,7 +115,7 @@ def _parse(line: str) -> _Line | None:
 
 
 class Entry(NamedTuple):
-    """Something in a folder; `path` is relative to where the walk began."""
+    """An entry of a folder; `path` is relative to where the walk started."""
 
     path: str
     is_folder: bool
@@ -125,7 +125,7 @@ class Entry(NamedTuple):
 def walk(
     start: str, ignores: Ignores | None = None, gone: Callable[[], bool] = lambda: False
 ) -> Iterator[Entry]:
-    """All that lies below, each folder sorted by its bytes and followed by what is in it."""
+    """Everything below, each folder sorted by bytes and followed by its content."""
     rules = ignores or Ignores.of(start)
     open_folders = [("", rules, iter(entries(start)))]
     while open_folders and not gone():
@@ -145,7 +145,7 @@ def walk(
 
 
 def entries(folder: str) -> list[Entry]:
-    """What lies in one folder; one that cannot be read is empty."""
+    """The entries of one folder; an unreadable one is empty."""
     try:
         with os.scandir(folder) as found:
             listed = [

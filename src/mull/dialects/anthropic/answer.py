@@ -1,4 +1,4 @@
-"""An answer in the shape of the Messages API: as a stream, as one message, or as an error."""
+"""An answer in the format of the Messages API: as a stream, as one message, or as an error."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ _TAIL = b"}}\n\n"
 
 
 class Writer(AnswerWriter):
-    """Writes the events of a Messages stream. A signature that comes after its block has stopped
-    is told all the same: its index says whose it is."""
+    """Writes the events of a Messages stream. A signature that arrives after its block has stopped
+    is still sent: its index says which block it belongs to.
+    """
 
     DIALECT: ClassVar[Dialect] = DIALECT
     ALIVE: ClassVar[bytes] = event_frame({"type": "ping"})
@@ -47,7 +48,7 @@ class Writer(AnswerWriter):
         self._told: dict[int, dict[str, Any]] = {}
 
     def start(self) -> bytes:
-        # Proxies and clients read numbers here: what is not known yet is 0, and told at the end.
+        # Proxies and clients expect numbers here: unknown ones are 0, and sent at the end.
         counts = {"input_tokens": 0, "output_tokens": 0, **write_usage(self.usage or Usage())}
         message = {**_message(self.id, self.model), "content": [], "stop_reason": None}
         return event_frame({"type": "message_start", "message": {**message, "usage": counts}})
@@ -60,7 +61,7 @@ class Writer(AnswerWriter):
                 start: dict[str, Any] = {"type": "text", "text": ""}
                 start = self._with_kept(block, start)
                 if block.is_foreign or (block.signature and not self.is_own):
-                    self.leave_out("keys or a signature that only their own dialect knows")
+                    self.leave_out("keys or a signature specific to another dialect")
                 return self._begin_block(block, start) + self._first(block, event)
             case Call():
                 block.head = _DELTA % (block.at, _INPUT)
@@ -68,7 +69,7 @@ class Writer(AnswerWriter):
                 call["input"] = {}
                 call = self._with_kept(block, call)
                 if block.is_foreign or (block.signature and not self.is_own):
-                    self.leave_out("keys or a signature that only their own dialect knows")
+                    self.leave_out("keys or a signature specific to another dialect")
                 return self._begin_block(block, call) + self._first(block, event)
             case Thought() if isinstance(event, ThinkingCarrier) and event.redacted is not None:
                 return self._begin_block(block, {"type": REDACTED, "data": event.redacted})
@@ -93,13 +94,13 @@ class Writer(AnswerWriter):
         if own := self.own(event.wire):
             out += self._rest(block, own)
         elif event.encrypted is not None or event.wire:
-            self.leave_out("a carrier that this API has no place for")
+            self.leave_out("a carrier that this API has no field for")
         return out
 
     def mark(self, block: Text | Call, event: TextDelta | ToolCallDelta) -> bytes:
         if own := self.own(event.wire):
             return self._rest(block, own)
-        self.leave_out("keys or a signature that only their own dialect knows")
+        self.leave_out("keys or a signature specific to another dialect")
         return b""
 
     def finish(self, reason: str | None) -> bytes:
@@ -127,7 +128,7 @@ class Writer(AnswerWriter):
         return {**block.kept, **start}
 
     def _rest(self, block: Block, keys: dict[str, Any]) -> bytes:
-        """Keys that came after the block began; readers put unknown deltas into the block."""
+        """Keys that came after the block started; readers merge unknown deltas into the block."""
         told = self._told.setdefault(block.at, {})
         new = {name: value for name, value in keys.items() if told.get(name) != value}
         cited = new.pop("citations", None) or []
@@ -156,7 +157,7 @@ def write_document(message: Message, about: About) -> bytes:
 
 
 def write_error(failed: Failed, status: int) -> bytes:
-    """A refusal, or what failed before there was an answer."""
+    """A rejection, or a failure before there was an answer."""
     return encode(_error(failed, status))
 
 
@@ -183,7 +184,7 @@ def _block(block: Any, own: bool) -> dict[str, Any] | None:
         case ToolCallBlock():
             given: Any = block.input
             if not given and block.arguments and block.arguments.strip() != "{}":
-                given = block.arguments  # no object: the client shall see what the model wrote
+                given = block.arguments  # not an object: the client shall see what the model wrote
             call = {"type": "tool_use", "id": block.id, "name": block.name, "input": given}
             return {**own_keys(block.wire, DIALECT), **call}
         case OpaqueBlock() if own:

@@ -1,4 +1,4 @@
-"""A request of a client that speaks the Messages API."""
+"""Decodes a client's request to the Messages API."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DISPLAYS = {"omitted": False, "summarized": True}
 
 
 def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
-    """What is asked for.
+    """The decoded request.
 
     Raises:
         ConfigError: it is not such a request; says where and why.

@@ -1,8 +1,9 @@
-"""What the events of a Messages stream, or a whole message, mean.
+"""Interprets the events of a Messages stream, or a complete message.
 
-Blocks are known by their index; an index that starts again is another block. An answer is whole
-when its stop reason or its end was heard; a stream that just ends is not. The messages of a
-stream: one, or the same one announced twice; anything else is a proxy's splice and is reported.
+Blocks are identified by their index; an index that starts again is another block. An answer is
+complete once its stop reason or its end was received; a stream that just ends is not. A stream
+contains one message, or the same one announced twice; anything else was spliced by a proxy and is
+reported.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ FRAMING = SseReader
 
 
 class ChunkInterpreter:
-    """Reads one answer. `field_name` changes nothing: reasoning has one place in this dialect."""
+    """Reads one answer. `field_name` has no effect: reasoning has only one place in this
+    dialect.
+    """
 
     def __init__(self, target: Target, field_name: str | None = None) -> None:
         self.stage: Stage = "open"
@@ -68,7 +71,7 @@ class ChunkInterpreter:
         return step(value) if step is not None else []
 
     def whole(self, value: Any) -> list[Event]:
-        """Events of a whole message, its end included."""
+        """Events of a complete message, including its end."""
         if not isinstance(value, dict):
             return [Failed("the answer is not a message", "unreadable", body=value)]
         if value.get("error") or _string(value.get("type")) in self._steps:
@@ -83,7 +86,7 @@ class ChunkInterpreter:
         if not self._begun:
             return []
         ended = done or self._reason is not None
-        # A message that ended has ended its blocks, also where their own stops got lost.
+        # The end of a message ends its blocks, even if their own stops were lost.
         events = self._close_parts(whole=ended)
         if self._failed:
             return events
@@ -104,12 +107,12 @@ class ChunkInterpreter:
         events: list[Event] = []
         if self._begun and not self._is_over:
             if message.get("id") == self._id:
-                return []  # a gateway said it twice: BerriAI/litellm#32479
+                return []  # a gateway sent it twice: BerriAI/litellm#32479
             if self._parts:
-                # A retry spliced into the stream. Two answers in one verify nowhere, and a call
+                # A retry spliced into the stream. Two answers in one never verify, and a call
                 # may be cut in half: vercel/ai#18331.
                 self._failed = True
-                text = "the server began another answer in the middle of this one"
+                text = "the server started another answer in the middle of this one"
                 events = [*self._close_parts(whole=False), Failed(text, "spliced")]
         elif self._begun:
             events = self._close_parts(whole=True)
@@ -119,7 +122,7 @@ class ChunkInterpreter:
         return events + self._read_message(message)
 
     def _read_message(self, message: dict[str, Any]) -> list[Event]:
-        """A message's own object: bare in `message_start`, full in a whole response."""
+        """A message object: bare in `message_start`, full in a complete response."""
         self._begun = True
         self._id = _string(message.get("id"))
         events: list[Event] = [Started(self._id, _string(message.get("model")))]
@@ -151,7 +154,7 @@ class ChunkInterpreter:
         return self._open(index, block)
 
     def _open_for(self, value: dict[str, Any], delta: dict[str, Any]) -> list[Event]:
-        """A delta without a block: its start is made up where its kind tells which."""
+        """For a delta without a block, its start is made up if its kind is known."""
         block = guess_block(delta)
         if block is None:
             return [Warned("unexpected_delta", f"a {delta.get('type')} without a block")]
@@ -172,7 +175,7 @@ class ChunkInterpreter:
         return events + part.open()
 
     def _new_call_id(self, given: Any, key: int) -> str:
-        """The call's id. It must be the only one of its kind: results are matched by it."""
+        """The call's id. It must be unique: results are matched by it."""
         call_id = _string(given) or f"call_{key}"
         while call_id in self._call_ids:
             call_id += f"_{key}"

@@ -1,4 +1,4 @@
-"""How an answer ended, in neutral words: stop reasons, refusals and errors."""
+"""How an answer ended, in neutral terms: stop reasons, rejections and errors."""
 
 from __future__ import annotations
 
@@ -42,13 +42,15 @@ STATUSES = Statuses(
 
 
 def neutral_stop_reason(word: str | None, *, calls: bool) -> str | None:
-    """The neutral word; calls turn a plain stop into `tool_calls`, but not a cut or a refusal."""
+    """The neutral word; calls turn a plain stop into `tool_calls`, but not a truncation or a
+    refusal.
+    """
     reason = word if word is None else _STOP_REASONS.read(word)
     return "tool_calls" if calls and reason in (None, "stop") else reason
 
 
 def write_stop_reason(reason: str | None) -> str:
-    """The wire's word; an answer that ended without a reason just ended."""
+    """The wire's word; an answer without a reason ended normally."""
     return _STOP_REASONS.write(reason or "stop")
 
 
@@ -65,7 +67,7 @@ def read_error(value: dict[str, Any]) -> Failed:
 
 
 def read_stop_details(value: Any) -> list[Warned]:
-    """Why the model was stopped, where the endpoint says so."""
+    """Why the model was stopped, if the endpoint says so."""
     if not isinstance(value, dict):
         return []
     said = [value.get(name) for name in ("category", "explanation")]
@@ -75,7 +77,7 @@ def read_stop_details(value: Any) -> list[Warned]:
 
 
 def read_transformations(value: Any) -> list[Warned]:
-    """What the endpoint did to the request's own thinking blocks before it answered."""
+    """What the endpoint did to the request's thinking blocks before it answered."""
     return [
         Warned(str(row.get("type")), f"{row.get('path')}: {row.get('reason')}")
         for row in (value if isinstance(value, list) else [])

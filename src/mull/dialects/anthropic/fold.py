@@ -1,8 +1,8 @@
-"""Puts an object of the wire together from its start and its deltas.
+"""Assembles an object of the wire from its start and its deltas.
 
-Deltas of kinds that nobody knows follow the habit of the known ones: text is appended, lists
-grow, anything else is replaced. So an unknown block comes out as the endpoint would have sent it
-whole, which is what it takes back.
+Deltas of unknown kinds are treated like the known ones: text is appended, lists grow, anything else
+is replaced. So an unknown block comes out as the endpoint would have sent it in one piece, which is
+what it accepts back.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from mull.neutral.nesting import shallow
 __all__ = ["UNREADABLE_INPUT", "Fold"]
 
 UNREADABLE_INPUT = "partial_json"
-"""Where a block keeps the text of an input that was cut off: stored, never sent back."""
+"""The key for the text of an input that was cut off: stored, never sent back."""
 
 _object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Fold:
-    """One object while it grows."""
+    """One growing object."""
 
     __slots__ = ("_data", "_lists", "_pieces")
 
@@ -33,7 +33,7 @@ class Fold:
         self._lists: dict[str, list[Any]] = {}
 
     def add(self, delta: dict[str, Any]) -> None:
-        """Take in everything a delta says."""
+        """Merge a delta."""
         for name, value in delta.items():
             if name == "citation":
                 self._extend("citations", [value])
@@ -41,7 +41,7 @@ class Fold:
                 self._put(name, value)
 
     def build(self) -> dict[str, Any]:
-        """The object as it stands."""
+        """The object so far."""
         data = dict(self._data)
         data |= {name: [*own] for name, own in self._lists.items() if data[name] is own}
         data |= {name: "".join(pieces) for name, pieces in self._pieces.items()}
@@ -63,7 +63,7 @@ class Fold:
             self._data[name] = value
 
     def _extend(self, name: str, values: list[Any]) -> None:
-        """Grow a list of our own: the one that came belongs to the wire's value."""
+        """Grow a list of our own: the received one belongs to the wire's value."""
         held = self._data.get(name)
         if name not in self._lists or self._lists[name] is not held:
             self._data[name] = self._lists[name] = [*held] if isinstance(held, list) else []

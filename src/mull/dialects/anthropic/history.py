@@ -1,4 +1,4 @@
-"""Lists of messages as the Messages API takes them, with the system prompt beside them."""
+"""Message lists of the Messages API, with the system prompt beside them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from mull.neutral.target import Target
 __all__ = ["BODY", "is_own", "read_history"]
 
 BODY = ("messages", "system")
-"""Where a request has its messages, and its system prompt if that stands beside them."""
+"""Where a request has its messages, and its system prompt if that is separate."""
 _ONLY_HERE = ("tool_use", "tool_result", "redacted_thinking", "document")
 
 _MARKER = "cache_control"
-"""Where a request wants a cache to end: nothing that was said."""
+"""Cache markers of a request: not content."""
 _SOURCE = ("type", "url", "media_type", "data")
 
 
@@ -31,7 +31,7 @@ def read_history(messages: Sequence[Any], system: Any, written_by: Target | None
     """The conversation in the list.
 
     Raises:
-        ConfigError: a message is not one; says which and why.
+        ConfigError: a message is invalid; says which and why.
     """
     reader = _Reader()
     answers = AnswerReader(DIALECT, ChunkInterpreter, written_by)
@@ -57,7 +57,7 @@ def read_history(messages: Sequence[Any], system: Any, written_by: Target | None
 
 
 def is_own(message: Mapping[str, Any]) -> bool:
-    """Whether no other dialect has such a message."""
+    """Whether such a message exists in no other dialect."""
     content = message.get("content")
     blocks = content if isinstance(content, list) else ()
     return any(_is_own_block(block) for block in blocks if isinstance(block, dict))
@@ -71,7 +71,7 @@ def _is_own_block(block: dict[str, Any]) -> bool:
 
 
 class _Reader:
-    """Reads the blocks of messages; markers of a cache are left."""
+    """Reads the blocks of messages; cache markers are left."""
 
     def __init__(self) -> None:
         self.conversation = Conversation()
@@ -89,7 +89,7 @@ class _Reader:
         return found
 
     def instructions(self, content: Any, where: str) -> Iterator[str]:
-        """The texts of a system prompt; a block of another kind is left."""
+        """The texts of a system prompt; blocks of other kinds are left."""
         for place, block in self.blocks(content, where):
             match block:
                 case {"type": "text", "text": str(text)}:
@@ -99,7 +99,7 @@ class _Reader:
                     self.conversation.rest[place] = block
 
     def answered(self, block: dict[str, Any], where: str) -> dict[str, Any]:
-        """A block of an answer; a redacted thought has no place for more than its data."""
+        """A block of an answer; redacted thinking has no field for anything but its data."""
         if block.get("type") == "redacted_thinking":
             self.conversation.leave(block, where, "type", "data")
         return block
@@ -114,7 +114,7 @@ class _Reader:
         return self._media(block, where) or OpaqueBlock(block, DIALECT)
 
     def _result(self, call_id: str, block: dict[str, Any], where: str) -> ToolResultBlock:
-        """What a tool gave; a part that is neither text nor media is told as text, and left."""
+        """A tool result; a part that is neither text nor media becomes text, and is left."""
         content = block.get("content")
         parts = content if isinstance(content, list) else [content] if content is not None else []
         texts: list[str] = []
@@ -144,7 +144,7 @@ class _Reader:
 
 
 def _spoken(blocks: list[Block]) -> list[Message]:
-    """Results of tools are messages of their own, also in the user's name."""
+    """Tool results are separate messages, also in the user's name."""
     return [
         Message(role="tool" if results else "user", blocks=tuple(run))
         for results, run in groupby(blocks, lambda block: isinstance(block, ToolResultBlock))

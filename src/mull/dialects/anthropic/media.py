@@ -1,4 +1,4 @@
-"""Images and documents as the API takes them; what it has no block for gives None."""
+"""Images and documents in the format of the API; None if it has no block for them."""
 
 from __future__ import annotations
 

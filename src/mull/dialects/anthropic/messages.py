@@ -1,9 +1,9 @@
-"""The history as the list of messages that the API takes.
+"""The history as the API's list of messages.
 
-Roles alternate, so neighbours of one role become one message, tool results first. The blocks of
-an answer go back in the order they came in, thinking with its signature, unknown blocks verbatim.
-What is left out is counted and reported. A longer history extends what a shorter one gave, block by
-block.
+Roles alternate, so consecutive messages of one role become one message, tool results first. The
+blocks of an answer are sent back in their original order, thinking with its signature, unknown
+blocks verbatim. What is left out is counted and reported. A longer history extends the output of a
+shorter one, block by block.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from mull.neutral.target import Compat
 __all__ = ["History"]
 
 _LEFT_OUT = {
-    "blank": ("history", "{n} blank text{s} not sent: the API takes none"),
-    "media": ("history", "{n} attachment{s} not sent: the API has no block for the kind or place"),
-    "system": ("history", "{n} system message{s} amid the conversation sent in the user's name"),
-    "misplaced": ("history", "{n} block{s} not sent: not for a message of that role"),
+    "blank": ("history", "{n} blank text{s} not sent: the API accepts none"),
+    "media": ("history", "{n} attachment{s} not sent: the API has no block for this kind or place"),
+    "system": ("history", "{n} system message{s} within the conversation sent as user messages"),
+    "misplaced": ("history", "{n} block{s} not sent: not allowed in a message of that role"),
 }
 _WARNINGS = frozenset({"media", "misplaced"})
 _THOUGHTS = ("thinking", "redacted_thinking")
 
 
 class History:
-    """Takes neutral messages one by one; holds the system texts and messages of the wire."""
+    """Takes neutral messages one by one; contains the system texts and messages of the wire."""
 
     def __init__(self, compat: Compat, *, thinks: bool) -> None:
         self.system: list[str] = []
@@ -65,7 +65,7 @@ class History:
                 assert_never(message.role)
 
     def close(self) -> None:
-        """Nothing follows."""
+        """The history is complete."""
         self._settle()
 
     def notes(self) -> tuple[Note, ...]:
@@ -87,7 +87,7 @@ class History:
             self.messages.append({"role": role, "content": content})
 
     def _settle(self) -> None:
-        """Finish the last message: results come before anything else the user says."""
+        """Finish the last message: results come before anything else from the user."""
         if self.messages and self.messages[-1]["role"] == "user":
             self.messages[-1]["content"].sort(key=_is_no_result)
 
@@ -131,7 +131,7 @@ class History:
         return {**own_keys(block.wire, DIALECT), **thought, "signature": block.signature}
 
     def _filler(self, message: Message, content: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """What an endpoint that misses thoughts takes in their place (EC-007)."""
+        """The placeholder for an endpoint that requires missing thinking (EC-007)."""
         filler, required = self._compat.missing_reasoning, self._compat.requires_reasoning
         needed = required == "all" or (required == "tool_calls" and message.tool_calls)
         if filler is None or not self._thinks or not needed:
@@ -170,8 +170,8 @@ class History:
                 assert_never(block)
 
     def _text(self, block: TextBlock, *, thought: bool) -> dict[str, Any] | None:
-        # Blank texts are refused, but between thoughts nothing may change
-        # (BerriAI/litellm#23047): there only the empty one goes.
+        # Blank texts are rejected, but between thinking blocks nothing may change
+        # (BerriAI/litellm#23047): there only the empty one is dropped.
         if not block.text or not (thought or block.text.strip()):
             return self._leave("blank") if block.text else None
         return {**own_keys(block.wire, DIALECT), "type": "text", "text": block.text}

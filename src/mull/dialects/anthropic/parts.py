@@ -1,8 +1,8 @@
-"""The blocks of an answer while they are open: what each kind makes of its start, deltas and stop.
+"""The open blocks of an answer: how each kind handles its start, deltas and stop.
 
 A signature counts when its block has stopped, because half of one verifies nothing. Redacted data
-comes whole in the start and counts at once. A kind that mull does not know is collected and handed
-on as one value. `cut` is what becomes of a block that the stream broke off in.
+arrives complete in the start and counts immediately. An unknown kind is collected and passed on as
+one value. `cut` is what happens to a block in which the stream broke off.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Part(Protocol):
         """Events of its end."""
 
     def cut(self) -> list[Event]:
-        """What is still to say of it when the stream breaks off."""
+        """The remaining events when the stream breaks off."""
 
 
 class TextPart:
@@ -83,7 +83,7 @@ class TextPart:
 
 
 class ThinkingPart:
-    """Thinking with a signature, and with keys that nobody knows."""
+    """Thinking with a signature, and with unknown keys."""
 
     __slots__ = ("_block", "_key", "_rest", "_signature", "stopped")
 
@@ -95,7 +95,7 @@ class ThinkingPart:
         self.stopped = False
 
     def open(self) -> list[Event]:
-        # Empty thinking is a block too: it may carry nothing but its signature.
+        # Empty thinking is a block too: it may carry only its signature.
         return [ThinkingDelta(_text(self._block, "thinking"), self._key, THINKING)]
 
     def take(self, delta: dict[str, Any]) -> list[Event]:
@@ -121,13 +121,13 @@ class ThinkingPart:
         rest = wire_of(DIALECT, self._rest.build())
         if not self._signature and not rest:
             return []
-        # An empty signature is one: servers that sign nothing say so and want it back.
+        # An empty signature counts: servers that do not sign send it and want it back.
         signature = "".join(self._signature) if self._signature else None
         return [ThinkingCarrier(self._key, THINKING, signature=signature, wire=rest)]
 
 
 class RedactedPart:
-    """Thinking that only the endpoint can read, whole from the start."""
+    """Thinking that only the endpoint can read, complete from the start."""
 
     __slots__ = ("_block", "_key", "stopped")
 
@@ -151,8 +151,9 @@ class RedactedPart:
 
 
 class ToolUsePart:
-    """A call of one of the client's tools. An input that came with the start counts only where
-    no deltas follow: some servers send both."""
+    """A call of one of the client's tools. An input in the start counts only if no deltas follow:
+    some servers send both.
+    """
 
     __slots__ = ("_block", "_heard", "_id", "_key", "_rest", "stopped")
 
@@ -194,7 +195,7 @@ class ToolUsePart:
 
 
 class OpaquePart:
-    """A block of a kind that mull does not know: one value, when it is whole."""
+    """A block of an unknown kind: one value, when it is complete."""
 
     __slots__ = ("_fold", "_key", "_kind", "stopped")
 
@@ -242,14 +243,14 @@ def new_part(key: int, block: dict[str, Any]) -> Part:
 
 
 def guess_block(delta: dict[str, Any]) -> dict[str, Any] | None:
-    """The block of a delta whose start never came; a call without a name is none."""
+    """The block of a delta whose start never arrived; a call without a name is none."""
     kind = delta.get("type")
     started_by = _STARTED_BY.get(kind) if isinstance(kind, str) else None
     return None if started_by is None else {"type": started_by}
 
 
 def _stray(delta: dict[str, Any], key: int) -> Event | None:
-    """The event of a known delta that points at a block of another kind."""
+    """The event for a known delta that belongs to a block of another kind."""
     match delta:
         case {"type": "text_delta", "text": str(text)}:
             return TextDelta(text, key)

@@ -1,4 +1,4 @@
-"""Which thoughts go back."""
+"""Which thinking is sent back."""
 
 from __future__ import annotations
 

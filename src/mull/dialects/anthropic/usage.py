@@ -1,8 +1,8 @@
 """Token counts of the Messages API in the neutral meaning.
 
-The wire counts what was read from the cache and what was written to it beside `input_tokens`;
-neutral `input` is everything the model read, the cached parts included. Thinking is part of
-`output_tokens`. Counts in a stream are cumulative: a later one replaces an earlier one.
+The wire counts tokens read from and written to the cache beside `input_tokens`; neutral `input` is
+everything the model read, including the cached parts. Thinking is part of `output_tokens`. Counts
+in a stream are cumulative: a later one replaces an earlier one.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _COUNTS = Counts(
 
 
 def merge_counts(held: dict[str, Any], more: Any) -> bool:
-    """Take later counts into earlier ones; whether there were any."""
+    """Merge later counts into earlier ones; returns whether there were any."""
     if not isinstance(more, dict):
         return False
     for name, value in more.items():
-        # Proxies that know only one side of the bill put 0 for the other.
+        # Proxies that know only one side of the bill send 0 for the other.
         if value is None or (value == 0 and held.get(name)):
             continue
         held[name] = value
@@ -38,7 +38,7 @@ def merge_counts(held: dict[str, Any], more: Any) -> bool:
 
 
 def read_usage(counts: dict[str, Any]) -> Usage:
-    """The counts so far; what was not said is unknown."""
+    """The counts so far; missing ones are unknown."""
     read = _COUNTS.read(counts)
     fresh, output = read["input"], read["output"]
     cached = (read["cache_read"] or 0) + (read["cache_write"] or 0)
@@ -48,7 +48,7 @@ def read_usage(counts: dict[str, Any]) -> Usage:
 
 
 def write_usage(usage: Usage) -> dict[str, Any]:
-    """The counts that are known; the wire has no place for a total."""
+    """The known counts; the wire has no field for a total."""
     counts = asdict(usage)
     if usage.input is not None:
         cached = (usage.cache_read or 0) + (usage.cache_write or 0)

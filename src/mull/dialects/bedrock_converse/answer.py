@@ -1,4 +1,4 @@
-"""An answer in the shape of Converse: as a stream, as one response, or as an error."""
+"""An answer in the format of Converse: as a stream, as one response, or as an error."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Writer(AnswerWriter):
                 call: dict[str, Any] = {"toolUseId": block.id, "name": block.name}
                 call = {**block.kept, **call}
                 if block.is_foreign or (block.signature and not self.is_own):
-                    self.leave_out("keys or a signature that only their own dialect knows")
+                    self.leave_out("keys or a signature specific to another dialect")
                 begun = {"start": {"toolUse": call}, "contentBlockIndex": block.at}
                 out = _event("contentBlockStart", begun)
                 said = event.arguments if isinstance(event, ToolCallDelta) else ""
@@ -75,7 +75,7 @@ class Writer(AnswerWriter):
                 return out + (self._mark(block, block.kept) if self._is_marked(block) else b"")
         block.head = _PIECE % (block.at, b'{"reasoningContent":{"text":')
         if isinstance(event, ThinkingCarrier) and event.redacted is not None:
-            return b""  # `carry` tells it
+            return b""  # `carry` writes it
         return self.piece(block, getattr(event, "text", ""))
 
     def piece(self, block: Any, text: str) -> bytes:
@@ -97,17 +97,17 @@ class Writer(AnswerWriter):
         if event.redacted is not None and _is_data(event.redacted):
             out += _delta(block.at, {REASONING: {REDACTED: event.redacted}})
         elif event.redacted is not None:
-            self.leave_out("a redacted thought that is no base64")
+            self.leave_out("redacted thinking that is not base64")
         if own := self.own(event.wire):
             out += _delta(block.at, {REASONING: own})
         elif event.encrypted is not None or event.wire:
-            self.leave_out("a carrier that this API has no place for")
+            self.leave_out("a carrier that this API has no field for")
         return out
 
     def mark(self, block: Text | Call, event: TextDelta | ToolCallDelta) -> bytes:
         if isinstance(block, Text) and (own := self.own(event.wire)):
             return self._mark(block, own)
-        self.leave_out("keys or a signature that only their own dialect knows")
+        self.leave_out("keys or a signature specific to another dialect")
         return b""
 
     def finish(self, reason: str | None) -> bytes:
@@ -125,14 +125,14 @@ class Writer(AnswerWriter):
 
     def _is_marked(self, block: Text) -> bool:
         if block.is_foreign or (block.signature and not self.is_own):
-            self.leave_out("keys or a signature that only their own dialect knows")
+            self.leave_out("keys or a signature specific to another dialect")
         return bool(block.kept)
 
     def _mark(self, block: Text, kept: dict[str, Any]) -> bytes:
-        """What a text cites, each once: an event says all that is known so far."""
+        """The citations of a text, each once: an event contains all that is known so far."""
         cited = kept.get("citations") or []
         if kept.keys() - {"citations"}:
-            self.leave_out("keys of a text that a stream has no place for")
+            self.leave_out("keys of a text that a stream has no field for")
         told = self._cited.get(block.at, 0)
         self._cited[block.at] = max(told, len(cited))
         return b"".join(_delta(block.at, {"citation": one}) for one in cited[told:])
@@ -152,7 +152,7 @@ def write_document(message: Message, about: About) -> bytes:
 
 
 def write_error(failed: Failed, status: int) -> bytes:
-    """A refusal, or what failed before there was an answer."""
+    """A rejection, or a failure before there was an answer."""
     return encode({"code": STATUSES.word(status, failed.code), "message": failed.text})
 
 
@@ -167,7 +167,7 @@ def _block(block: Any, own: bool) -> dict[str, Any] | None:
         case ToolCallBlock():
             given: Any = block.input
             if not given and block.arguments and block.arguments.strip() != "{}":
-                given = block.arguments  # no object: the client shall see what the model wrote
+                given = block.arguments  # not an object: the client shall see what the model wrote
             call = {"toolUseId": block.id, "name": block.name, "input": given}
             return {"toolUse": {**own_keys(block.wire, DIALECT), **call}}
         case OpaqueBlock() if own:

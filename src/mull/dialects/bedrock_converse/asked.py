@@ -1,4 +1,4 @@
-"""A request of a client that speaks Converse."""
+"""Decodes a client's Converse request."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _EFFORTS = (
 
 
 def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
-    """What is asked for; the model and whether it is to stream stand in the path.
+    """The decoded request; the model and whether to stream are in the path.
 
     Raises:
         ConfigError: it is not such a request; says where and why.
@@ -59,8 +59,7 @@ def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
 
 
 def _tools(fields: Fields) -> tuple[tuple[Tool, ...], tuple[HostedTool, ...]]:
-    """The client's own functions, and the tools that the provider runs; marks of a cache are
-    left."""
+    """The client's own functions, and the tools that the provider runs; cache markers are left."""
     tools, hosted = [], []
     for where, tool in objects(fields.list("toolConfig.tools"), "toolConfig.tools"):
         given = tool.get("toolSpec")
@@ -92,7 +91,7 @@ def _choice(fields: Fields) -> ToolChoice | None:
 
 
 def _thinking(fields: Fields) -> ThinkingAsked:
-    """In the words of the makers whose models are served: Claude's, Nova's, OpenAI's."""
+    """In the parameters of the makers whose models are served: Claude's, Nova's, OpenAI's."""
     effort = fields.text(*_EFFORTS)
     kind = fields.text(f"{FIELDS}.thinking.type", f"{FIELDS}.reasoningConfig.type")
     match kind:

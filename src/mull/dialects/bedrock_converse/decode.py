@@ -1,7 +1,8 @@
-"""What the messages of a Converse stream, or a whole response, mean.
+"""Interprets the messages of a Converse stream, or a complete response.
 
-Blocks are known by their index; an index that starts again is another block. An answer is whole
-when its stop reason was heard: counts follow it, and a stream that ends without one was cut.
+Blocks are identified by their index; an index that starts again is another block. An answer is
+complete once its stop reason was received: counts follow it, and a stream that ends without one was
+cut.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ FRAMING = EventStreamReader
 
 
 class ChunkInterpreter:
-    """Reads one answer. `field_name` changes nothing: reasoning has one place in this dialect."""
+    """Reads one answer. `field_name` has no effect: reasoning has only one place in this
+    dialect.
+    """
 
     def __init__(self, target: Target, field_name: str | None = None) -> None:
         self._parts: dict[int, Part] = {}
@@ -75,12 +78,12 @@ class ChunkInterpreter:
         for mark in (EXCEPTION, ERROR):
             if event is not None and event.startswith(mark):
                 return self._fail(event.removeprefix(mark), value)
-        if event is None:  # as SDKs write a stream down: the name is the only key
+        if event is None:  # as SDKs record a stream: the name is the only key
             return self._unwrap(value)
         return []
 
     def whole(self, value: Any) -> list[Event]:
-        """Events of a whole response, its end included."""
+        """Events of a complete response, including its end."""
         if not isinstance(value, dict):
             return [Failed("the answer is not an object", "unreadable", body=value)]
         if not self._steps.keys().isdisjoint(value):
@@ -104,7 +107,7 @@ class ChunkInterpreter:
             return []
         ended = done or self._reason is not None
         still_open = [part for part in self._parts.values() if not part.stopped]
-        # A message that ended has ended its blocks, also where their own stops got lost.
+        # The end of a message ends its blocks, even if their own stops were lost.
         events = [event for p in still_open for event in (p.stop() if ended else p.cut())]
         if self._failed:
             return events
@@ -126,7 +129,7 @@ class ChunkInterpreter:
     def _start_message(self, value: dict[str, Any]) -> list[Event]:
         if self._begun and self._parts:
             self._failed = True
-            text = "the server began another answer in the middle of this one"
+            text = "the server started another answer in the middle of this one"
             return [Failed(text, "spliced")]
         self._begun = True
         return [Started()]
@@ -142,7 +145,7 @@ class ChunkInterpreter:
         at = self._place(index)
         begun = begun_by(delta, self._new_key(at))
         if begun is None:
-            return [Warned("unexpected_delta", f"a piece of {_kind(delta)} without a block")]
+            return [Warned("unexpected_delta", f"a chunk of {_kind(delta)} without a block")]
         return self._open(at, begun) + begun.take(delta)
 
     def _start_block(self, value: dict[str, Any]) -> list[Event]:
@@ -153,7 +156,7 @@ class ChunkInterpreter:
         return self._begin(at, start)
 
     def _begin(self, at: int, start: dict[str, Any]) -> list[Event]:
-        """A block that says what it is: a call, or something that mull does not know."""
+        """A block with an explicit start: a call, or an unknown kind."""
         key = self._new_key(at)
         call = start.get("toolUse")
         if isinstance(call, dict) and call.get("type") is None:
@@ -163,7 +166,7 @@ class ChunkInterpreter:
         return self._open(at, OpaquePart(key, start))
 
     def _read_block(self, at: int, block: dict[str, Any]) -> list[Event]:
-        """A block of a whole response, told as a stream would."""
+        """A block of a complete response, as events of a stream."""
         match block:
             case {"text": str(text)}:
                 part: Part = TextPart(self._new_key(at))
@@ -209,7 +212,7 @@ class ChunkInterpreter:
         return [] if before is None or before.stopped else before.cut()
 
     def _new_call_id(self, given: Any, key: int) -> str:
-        """The call's id. It must be the only one of its kind: results are matched by it."""
+        """The call's id. It must be unique: results are matched by it."""
         call_id = given if isinstance(given, str) and given else f"call_{key}"
         while call_id in self._call_ids:
             call_id += f"_{key}"

@@ -1,4 +1,4 @@
-"""Lists of messages as Converse takes them, with the system prompt beside them."""
+"""Message lists of Converse, with the system prompt beside them."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from mull.neutral.target import Target
 __all__ = ["BODY", "is_own", "read_history"]
 
 BODY = ("messages", "system")
-"""Where a request has its messages, and its system prompt if that stands beside them."""
+"""Where a request has its messages, and its system prompt if that is separate."""
 _ONLY_HERE = frozenset({"text", "toolUse", "toolResult", "reasoningContent"})
 
 _MARKER = "cachePoint"
-"""Where a request wants a cache to end: nothing that was said."""
+"""Cache markers of a request: not content."""
 
 
 def read_history(messages: Sequence[Any], system: Any, written_by: Target | None) -> Conversation:
     """The conversation in the list.
 
     Raises:
-        ConfigError: a message is not one; says which and why.
+        ConfigError: a message is invalid; says which and why.
     """
     conversation = Conversation()
     reader = _Reader(conversation)
@@ -56,7 +56,7 @@ def read_history(messages: Sequence[Any], system: Any, written_by: Target | None
 
 
 def is_own(message: Mapping[str, Any]) -> bool:
-    """Whether no other dialect has such a message: what its blocks are, their only keys say."""
+    """Whether such a message exists in no other dialect: the only key of a block names its kind."""
     content = message.get("content")
     blocks = content if isinstance(content, list) else ()
     return any(
@@ -66,7 +66,7 @@ def is_own(message: Mapping[str, Any]) -> bool:
 
 
 class _Reader:
-    """Reads the blocks of messages; markers of a cache are left."""
+    """Reads the blocks of messages; cache markers are left."""
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
@@ -82,7 +82,7 @@ class _Reader:
         return found
 
     def instructions(self, content: Any, where: str) -> list[str]:
-        """The texts of a system prompt; a block of another kind is left."""
+        """The texts of a system prompt; blocks of other kinds are left."""
         texts = []
         for place, block in self.blocks(content, where):
             match block:
@@ -105,7 +105,7 @@ class _Reader:
         return read_media(block) or OpaqueBlock(block, DIALECT)
 
     def _result(self, call_id: str, held: dict[str, Any], where: str) -> ToolResultBlock:
-        """What a tool gave; a part that is neither text nor media is told as text, and left."""
+        """A tool result; a part that is neither text nor media becomes text, and is left."""
         texts: list[str] = []
         media: list[MediaBlock] = []
         given = held.get("content")
@@ -125,7 +125,7 @@ class _Reader:
 
 
 def _spoken(blocks: list[Block]) -> list[Message]:
-    """Results of tools are messages of their own, also in the user's name."""
+    """Tool results are separate messages, also in the user's name."""
     return [
         Message(role="tool" if results else "user", blocks=tuple(run))
         for results, run in groupby(blocks, lambda block: isinstance(block, ToolResultBlock))

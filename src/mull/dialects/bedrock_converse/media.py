@@ -1,6 +1,6 @@
-"""Images, documents, videos and sounds as the API takes them; what it has no block for gives None.
+"""Images, documents, videos and audio in the format of the API; None if it has no block for them.
 
-Data is sent in the request; of addresses only those of S3 are taken.
+Data is sent in the request; only S3 URLs are accepted.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _S3 = "s3://"
 
 
 class MediaWriter:
-    """Writes the media of one request: a document has a name, and no two have the same."""
+    """Writes the media of one request: a document has a name, and names are unique."""
 
     def __init__(self) -> None:
         self._names: dict[str, int] = {}
 
     def write(self, block: MediaBlock) -> dict[str, Any] | None:
-        """The content block of something attached."""
+        """The content block of an attachment."""
         found = media_kind(block.media_type)
         source = _source(block)
         if found is None or source is None:
@@ -37,7 +37,7 @@ class MediaWriter:
         return {kind: {"format": word, "name": self._name(block.name), "source": source}}
 
     def _name(self, given: str | None) -> str:
-        """A name that the API takes: few characters, and no two blanks together."""
+        """A name that the API accepts: few characters, and no two spaces in a row."""
         plain = _BLANKS.sub(" ", _REFUSED.sub("-", given or "")).strip()[:180] or "document"
         times = self._names[plain] = self._names.get(plain, 0) + 1
         return plain if times == 1 else f"{plain} ({times})"
@@ -52,7 +52,7 @@ def _source(block: MediaBlock) -> dict[str, Any] | None:
 
 
 def read_media(block: dict[str, Any]) -> MediaBlock | None:
-    """The media in a content block; None for a block that holds none, or more than that."""
+    """The media in a content block; None for a block that contains none, or more than that."""
     if len(block) != 1:
         return None
     ((kind, held),) = block.items()

@@ -1,8 +1,9 @@
-"""The history as the list of messages that the API takes.
+"""The history as the API's list of messages.
 
-Roles alternate, so neighbours of one role become one message, tool results first. The blocks of
-an answer go back in the order they came in, reasoning with its signature, unknown blocks verbatim.
-What is left out is counted and reported. A longer history extends what a shorter one gave.
+Roles alternate, so consecutive messages of one role become one message, tool results first. The
+blocks of an answer are sent back in their original order, reasoning with its signature, unknown
+blocks verbatim. What is left out is counted and reported. A longer history extends the output of a
+shorter one.
 """
 
 from __future__ import annotations
@@ -32,18 +33,19 @@ __all__ = ["History", "reasoning_block", "text_block"]
 
 _LONGEST_ID = 64
 _LEFT_OUT = {
-    "blank": ("history", "{n} blank text{s} not sent: the API takes none"),
-    "media": ("history", "{n} attachment{s} not sent: the API has no block for the kind or place"),
+    "blank": ("history", "{n} blank text{s} not sent: the API accepts none"),
+    "media": ("history", "{n} attachment{s} not sent: the API has no block for this kind or place"),
     "arguments": ("history", "{n} tool call{s} with unreadable arguments sent without them"),
-    "system": ("history", "{n} system message{s} amid the conversation sent in the user's name"),
-    "misplaced": ("history", "{n} block{s} not sent: not for a message of that role"),
+    "system": ("history", "{n} system message{s} within the conversation sent as user messages"),
+    "misplaced": ("history", "{n} block{s} not sent: not allowed in a message of that role"),
 }
 _WARNINGS = frozenset({"media", "arguments", "misplaced"})
 
 
 class History:
-    """Takes neutral messages one by one; holds the system texts and messages of the wire, and the
-    names of the tools that were called."""
+    """Takes neutral messages one by one; contains the system texts and messages of the wire, and
+    the names of the called tools.
+    """
 
     def __init__(self, compat: Compat) -> None:
         self.system: list[str] = []
@@ -68,7 +70,7 @@ class History:
                 assert_never(message.role)
 
     def close(self) -> None:
-        """Nothing follows."""
+        """The history is complete."""
         self._settle()
 
     def notes(self) -> tuple[Note, ...]:
@@ -90,7 +92,7 @@ class History:
             self.messages.append({"role": role, "content": content})
 
     def _settle(self) -> None:
-        """Finish the last message: results come before anything else the user says."""
+        """Finish the last message: results come before anything else from the user."""
         if self.messages and self.messages[-1]["role"] == "user":
             self.messages[-1]["content"].sort(key=lambda block: "toolResult" not in block)
 
@@ -157,8 +159,8 @@ class History:
                 assert_never(block)
 
     def _text(self, block: TextBlock, *, thought: bool) -> dict[str, Any] | None:
-        # Blank texts are refused, but between thoughts nothing may change: there only the empty
-        # one goes.
+        # Blank texts are rejected, but between thinking blocks nothing may change: there only the
+        # empty one is dropped.
         if not block.text or not (thought or block.text.strip()):
             return self._leave("blank") if block.text else None
         return text_block(block)
@@ -183,7 +185,7 @@ class History:
 
 
 def text_block(block: TextBlock) -> dict[str, Any]:
-    """A text; one that cites goes back as it came."""
+    """A text; one with citations is sent back unchanged."""
     kept = own_keys(block.wire, DIALECT)
     if "citations" not in kept:
         return {**kept, "text": block.text}
@@ -192,7 +194,7 @@ def text_block(block: TextBlock) -> dict[str, Any]:
 
 
 def reasoning_block(block: ThinkingBlock) -> dict[str, Any]:
-    """A thought: redacted, or its text with the signature that it came with."""
+    """Thinking: redacted, or its text with its signature."""
     if block.redacted is not None:
         return {REASONING: {REDACTED: block.redacted}}
     signed = {} if block.signature is None else {"signature": block.signature}

@@ -1,9 +1,9 @@
-"""The blocks of an answer while they are open.
+"""The open blocks of an answer.
 
-Text and reasoning begin with their first delta, other kinds with a start. A signature and redacted
-data count when their block has stopped, because half of one verifies nothing. What mull does not
-know is put together from its pieces and handed on as one value. `cut` is what becomes of a block
-that the stream broke off in.
+Text and reasoning start with their first delta, other kinds with a start. A signature and redacted
+data count when their block has stopped, because half of one verifies nothing. An unknown kind is
+assembled from its pieces and passed on as one value. `cut` is what happens to a block in which the
+stream broke off.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Part(Protocol):
         """Events of its end."""
 
     def cut(self) -> list[Event]:
-        """What is still to say of it when the stream breaks off."""
+        """The remaining events when the stream breaks off."""
 
 
 class TextPart:
@@ -116,7 +116,7 @@ class ReasoningPart:
         if isinstance(redacted := given.get(REDACTED), str):
             self._redacted.append(redacted)
         if isinstance(text, str) or ((isinstance(signature, str) or rest) and not self._open):
-            # Empty reasoning is a block too: it may carry nothing but its signature.
+            # Empty reasoning is a block too: it may carry only its signature.
             self._open = True
             said = text if isinstance(text, str) else ""
             events.append(ThinkingDelta(said, self._key, REASONING))
@@ -131,7 +131,7 @@ class ReasoningPart:
     def cut(self) -> list[Event]:
         if not self._redacted:
             return []
-        return [Warned("unfinished_block", "a redacted thought was cut off and is left out")]
+        return [Warned("unfinished_block", "a redacted thinking block was cut off and is left out")]
 
     def _carriers(self) -> list[Event]:
         events: list[Event] = []

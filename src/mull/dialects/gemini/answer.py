@@ -1,7 +1,7 @@
-"""An answer in the shape of generateContent: as chunks, as one response, or as an error.
+"""An answer in the format of generateContent: as chunks, as one response, or as an error.
 
-A call goes out whole, when its arguments are, and always with an id. A signed part stands alone,
-so the first piece of a thought waits for the event after it, which may bring its signature.
+A call is sent when its arguments are complete, and always with an id. A signed part stands alone,
+so the first chunk of thinking waits for the event after it, which may contain its signature.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ Part = dict[str, Any]
 
 
 class Writer(AnswerWriter):
-    """Writes chunks, each a response with one part; the last has the reason and the counts.
+    """Writes chunks, each a response with one part; the last has the finish reason and the counts.
 
-    Without `alt=sse` in its address, this API streams the same chunks as one JSON list.
+    Without `alt=sse` in its URL, this API streams the same chunks as one JSON list.
     """
 
     DIALECT: ClassVar[Dialect] = DIALECT
@@ -115,16 +115,16 @@ class Writer(AnswerWriter):
         text = "".join(block.pieces)
         arguments = object_of(text)
         if arguments is None:
-            self.leave_out("arguments of a call that are no JSON object")
+            self.leave_out("arguments of a call that are not a JSON object")
         return self._part(self._call_part(block, arguments or {}))
 
     def opaque(self, block: Opaque, data: dict[str, Any]) -> bytes:
         return self._part(data)
 
     def carry(self, block: Thought, event: ThinkingCarrier) -> bytes:
-        """A signature whose thought went out before: it stands on a part without text."""
+        """A signature whose thinking was already sent: it goes on a part without text."""
         if event.encrypted is not None or event.redacted is not None:
-            self.leave_out("a carrier that this API has no place for")
+            self.leave_out("a carrier that this API has no field for")
         return self._part(self._thought_part("", event)) if self._takes(event) else b""
 
     def mark(self, block: Text | Call, event: TextDelta | ToolCallDelta) -> bytes:
@@ -148,7 +148,7 @@ class Writer(AnswerWriter):
     def _signature(self, given: str | None) -> str | None:
         """The signature, if this wire can hold it: clients decode it."""
         if given and not self.is_own and not _is_base64(given):
-            self.leave_out("a signature that is no base64")
+            self.leave_out("a signature that is not base64")
             return None
         return given
 
@@ -158,7 +158,7 @@ class Writer(AnswerWriter):
     def _text_part(self, text: str, event: TextDelta | ToolCallDelta) -> bytes:
         kept = self.own(event.wire)
         if event.wire and not kept:
-            self.leave_out("keys of a text that only its own dialect knows")
+            self.leave_out("keys of a text specific to another dialect")
             if not event.signature and not text:
                 return b""
         signature = self._signature(event.signature)
@@ -169,7 +169,7 @@ class Writer(AnswerWriter):
 
     def _call_part(self, block: Call, arguments: Part) -> Part:
         if block.is_foreign:
-            self.leave_out("keys of a call that only its own dialect knows")
+            self.leave_out("keys of a call specific to another dialect")
         kept = {"id": self.call_id(block), **block.kept}
         return call_part(block.name or "", arguments, kept, self._signature(block.signature))
 
@@ -186,7 +186,7 @@ def write_document(message: Message, about: About) -> bytes:
 
 
 def write_error(failed: Failed, status: int) -> bytes:
-    """A refusal, or what failed before there was an answer."""
+    """A rejection, or a failure before there was an answer."""
     return encode(_error(failed, status))
 
 

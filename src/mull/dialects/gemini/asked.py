@@ -1,4 +1,4 @@
-"""A request of a client that speaks generateContent; the model and the method are in the path."""
+"""Decodes a client's generateContent request; the model and the method are in the path."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SCHEMAS = ("parametersJsonSchema", "parameters_json_schema", "parameters")
 
 
 def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
-    """What is asked for.
+    """The decoded request.
 
     Raises:
         ConfigError: it is not such a request; says where and why.

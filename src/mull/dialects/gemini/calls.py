@@ -1,9 +1,8 @@
-"""Function calls of an answer, whole or in pieces.
+"""Function calls of an answer, complete or in chunks.
 
-A call may come without an id. Then it gets one that is made of the response's id and a running
-number, so the same bytes give the same id and another answer gives another. Whatever the wire's
-call held beside name and arguments, its own id included, stays in its wire: that is what goes
-back.
+A call may have no id. Then it gets one made of the response's id and a running number, so the same
+bytes give the same id and another answer another. Whatever the wire's call contained beside name
+and arguments, including its own id, stays in its wire: that is what is sent back.
 """
 
 from __future__ import annotations
@@ -50,15 +49,15 @@ class CallReader:
             if signature:
                 events.append(ToolCallDelta(self.count, self._id, signature=signature))
             return events + self._go_on(call)
-        # Vertex AI closes a streamed call with an empty one; without an open call it says nothing.
+        # Vertex AI closes a streamed call with an empty one; without an open call it means nothing.
         return [*self.close(), OpaqueReceived(part)] if call or signature else self.close()
 
     def close(self) -> list[Event]:
-        """The arguments of a call that came in pieces, once no more are to come."""
+        """The arguments of a call that arrived in chunks, once it is complete."""
         return [*self.cut(), BlockEnded(self.count)] if self.is_open else []
 
     def cut(self) -> list[Event]:
-        """The arguments of a call that the stream broke off in, as far as they came."""
+        """The arguments of a call in which the stream broke off, as far as they arrived."""
         if not self.is_open:
             return []
         self.is_open = False
@@ -93,7 +92,7 @@ class CallReader:
         return events if call.get("willContinue") else events + self.close()
 
     def _name(self, wire_id: Any, content: str) -> str:
-        """The id of the call; a second call must not be taken for the first's continuation."""
+        """The id of the call; a second call must not be taken for a continuation of the first."""
         if isinstance(wire_id, str) and wire_id and wire_id not in self._ids:
             given = wire_id
         else:
@@ -104,7 +103,7 @@ class CallReader:
 
 
 def signature_of(part: dict[str, Any]) -> str | None:
-    """The part's signature; an empty one is none."""
+    """The part's signature; an empty one counts as none."""
     given = part.get("thoughtSignature")
     return given if given and isinstance(given, str) else None
 
@@ -114,10 +113,10 @@ def _others(held: dict[str, Any], read: frozenset[str]) -> dict[str, Any]:
 
 
 def _text(args: Any) -> str:
-    """Arguments as JSON text; text that is already there stays as it is."""
+    """Arguments as JSON text; text stays unchanged."""
     if args is None or isinstance(args, str):
         return args or ""
     try:
         return _encode(args).decode()
-    except UnicodeEncodeError:  # halves of characters, which the decoder mends afterwards
+    except UnicodeEncodeError:  # lone surrogates, which the decoder repairs afterwards
         return json.dumps(args, ensure_ascii=False, separators=(",", ":"))

@@ -1,9 +1,9 @@
 """Messages as Gemini's `contents`.
 
-There are two roles; neighbours of one role are one content, so that parallel calls stand in one
-and their results in the next. Parts go back as they came, in order, with the signature where it
-was; thoughts too, where policy left them in. The list only
-ever grows at its end: what a message becomes depends on nothing that follows it.
+There are two roles; consecutive messages of one role are one content, so that parallel calls are in
+one and their results in the next. Parts are sent back as they came, in order, with the signature in
+its place; thinking too, if policy left it in. The list only grows at its end: how a message is
+encoded does not depend on what follows.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ Part = dict[str, Any]
 class ContentWriter:
     """Writes the messages of one request.
 
-    `needs_signatures` is for models that refuse a step of the current turn whose first call is
-    unsigned. Such a step gets the placeholder in every turn, since a call must not change its
+    `needs_signatures` is for models that reject a step of the current turn whose first call is
+    unsigned. Such a step gets the placeholder in every turn, because a call must not change its
     bytes when its turn has passed.
     """
 
@@ -48,8 +48,9 @@ class ContentWriter:
         self._left_out: dict[str, int] = {}
 
     def write(self, messages: Iterable[Message]) -> None:
-        """Append the messages; what a person or a tool says is the user's, as is any system
-        message that stands between them."""
+        """Append the messages; messages of users and tools have the user role, and so has a system
+        message between them.
+        """
         for message in messages:
             if message.role == "assistant":
                 self._append("model", self._write_answer(message))
@@ -57,7 +58,7 @@ class ContentWriter:
                 self._append("user", [p for b in message.blocks for p in self._parts(b)])
 
     def notes(self) -> list[Note]:
-        """What could not be sent as it is, and what was added."""
+        """What could not be sent unchanged, and what was added."""
         notes = [
             Note("history", f"{count} {what}", warning=True)
             for what, count in self._left_out.items()
@@ -67,7 +68,7 @@ class ContentWriter:
             text = f"{self._unsigned} unsigned tool {calls} sent with {UNSIGNED_CALL} as signature"
             notes.append(Note("history", text))
         if self.contents and self.contents[-1]["role"] == "model":
-            text = "The request ends with the model's own words; newer models refuse that"
+            text = "The request ends with a message of the model; newer models reject that"
             notes.append(Note("history", text, warning=True))
         return notes
 
@@ -129,7 +130,7 @@ class ContentWriter:
         if call and "id" in (kept := own_keys(call.wire, DIALECT)):
             result["id"] = kept["id"]
         media = [part for one in block.media for part in self._media_parts(one)]
-        if media and self._needs_signatures:  # the models that sign also take media in a result
+        if media and self._needs_signatures:  # models that sign also accept media in a result
             result["parts"], media = media, []
         return [{"functionResponse": result}, *media]
 
@@ -137,7 +138,7 @@ class ContentWriter:
         if block.data is not None:
             return [{"inlineData": {"mimeType": block.media_type, "data": block.data}}]
         if block.url is None:
-            self._leave_out("media left out: neither data nor an address")
+            self._leave_out("media left out: it has neither data nor a URL")
             return []
         head, comma, data = block.url.partition(",")
         if comma and head.startswith("data:") and head.endswith(";base64"):

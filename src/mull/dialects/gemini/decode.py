@@ -1,13 +1,13 @@
-"""What the chunks of a Gemini answer mean.
+"""Interprets the chunks of a Gemini answer.
 
-Every chunk is a whole response with a few more parts, so one rule holds for streams and for whole
-responses: the same parts in the same order give the same blocks. Neighbouring parts of plain text
-are one block, and so are neighbouring thoughts; a part with a signature is a block of its own,
-because a signed part must go back neither merged nor split (ai.google.dev thought signatures).
+Every chunk is a complete response with a few more parts, so the same rule applies to streams and to
+complete responses: the same parts in the same order give the same blocks. Adjacent parts of plain
+text are one block, and so is adjacent thinking; a part with a signature is a block of its own,
+because a signed part must be sent back neither merged nor split (ai.google.dev thought signatures).
 That includes the part without text that often ends a stream and only carries the signature.
 
-`thought: true` alone makes a part a thought; a signature does not. Parts that are neither text nor
-a function call (images, code, server-side tools, whatever comes next) are kept as they are.
+Only `thought: true` makes a part thinking; a signature does not. Parts that are neither text nor a
+function call (images, code, server-side tools, future kinds) are kept unchanged.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _UNSAID = "FINISH_REASON_UNSPECIFIED"
 
 
 class ChunkInterpreter:
-    """Reads one answer. Thoughts have one place here, so there is no field to choose."""
+    """Reads one answer. Thinking has only one place here, so there is no field to choose."""
 
     def __init__(self, target: Target, field_name: str | None = None) -> None:
         self.stage: Stage = "open"
@@ -61,7 +61,7 @@ class ChunkInterpreter:
         self._counts: dict[str, Any] = {}
 
     def take(self, event: str | None, value: Any) -> list[Event]:
-        """Events of one chunk; its counts wait for the end, where the last ones hold."""
+        """Events of one chunk; its counts wait for the end, because the last ones apply."""
         if type(value) is not dict:
             return [_unreadable("a chunk", value)]
         out: list[Event] = []
@@ -86,11 +86,13 @@ class ChunkInterpreter:
         return out
 
     def whole(self, value: Any) -> list[Event]:
-        """Events of one whole response."""
+        """Events of one complete response."""
         return self.take(None, value) + self.end(True)
 
     def end(self, done: bool) -> list[Event]:
-        """The end; only a finish reason, or a stream that says it is done, makes it a good one."""
+        """The end; only a finish reason, or a stream that announces its end, makes it a regular
+        one.
+        """
         ended = self._reason is not None or (done and self._answered)
         out = self._calls.close() if ended else self._calls.cut()
         if usage := read_usage(self._counts):
@@ -103,7 +105,9 @@ class ChunkInterpreter:
             has_calls = self._calls.count > 0
             finished, warned = read_finish(self._reason, self._reason_said, has_calls=has_calls)
             return [*out, *([warned] if warned else []), finished]
-        said = "the answer ended without a finish reason" if self._answered else "no answer came"
+        said = (
+            "the answer ended without a finish reason" if self._answered else "no answer received"
+        )
         return [*out, Failed(said, "incomplete", "interrupted")]
 
     def _start(self, value: dict[str, Any], out: list[Event]) -> None:
@@ -129,13 +133,13 @@ class ChunkInterpreter:
             self.stage = "closing"
 
     def _leave_out_candidate(self, out: list[Event]) -> None:
-        """Only one answer is ever asked for; a second is told of once."""
+        """Only one answer is ever requested; a second is reported once."""
         if not self._has_others:
             self._has_others = True
-            out.append(Warned("candidates", "the provider gave several answers: the first is kept"))
+            out.append(Warned("candidates", "the provider sent several answers: the first is kept"))
 
     def _take_part(self, part: Any, out: list[Event]) -> None:
-        """Nearly all parts are a piece of text or of a thought and nothing else."""
+        """Nearly all parts are only text or only thinking."""
         if type(part) is dict and not self._calls.is_open:
             text = part.get("text")
             if type(text) is str:
@@ -176,7 +180,7 @@ class ChunkInterpreter:
 
 
 def _read_text(part: dict[str, Any], text: str) -> list[Event]:
-    """Text or a thought with more than its text: signed parts stand alone, others join."""
+    """Text or thinking with more than its text: signed parts stand alone, others are joined."""
     signature = signature_of(part)
     read = _TEXT_KEYS if signature else _UNSIGNED_KEYS
     kept = {k: v for k, v in part.items() if k not in read and v is not None and v != ""}
@@ -192,4 +196,4 @@ def _read_text(part: dict[str, Any], text: str) -> list[Event]:
 
 
 def _unreadable(what: str, value: Any) -> Warned:
-    return Warned("unreadable", f"{what} that is no object was left out: {value!r:.80}")
+    return Warned("unreadable", f"{what} that is not an object was left out: {value!r:.80}")

@@ -18,7 +18,7 @@ from mull.neutral.thinking import UNSIGNED_CALL
 __all__ = ["BODY", "is_own", "read_history"]
 
 BODY = ("contents", "systemInstruction")
-"""Where a request has its messages, and its system prompt if that stands beside them."""
+"""Where a request has its messages, and its system prompt if that is separate."""
 
 _SIGNATURE = "thoughtSignature"
 _MEDIA = {"inlineData", "fileData"}
@@ -29,7 +29,7 @@ def read_history(contents: Sequence[Any], system: Any, written_by: Target | None
     """The conversation in the contents.
 
     Raises:
-        ConfigError: a content is not one; says which and why.
+        ConfigError: a content is invalid; says which and why.
     """
     reader = _Reader(AnswerReader(DIALECT, ChunkInterpreter, written_by))
     if system is not None:
@@ -40,7 +40,7 @@ def read_history(contents: Sequence[Any], system: Any, written_by: Target | None
 
 
 def is_own(message: Mapping[str, Any]) -> bool:
-    """Whether no other dialect has such a message."""
+    """Whether such a message exists in no other dialect."""
     return "parts" in message
 
 
@@ -51,7 +51,7 @@ class _Reader:
         self._calls = Calls()
 
     def add_system(self, content: Any) -> None:
-        """The system instruction; its role says nothing."""
+        """The system instruction; its role is ignored."""
         where = "systemInstruction"
         for at, part in enumerate(_parts(content, where)):
             self.conversation.add_system(dump(part.get("text", "")))
@@ -96,7 +96,7 @@ class _Reader:
     def _result(self, name: str, response: dict[str, Any], where: str) -> ToolResultBlock:
         given = response.get("id")
         call_id = self._calls.take(given if isinstance(given, str) else None, name)
-        if name != self._calls.name_of(call_id):  # else the call says it already
+        if name != self._calls.name_of(call_id):  # otherwise the call already contains it
             self.conversation.rest[f"{where}.name"] = name
         self.conversation.leave(response, where, "id", "name", "response", "parts")
         media: list[MediaBlock] = []
@@ -132,7 +132,7 @@ def _parts(content: Any, where: str) -> list[dict[str, Any]]:
 
 
 def _outcome(name: str, response: Any) -> tuple[str, bool]:
-    """What a tool gave as text, and whether it failed; some say the tool's name again."""
+    """A tool result as text, and whether it failed; some repeat the tool's name."""
     match response:
         case {"error": said, **rest} if not rest:
             return dump(said), True

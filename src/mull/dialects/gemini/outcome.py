@@ -1,6 +1,6 @@
-"""How an answer ended and what it cost, in words and numbers that all dialects share.
+"""How an answer ended and what it cost, in the terms that all dialects share.
 
-A reason that is not simply the end keeps the provider's own word and message in a warning.
+An unusual reason keeps the provider's own word and message in a warning.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _REASONS = Words(
     ("STOP", "stop"),
     ("STOP", "tool_calls"),
     ("MAX_TOKENS", "length"),
-    # The answer goes on in another request, which nothing here asks for: it is cut.
+    # The answer continues in another request, which nothing here sends: it is cut.
     ("CONTINUATION", "length"),
     ("SAFETY", "content_filter"),
     ("SAFETY", "refusal"),
@@ -69,7 +69,7 @@ _PLAIN = frozenset({"STOP", "MAX_TOKENS"})
 def read_finish(
     word: str | None, message: Any, *, has_calls: bool
 ) -> tuple[Finished, Warned | None]:
-    """The end of an answer; the wire says STOP also where it stopped to call functions."""
+    """The end of an answer; the wire says STOP also if it stopped to call functions."""
     if word is None:
         return Finished("tool_calls" if has_calls else None), None
     reason = _REASONS.read(word)
@@ -86,7 +86,7 @@ def write_finish(reason: str | None) -> str:
 
 
 def read_block(feedback: Any) -> tuple[Finished, Warned] | None:
-    """The end of a request whose prompt was refused, if `promptFeedback` says that it was."""
+    """The end of a request whose prompt was blocked, if `promptFeedback` says so."""
     word = feedback.get("blockReason") if isinstance(feedback, dict) else None
     if not word:
         return None
@@ -111,10 +111,10 @@ def read_error(error: Any) -> Failed:
 
 
 def read_usage(counts: dict[str, Any]) -> Usage | None:
-    """`usageMetadata` in the common meaning; None where it counts nothing.
+    """`usageMetadata` in the neutral meaning; None if it counts nothing.
 
-    Thoughts are counted beside the candidates, and results of the provider's own tools beside the
-    prompt. A count of zero is left out by the wire's JSON, so one half of a sum may be missing.
+    Thinking is counted beside the candidates, and results of the provider's own tools beside the
+    prompt. The wire's JSON omits zero counts, so one half of a sum may be missing.
     """
     read = _COUNTS.read(counts)
     usage = Usage(
@@ -128,7 +128,7 @@ def read_usage(counts: dict[str, Any]) -> Usage | None:
 
 
 def write_usage(usage: Usage) -> dict[str, Any]:
-    """The counts that are known; what was written to a cache has no place here."""
+    """The known counts; cache writes have no field here."""
     counts = {"prompt": usage.input, "candidates": usage.output, **asdict(usage)}
     if usage.output is not None and usage.reasoning is not None:
         counts["candidates"] = max(0, usage.output - usage.reasoning)

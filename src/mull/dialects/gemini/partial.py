@@ -1,8 +1,8 @@
-"""Arguments of a function call that arrive value by value, each under a JSON path.
+"""Arguments of a function call that arrive value by value, each with a JSON path.
 
-Vertex AI streams them so when asked to (`streamFunctionCallArguments`): strings come in pieces
-under the same path, everything else whole. Paths are the child segments of RFC 9535, in dot or
-bracket notation; nothing else can name one value.
+Vertex AI streams them so on request (`streamFunctionCallArguments`): strings arrive in chunks with
+the same path, everything else complete. Paths are the child segments of RFC 9535, in dot or bracket
+notation; nothing else can name one value.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mull.neutral.nesting import DEEPEST
 __all__ = ["PartialArguments"]
 
 GAP_LIMIT = 1000
-"""Places a list may be short of an index; a server that skips more is not sending arguments."""
+"""Maximum gap before a list index; a server that skips more is not sending arguments."""
 _SEGMENT = re.compile(
     r"\.([^.\[\]]+) | \[(\d+)\] | \['((?:[^'\\]|\\.)*)'\] | \[\"((?:[^\"\\]|\\.)*)\"\]", re.VERBOSE
 )
@@ -34,10 +34,10 @@ class PartialArguments:
         self._paths: dict[str, list[str | int]] = {}
 
     def add(self, pieces: Any) -> None:
-        """Take the `partialArgs` of one part.
+        """Process the `partialArgs` of one part.
 
         Raises:
-            ValueError: a piece has no place or no value.
+            ValueError: a chunk has no path or no value.
         """
         for piece in pieces if isinstance(pieces, list) else [pieces]:
             if not isinstance(piece, dict):

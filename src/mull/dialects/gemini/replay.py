@@ -1,4 +1,4 @@
-"""Which thoughts go back: any that the request may think about, and those with a signature."""
+"""Which thinking is sent back: any that the request may think about, and signed thinking."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Gemini(Replay):
                 yield replace(block, encrypted=None, redacted=None, wire=wire)
 
     def marked(self, message: Message) -> Message:
-        """A step whose first call is unsigned loses all signatures: the encoder marks it then."""
+        """A step whose first call is unsigned loses all signatures: the encoder then marks it."""
         calls = message.tool_calls
         if not calls or calls[0].signature or not any(call.signature for call in calls):
             return message

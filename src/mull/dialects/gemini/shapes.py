@@ -1,4 +1,4 @@
-"""The shapes of a content's parts, for requests and for answers."""
+"""The formats of a content's parts, for requests and for answers."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from mull.neutral.blocks import as_keys
 __all__ = ["PART_KEYS", "call_part", "text_part", "thought_part"]
 
 PART_KEYS = "part"
-"""Where the wire of a call holds the keys that stood beside it in its part."""
+"""The key in the wire of a call for the keys that were beside it in its part."""
 
 Part = dict[str, Any]
 
 
 def text_part(text: str, kept: Part, signature: str | None) -> Part:
-    """A text, with whatever else stood beside it."""
+    """A text, with whatever else was beside it."""
     return signed({**kept, "text": text}, signature)
 
 
 def thought_part(text: str, kept: Part, signature: str | None) -> Part:
-    """A thought, with whatever else stood beside it."""
+    """Thinking, with whatever else was beside it."""
     return signed({**kept, "text": text, "thought": True}, signature)
 
 
 def call_part(name: str, arguments: Part, kept: Part, signature: str | None) -> Part:
-    """A function call, with whatever else stood in it or beside it."""
+    """A function call, with whatever else was in it or beside it."""
     more = dict(kept)
     beside = as_keys(more.pop(PART_KEYS, None))
     call = {**more, "name": name, "args": arguments}
@@ -33,5 +33,5 @@ def call_part(name: str, arguments: Part, kept: Part, signature: str | None) -> 
 
 
 def signed(part: Part, signature: str | None) -> Part:
-    """The signature stands on the part, beside the call (thClaws/thClaws#65)."""
+    """The signature is on the part, beside the call (thClaws/thClaws#65)."""
     return {**part, "thoughtSignature": signature} if signature else part

@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions and the many servers that speak it in their own way."""
+"""OpenAI Chat Completions and the many servers that implement it in their own way."""
 
 from __future__ import annotations
 

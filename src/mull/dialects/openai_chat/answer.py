@@ -1,10 +1,9 @@
-"""An answer in the shape of Chat Completions: as chunks, as one completion, or as an error.
+"""An answer in the format of Chat Completions: as chunks, as one completion, or as an error.
 
-Thoughts go out in one field beside the content, the one that the first of them came in or
-`reasoning_content`: readers take what stands in a second field for a copy. Those that stood in the
-content, in tags or in a list, go there too, because few clients look for them there. A signature
-has the place that GitHub Copilot gives it, and whatever else only its origin can read the one that
-OpenRouter gives it.
+Thinking is sent in one field beside the content, the one that the first of it came in or
+`reasoning_content`: readers take a second field for a copy. Thinking that was in the content, in
+tags or in a list, goes there too, because few clients look for it in the content. A signature goes
+where GitHub Copilot puts it, and whatever else only its origin can read where OpenRouter puts it.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ _DONE = b"data: [DONE]\n\n"
 
 
 class Writer(AnswerWriter):
-    """Writes chunks; the counts follow the reason in a chunk of their own, then `[DONE]`."""
+    """Writes chunks; the counts follow the finish reason in a separate chunk, then `[DONE]`."""
 
     DIALECT: ClassVar[Dialect] = DIALECT
     CALLS_APART: ClassVar[bool] = False
@@ -115,7 +114,7 @@ class Writer(AnswerWriter):
             out += self._delta({_OPAQUE: event.signature})
         details = entries_in(self.own(event.wire))
         if event.wire and not details:
-            self.leave_out("keys or members of a thought that only their own dialect knows")
+            self.leave_out("keys or members of a thought specific to another dialect")
         details = [*details, *_sealed(event.encrypted, event.redacted, event.id, self._entries)]
         self._entries += len(details)
         return out + (self._delta({DETAILS: details}) if details else b"")
@@ -125,7 +124,7 @@ class Writer(AnswerWriter):
             keys = self._call_keys(event)
             return self._delta({"tool_calls": [{"index": block.at, **keys}]}) if keys else b""
         if block.is_foreign or not self.is_own:
-            self.leave_out("keys or a signature that only their own dialect knows")
+            self.leave_out("keys or a signature specific to another dialect")
             return b""
         keys = {name: value for name, value in self.own(event.wire).items() if name != "refusal"}
         return self._delta({"content": "", **keys}) if keys else b""
@@ -159,14 +158,14 @@ class Writer(AnswerWriter):
         return self._delta({"tool_calls": [{"index": block.at, **call, **more}]})
 
     def _call_keys(self, event: TextDelta | ToolCallDelta) -> dict[str, Any]:
-        """What stands beside a call; Google's signature has its place in this dialect too."""
+        """The keys beside a call; Google's signature has a place in this dialect too."""
         keys = self.own(event.wire)
         if event.wire and not keys:
             self._leave_call_keys()
         return keys | _signed(event.signature)
 
     def _leave_call_keys(self) -> None:
-        self.leave_out("keys of a call that only its own dialect knows")
+        self.leave_out("keys of a call specific to another dialect")
 
     def _delta(self, delta: dict[str, Any]) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": None}
@@ -174,7 +173,7 @@ class Writer(AnswerWriter):
 
 
 def write_document(message: Message, about: About) -> bytes:
-    """The answer as one completion. Here the order of thoughts, text and calls is lost."""
+    """The answer as one completion. The order of thinking, text and calls is lost here."""
     own = about.source in (None, DIALECT)
     said: dict[str, Any] = {"role": "assistant", "content": None}
     details: list[dict[str, Any]] = []
@@ -219,7 +218,7 @@ def _say(said: dict[str, Any], name: str, text: str) -> None:
 
 
 def _keep(said: dict[str, Any], data: dict[str, Any]) -> None:
-    """A member of a content that is a list, or keys of the message."""
+    """A member of a content list, or keys of the message."""
     if "type" not in data:
         said |= data
         return
@@ -230,7 +229,7 @@ def _keep(said: dict[str, Any], data: dict[str, Any]) -> None:
 
 
 def write_error(failed: Failed, status: int) -> bytes:
-    """A refusal, or what failed before there was an answer."""
+    """A rejection, or a failure before there was an answer."""
     return encode(_error(failed, status))
 
 

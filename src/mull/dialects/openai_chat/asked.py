@@ -1,4 +1,4 @@
-"""A request of a client that speaks Chat Completions, in any of its shapes for thinking."""
+"""Decodes a client's Chat Completions request, with any of its formats for thinking."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SHOWN = ("include_reasoning", f"{_GOOGLE}.include_thoughts")
 
 
 def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
-    """What is asked for.
+    """The decoded request.
 
     Raises:
         ConfigError: it is not such a request; says where and why.
@@ -84,7 +84,7 @@ def _named(given: Any) -> str | None:
 
 
 def _thinking(fields: Fields) -> ThinkingAsked:
-    """All shapes that steer thinking are read; one that says off decides."""
+    """All formats that control thinking are read; one that says off takes precedence."""
     told, word = template_thinking(fields)
     effort, budget = fields.text(*_EFFORTS) or word, fields.whole(*_BUDGETS)
     kind = fields.text("thinking.type")

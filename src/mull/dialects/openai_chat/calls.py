@@ -1,8 +1,8 @@
-"""Which tool call a piece belongs to.
+"""Which tool call a chunk belongs to.
 
-A known id decides, then a new id opens a call, then the index; without either the piece belongs
-to the call that is open. Servers repeat index 0 for every call, send the tail of a call under
-another index, or leave index and id out (apache/maka#1976, agno-agi/agno#8879).
+A known id decides, then a new id opens a call, then the index; without either the chunk belongs to
+the open call. Servers repeat index 0 for every call, send the tail of a call under another index,
+or omit index and id (apache/maka#1976, agno-agi/agno#8879).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Call:
-    """`bare` holds the arguments that came without id and index, in pieces."""
+    """`bare` contains the arguments that came without id and index, in chunks."""
 
     __slots__ = ("bare", "id", "key", "name")
 
@@ -49,14 +49,14 @@ class Calls:
         return bool(self._calls)
 
     def add(self, pieces: list[Any], out: list[Event]) -> None:
-        """Say what the pieces of one delta add."""
+        """The events of the chunks of one delta."""
         touched: set[int] = set()
         for piece in pieces:
             if isinstance(piece, dict) and not self._goes_on(piece, out):
                 self._piece(piece, touched, out)
 
     def _goes_on(self, piece: dict[str, Any], out: list[Event]) -> bool:
-        """Say the usual piece: more arguments for a known index, and nothing else."""
+        """The common case: more arguments for a known index, and nothing else."""
         index, function = piece.get("index"), piece.get("function")
         if len(piece) != 2 or type(index) is not int or type(function) is not dict:
             return False
@@ -69,13 +69,13 @@ class Calls:
         return True
 
     def add_legacy(self, function: dict[str, Any], out: list[Event]) -> None:
-        """The one call of the API before there were tools."""
+        """The single call of the API before there were tools."""
         self.add([{"index": 0, "function": function}], out)
 
     def add_inline(
         self, block: int, name: str | None, id_: str | None, text: str, out: list[Event]
     ) -> None:
-        """A piece of a call that the model wrote into its text."""
+        """A chunk of a call that the model wrote into its text."""
         call, opening = self._inline.get(block), name
         if call is None:
             call = self._inline[block] = self._new()
@@ -136,15 +136,16 @@ class Calls:
     def _is_namesake(
         self, known: _Call, index: int | None, name: str | None, touched: set[int]
     ) -> bool:
-        """Whether a call only shares its id with a known one: it opens anew beside it."""
+        """Whether a call only shares its id with a known one: it is a separate call."""
         if known.key in touched:
             return True
         elsewhere = index is not None and self._by_index.get(index) is not known
         return elsewhere and name is not None and known.name is not None
 
     def _is_another(self, name: str, index: int | None, touched: set[int]) -> bool:
-        """Whether a name without id at a place not seen before opens a call, or belongs to the
-        open one, which may lack a name or have its own repeated."""
+        """Whether a name without id at a new index opens a call, or belongs to the open one, which
+        may lack a name or have it repeated.
+        """
         held = self._open
         if held is None or held.name is None:
             return held is None
@@ -174,7 +175,7 @@ def _is_complete(pieces: list[str]) -> bool:
         return False
     closing, last = _CLOSED_BY.get(pieces[0][0]), pieces[-1][-1]
     if closing is not None and last != closing and not last.isspace():
-        # Asked for every piece that repeats the name, so seldom worth reading them all.
+        # Called for every chunk that repeats the name, so reading them all is rarely worthwhile.
         return False
     try:
         msgspec.json.decode("".join(pieces))
@@ -184,9 +185,9 @@ def _is_complete(pieces: list[str]) -> bool:
 
 
 def _kept(piece: dict[str, Any], function: dict[str, Any]) -> dict[str, Any]:
-    """What the wire says beside what mull knows, to be echoed to the same origin.
+    """What the wire contains beside the known keys, to be sent back to the same origin.
 
-    Google's thought signatures travel this way (earendil-works/pi#3234).
+    Google's thought signatures are sent this way (earendil-works/pi#3234).
     """
     if piece.keys() <= _ENVELOPE and function.keys() <= _FUNCTION:
         kind = piece.get("type")

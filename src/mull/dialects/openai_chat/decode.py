@@ -1,8 +1,8 @@
-"""Chunks and whole responses of Chat Completions as events.
+"""Decodes chunks and complete responses of Chat Completions to events.
 
-This file knows choices, errors, usage and the end; what stands in a delta or message is read in
-`delta`. A stream ends with a finish reason or with `[DONE]`; either is enough, and reading goes
-on after the first, because usage may follow it. Nothing here ever raises for what a server sent.
+This module handles choices, errors, usage and the end; `delta` reads a delta or message. A stream
+ends with a finish reason or with `[DONE]`; either is enough, and reading continues after the first,
+because usage may follow it. Nothing here raises for anything a server sent.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FRAMING = SseReader
 
 
 class ChunkInterpreter:
-    """What the JSON of one answer means; `field_name` is the only reasoning field to read."""
+    """Interprets the JSON of one answer; `field_name` is the only reasoning field to read."""
 
     def __init__(self, target: Target, field_name: str | None = None) -> None:
         self.stage: Stage = "open"
@@ -66,7 +66,7 @@ class ChunkInterpreter:
         return out
 
     def whole(self, value: Any) -> list[Event]:
-        """Events of a whole response."""
+        """Events of a complete response."""
         self._reader = DeltaReader(self._compat, self._field_name, whole=True)
         if not isinstance(value, dict):
             return [Failed("the answer is not an object", "unreadable", body=value)]
@@ -76,7 +76,7 @@ class ChunkInterpreter:
         return out + self.end(True)
 
     def end(self, done: bool) -> list[Event]:
-        """Events of the end; `done` says that the stream said so itself."""
+        """Events of the end; `done` means that the stream itself announced it."""
         if not self._started and not done:
             return []
         out: list[Event] = []
@@ -103,7 +103,7 @@ class ChunkInterpreter:
         )
 
     def _choice(self, choice: dict[str, Any], out: list[Event]) -> bool:
-        """Read one choice; whether it says why the answer ended."""
+        """Read one choice; returns whether it says why the answer ended."""
         if choice.get("index"):
             self._leave_out(out)
             return False
@@ -125,10 +125,10 @@ class ChunkInterpreter:
         return True
 
     def _leave_out(self, out: list[Event]) -> None:
-        """Only one answer is ever asked for; a second one would be mixed into the first."""
+        """Only one answer is ever requested; a second one would be mixed into the first."""
         if not self._warned:
             self._warned = True
-            out.append(Warned("choices", "another answer beside the first was left out"))
+            out.append(Warned("choices", "an additional answer was left out"))
 
     def _fail(self, failed: Failed | None, out: list[Event]) -> None:
         if failed is not None:

@@ -1,10 +1,9 @@
-"""One delta of a stream, or one whole message, as events.
+"""Decodes one delta of a stream, or one complete message, to events.
 
-Reasoning comes first, then text, then calls, whatever order the keys stand in: a delta may hold
-the end of a thought and the beginning of the answer (BerriAI/litellm#27492). What of several
-reasoning fields is new is decided in `mirrors`; they are heard in the endpoint's order, the one
-that leads before the others if it says something. Whatever a field holds that is of no known type
-is passed over, never an error.
+Reasoning comes first, then text, then calls, whatever the order of the keys: a delta may contain
+the end of the thinking and the beginning of the answer (BerriAI/litellm#27492). `mirrors` decides
+which of several reasoning fields are new; they are read in the endpoint's order, but the leading
+one first if it has content. A field value of an unknown type is ignored, never an error.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class DeltaReader:
         self.refused = False
 
     def read(self, delta: dict[str, Any], out: list[Event]) -> None:
-        """Say what this delta adds."""
+        """The events of this delta."""
         content = calls = more = None
         for name, part in delta.items():
             if name == "content":
@@ -74,7 +73,7 @@ class DeltaReader:
             self._call(calls, out)
 
     def _more(self, more: dict[str, Any], content: Any, calls: Any, out: list[Event]) -> bool:
-        """What is neither text nor calls; whether those were said with it."""
+        """What is neither text nor calls; returns whether those were handled with it."""
         field = self._mirrors.leader
         if field in more and len(more) == 1 and self._said is None:
             text = more[field]
@@ -98,7 +97,7 @@ class DeltaReader:
         leader = mirrors.leader
         if leader is not None and leader in thoughts:
             beside = self._text(leader, thoughts[leader])
-            if beside.isspace():  # these must not beat the words of another field
+            if beside.isspace():  # these must not take precedence over another field's text
                 beside, blanks = "", beside
             elif beside:
                 self._segments.think(beside, leader, out)
@@ -115,14 +114,14 @@ class DeltaReader:
             self._promise(thoughts)
 
     def _text(self, name: str, value: Any) -> str:
-        """What a field says in this delta."""
+        """The text of a field in this delta."""
         if type(value) is list and name == DETAILS:
             return self._details.add(value)
         text = value if type(value) is str else _field_text(value)
         return text if self._said is None or not text else self._suffix(name, text)
 
     def _hear(self, name: str, text: str, beside: str, out: list[Event]) -> bool:
-        """Say what is new in a text of this field; whether anything was."""
+        """Emit what is new in a text of this field; returns whether anything was."""
         new = self._mirrors.hear(name, text, beside)
         if new and name != self._mirrors.leader:
             self._segments.forget_promise()
@@ -133,7 +132,7 @@ class DeltaReader:
         return bool(new)
 
     def _new_inside(self, place: str, text: str) -> str:
-        """What is new in a thought that stands inside the content, where blanks count too."""
+        """What is new in thinking inside the content, where whitespace counts too."""
         leader = self._mirrors.leader
         new = text if leader is None else self._mirrors.hear(place, text)
         if leader is None or (new and leader != place):
@@ -142,7 +141,7 @@ class DeltaReader:
         return new
 
     def _promise(self, thoughts: dict[str, Any]) -> None:
-        """Nothing was said yet: what blanks, or what empty field, there is."""
+        """Nothing has content yet: note whitespace, or an empty field."""
         blank = self._mirrors.blanks(self._order)
         for name in self._order if blank is None else ():
             if isinstance(thoughts.get(name), str):
@@ -152,7 +151,7 @@ class DeltaReader:
             self._segments.promise(*blank)
 
     def _suffix(self, channel: str, text: str) -> str:
-        """What is new where every delta repeats all that came before."""
+        """What is new if every delta repeats everything before."""
         assert self._said is not None
         before = self._said.get(channel, "")
         if not text.startswith(before):
@@ -193,7 +192,7 @@ class DeltaReader:
                 segments.leave()
 
     def _think_inside(self, text: str, out: list[Event]) -> None:
-        """A piece of a thought in tags; an empty one opens it."""
+        """A chunk of thinking in tags; an empty one opens it."""
         if self._mirrors.leader != TAGS:
             new = self._new_inside(TAGS, text)
             if text and not new:
@@ -204,7 +203,7 @@ class DeltaReader:
         self._segments.think(text, self._tag_field, out)
 
     def _members(self, members: list[Any], out: list[Event]) -> None:
-        """Content as a list (Mistral): what is not known is kept, in place."""
+        """Content as a list (Mistral): unknown members are kept, in place."""
         self._pieces(self._tags.disable(), out)
         for member in members:
             if isinstance(member, str):
@@ -239,7 +238,7 @@ class DeltaReader:
     def _call(self, calls: Any, out: list[Event]) -> None:
         if isinstance(calls, list):
             if not self.calls:
-                # Text that was held back in case a mark comes stands before the call.
+                # Text held back in case of a mark comes before the call.
                 self._pieces(self._tags.disable(), out)
             self._segments.begin_answer("tool_call", out)
             self.calls.add(calls, out)
@@ -268,7 +267,7 @@ class DeltaReader:
             self._segments.keep({"images": rest["images"]}, out)
 
     def _marked(self, content: str, extra: dict[str, Any], out: list[Event]) -> None:
-        """Google's mark on content: it says that the text is a thought, or it is a carrier."""
+        """Google's mark on content: it says that the text is thinking, or it is a carrier."""
         google = extra.get("google")
         thought = google.get("thought") if isinstance(google, dict) else None
         if thought is not True:
@@ -287,7 +286,7 @@ class DeltaReader:
 
 
 def _field_text(value: Any) -> str:
-    """The text of a reasoning field: a string, or a list of parts that hold text."""
+    """The text of a reasoning field: a string, or a list of parts with text."""
     if isinstance(value, str):
         return value
     if isinstance(value, dict):

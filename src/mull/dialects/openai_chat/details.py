@@ -1,9 +1,9 @@
-"""`reasoning_details` put together again from the pieces a stream sends.
+"""Reassembles `reasoning_details` from the chunks of a stream.
 
-Pieces of one entry have the same type and index, or follow each other where there is no index.
-Only text grows; a piece that says something else about a key that is already known is another
-entry, so nothing is ever overwritten and signed text never grows after its signature
-(agno-agi/agno#8794). A whole response needs no putting together: its entries stay as they are.
+Chunks of one entry have the same type and index, or are consecutive if there is no index. Only text
+grows; a chunk with a different value for a known key is another entry, so nothing is ever
+overwritten and signed text never grows after its signature (agno-agi/agno#8794). A complete
+response needs no reassembly: its entries stay unchanged.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ class _Entry:
         self.grown: dict[str, list[str]] = {}
 
     def extend(self, piece: dict[str, Any], cumulative: bool) -> str | None:
-        """Take in a further piece; the text that is new, or None if it is not of this entry."""
+        """Merge another chunk; returns the new text, or None if it does not belong to this
+        entry.
+        """
         fields, grows = self.fields, False
         for name, value in piece.items():
             if name in _GROWING:
@@ -77,7 +79,7 @@ class Details:
         self._latest: dict[tuple[Any, Any], _Entry] = {}
 
     def add(self, pieces: Iterable[Any]) -> str:
-        """Take in the pieces of one delta; the text in them that is new."""
+        """Process the chunks of one delta; returns their new text."""
         text = ""
         for piece in pieces:
             if isinstance(piece, dict):
@@ -86,11 +88,11 @@ class Details:
 
     @property
     def has_new(self) -> bool:
-        """Whether entries came that have no run of thinking yet."""
+        """Whether there are entries without a run of thinking."""
         return self._placed < len(self._entries)
 
     def place(self, run: int) -> None:
-        """The entries that are new belong to this run."""
+        """Assign the new entries to this run."""
         for entry in self._entries[self._placed :]:
             entry.run = run
         self._placed = len(self._entries)
@@ -114,7 +116,7 @@ class Details:
         return text_of(piece)
 
     def runs(self) -> dict[int, list[dict[str, Any]]]:
-        """The entries by run, in the order in which they were first heard of."""
+        """The entries by run, in the order in which they first appeared."""
         runs: dict[int, list[dict[str, Any]]] = {}
         for entry in self._entries:
             runs.setdefault(entry.run, []).append(entry.build())

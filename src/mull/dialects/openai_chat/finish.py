@@ -1,4 +1,4 @@
-"""Why an answer ended: the many words servers have for it, and the errors they write instead."""
+"""Why an answer ended: the many words servers have for it, and the errors they send instead."""
 
 from __future__ import annotations
 
@@ -50,22 +50,22 @@ BROKEN = frozenset({"error", "network_error", "insufficient_system_resource", "a
 """Words for an answer that the server could not finish."""
 
 _CUT = frozenset({"length", "content_filter", "refusal"})
-"""Reasons that stand even where calls came: the last of them may be cut short."""
+"""Reasons that apply even if there are calls: the last of them may be cut off."""
 
 
 def stop_reason(word: str | None, *, calls: bool, refused: bool) -> str | None:
-    """The canonical reason; a provider's own word where there is none."""
+    """The canonical reason; a provider's own word if there is none."""
     reason = _WORDS.read(word.lower().replace("-", "_"), word) if word else None
     if refused and reason in (None, "stop"):
         return "refusal"
     if calls and reason not in _CUT:
-        # Some servers say `stop`, or an empty word, although they call (microclaw/microclaw#230).
+        # Some servers say `stop`, or an empty word, despite calls (microclaw/microclaw#230).
         return "tool_calls"
     return reason
 
 
 def write_stop_reason(reason: str | None, *, refused: bool) -> str:
-    """The wire's word; a refusal that stands in its own field ends the answer as usual."""
+    """The wire's word; with a refusal in its own field the answer ends as usual."""
     if reason == "refusal":
         return "stop" if refused else "content_filter"
     return _WORDS.write(reason or "stop")
@@ -78,7 +78,7 @@ def broken(word: str) -> Failed:
 
 
 def as_error(value: dict[str, Any], event: str | None = None) -> Failed | None:
-    """The error that a chunk or response holds in place of an answer, or beside it."""
+    """The error that a chunk or response contains instead of an answer, or beside it."""
     error = value.get("error")
     if not error:
         error = _unwrapped(value, event)

@@ -1,4 +1,4 @@
-"""Lists of messages as Chat Completions and its many compatible servers take them."""
+"""Message lists of Chat Completions and its many compatible servers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from mull.neutral.target import Compat, Target
 __all__ = ["BODY", "is_own", "read_history"]
 
 BODY = ("messages", None)
-"""Where a request has its messages, and its system prompt if that stands beside them."""
+"""Where a request has its messages, and its system prompt if that is separate."""
 _ONLY_HERE = frozenset({"tool_calls", "tool_call_id", *Compat().reasoning_in})
 
 _TEXTS = ("text", "input_text", "output_text")
@@ -45,16 +45,16 @@ _KNOWN: dict[str, tuple[str, ...]] = {
     "tool": ("tool_call_id", "name"),
     "function": ("tool_call_id", "name"),
 }
-"""The keys of each role's messages that are read; `name` finds the call of a result."""
+"""The keys that are read from each role's messages; `name` finds the call of a result."""
 _INNER = ("url", "data", "format", "file_data", "filename")
 _SOUNDS = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 
 
 def read_history(messages: Sequence[Any], system: Any, written_by: Target | None) -> Conversation:
-    """The conversation in the list; some keep its system prompt beside it.
+    """The conversation in the list; in some requests the system prompt is separate.
 
     Raises:
-        ConfigError: a message is not one; says which and why.
+        ConfigError: a message is invalid; says which and why.
     """
     reader = _Reader(AnswerReader(DIALECT, ChunkInterpreter, written_by))
     reader.add_instruction(system, "system")
@@ -64,7 +64,7 @@ def read_history(messages: Sequence[Any], system: Any, written_by: Target | None
 
 
 def is_own(message: Mapping[str, Any]) -> bool:
-    """Whether no other dialect has such a message."""
+    """Whether such a message exists in no other dialect."""
     return message.get("role") == "tool" or not _ONLY_HERE.isdisjoint(message)
 
 
@@ -99,11 +99,11 @@ class _Reader:
                 )
 
     def add_instruction(self, content: Any, where: str) -> None:
-        """A system prompt, wherever it stands."""
+        """A system prompt, wherever it is."""
         self.conversation.add_instruction(_content(content, where), where)
 
     def _leave_details(self, content: Any, where: str) -> None:
-        """What a part says beside what it shows."""
+        """The keys of a part beside its content."""
         for at, part in enumerate(content if isinstance(content, list) else ()):
             if isinstance(part, dict) and not isinstance(_part(part, where), OpaqueBlock):
                 place, kind = f"{where}[{at}]", part.get("type")
@@ -117,7 +117,7 @@ class _Reader:
         return self._answers.read({"choices": [{"index": 0, "message": message}]}, where)
 
     def _add_result(self, message: dict[str, Any], where: str) -> None:
-        """Results that follow each other answer one message."""
+        """Consecutive results belong to one message."""
         given, name = message.get("tool_call_id"), message.get("name")
         call_id = self._calls.take(
             given if isinstance(given, str) else None, name if isinstance(name, str) else None
@@ -135,7 +135,7 @@ class _Reader:
 
 
 def _check_answer(message: dict[str, Any], where: str) -> None:
-    """What a live answer may leave out or get wrong is an error in a file."""
+    """What a live answer may omit or get wrong is an error in a file."""
     content = message.get("content")
     if isinstance(content, list):
         for at, part in enumerate(content):

@@ -1,7 +1,7 @@
 """The message list of a request.
 
-Each message is written by itself, from what came before it and never from what follows, so that
-a longer history begins with the very bytes of a shorter one and the endpoint's cache holds.
+Each message is encoded from itself and what precedes it, never from what follows, so that a longer
+history starts with the exact bytes of a shorter one and the endpoint's cache stays valid.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ __all__ = ["MessageList"]
 _encode = msgspec.json.Encoder().encode
 _SOUNDS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 _LEFT_OUT = {
-    "media": ("media", "{n} attachment{s} not sent: this API has no place for them"),
-    "opaque": ("history", "{n} part{s} of a kind that this API does not take back not sent"),
+    "media": ("media", "{n} attachment{s} not sent: this API has no field for them"),
+    "opaque": ("history", "{n} part{s} of a kind that this API does not accept back not sent"),
     "empty": ("history", "{n} empty answer{s} not sent"),
 }
 
 
 class MessageList:
-    """Writes messages in order; `notes` tell what had to be left out."""
+    """Writes messages in order; `notes` report what had to be left out."""
 
     def __init__(self, rule: ReasoningRule) -> None:
         self._rule = rule
@@ -53,8 +53,9 @@ class MessageList:
         self._calls = 0
 
     def add_system(self, text: str) -> None:
-        """The prompt, or an instruction in the middle of a conversation. Where templates take one
-        system message, at the beginning, those that stand there become one."""
+        """The prompt, or an instruction within the conversation. If templates accept only one
+        system message, at the beginning, those there are joined.
+        """
         role, last = self._compat.system_role, self.messages[-1] if self.messages else None
         if last is not None and self._compat.system_inside == "user":
             if last["role"] == role and len(self.messages) == 1:
@@ -64,7 +65,7 @@ class MessageList:
         self.messages.append({"role": role, "content": text})
 
     def add(self, message: Message) -> None:
-        """Write one message, or several where it holds results of tools."""
+        """Write one message, or several if it contains tool results."""
         results = [block for block in message.blocks if isinstance(block, ToolResultBlock)]
         shown = [part for result in results for part in self._add_result(result)]
         if message.role == "assistant":
@@ -84,12 +85,15 @@ class MessageList:
             if (n := self._left_out[kind])
         ]
         if self.messages and self.messages[-1]["role"] == "assistant":
-            text = "the request ends with an answer: the endpoint will go on with it, or refuse"
+            text = (
+                "the request ends with an answer: the endpoint will continue it, or reject "
+                "the request"
+            )
             notes.append(Note("history", text, warning=True))
         return notes
 
     def _add_result(self, block: ToolResultBlock) -> list[dict[str, Any]]:
-        """Write a result; gives the parts of its attachments that need a message of their own."""
+        """Write a result; returns the parts of its attachments that need a message of their own."""
         call_id = block.call_id
         if not call_id and self._unnamed:
             call_id = self._unnamed.pop(0)
@@ -108,7 +112,7 @@ class MessageList:
         return [] if in_place else _named(block.media, parts)
 
     def _fitting(self, call_id: str) -> str:
-        """The id, or one made of it where the endpoint takes only ids of a certain form."""
+        """The id, or one derived from it if the endpoint accepts only ids of a certain form."""
         length = self._compat.tool_id_length
         if not length or (len(call_id) == length and call_id.isascii() and call_id.isalnum()):
             return call_id
@@ -117,7 +121,7 @@ class MessageList:
     def _content(
         self, blocks: Sequence[Block], shown: Sequence[dict[str, Any]] = ()
     ) -> str | list[dict[str, Any]]:
-        """A user's content: plain text goes as a plain string, which every server takes."""
+        """A user's content: plain text is sent as a plain string, which every server accepts."""
         parts: list[dict[str, Any]] = [*shown]
         for block in blocks:
             if isinstance(block, TextBlock):
@@ -139,7 +143,7 @@ class MessageList:
             answer.add(block)
         calls = [self._call(call) for call in message.tool_calls]
         if answer.is_empty and not calls:
-            # An answer of nothing would be taken for a prefill (ggml-org/llama.cpp#20861).
+            # An empty answer would be taken for a prefill (ggml-org/llama.cpp#20861).
             self._left_out["empty"] += 1
             return
         written: dict[str, Any] = {"role": "assistant", "content": answer.content()}
@@ -165,12 +169,12 @@ class MessageList:
         call |= _others(kept, ("id",))
         kind = call["type"]
         if kind != "function" and isinstance(kind, str) and kind in kept:
-            del call["function"]  # such a call has its name and input in a place of its own
+            del call["function"]  # such a call has its own place for name and input
         return call
 
 
 class _Answer:
-    """The content of one assistant's message, and the keys beside it."""
+    """The content of one assistant message, and the keys beside it."""
 
     def __init__(self, rule: ReasoningRule, left_out: Counter[str]) -> None:
         self._rule = rule
@@ -182,7 +186,7 @@ class _Answer:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it says nothing that an endpoint would take for an answer."""
+        """Whether it contains nothing that an endpoint would accept as an answer."""
         return not self._parts and not self._keys
 
     def add(self, block: Block) -> None:
@@ -204,13 +208,13 @@ class _Answer:
                 assert_never(block)
 
     def content(self) -> str | list[dict[str, Any]]:
-        """Plain text where all of it is text, else the list in wire order."""
+        """Plain text if all of it is text, otherwise the list in wire order."""
         if all(part["type"] == "text" for part in self._parts):
             return "".join(part["text"] for part in self._parts)
         return self._parts
 
     def keys(self, *, has_calls: bool) -> dict[str, Any]:
-        """What stands beside the content: reasoning or its filler, and what was kept."""
+        """The keys beside the content: reasoning or its placeholder, and what was kept."""
         keys = dict(self._fields.keys())
         if not keys and not self._thought:
             filler = self._rule.filler(has_calls=has_calls)
@@ -247,16 +251,16 @@ class _Answer:
 
 
 def _others(kept: dict[str, Any], known: Container[str]) -> dict[str, Any]:
-    """What was kept of a call beside what its block says."""
+    """What was kept of a call beside its block's fields."""
     return {key: value for key, value in kept.items() if key not in known}
 
 
 def _tagged(block: ThinkingBlock, rule: ReasoningRule) -> str:
-    """A thought inside the text, in the marks it came in."""
+    """Thinking inside the text, in its original tags."""
     pairs = rule.compat.tags or (("<think>", "</think>"),)
     _, _, came_in = (block.source_field or "").partition(":")
     opener, closer = next((pair for pair in pairs if pair[0] == came_in), pairs[0])
-    # Where the prompt holds the opening mark, the answer never had it.
+    # If the prompt contains the opening mark, the answer never had it.
     return f"{'' if rule.compat.starts_in_reasoning else opener}{block.thought}{closer}"
 
 
@@ -269,8 +273,9 @@ def _member(block: ThinkingBlock) -> dict[str, Any]:
 
 
 def _named(media: Sequence[MediaBlock], parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Attachments of a result, with a word on where they come from: the API takes them from users
-    alone."""
+    """Attachments of a result, with a remark on where they come from: the API accepts them only
+    from users.
+    """
     if not parts:
         return []
     names = [one.name for one in media if one.name]
@@ -279,7 +284,7 @@ def _named(media: Sequence[MediaBlock], parts: list[dict[str, Any]]) -> list[dic
 
 
 def _paragraphs(texts: Sequence[str]) -> str:
-    """Several texts as one: each begins a paragraph of its own."""
+    """Several texts as one, each as a paragraph."""
     joined = "".join(texts[:1])
     for text in texts[1:]:
         joined += text if text.startswith("\n") or joined.endswith("\n") else f"\n\n{text}"

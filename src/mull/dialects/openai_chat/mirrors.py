@@ -1,14 +1,14 @@
-"""One thought told in several fields: which field is heard, and what in the others is new.
+"""One thinking text sent in several fields: which field is read, and what in the others is new.
 
-Servers mirror a thought in the same delta, in the next one, cut at other places, or as a whole at
-the end (MoonshotAI/kimi-code#3928). Rule 1: the first field that says something leads; blanks
-alone say nothing and wait for the words they belong to. Rule 2: what stands beside the leader's
-words in one delta adds at most what goes on from their end. Rule 3: a field that speaks alone is
-passed over as far as it repeats the thought; anything else in it is new, and it leads from there.
-Rule 4: texts that differ in blanks only are the same. Rule 5: what may become a repetition is
-held until that is certain, and released if it turns out to be none.
+Servers mirror thinking in the same delta, in the next one, split differently, or completely at the
+end (MoonshotAI/kimi-code#3928). Rule 1: the first field with content leads; whitespace alone is not
+content and waits for the words it belongs to. Rule 2: what is beside the leader's text in one delta
+adds at most a continuation of it. Rule 3: a field that appears alone is ignored as far as it
+repeats the thinking; anything else in it is new, and it leads from there. Rule 4: texts that differ
+only in whitespace are the same. Rule 5: what may become a repetition is held back until that is
+certain, and released if it is not one.
 
-Fields are only names here, and so are the places inside the content that hold thoughts.
+Fields are only names here, and so are the places inside the content that contain thinking.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from mull.dialects.markers import without_blanks
 __all__ = ["Mirrors"]
 
 _SURE = 200
-"""So many bytes in agreement are no chance: what differs after them is all that is new."""
+"""This many matching bytes are no coincidence: only what differs after them is new."""
 _NOWHERE = (-1, "")
 
 
 class _Thought:
-    """All that an answer thought, without its blanks; `pieces` takes it as it comes.
+    """All thinking of an answer, without whitespace; `pieces` takes it as it arrives.
 
-    None among the pieces is the beginning of another run of thinking.
+    None among the pieces is the start of another run of thinking.
     """
 
     __slots__ = ("bare", "last", "pieces", "read", "run", "tail")
@@ -41,7 +41,7 @@ class _Thought:
         self.last = 0
 
     def settle(self, count: int | None = None) -> None:
-        """Read the pieces that came, or the first of them."""
+        """Process the pieces that arrived, or the first of them."""
         pieces = self.pieces[:count]
         del self.pieces[:count]
         self.read += len(pieces)
@@ -65,7 +65,7 @@ class _Thought:
             self.tail += text
 
     def agreement(self, at: int, bare: bytes) -> int:
-        """How many bytes of a text agree with the thought from this place on."""
+        """How many bytes of a text match the thinking from this position on."""
         if self.bare.startswith(bare, at):
             return len(bare)
         own = self.bare[at : at + len(bare)]
@@ -78,7 +78,7 @@ class _Thought:
 
 
 class _Voice:
-    """A field that does not lead: how far it has told the thought, and what it said since."""
+    """A field that does not lead: how far it has repeated the thinking, and its text since."""
 
     __slots__ = ("agreed", "at", "held", "places")
 
@@ -86,14 +86,14 @@ class _Voice:
         self.meet(at)
 
     def meet(self, at: int, text: str = "") -> None:
-        """It is as far as the thought; blanks at the end of its text belong to what comes next."""
+        """It has caught up with the thinking; trailing whitespace belongs to what comes next."""
         self.at = at
         self.held = [text[len(text.rstrip()) :]]
         self.places: list[int] = []
         self.agreed = 0
 
     def follow(self, places: list[int], text: str, count: int) -> None:
-        """It repeats what was thought earlier, so far; there may be several places for that."""
+        """So far it repeats earlier thinking; there may be several candidate positions."""
         self.places = places
         self.held.append(text)
         self.agreed += count
@@ -102,7 +102,7 @@ class _Voice:
 
 
 class Mirrors:
-    """Listens to the fields of one answer; whoever says a thought adds it to `pieces`."""
+    """Reads the fields of one answer; whoever emits thinking adds it to `pieces`."""
 
     def __init__(self) -> None:
         self._thought = _Thought()
@@ -112,7 +112,7 @@ class Mirrors:
         self.leader: str | None = None
 
     def hear(self, name: str, text: str, beside: str = "") -> str:
-        """What this text adds to the thought; `beside` is what the same delta added before it.
+        """What this text adds to the thinking; `beside` is what the same delta added before it.
 
         A field that adds something must be made to `lead`.
         """
@@ -137,7 +137,7 @@ class Mirrors:
         return new
 
     def lead(self, name: str) -> None:
-        """Let this field lead; the one that led so far has told all of the thought."""
+        """Let this field lead; the previous leader has sent all of the thinking."""
         self.settle()
         if self.leader is not None:
             self._voices[self.leader] = _Voice(len(self._thought.bare))
@@ -145,7 +145,7 @@ class Mirrors:
         self.leader = name
 
     def blanks(self, names: Iterable[str]) -> tuple[str, list[str]] | None:
-        """The first of these fields that said blanks, where nothing else was ever said."""
+        """The first of these fields with whitespace, if nothing else was ever sent."""
         for name in names:
             voice = self._voices.get(name)
             if voice is not None and any(voice.held):
@@ -153,12 +153,14 @@ class Mirrors:
         return None
 
     def told(self) -> bytearray:
-        """All of the thought so far, without its blanks."""
+        """All thinking so far, without whitespace."""
         self.settle()
         return self._thought.bare
 
     def settle(self) -> None:
-        """Read what came, so that memory follows the text and not the number of its pieces."""
+        """Process what arrived, so that memory follows the text and not the number of its
+        pieces.
+        """
         for name, (count, text) in sorted(self._abreast.items(), key=lambda one: one[1]):
             self._thought.settle(count - self._thought.read)
             self._voices.setdefault(name, _Voice()).meet(len(self._thought.bare), text)
@@ -172,7 +174,7 @@ class Mirrors:
         live = [(at, n) for at, n in counts if n == len(bare) or at + n == end]
         if not live:
             if not voice.places and bare == thought.bare[thought.last :]:
-                voice.meet(end, text)  # it begins to mirror only now
+                voice.meet(end, text)  # it starts to mirror only now
                 return ""
             return self._differs(voice, text, bare[: counts[0][1]], beside)
         at, count = live[0]
@@ -185,7 +187,7 @@ class Mirrors:
         return ""
 
     def _starts(self, voice: _Voice) -> list[int]:
-        """Where a repetition may begin: where the field stopped, or with the latest run."""
+        """Where a repetition may start: where the field stopped, or with the latest run."""
         run = self._thought.run
         return [voice.at] if run <= voice.at else [voice.at, run]
 
@@ -208,7 +210,7 @@ class Mirrors:
 
 
 def _after(text: str, same: bytes) -> str:
-    """What follows the words that were there already."""
+    """What follows the words that were already there."""
     count = len(same.decode("utf-8", "surrogatepass"))
     for at, character in enumerate(text):
         if not count:

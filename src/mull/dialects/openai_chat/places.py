@@ -1,11 +1,11 @@
-"""In which place of a message a thought goes back, if there is one.
+"""In which place of a message thinking is sent back, if there is one.
 
-The user's own field name decides, then the endpoint's row, then the field it came in: an endpoint
-that nobody knows gets back only what it sent itself (BerriAI/litellm#30835). It is asked for before
-anything is counted and when it is written, so both speak of the same place.
+The user's own field name decides, then the endpoint's row, then the field it came in: an unknown
+endpoint gets back only what it sent itself (BerriAI/litellm#30835). It is determined before
+counting and when writing, so both use the same place.
 
-Beside its text, a thought keeps in its wire the entries of `reasoning_details`, or the members of
-its part where the content is a list.
+Beside its text, a thinking block keeps in its wire the entries of `reasoning_details`, or the
+members of its part if the content is a list.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ __all__ = [
 ]
 
 TAGS = "think_tags"
-"""The place of a thought in tags; the opening one follows after a colon if it is not the first."""
+"""The place of thinking in tags; the opening tag follows after a colon if it is not the first."""
 CONTENT_LIST = "content_list"
 IN_CONTENT = frozenset({CONTENT_LIST, TAGS})
 """Places inside the content; every other place is a key of the message."""
 DETAILS = "reasoning_details"
 MEMBERS = "thinking"
 _MARKED = "extra_content"
-"""Marked thoughts are Google's summaries; their endpoint does not take them back."""
+"""Marked thinking is Google's summaries; their endpoint does not accept them back."""
 _CLAUDE = "anthropic-claude-v1"
 _READABLE = ("text", "summary")
 
 
 def place_of(block: ThinkingBlock, only: str | None, out: str, first: str) -> str | None:
-    """The field or place for a block; None where it cannot go back.
+    """The field or place for a block; None if it cannot be sent back.
 
-    `only` is the user's own field, `out` the row's `reasoningOut`, `first` the field that stands
-    first among those the endpoint's answers are read from.
+    `only` is the user's own field, `out` the row's `reasoningOut`, `first` the first of the fields
+    that the endpoint's answers are read from.
     """
     place = only or out
     if place == "never":
@@ -60,17 +60,17 @@ def place_of(block: ThinkingBlock, only: str | None, out: str, first: str) -> st
 
 
 def entries_of(block: ThinkingBlock) -> list[dict[str, Any]]:
-    """The entries of `reasoning_details` that belong to a thought."""
+    """The entries of `reasoning_details` that belong to a thinking block."""
     return entries_in(own_keys(block.wire, DIALECT))
 
 
 def entries_in(kept: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The entries of `reasoning_details` in what a thought keeps."""
+    """The entries of `reasoning_details` in a block's data."""
     return _objects(kept.get(DETAILS))
 
 
 def members_of(block: ThinkingBlock) -> list[dict[str, Any]]:
-    """The members of a thought that came as a part of the content, where they are not all text."""
+    """The members of thinking that came as a part of the content, if they are not all text."""
     return _objects(own_keys(block.wire, DIALECT).get(MEMBERS))
 
 
@@ -88,11 +88,11 @@ def text_of(entry: dict[str, Any]) -> str:
 
 
 def has_lost_signature(entry: dict[str, Any]) -> bool:
-    """Whether an entry is a thought of Claude's without its signature, which Claude refuses."""
+    """Whether an entry is thinking of Claude without its signature, which Claude rejects."""
     is_claudes = (entry.get("type"), entry.get("format")) == ("reasoning.text", _CLAUDE)
     return is_claudes and not entry.get("signature")
 
 
 def is_opaque(entry: dict[str, Any]) -> bool:
-    """Whether an entry of `reasoning_details` holds what only its endpoint can read."""
+    """Whether an entry of `reasoning_details` contains what only its endpoint can read."""
     return bool(entry.get("signature") or entry.get("data"))

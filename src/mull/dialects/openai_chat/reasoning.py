@@ -1,8 +1,9 @@
-"""How the thinking of one answer goes back to the endpoint that gave it.
+"""How the thinking of one answer is sent back to its endpoint.
 
-Policy has left in what the endpoint takes, in the form that it takes; `places` says where. Details
-go back as they are and stand for the text they hold. What is empty is not sent (EC-007), unless the
-row asks for a filler in messages that the model wrote without thinking (pydantic/pydantic-ai#8525).
+Policy has left in what the endpoint accepts, in the form that it accepts; `places` says where.
+Details are sent back unchanged and replace the text they contain. Empty thinking is not sent
+(EC-007), unless the row asks for a placeholder in messages that the model wrote without thinking
+(pydantic/pydantic-ai#8525).
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ class ReasoningRule:
         self._first = next(iter(compat.reasoning_in), "reasoning_content")
 
     def place_of(self, block: ThinkingBlock) -> str | None:
-        """The field or place for a block; None where it cannot go back."""
+        """The field or place for a block; None if it cannot be sent back."""
         return place_of(block, self.only, self.compat.reasoning_out, self._first)
 
     def filler(self, *, has_calls: bool) -> tuple[str, str] | None:
-        """The field and text for a message without reasoning, where the endpoint needs one."""
+        """The field and text for a message without reasoning, if the endpoint needs one."""
         compat = self.compat
         needed = compat.requires_reasoning == "all" or (
             compat.requires_reasoning == "tool_calls" and has_calls
@@ -59,7 +60,7 @@ class ReasoningFields:
         self._opaque: str | None = None
 
     def add(self, block: ThinkingBlock, place: str) -> None:
-        """Take in a block that goes back outside the content."""
+        """Add a block that is sent back outside the content."""
         details = entries_of(block)
         if place == DETAILS:
             whole = [{"type": "reasoning.text", "text": block.thought}] if block.thought else []
@@ -76,7 +77,7 @@ class ReasoningFields:
             self._texts[place] = before + between + block.thought
 
     def keys(self) -> Mapping[str, Any]:
-        """The keys, in one order; none is empty."""
+        """The keys, in a fixed order; none is empty."""
         keys: dict[str, Any] = dict(self._texts)
         if self._details:
             keys[DETAILS] = self._details

@@ -1,4 +1,6 @@
-"""Which thoughts go back, and in which field; Google's signatures on calls in OpenAI's shape."""
+"""Which thinking is sent back, and in which field; Google's signatures on calls in OpenAI's
+format.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ class _Chat(Replay):
                 yield _form(block, place, way)
 
     def settle(self, taken: list[Taken]) -> list[Taken]:
-        """A message has one place for a signature: the last one stands for the whole of it."""
+        """A message has one place for a signature: the last one applies to all of it."""
         sealed = False
         for at in range(len(taken) - 1, -1, -1):
             block, form = taken[at]
@@ -115,7 +117,7 @@ def _form(block: ThinkingBlock, place: str, way: Way) -> Form:
 
 
 def _in_entries(form: ThinkingBlock, entries: list[dict[str, Any]]) -> Form:
-    """The thought in its entries alone, without those whose signature is lost."""
+    """The thinking in its entries alone, without those whose signature is lost."""
     sound = [entry for entry in entries if not has_lost_signature(entry)]
     if len(sound) == len(entries):
         return form
@@ -129,8 +131,9 @@ def _with_entries(block: ThinkingBlock, entries: list[dict[str, Any]]) -> Thinki
 
 
 def call_seals(call: ToolCallBlock) -> dict[str, Any]:
-    """Gemini's signatures on an OpenAI-shaped call, by the vendor that hung them there:
-    `extra_content.google.thought_signature`."""
+    """Gemini's signatures on an OpenAI-style call, by the vendor that put them there:
+    `extra_content.google.thought_signature`.
+    """
     held = own_keys(call.wire, DIALECT).get(_VENDORS)
     vendors = held.items() if isinstance(held, dict) else ()
     return {name: v[_SEAL] for name, v in vendors if isinstance(v, dict) and _SEAL in v}

@@ -1,8 +1,8 @@
-"""Which block each piece of an answer belongs to.
+"""Which block each chunk of an answer belongs to.
 
-This wire names no blocks: a block is a run of pieces of one kind, and the next kind opens the
-next block. Thinking that carries something (a signature, details) is remembered by its key, so
-that the carrier can follow at the end without tearing the text that is open by then.
+This wire names no blocks: a block is a run of chunks of one kind, and the next kind opens the next
+block. Thinking that carries something (a signature, details) is remembered by its key, so that the
+carrier can follow at the end without splitting the text that is open by then.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ __all__ = ["Segments"]
 
 _REFUSAL = Wire(DIALECT, {"refusal": True})
 _MANY = 1024
-"""Pieces of a thought that are read together."""
+"""Chunks of thinking that are processed together."""
 
 
 class Segments:
-    """Says the pieces of one answer as events, each with the key of its block."""
+    """Emits the chunks of one answer as events, each with the key of its block."""
 
     def __init__(self, details: Details, mirrors: Mirrors) -> None:
         self._details = details
@@ -43,7 +43,7 @@ class Segments:
         self._members: dict[int, list[str | dict[str, Any]]] = {}
 
     def think_run(self) -> int:
-        """The key of the run of reasoning that is open, or is opened now."""
+        """The key of the open run of reasoning, or of a new one."""
         if self._kind != "thinking":
             self._open("thinking")
             self._run = self._key
@@ -51,7 +51,9 @@ class Segments:
         return self._key
 
     def think(self, text: str, field: str, out: list[Event]) -> None:
-        """A piece of reasoning. Blanks open no further run: they wait for words, or for the end."""
+        """A chunk of reasoning. Whitespace opens no further run: it waits for words, or for the
+        end.
+        """
         if self._kind != "thinking":
             if self._run is not None and text.isspace():
                 self._waiting.append(text)
@@ -66,43 +68,44 @@ class Segments:
         out.append(ThinkingDelta(text, self._key, field))
 
     def speak(self, text: str, out: list[Event], wire: Wire | None = None) -> None:
-        """A piece of the answer."""
+        """A chunk of the answer."""
         if self._kind != "text":
             self.begin_answer("text", out)
             self.last_text = self._key
         out.append(TextDelta(text, self._key, None, wire))
 
     def refuse(self, text: str, out: list[Event]) -> None:
-        """A piece of a refusal: text of its own, which goes back in its own field."""
+        """A chunk of a refusal: separate text, which is sent back in its own field."""
         if self._kind != "refusal":
             self.begin_answer("refusal", out)
         out.append(TextDelta(text, self._key, None, _REFUSAL))
 
     def keep(self, data: dict[str, Any], out: list[Event]) -> None:
-        """Something mull does not know."""
+        """Data that mull does not know."""
         self.begin_answer("opaque", out)
         out.append(OpaqueReceived(data, self._key))
         self._kind = ""
 
     def begin_answer(self, kind: str, out: list[Event]) -> None:
-        """Open a block that is not thinking; an empty thought that was promised comes first."""
+        """Open a block that is not thinking; a promised empty thinking block comes first."""
         if not self._spoke:
             self._keep_promise(out)
             self._spoke = True
         self._open(kind)
 
     def leave(self) -> None:
-        """Whatever comes next opens a block."""
+        """The next chunk opens a block."""
         self._kind = ""
 
     def promise(self, field: str, blanks: list[str]) -> None:
-        """A field came that says nothing: a value of its own, unless a thought comes before the
-        answer. After the answer began it is one only if it holds blanks."""
+        """An empty field arrived: it is an empty thinking block, unless thinking comes before the
+        answer. After the answer started it counts only if it contains whitespace.
+        """
         if not self._settled and (blanks or (self._promised is None and not self._spoke)):
             self._promised = field, blanks
 
     def forget_promise(self) -> None:
-        """A thought came, so what was promised is not needed."""
+        """Thinking arrived, so the promised block is not needed."""
         self._settled, self._promised = True, None
 
     def carry_run(self, out: list[Event]) -> int:
@@ -136,8 +139,9 @@ class Segments:
         *,
         repeats: bool = False,
     ) -> None:
-        """A thinking member of a content list, with whatever it holds beside text. One whose text
-        only repeats a thought belongs to that."""
+        """A thinking member of a content list, with whatever it contains beside text. One whose
+        text only repeats thinking belongs to that.
+        """
         signed = self._signatures.get(self._key) if self._kind == "thinking" else None
         if signed is not None and signed != signature:
             self.leave()
@@ -149,7 +153,7 @@ class Segments:
             self._signatures[key] = signature
 
     def close(self, out: list[Event]) -> None:
-        """The end: what was promised, and every carrier, now that it is whole."""
+        """The end: what was promised, and every carrier, now that it is complete."""
         self._keep_promise(out)
         if self._waiting:
             out.append(ThinkingDelta("".join(self._waiting), self._run))

@@ -1,7 +1,7 @@
 """Token counts from wherever a server of this dialect puts them.
 
 Names differ more than places: each count is the first of its known names. Reasoning is a part of
-`completion_tokens`, except where the total shows that it was counted beside them (xAI, Perplexity).
+`completion_tokens`, unless the total shows that it was counted beside them (xAI, Perplexity).
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ def read_usage(raw: dict[str, Any]) -> Usage:
         if given is not None and read["total"] == given + output + reasoning:
             output += reasoning
         else:
-            # Some servers count a token or two more thoughts than answer (vercel/ai 83e6510).
+            # Some servers count slightly more thinking than output (vercel/ai 83e6510).
             reasoning = min(reasoning, output)
     return Usage(**{**read, "output": output, "reasoning": reasoning})
 
 
 def write_usage(usage: Usage) -> dict[str, Any]:
-    """The counts that are known; clients expect the first three, so these are always there."""
+    """The known counts; clients expect the first three, so these are always there."""
     always = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
     return {**always, **_COUNTS.write(asdict(usage))}

@@ -1,1 +1,1 @@
-"""What a summary stands for."""
+"""What a summary replaces."""

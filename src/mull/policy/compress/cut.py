@@ -1,8 +1,8 @@
 """Where a conversation may be cut, and where it is.
 
-A cut goes between turns. Where the last turns are too long for that (an agent's chain of tools) it
-goes between the rounds of one: before an answer that follows results, so that a call never loses
-its result and a signed message is kept whole or not at all (G01).
+A cut goes between turns. If the last turns are too long for that (an agent's tool chain) it goes
+between the rounds of one: before an answer that follows results, so that a call never loses its
+result and a signed message is kept whole or not at all (G01).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ __all__ = ["Unit", "cut_late", "cut_to_fit", "is_closed", "units_of"]
 
 
 class Unit(Value, frozen=True):
-    """One thing of a request's history and the records it stands for: a message or a summary.
+    """One element of a request's history and the records it stands for: a message or a summary.
 
-    `begins_turn` is whether the user speaks here.
+    `begins_turn` is whether it is a user message that starts a turn.
     """
 
     start: int
@@ -31,7 +31,7 @@ class Unit(Value, frozen=True):
 
 
 def units_of(log: Log) -> list[Unit]:
-    """What requests are made from, in order; a summary apart from the message that it joins."""
+    """The elements of requests, in order; a summary separate from the message that it joins."""
     units = [_summary_unit(summary) for _, summary in log.summaries()]
     covered = [(unit.start, unit.end) for unit in units]
     for at, entry in log.entries():
@@ -54,10 +54,10 @@ def is_closed(units: Sequence[Unit]) -> bool:
 def cut_to_fit(
     units: Sequence[Unit], costs: Sequence[int], first: int, room: float, most: float
 ) -> int | None:
-    """The unit to keep from, so that about `room` tokens are kept, at least the last whole turn.
+    """The unit to keep from, so that about `room` tokens are kept, at least the last complete turn.
 
-    Units before `first` are kept anyhow. A last turn that nothing divides may have `most` tokens.
-    None where there is no place to cut.
+    Units before `first` are kept anyway. A last turn that cannot be divided may have `most` tokens.
+    None if there is no place to cut.
     """
     tails = list(accumulate(reversed(costs), initial=0))[::-1]
     turns = [at for at in range(first + 1, len(units)) if units[at].begins_turn]
@@ -77,14 +77,14 @@ def cut_to_fit(
 
 
 def cut_late(units: Sequence[Unit]) -> int:
-    """The unit to keep from, so that nothing is kept but a question, or calls, not yet answered."""
+    """The unit to keep from, so that only an unanswered question, or unanswered calls, are kept."""
     last = units[-1]
     waits = last.begins_turn or bool(last.message.tool_calls)
     return len(units) - 1 if waits else len(units)
 
 
 def _last_whole_turn(units: Sequence[Unit]) -> int:
-    """Where the last turn that has its answer begins; an open one after it belongs to it."""
+    """Where the last answered turn starts; an open one after it belongs to it."""
     begins = [at for at, unit in enumerate(units) if unit.begins_turn]
     if begins and not is_closed(units):
         begins.pop()

@@ -1,8 +1,8 @@
-"""When a conversation is compressed, what of a summary is accepted, and the record it becomes.
+"""When a conversation is compressed, which summaries are accepted, and the record they become.
 
-Compression begins when the effective count passes its share of the usable window. A summary that
-is empty, cut, or no summary at all is refused with the reason, and nothing changes (G02). What it
-stands for is chosen in `mull.policy.compress.plan`.
+Compression starts when the effective count exceeds its share of the usable window. A summary that
+is empty, cut, or not a summary is rejected with the reason, and nothing changes (G02).
+`mull.policy.compress.plan` chooses what it replaces.
 """
 
 from __future__ import annotations
@@ -26,21 +26,22 @@ __all__ = [
 ]
 
 LEAST_SUMMARY, MOST_SUMMARY = 512, 8192
-"""Tokens that a summary may have; between them it is a sixteenth of the usable window. In a window
-that is too small for that, it is a quarter."""
+"""Bounds on the tokens of a summary; between them it is a sixteenth of the usable window. In a
+window that is too small for that, it is a quarter.
+"""
 UNKNOWN_SUMMARY = 4096
-"""The same where the window is not known."""
+"""The same if the window is unknown."""
 
 
 class Rejected(Value, frozen=True):
-    """Why a message is not the text that was asked for; `again`: more room may help."""
+    """Why a message is not the requested text; `again`: a higher limit may help."""
 
     reason: str
     again: bool = False
 
 
 def decide(prepared: Prepared, snapshot: Snapshot) -> str | None:
-    """Why this request should be compressed before it goes out, or None."""
+    """Why this request should be compressed before it is sent, or None."""
     usable, share = prepared.usable, snapshot["compression.threshold"]
     if usable is None or prepared.estimate <= share * usable:
         return None
@@ -55,7 +56,7 @@ def summary_limit(usable: int | None) -> int:
 
 
 def accept(message: Message) -> str | Rejected:
-    """The visible text of an answer, if that is all it is and it is whole."""
+    """The visible text of an answer, if it contains nothing else and is complete."""
     text = message.text.strip()
     thought = ", only thoughts" if message.thinking else ""
     if message.tool_calls:
@@ -71,16 +72,16 @@ def accept(message: Message) -> str | Rejected:
 
 
 def summary_text(plan: CompressionPlan, body: str) -> str:
-    """What stands in the place of the messages: the summary, and what is quoted word for word."""
+    """What replaces the messages: the summary, and verbatim quotes."""
     are = "message is" if plan.messages == 1 else "messages are"
     head = f"[{plan.messages:,} earlier {are} summarised here.]"
     return "\n\n".join((head, body, *plan.quotes))
 
 
 def left_out_text(plan: CompressionPlan) -> str:
-    """The same without a summary; one that a model made before stays."""
+    """The same without a summary; an earlier one written by a model stays."""
     were = "message was" if plan.messages == 1 else "messages were"
-    head = f"[{plan.messages:,} earlier {were} left out here to save room.]"
+    head = f"[{plan.messages:,} earlier {were} left out here to save space.]"
     return "\n\n".join((head, *plan.summaries, *plan.quotes))
 
 
@@ -92,5 +93,5 @@ def summary_record(
     usage: Usage | None = None,
     at: float | None = None,
 ) -> Summary:
-    """The record that puts the text in the place of what the plan covers."""
+    """The record that replaces what the plan covers with the text."""
     return Summary(plan.start, plan.end, text, plan.role, plan.strategy, by, usage, at)

@@ -1,8 +1,8 @@
-"""What a summariser is given to read, and what it is asked for.
+"""What a summariser reads, and what it is asked for.
 
-The conversation goes as text, with the thinking marked as such, so that what it concluded gets
-into the summary; whatever is long is shortened in its middle. The request for a summary comes last.
-What does not fit one request is read in parts, each with the summary of those before it.
+The conversation is sent as text, with thinking marked as such, so that its conclusions get into the
+summary; long texts are shortened in the middle. The request for a summary comes last. What does not
+fit one request is read in parts, each with the summary of those before it.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ __all__ = [
 ]
 
 MOST_PARTS = 8
-"""Requests that one summary may take; beyond that the material is shortened further."""
+"""Maximum requests for one summary; beyond that the material is shortened further."""
 LIMITS: Mapping[type, int] = {
     TextBlock: 8000,
     ThinkingBlock: 2000,
     ToolCallBlock: 1000,
     ToolResultBlock: 1000,
 }
-"""Tokens that one block may have, at first."""
+"""Maximum tokens of one block, at first."""
 LEAST_LIMIT = 40
 
 SUMMARISER = (
@@ -74,7 +74,7 @@ with the notes and nothing else."""
 
 
 def shorten(text: str, limit: int, counter: Counter) -> str:
-    """The text, or its beginning and end with a note between them where it has more tokens."""
+    """The text, or its beginning and end with a note between them if it has more tokens."""
     count = counter.count(text)
     if count <= limit:
         return text
@@ -88,7 +88,7 @@ def shorten(text: str, limit: int, counter: Counter) -> str:
 def material(log: Log, start: int, end: int, counter: Counter, budget: int) -> tuple[str, ...]:
     """The conversation from one record up to another as text, in parts of at most `budget` tokens.
 
-    A summary made earlier of some of it stands for what it covers.
+    An earlier summary stands for what it covers.
     """
     units = [unit for unit in units_of(log) if start <= unit.start < end]
     scale = 1.0
@@ -101,18 +101,18 @@ def material(log: Log, start: int, end: int, counter: Counter, budget: int) -> t
 
 
 def summary_request(part: str, so_far: str | None, words: int) -> Message:
-    """What asks for the summary of a part, given the summary of the parts before it."""
+    """The request for the summary of a part, given the summary of the parts before it."""
     before = f"# Summary of what came before\n\n{so_far}\n\n" if so_far else ""
     return user(f"{before}# Conversation\n\n{part}\n\n{_SUMMARISE.format(words=words)}")
 
 
 def repeats_request(text: str) -> bool:
-    """Whether an answer is the request over again, as very small models give it."""
+    """Whether an answer merely repeats the request, as very small models do."""
     return any(line in text for line in _SUMMARISE.splitlines() if line.startswith("- "))
 
 
 def condense_request(thought: str, words: int) -> Message:
-    """What asks for the short form of one thought."""
+    """The request to condense one thinking block."""
     return user(f"# Thoughts\n\n{thought}\n\n{_CONDENSE.format(words=words)}")
 
 
@@ -131,7 +131,7 @@ def _packed(sections: list[str], counter: Counter, budget: int) -> list[str]:
 
 
 class _Transcript:
-    """Writes messages as text, each kind of what they hold under a heading of its own."""
+    """Writes messages as text, each kind of content under its own heading."""
 
     def __init__(self, log: Log, units: Sequence[Unit], counter: Counter, scale: float) -> None:
         self._log = log
@@ -140,7 +140,7 @@ class _Transcript:
         self._names = {call.id: call.name for unit in units for call in unit.message.tool_calls}
 
     def sections(self, unit: Unit) -> Iterator[str]:
-        """What one message says."""
+        """The content of one message."""
         if unit.summary is not None:
             yield f"## Summary of earlier messages\n{unit.summary.text}"
             return

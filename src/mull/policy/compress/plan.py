@@ -1,8 +1,8 @@
-"""What a summary will stand for.
+"""What a summary will replace.
 
-The task (the first thing the user said) and the newest turns are kept; what lies between is one
-range of records. A user's words that the range takes along and that still hold, a task too long to
-be kept or the question of a turn that is cut, are quoted in the summary.
+The task (the first user message) and the newest turns are kept; everything between is one range of
+records. User messages in the range that still apply, a task too long to keep or the question of a
+turn that is cut, are quoted in the summary.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ Strategy: TypeAlias = Literal["middle-out", "truncate", "one-shot"]
 
 KEPT_SHARE: dict[str, float] = {"middle-out": 0.3, "truncate": 0.5}
 """How much of the window, or of what is there, the newest turns keep; what is left out without a
-summary is lost to the model, so more is kept then."""
+summary is lost to the model, so more is kept then.
+"""
 MOST_KEPT = 0.6
-"""The same, where the last turn is longer and nothing divides it."""
+"""The same, if the last turn is longer and cannot be divided."""
 LONG_QUOTE, QUOTED = 5, 10
-"""A user's words longer than a fifth of the window are kept to a tenth of it."""
+"""User messages longer than a fifth of the window are shortened to a tenth of it."""
 LEAST_RANGE, LEAST_SHARE = 200, 20
-"""Tokens under which a range is not worth a summary; in a small window, this part of it."""
+"""Tokens below which a range is not worth a summary; in a small window, this part of it."""
 EXCERPT = 4
-"""What is left of the results of an open tool chain has this part of the window."""
+"""The part of the window for the remaining results of an open tool chain."""
 
 
 class NotCompressed(Value, frozen=True):
@@ -41,10 +42,10 @@ class NotCompressed(Value, frozen=True):
 
 
 class CompressionPlan(Value, frozen=True):
-    """The records from `start` up to `end`, and what of them is carried over as it stands.
+    """The records from `start` up to `end`, and what of them is carried over verbatim.
 
-    `messages` and `tokens` say how many messages these are and what they cost in a request.
-    `summaries` are earlier ones among them.
+    `messages` and `tokens` are the number of messages and their tokens in a request. `summaries`
+    are earlier ones among them.
     """
 
     start: int
@@ -67,8 +68,8 @@ def plan(
 ) -> CompressionPlan | NotCompressed:
     """What to summarise so that the request becomes smaller; `prepared` is that request.
 
-    `kept` is the share of the window that the newest turns keep, if that is not the strategy's own;
-    with 0 only what waits for an answer is kept.
+    `kept` is the share of the window that the newest turns keep, if it differs from the strategy's;
+    with 0 only what awaits an answer is kept.
     """
     units = units_of(log)
     if not units:
@@ -115,7 +116,7 @@ class _Planner:
         if strategy == "truncate":
             kept += sum(map(self._counter.count, summaries))
         if tokens - kept < min(LEAST_RANGE, (self._usable or self._tokens) // LEAST_SHARE):
-            return NotCompressed("leaving out earlier turns would gain too little")
+            return NotCompressed("leaving out earlier turns would save too little")
         leads = all(unit.message.role == "system" for unit in units[:first])
         return CompressionPlan(
             start=start,
@@ -145,7 +146,7 @@ class _Planner:
         return cut_to_fit(self._units, self._costs, first, room, most)
 
     def _behind_media(self, first: int, cut: int) -> int:
-        """A question with pictures cannot be quoted: it stays, and what lies before it too."""
+        """A question with pictures cannot be quoted: it stays, and so does everything before it."""
         for at in range(cut - 1, first - 1, -1):
             if self._units[at].begins_turn:
                 media = any(isinstance(b, MediaBlock) for b in self._units[at].message.blocks)
@@ -153,7 +154,7 @@ class _Planner:
         return first
 
     def _quotes(self, start: int, end: int, *, goes_on: bool) -> tuple[str, ...]:
-        """The user's own words that would be lost: the task, and the question in work."""
+        """User messages that would be lost: the task, and the current question."""
         before = [one for one in self._asked if one[0] < end]
         labelled = {at: ("The user's latest message", m) for at, m in before[-1:] if goes_on}
         labelled |= {at: ("The task, in the user's words", m) for at, m in before[:1]}
@@ -164,11 +165,11 @@ class _Planner:
         )
 
     def _excerpts(self, last: Unit) -> tuple[str, ...]:
-        """What the tools said last, shortened, where the model is still to answer to it."""
+        """The last tool outputs, shortened, if the model still has to respond to them."""
         said = [b.output for b in last.message.blocks if isinstance(b, ToolResultBlock)]
         room = (self._usable or self._tokens) // EXCERPT // max(len(said), 1)
         short = (shorten(output, room, self._counter) for output in said if output.strip())
-        return tuple(f"[What a tool said last, shortened]\n{text}" for text in short)
+        return tuple(f"[The last tool output, shortened]\n{text}" for text in short)
 
     def _quotable(self, text: str) -> str:
         if self._usable is None or not self._is_long(self._counter.count(text)):
@@ -180,7 +181,7 @@ class _Planner:
 
 
 def _in_our_count(usable: int | None, prepared: Prepared) -> int | None:
-    """The usable window by the count that the messages are measured with."""
+    """The usable window in the units that the messages are counted in."""
     if usable is None or prepared.estimate <= prepared.tokens:
         return usable
     return usable * prepared.tokens // prepared.estimate
@@ -193,7 +194,7 @@ def _summaries(covered: Sequence[Unit]) -> tuple[str, ...]:
 
 
 def _costs(log: Log, units: Sequence[Unit], prepared: Prepared, counter: Counter) -> list[int]:
-    """What each unit costs in this request: thoughts only where they are sent."""
+    """The tokens of each unit in this request: thinking only where it is sent."""
     sent = {id(block) for message in prepared.request.messages for block in message.blocks}
 
     def cost(block: Block) -> int:

@@ -1,1 +1,1 @@
-"""What a refusal teaches."""
+"""What a rejection teaches."""

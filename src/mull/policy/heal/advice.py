@@ -1,4 +1,4 @@
-"""What a person is told of a failure: the provider's own words, why, and what to do."""
+"""What the user is told about a failure: the provider's own words, why, and what to do."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ __all__ = ["advise", "explain"]
 
 SHOWN = 300
 SERVER_FAULT = 500
-"""The status from which it is the server that failed."""
+"""The lowest status that means that the server failed."""
 _SECRETS = re.compile(
     r"(?i:bearer)\s+[^\s,;\"']+"
     r"|(?i:api[-_ ]?key)\s*[=:]\s*[^\s,;\"']+"
     r"|\b(?:sk|pk|rk|gsk|xai|hf|ghp|gho|ghu|github_pat|AIza)[-_]?[A-Za-z0-9_*.\-]{8,}"
     r"|\b(?=[A-Za-z_=\-]*\d)[A-Za-z0-9_=\-]{32,}"
 )
-"""Keys, and anything as long as one: signatures and ids are no use to a reader either."""
+"""Keys, and anything as long as one: signatures and ids are of no use to a reader either."""
 
 
 def explain(failure: Failure, target: Target) -> str:
-    """What the provider said, why as far as known, and what to do: two lines for a person."""
+    """What the provider said, why as far as known, and what to do: two lines for the user."""
     said = _shortened(failure.text)
     status = "" if failure.streamed else f" ({failure.status})"
-    did = "could not answer" if (failure.status or 0) >= SERVER_FAULT else "refused"
+    did = "could not answer" if (failure.status or 0) >= SERVER_FAULT else "rejected"
     first = f"{target.provider_name} {did} the request for {target.model}{status}"
     first += f": {said}" if said else " without a reason"
     return f"{first}\n{advise(failure, target)}".rstrip()
 
 
 def advise(failure: Failure, target: Target) -> str:
-    """Why, and what to do, as far as known: one line for a person, or nothing."""
+    """Why, and what to do, as far as known: one line for the user, or nothing."""
     if failure.keyless and failure.status == 401:
         return f"No API key was sent; store one with `mull keys set {target.provider}`."
     cause, _ = next(causes_of(failure), (meaning_of(failure), None))

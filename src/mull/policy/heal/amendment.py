@@ -1,6 +1,6 @@
-"""What one request does otherwise than was wished, because the endpoint refused it so.
+"""What one request does differently from what was asked, because the endpoint rejected it.
 
-A lesson holds from now on; an amendment holds once. Settings, log and target stay as they are:
+A lesson applies from now on; an amendment applies once. Settings, log and target stay unchanged:
 `prepare` makes the request from them and leaves out, or lowers, what the amendment names.
 """
 
@@ -46,21 +46,20 @@ Part: TypeAlias = (
         "extras",
     ]
 )
-"""What a request can do without: any thinking; the number or the summary that it asks for; values
-of the caller's; an answer in one piece; the user's own field for reasoning; an answer at the end
-that says nothing; the endpoint's own way to hold an answer to a schema; fields that only its
-dialect knows."""
+"""What a request can do without: any thinking; the number or the summary it asks for; values from
+the caller; a non-streamed answer; the user's own field for reasoning; an empty answer at the end;
+the endpoint's own mechanism for schemas; fields specific to its dialect.
+"""
 
 
 class Amendment(Value, frozen=True):
     """What is different this once.
 
-    `limit` is the most tokens that the answer may have, thinking included: whoever gave a larger
-    number, it is lowered. `thoughts` are left out by their `thought_name`, `keys` are not sent
-    back with earlier answers, and `marks_calls` says of this turn's unsigned calls that they are
-    not the model's own. `counted` is the true count of a request that was too long, newer than any
-    report in the log.
-    `calls` has all tool calls go in their plainest form, or as text.
+    `limit` is the maximum tokens of the answer, including thinking: any larger number is lowered.
+    `thoughts` are left out by their `thought_name`, `keys` are not sent back with earlier answers,
+    and `marks_calls` marks this turn's unsigned calls as not the model's own. `counted` is the true
+    count of a request that was too long, newer than any report in the log. `calls` makes all tool
+    calls take their plainest form, or become text.
     """
 
     without: frozenset[Part] = frozenset()
@@ -77,12 +76,12 @@ _UNSAID = Parameters()
 
 
 def thought_name(thought: ThinkingBlock) -> str:
-    """A short name for a thought as it is sent; equal thoughts have one name."""
+    """A short name for a thinking block as it is sent; equal blocks have the same name."""
     return blake2b(msgspec.json.encode(thought, order="sorted"), digest_size=8).hexdigest()
 
 
 def amend_options(options: RequestOptions, amendment: Amendment) -> RequestOptions:
-    """The caller's options as far as they hold."""
+    """The caller's options as far as they apply."""
     changes: dict[str, Any] = {}
     if "thinking" in amendment.without:
         changes["least_thinking"] = True
@@ -106,7 +105,7 @@ def amend_options(options: RequestOptions, amendment: Amendment) -> RequestOptio
 def amend_messages(
     messages: Sequence[Message], amendment: Amendment, dialect: Dialect
 ) -> Sequence[Message]:
-    """The messages of a view as they are sent; the same object where nothing is amended."""
+    """The messages of a view as they are sent; the same object if nothing is amended."""
     if amendment == UNAMENDED:
         return messages
     amended = list(messages)
@@ -126,7 +125,7 @@ def amend_messages(
 
 
 def says_nothing(message: Message) -> bool:
-    """Whether it is an answer without words or calls; one with words is the user's own prefill."""
+    """Whether it is an answer without text or calls; one with text is the user's own prefill."""
     return message.role == "assistant" and all(
         isinstance(block, ThinkingBlock)
         or (isinstance(block, TextBlock) and not block.text.strip())
@@ -135,7 +134,7 @@ def says_nothing(message: Message) -> bool:
 
 
 def _without_keys(message: Message, keys: frozenset[str], dialect: Dialect) -> Message:
-    """The answer without these keys; the same object where it has none."""
+    """The answer without these keys; the same object if it has none."""
     if message.role != "assistant":
         return message
     blocks = tuple(replay(dialect).without_keys(block, keys) for block in message.blocks)
@@ -152,7 +151,7 @@ def _with_plain_calls(message: Message) -> Message:
 
 
 def _plain_call(block: Block) -> Block:
-    """A call with what every API knows of one: letters, and an object written by us."""
+    """A call with what every API supports: a plain name, and an object encoded by us."""
     if not isinstance(block, ToolCallBlock):
         return block
     name = re.sub(r"\W", "_", block.name, flags=re.ASCII).lstrip("_0123456789")[:64] or "tool"
@@ -162,7 +161,7 @@ def _plain_call(block: Block) -> Block:
 
 
 def _calls_as_text(messages: Sequence[Message]) -> list[Message]:
-    """The calls and results of a conversation told in words."""
+    """The calls and results of a conversation as text."""
     names: dict[str, str] = {}
     out: list[Message] = []
     for message in messages:

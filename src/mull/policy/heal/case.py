@@ -1,6 +1,6 @@
-"""What a repair is given and what it gives: the refused request, and ways to ask otherwise.
+"""The input and output of a fix: the rejected request, and ways to ask differently.
 
-A cause ties the texts of refusals to the repair that mends them.
+A cause connects the texts of rejections to their fix.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _JOINTS = re.compile(r"[\s_.-]+")
 
 
 class Case(Value, frozen=True):
-    """The refused request, its target, and what the endpoint said."""
+    """The rejected request, its target, and what the endpoint said."""
 
     request: Request
     target: Target
@@ -47,7 +47,7 @@ class Case(Value, frozen=True):
 
 
 class Mend(Value, frozen=True):
-    """What was learnt of the target, what is different this once, and words for both."""
+    """What was learnt about the target, what is different this once, and words for both."""
 
     text: str
     lesson: Lesson = _NOTHING
@@ -56,11 +56,13 @@ class Mend(Value, frozen=True):
 
 Mends: TypeAlias = Iterator[Mend]
 Repair: TypeAlias = Callable[[Case, re.Match[str]], Mends]
-"""What may mend a case, the smallest change first; the first that changes the request is taken."""
+"""Possible fixes of a case, the smallest change first; the first that changes the request is
+used.
+"""
 
 
 def once(text: str, *parts: Part, lesson: Lesson = _NOTHING) -> Mend:
-    """The mend that leaves these parts out this once."""
+    """The fix that leaves out these parts this once."""
     return Mend(text, lesson, Amendment(without=frozenset(parts)))
 
 
@@ -72,7 +74,7 @@ class Text(NamedTuple):
 
 
 class Cause(NamedTuple):
-    """Texts that mean the same, what that is in our words, what helps, and what mends it."""
+    """Texts with the same meaning, that meaning in our words, advice, and the fix."""
 
     repair: Repair
     why: str
@@ -90,7 +92,7 @@ def _text(pattern: str, source: str) -> Text:
 
 
 def keys_of(fragment: Mapping[str, Any]) -> Iterator[str]:
-    """The names of all parameters in a part of the body, squashed."""
+    """The names of all parameters in a part of the body, normalised."""
     for name, value in fragment.items():
         yield squashed(name)
         if isinstance(value, Mapping):
@@ -98,5 +100,5 @@ def keys_of(fragment: Mapping[str, Any]) -> Iterator[str]:
 
 
 def squashed(name: str) -> str:
-    """A parameter's name however it is spelled: reasoning_effort, reasoningEffort."""
+    """A parameter's name in any spelling: reasoning_effort, reasoningEffort."""
     return _JOINTS.sub("", name).lower()

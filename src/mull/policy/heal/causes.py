@@ -1,8 +1,8 @@
-"""The refusals that mull knows: what the endpoint says, why it says so, and what mends it.
+"""The rejections that mull knows: what the endpoint says, why, and the fix.
 
 One row per known text, with the place where it was seen. A pattern is matched against the text
-without its quotation marks and backticks, in any case; the first cause whose repair changes
-something is taken, so the special ones stand before the general ones. No row knows a model.
+without quotation marks and backticks, in any case; the first cause whose fix changes something is
+used, so specific rows come before general ones. No row depends on a model.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["CAUSES", "causes_of"]
 
 _OFF = "set reasoning.enabled=false for this request"
 _STRIP = "set reasoning.stripFromContext=all to continue without earlier thinking"
-_ROW = "say so in the compat rows of the config file"
+_ROW = "describe it in a compat row of the config file"
 _SAMPLING = r"(?P<name>temperature|top_?p|top_?k|presence_?penalty|frequency_?penalty)"
 
 _HISTORY = (
@@ -352,7 +352,7 @@ _FORMAT = r"(response_?format|response_?(json_)?schema|json_schema|output_(confi
 _FORMATS = (
     known(
         rest.format_in_words_once,
-        "the endpoint does not take this schema, or none beside tools",
+        "the endpoint does not accept this schema, or accepts none together with tools",
         "use a simpler schema, or no tools",
         (
             r"(function calling|tool use) with a response mime type: \S{0,40} is unsupported",
@@ -364,7 +364,7 @@ _FORMATS = (
     ),
     known(
         rest.format_in_words,
-        "the endpoint holds no answer to a schema",
+        "the endpoint does not enforce schemas",
         _ROW,
         (
             rf"{_FORMAT}\b.{{0,80}}(unavailable now|not (available|supported)|unsupported)",
@@ -505,7 +505,7 @@ CAUSES: tuple[Cause, ...] = (*_HISTORY, *_FORMATS, *_PLAN, *_REST)
 
 
 def causes_of(failure: Failure) -> Iterator[tuple[Cause, re.Match[str]]]:
-    """What may have caused a refusal, the likeliest first; nothing if it states another subject."""
+    """Possible causes of a rejection, the most likely first; none if it states another subject."""
     if stated(failure) is not None:
         return
     said = plain(failure)

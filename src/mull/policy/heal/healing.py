@@ -1,9 +1,9 @@
-"""A refused request, made again once: from the same log and settings, with what was learnt.
+"""Makes a rejected request again, once: from the same log and settings, with what was learnt.
 
-A refusal yields a lesson about the target, something to do otherwise this once, or both; the
-request is prepared anew with them. Pure: the client sends what comes out, at most once for a
-request, and remembers what was learnt when it was accepted. What comes out is never what was
-refused, and is not repaired again.
+A rejection yields a lesson about the target, something to do differently this once, or both; the
+request is prepared again with them. Pure: the client sends the result, at most once per request,
+and stores the lesson when it was accepted. The result always differs from what was rejected, and is
+not fixed again.
 """
 
 from __future__ import annotations
@@ -29,18 +29,19 @@ from mull.policy.prepare import Prepared
 __all__ = ["Repaired", "heal"]
 
 HEALING = "healing"
-"""What the note of a repair is about; a request that has one is not repaired again."""
+"""The subject of a fix's note; a request that has one is not fixed again."""
 WORDS_OF_NOTHING = 8
-"""A refusal of so few words that it may well not say what it is about."""
+"""A rejection of so few words that it may not say what it is about."""
 _BAD_REQUEST = frozenset({400, 422})
 _NO_PLAN = ThinkingPlan("absent")
 
 
 class Repaired(Value, frozen=True):
-    """A request that may pass where another did not.
+    """A request that may be accepted where another was not.
 
-    `reason` says in our words why the first was refused, `change` what is different. `learn` is
-    to be kept for the *refused* target once this one passes (`only_carriers` lessons at once).
+    `reason` says in our words why the first was rejected, `change` what is different. `learn` is to
+    be stored for the *rejected* target once this one is accepted (`only_carriers` lessons
+    immediately).
     """
 
     prepared: Prepared
@@ -55,12 +56,12 @@ class Repaired(Value, frozen=True):
 
     @property
     def target(self) -> Target:
-        """Where it goes: the same place, perhaps known better."""
+        """Where it goes: the same endpoint, with more known about it."""
         return self.prepared.target
 
 
 def heal(prepared: Prepared, refusal: Failure) -> Repaired | None:
-    """The repaired request; None where the refusal has another subject or nothing would change."""
+    """The fixed request; None if the rejection has another subject or nothing would change."""
     if any(note.about == HEALING for note in prepared.notes):
         return None
     for why, mend in _mends(prepared, refusal):
@@ -71,7 +72,7 @@ def heal(prepared: Prepared, refusal: Failure) -> Repaired | None:
 
 
 def _mends(prepared: Prepared, refusal: Failure) -> Iterator[tuple[str, Mend]]:
-    """All that may help, the likeliest first, each with why."""
+    """Everything that may help, the most likely first, each with its reason."""
     overflow = overflow_of(refusal)
     if overflow is not None:
         for mend in lower_answer(prepared, overflow):
@@ -87,8 +88,9 @@ def _mends(prepared: Prepared, refusal: Failure) -> Iterator[tuple[str, Mend]]:
 
 
 def _blames_guess(case: Case, refusal: Failure) -> bool:
-    """Where nobody knew how the endpoint is steered, what was tried is the first suspect: whatever
-    the words, a refusal that names it or names nothing is taken to mean it."""
+    """If it was not known how the endpoint controls thinking, the guess is the first suspect: a
+    rejection that names it or names nothing is attributed to it.
+    """
     fragment = write_thinking(case.plan)
     if case.target.compat.thinking_writer != "usual" or not fragment:
         return False
@@ -104,7 +106,7 @@ def _names_nothing(text: str) -> bool:
 
 
 def _anew(prepared: Prepared, mend: Mend) -> Prepared | None:
-    """The request made again with what the refusal taught; None where that is no help."""
+    """The request made again with what the rejection taught; None if that does not help."""
     target = apply_lesson(prepared.target, mend.lesson)
     try:
         healed = prepared.anew(target, mend.amendment)
@@ -116,7 +118,7 @@ def _anew(prepared: Prepared, mend: Mend) -> Prepared | None:
 
 
 def _written(prepared: Prepared) -> tuple[object, ...]:
-    """All that an encoder looks at; of the writer, what it writes."""
+    """Everything an encoder looks at; of the writer, its output."""
     request, target = prepared.request, prepared.target
     signs = traits_of_writer(target.compat.thinking_writer).demands_signatures
     return (

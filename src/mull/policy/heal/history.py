@@ -1,8 +1,8 @@
-"""Repairs of the history: thoughts, carriers and marks that an endpoint would not take.
+"""Fixes of the history: thinking, carriers and marks that an endpoint rejects.
 
-Completed turns give up their thoughts first, because no endpoint misses those; in an open turn
-only what the refusal names goes. Visible text, tool calls and results always stay. What is left
-out is left out of one request, and carriers that do not verify of all later ones; what is stored
+Completed turns lose their thinking first, because no endpoint requires it; in an open turn only
+what the rejection names is removed. Visible text, tool calls and results always stay. What is left
+out is missing from one request, and carriers that do not verify from all later ones; what is stored
 keeps everything.
 """
 
@@ -47,7 +47,7 @@ def _any(block: ThinkingBlock) -> bool:
 
 
 def _carries(block: ThinkingBlock) -> bool:
-    return block.has_carrier or block.signature is not None  # an empty one is refused like others
+    return block.has_carrier or block.signature is not None  # an empty one is rejected like others
 
 
 def _is_unsigned(block: ThinkingBlock) -> bool:
@@ -59,8 +59,9 @@ def _is_blank(block: ThinkingBlock) -> bool:
 
 
 def plain_calls(case: Case, found: re.Match[str]) -> Mends:
-    """Tool calls that are refused for their names or arguments: the plainest form that a call can
-    have, else words."""
+    """Tool calls rejected for their names or arguments: sent in the plainest form, otherwise as
+    text.
+    """
     yield Mend("tool calls sent in their simplest form", amendment=Amendment(calls="plain"))
     yield Mend("tool calls and their results sent as text", amendment=Amendment(calls="text"))
 
@@ -69,7 +70,7 @@ def drop_unverified(case: Case, found: re.Match[str]) -> Mends:
     """Signatures or data that do not verify: from the named answer to the end of its part."""
     messages, compat = case.request.messages, case.target.compat
     end = len(messages)
-    # A thought that goes takes along all that are bound to it.
+    # Removing thinking removes everything that is bound to it.
     start = end if compat.binds_thinking else turn_start(messages)
     named = _named(case)
     choices = [range(start), range(end)]
@@ -79,17 +80,19 @@ def drop_unverified(case: Case, found: re.Match[str]) -> Mends:
         where = "earlier turns" if places.stop < end else "the conversation"
         said = f"of {where} left out: the endpoint cannot verify them"
         yield from _without(_thoughts(messages, places, _carries), said, forever=True)
-    in_blocks = TRAITS[case.target.dialect].takes == "signed"  # a filler is one with a signature
+    in_blocks = (
+        TRAITS[case.target.dialect].takes == "signed"
+    )  # a placeholder is one with a signature
     if in_blocks and compat.missing_reasoning is not None:
         lesson = Lesson(compat={"missingReasoning": None})
         yield Mend("no placeholder sent for missing thinking", lesson)
 
 
 def drop_bound(case: Case, found: re.Match[str]) -> Mends:
-    """Blocks bound to what came before them: the named one, and all that are bound to it.
+    """Blocks bound to what precedes them: the named one, and all that are bound to it.
 
-    Where it is known what a thought is bound to, it is left out before anybody can refuse it. So
-    these are thoughts of which that is not known, and they will not be good again.
+    If it is known what thinking is bound to, it is left out before it can be rejected. So this is
+    thinking for which that is unknown, and it will not become valid again.
     """
     messages = case.request.messages
     named = _named(case) or range(len(messages))
@@ -99,7 +102,9 @@ def drop_bound(case: Case, found: re.Match[str]) -> Mends:
 
 
 def drop_latest(case: Case, found: re.Match[str]) -> Mends:
-    """All thoughts of the named answer, else of the latest: a part of them would be a change."""
+    """All thinking of the named answer, otherwise of the latest: removing a part would be a
+    change.
+    """
     messages = case.request.messages
     named = _named(case)
     if named is None:
@@ -110,19 +115,19 @@ def drop_latest(case: Case, found: re.Match[str]) -> Mends:
 
 
 def drop_unsigned(case: Case, found: re.Match[str]) -> Mends:
-    """Thoughts without a signature."""
+    """Thinking without a signature."""
     yield from _without(_all(case, _is_unsigned), "without a signature left out")
 
 
 def drop_blank(case: Case, found: re.Match[str]) -> Mends:
-    """Thoughts without text: those without a signature first."""
+    """Thinking without text: first the blocks without a signature."""
     blank = _all(case, _is_blank)
     yield from _without([one for one in blank if not one.signature], "without text left out")
     yield from _without(blank, "without text left out")
 
 
 def drop_trailing(case: Case, found: re.Match[str]) -> Mends:
-    """Thoughts at the end of an answer, with nothing said or done after them."""
+    """Thinking at the end of an answer, with nothing after it."""
     answers = (m for m in case.request.messages if m.role == "assistant")
     trailing = [thought for answer in answers for thought in _trailing(answer.blocks)]
     yield from _without(trailing, "at the end of an answer left out")
@@ -136,14 +141,14 @@ def _trailing(blocks: Sequence[Block]) -> Iterator[ThinkingBlock]:
 
 
 def drop_open(case: Case, found: re.Match[str]) -> Mends:
-    """All thoughts of the last turn."""
+    """All thinking of the last turn."""
     messages = case.request.messages
     thoughts = _thoughts(messages, range(turn_start(messages), len(messages)))
     yield from _without(thoughts, "of the open turn left out: this request does not think")
 
 
 def drop_items(case: Case, found: re.Match[str]) -> Mends:
-    """All reasoning, and the ids by which the endpoint would ask for it."""
+    """All reasoning, and the ids by which the endpoint would look for it."""
     thoughts = _all(case, _any)
     names, ids = frozenset(map(thought_name, thoughts)), frozenset({"id"})
     text = f"{_count(thoughts)} and the ids of what followed them left out"
@@ -151,7 +156,7 @@ def drop_items(case: Case, found: re.Match[str]) -> Mends:
 
 
 def drop_extra_key(case: Case, found: re.Match[str]) -> Mends:
-    """A key that was kept from the wire and is not taken back."""
+    """A key kept from the wire that is not accepted back."""
     key = found["key"]
     text = f"the key {key} left out of earlier answers"
     yield Mend(text, amendment=Amendment(keys=frozenset({key})))
@@ -160,8 +165,8 @@ def drop_extra_key(case: Case, found: re.Match[str]) -> Mends:
 def sign_calls(case: Case, found: re.Match[str]) -> Mends:
     """Unsigned calls of the current turn, marked as not the model's own.
 
-    Every Gemini model that demands signatures is steered by levels; for those the encoder marks a
-    step in which no call is signed.
+    Every Gemini model that requires signatures is controlled by levels; for those the encoder marks
+    a step in which no call is signed.
     """
     messages, lesson = case.request.messages, _NOTHING
     turn = messages[turn_start(messages) :]
@@ -174,8 +179,9 @@ def sign_calls(case: Case, found: re.Match[str]) -> Mends:
 
 
 def strip_signatures(case: Case, found: re.Match[str]) -> Mends:
-    """All of Gemini's signatures, in its own dialect and in OpenAI's shape; the calls of the
-    current turn say that they are not the model's own."""
+    """All of Gemini's signatures, in its own dialect and in OpenAI's format; the calls of the
+    current turn are marked as not the model's own.
+    """
     answers = (message for message in case.request.messages if message.role == "assistant")
     lesson = _refused(block for answer in answers for block in answer.blocks)
     text = "thought signatures of earlier steps left out: the endpoint cannot verify them"
@@ -189,7 +195,7 @@ def _without(
     *,
     forever: bool = False,
 ) -> Mends:
-    """Go without these thoughts: this once, or for ever as far as they carry anything."""
+    """Leave out this thinking: this once, or permanently if it has carriers."""
     if thoughts:
         names = frozenset(map(thought_name, thoughts))
         lesson = lesson | _refused(thoughts) if forever else lesson
@@ -203,13 +209,13 @@ def _all(case: Case, which: _Which) -> list[ThinkingBlock]:
 def _thoughts(
     messages: Sequence[Message], places: Collection[int], which: _Which = _any
 ) -> list[ThinkingBlock]:
-    """Such thoughts of the assistant at these places."""
+    """Matching thinking of assistant messages at these places."""
     answers = (m for at, m in enumerate(messages) if at in places and m.role == "assistant")
     return [thought for answer in answers for thought in answer.thinking if which(thought)]
 
 
 def _runs(messages: Sequence[Message]) -> list[range]:
-    """The messages as the Messages API counts them: neighbours of one side are one."""
+    """The messages as the Messages API counts them: consecutive ones of one role are one."""
     first = next((at for at, m in enumerate(messages) if m.role != "system"), len(messages))
     runs: list[range] = []
     sides = groupby(range(first, len(messages)), lambda at: messages[at].role == "assistant")
@@ -220,7 +226,7 @@ def _runs(messages: Sequence[Message]) -> list[range]:
 
 
 def _named(case: Case) -> range | None:
-    """The messages of the answer that the path in a refusal names, if it has thoughts."""
+    """The messages of the answer that the path in a rejection names, if it has thinking."""
     messages, path = case.request.messages, _PATH.search(case.said)
     runs = _runs(messages)
     if path is None or len(path[1]) > 6 or int(path[1]) >= len(runs):

@@ -1,8 +1,9 @@
-"""What refusals taught about endpoints, and how it changes a target.
+"""What rejections taught about endpoints, and how it changes a target.
 
 A lesson is what a compat row and a model's facts should have said, in their own keys, plus the
-carriers that the endpoint would not take back, by their fingerprints. It holds for one model at
-one endpoint in one dialect. Values only: the client decides when to learn, the store where to keep.
+carriers that the endpoint did not accept back, by fingerprint. It applies to one model at one
+endpoint in one dialect. Values only: the client decides when to learn, the store where to keep
+them.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ __all__ = [
 
 
 KEPT_CARRIERS = 4096
-"""How many refused carriers are remembered of one target; the oldest go first."""
+"""Maximum rejected carriers remembered per target; the oldest go first."""
 
 
 class Lesson(Value, frozen=True):
     """What to do differently from now on.
 
-    `compat` and `facts` overrule the target's, key by key, in the spelling of the config file and
-    of models.dev. With a new `dialect` nothing else of the old compat holds.
+    `compat` and `facts` override the target's, key by key, in the spelling of the config file and
+    of models.dev. With a new `dialect` nothing else of the old compat applies.
     """
 
     compat: dict[str, Any] = {}
@@ -48,7 +49,7 @@ class Lesson(Value, frozen=True):
 
     @property
     def only_carriers(self) -> bool:
-        """Whether it says nothing of the endpoint itself: true whatever the next answer is."""
+        """Whether it says nothing about the endpoint itself: true whatever the next response is."""
         return not (self.compat or self.facts or self.dialect)
 
     def __or__(self, later: Lesson) -> Lesson:
@@ -62,7 +63,7 @@ class Lesson(Value, frozen=True):
 
 
 class _Entry(Value, frozen=True):
-    """`believed` is what compat rows said, key by key, when the endpoint taught better."""
+    """`believed` is what compat rows said, key by key, when the endpoint taught otherwise."""
 
     provider: str
     dialect: Dialect
@@ -80,10 +81,11 @@ class _Entry(Value, frozen=True):
         )
 
     def taught(self, target: Target) -> Lesson:
-        """The lesson without what rows say otherwise by now: a row that somebody has written since
-        knows better than a refusal of what stood there before."""
+        """The lesson without what rows now say differently: a row written since overrides a
+        rejection of what was there before.
+        """
         if self.lesson.dialect not in (None, target.dialect):
-            return self.lesson  # nothing of the old rows holds in the new dialect
+            return self.lesson  # nothing of the old rows applies in the new dialect
         now = _said(target.compat)
         kept = {
             key: value
@@ -94,12 +96,12 @@ class _Entry(Value, frozen=True):
 
 
 class Lessons(Value, frozen=True):
-    """All lessons, each kept for the target that was refused. Learning gives a new value."""
+    """All lessons, each for the target that rejected a request. Learning returns a new value."""
 
     entries: tuple[_Entry, ...] = ()
 
     def learn(self, target: Target, lesson: Lesson) -> Lessons:
-        """These lessons and one more; `target` is the one whose request was refused."""
+        """These lessons and one more; `target` is the one whose request was rejected."""
         before = next((entry for entry in self.entries if entry.is_of(target)), None)
         others = tuple(entry for entry in self.entries if entry is not before)
         rows, believed = _said(target.compat), dict[str, list[Any]]()
@@ -112,18 +114,18 @@ class Lessons(Value, frozen=True):
         return Lessons((*others, _Entry(*place, lesson, target.endpoint, believed)))
 
     def for_target(self, target: Target) -> Lesson | None:
-        """What was learnt of this very target, as far as no row says otherwise by now."""
+        """What was learnt about this target, as far as no row now says otherwise."""
         return next((entry.taught(target) for entry in self.entries if entry.is_of(target)), None)
 
 
 def _said(compat: Compat) -> dict[str, Any]:
-    """What rows said beside the defaults, as it is kept."""
+    """What rows said beside the defaults, as stored."""
     said: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(compat))
     return said
 
 
 def apply_lesson(target: Target, lesson: Lesson) -> Target:
-    """The target as the lesson has it."""
+    """The target with the lesson applied."""
     moved = lesson.dialect is not None and lesson.dialect != target.dialect
     compat = Compat() if moved else target.compat
     if lesson.compat or moved:
@@ -131,7 +133,7 @@ def apply_lesson(target: Target, lesson: Lesson) -> Target:
     facts, known = target.facts, target.known
     if lesson.facts:
         values = {**msgspec.to_builtins(facts), **lesson.facts}
-        if "reasoning_options" in lesson.facts:  # what is steered reasons, listed or not
+        if "reasoning_options" in lesson.facts:  # a model with controls reasons, listed or not
             values["reasoning"] = known = True
         facts = msgspec.convert(values, ModelFacts)
     return msgspec.structs.replace(
@@ -145,7 +147,7 @@ def apply_lesson(target: Target, lesson: Lesson) -> Target:
 
 
 def apply_lessons(target: Target, lessons: Lessons) -> Target:
-    """The target with all that was learnt of it, also in the dialect it moved to."""
+    """The target with everything learnt about it, also in the dialect it moved to."""
     seen: set[Dialect] = set()
     while target.dialect not in seen:
         seen.add(target.dialect)
@@ -156,10 +158,10 @@ def apply_lessons(target: Target, lessons: Lessons) -> Target:
 
 
 def fingerprints(block: Block) -> Iterator[str]:
-    """Short names for the carriers of a block; a carrier itself is never written down again."""
+    """Short names for the carriers of a block; a carrier itself is never stored again."""
     carriers = [seal for _, seal in seals(block)]
     for name in ("signature", "encrypted", "redacted"):
-        if (carrier := getattr(block, name, None)) is not None:  # an empty one can be refused too
+        if (carrier := getattr(block, name, None)) is not None:  # an empty one can be rejected too
             carriers.append(carrier)
     for carrier in carriers:
         yield blake2b(carrier.encode("utf-8", "replace"), digest_size=8).hexdigest()
@@ -171,10 +173,10 @@ def lessons_to_json(lessons: Lessons) -> bytes:
 
 
 def lessons_from_json(data: bytes | str) -> Lessons:
-    """The lessons that `lessons_to_json` wrote, without those that no longer fit.
+    """The lessons that `lessons_to_json` wrote, without those that are no longer valid.
 
     Raises:
-        ConfigError: the JSON holds no lessons; says where and why.
+        ConfigError: the JSON contains no lessons; says where and why.
     """
     try:
         lessons = msgspec.json.decode(data, type=Lessons)

@@ -1,8 +1,8 @@
-"""A request that was refused for its length: what that teaches, and an answer that fits beside it.
+"""A request rejected for its length: what that teaches, and an answer limit that fits.
 
-The window and the true count that a refusal names hold from now on. Where the request itself fits
-and only the answer's limit does not, the limit is lowered; otherwise the conversation has to become
-shorter, which is not done here.
+The window and the true count that a rejection names apply from now on. If the request itself fits
+and only the answer limit does not, the limit is lowered; otherwise the conversation must be
+shortened, which is not done here.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from mull.policy.thinking.budget import least_answer
 __all__ = ["lower_answer", "overflow_lesson", "overflowed"]
 
 TELLING = 500
-"""Tokens from which a request tells how far our own count is off."""
+"""Minimum tokens of a request for judging how far our own count is off."""
 MOST_SCALE = 4.0
 LEAST_WINDOW = 256
 
 
 def lower_answer(prepared: Prepared, overflow: Overflow) -> Iterator[Mend]:
-    """The request with a limit on its answer that the window has room for, if it has enough."""
+    """The request with an answer limit that fits the window, if there is enough room."""
     asked, window = prepared.request.max_tokens, overflow.window
     if overflow.asked is None or asked is None or window is None:
         return
     room = window - (overflow.held or prepared.estimate)
     if least_answer(window) <= room < asked:
-        text = f"max_tokens {asked:,} → {room:,}, as the window of {window:,} allows"
+        text = f"max_tokens {asked:,} → {room:,}, to fit the context window of {window:,}"
         lesson = overflow_lesson(prepared.target, Overflow(window))
         yield Mend(text, lesson, Amendment(limit=room))
 
 
 def overflow_lesson(target: Target, overflow: Overflow, counted: int | None = None) -> Lesson:
-    """What a refusal teaches of its target: the window, and how its tokens compare with ours.
+    """What a rejection teaches about its target: the window, and how its tokens compare with ours.
 
-    `counted` is what we counted in the request by the vocabulary of the target. Numbers that no
-    server has, or that contradict the refusal, teach nothing.
+    `counted` is what we counted in the request with the vocabulary of the target. Implausible
+    numbers, or ones that contradict the rejection, teach nothing.
     """
     facts: dict[str, Any] = {}
     limits = [number for number in (overflow.window, overflow.input) if number]
@@ -63,7 +63,7 @@ def overflow_lesson(target: Target, overflow: Overflow, counted: int | None = No
 
 
 def _limit(limit: Limit, overflow: Overflow) -> Limit:
-    """The limits as the refusal has them; what is larger than the whole cannot be right either."""
+    """The limits that the rejection names; a part larger than the whole is implausible too."""
     context = overflow.window or limit.context
     inside = overflow.input or limit.input
     if overflow.window and inside and inside > overflow.window:
@@ -75,7 +75,8 @@ def _limit(limit: Limit, overflow: Overflow) -> Limit:
 
 
 def overflowed(refused: Prepared, overflow: Overflow) -> Amendment:
-    """The next request with the true count of a refused one: as the refusal names it, else more
-    than there was room for."""
+    """The next request with the true count of a rejected one: as the rejection names it, otherwise
+    more than the window.
+    """
     floor = max(refused.estimate, overflow.limit or refused.window or 0) + 1
     return Amendment(counted=Reported(refused.characters, overflow.held or floor))

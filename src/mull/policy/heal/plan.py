@@ -1,7 +1,7 @@
-"""Repairs of what a request asks of the model's thinking: its shape, its level, its budget.
+"""Fixes of what a request asks of the model's thinking: its format, its level, its budget.
 
-A repair states the fact that the refusal revealed. What is asked for with it is planned as every
-request is, from the user's own settings; so what is sent now is what will be sent from now on.
+A fix states the fact that the rejection revealed. The request is then planned as usual, from the
+user's own settings; so what is sent now is what will be sent from now on.
 """
 
 from __future__ import annotations
@@ -46,23 +46,23 @@ _SURE_WORDS: dict[WriterName, tuple[Level, ...]] = {
     "anthropic-adaptive": ("low", "medium", "high"),
     "gemini-level": ("low", "high"),
 }
-"""What every model takes that is steered by words in this shape."""
+"""What every model controlled by words in this format accepts."""
 _SURE_BUDGET = {"type": "budget_tokens", "min": 1024, "max": 24_576, "learnt": True}
-"""A range inside those of all models that take a budget."""
+"""A range inside those of all models that accept a budget."""
 _WORD = re.compile(r"[a-z]+")
 
 
 def other_shape(case: Case, found: re.Match[str]) -> Mends:
-    """The same wish in the endpoint's other shape; the name of the group is the refused one's."""
+    """The same request in the endpoint's other format; the group's name is the rejected one's."""
     plan = case.plan
     if plan.state != "absent" and plan.writer.partition("-")[2] in found.groupdict():
         writer = _OTHER_SHAPE[plan.writer]
-        text = f"steered by {writer} instead of {plan.writer}"
+        text = f"controlled by {writer} instead of {plan.writer}"
         yield Mend(text, steer_by(writer, case.target.facts))
 
 
 def steer_by(writer: WriterName, facts: ModelFacts) -> Lesson:
-    """The lesson that a model is steered in this shape, by what it surely takes."""
+    """The lesson that a model is controlled in this format, by values it certainly accepts."""
     taught: dict[str, Any] = {}
     if writer in _SURE_WORDS:
         efforts = facts.efforts or _SURE_WORDS[writer]
@@ -73,23 +73,23 @@ def steer_by(writer: WriterName, facts: ModelFacts) -> Lesson:
 
 
 def must_think(case: Case, found: re.Match[str]) -> Mends:
-    """Thinking cannot be off here: as little of it as the model takes."""
+    """Thinking cannot be turned off here: use as little as the model accepts."""
     plan, facts = case.plan, case.target.facts
     if plan.state != "off" and plan.effort != "none" and plan.budget != 0:
         return
     if "between_tools" in case.said and plan.off_type != "between_tools":
         between = Lesson(facts={"off_type": "between_tools"})
-        yield Mend("thinking between tool calls only, the least there is", between)
+        yield Mend("thinking between tool calls only, the lowest setting", between)
     words = tuple[Level, ...](word for word in facts.efforts if word != "none")
     words = words or _SURE_WORDS.get(plan.writer, ())
     taught: dict[str, Any] = {"can_be_off": False, "off_type": "disabled"}
     if words:
         taught["reasoning_options"] = _options(facts, effort=words)
-    yield Mend("thinking cannot be off here", Lesson(facts=taught))
+    yield Mend("thinking cannot be turned off here", Lesson(facts=taught))
 
 
 def nearest_effort(case: Case, found: re.Match[str]) -> Mends:
-    """The level is not among those that the refusal lists: the nearest of them."""
+    """The level is not among those that the rejection lists: use the nearest of them."""
     effort = case.plan.effort
     listed = tuple(dict.fromkeys(w for w in _WORD.findall(found["values"].lower()) if as_level(w)))
     if effort is None or not listed:
@@ -99,13 +99,17 @@ def nearest_effort(case: Case, found: re.Match[str]) -> Mends:
     taught: dict[str, Any] = {"reasoning_options": _options(case.target.facts, effort=listed)}
     if effort == "none":
         taught["can_be_off"] = False
-    guessed = case.target.compat.thinking_writer == "usual"  # who lists the values takes them
+    guessed = (
+        case.target.compat.thinking_writer == "usual"
+    )  # an endpoint that lists the values accepts them
     lesson = Lesson(compat={"thinkingWriter": case.plan.writer} if guessed else {}, facts=taught)
     yield Mend(f"this model has no {effort} level", lesson)
 
 
 def other_level(case: Case, found: re.Match[str]) -> Mends:
-    """The level is refused and no other is named: the nearest that is left, else plain on."""
+    """The level is rejected and no other is named: use the nearest remaining one, otherwise plain
+    on.
+    """
     effort, facts = case.plan.effort, case.target.facts
     if effort is None or not _mentions(case, effort):
         return
@@ -113,11 +117,13 @@ def other_level(case: Case, found: re.Match[str]) -> Mends:
     left = tuple(word for word in words if word != as_level(effort))
     lesson = Lesson(facts={"reasoning_options": _options(facts, effort=left)})
     yield Mend(f"this model has no {effort} level", lesson if left else _on_or_off(facts))
-    yield from take_back(case)  # an endpoint that says on by a level only
+    yield from take_back(case)  # an endpoint that turns thinking on only by a level
 
 
 def drop_effort(case: Case, found: re.Match[str]) -> Mends:
-    """The model takes no effort; whether it thinks stays as it is, where that can still be said."""
+    """The model accepts no effort; whether it thinks stays the same, if that can still be
+    expressed.
+    """
     if case.plan.effort is None:
         return
     plan = msgspec.structs.replace(case.plan, effort=None)
@@ -128,12 +134,12 @@ def drop_effort(case: Case, found: re.Match[str]) -> Mends:
 
 
 def drop_summary(case: Case, found: re.Match[str]) -> Mends:
-    """Summaries are refused: think without one."""
+    """Summaries are rejected: think without one."""
     yield once("no reasoning summary requested", "summary")
 
 
 def drop_budget(case: Case, found: re.Match[str]) -> Mends:
-    """The server cannot hold to a budget: think without one."""
+    """The server cannot enforce a budget: think without one."""
     if case.plan.budget:
         lesson = Lesson(compat={"budgetField": None})
         yield once("no thinking budget sent: the server accepts none", "budget", lesson=lesson)
@@ -149,8 +155,9 @@ def lower_budget(case: Case, found: re.Match[str]) -> Mends:
 
 
 def lower_limit(case: Case, found: re.Match[str]) -> Mends:
-    """The answer may not be that long here: as long as the refusal allows, and the budget under
-    it."""
+    """The answer limit is too high here: use the one the rejection allows, and a budget below
+    it.
+    """
     named = {name: _number(text) for name, text in found.groupdict().items()}
     asked, limit = case.request.max_tokens or 0, named.get("limit") or (named.get("over") or 0) - 1
     facts = msgspec.to_builtins(case.target.facts.limit)
@@ -161,7 +168,7 @@ def lower_limit(case: Case, found: re.Match[str]) -> Mends:
 
 
 def clamp_budget(case: Case, found: re.Match[str]) -> Mends:
-    """The budget is out of the model's range: into it, as the refusal names it."""
+    """The budget is outside the model's range: move it into the range that the rejection names."""
     budget, named = case.plan.budget, found.groupdict()
     if budget is None:
         return
@@ -177,12 +184,12 @@ def clamp_budget(case: Case, found: re.Match[str]) -> Mends:
 
 
 def take_back(case: Case, found: re.Match[str] | None = None) -> Mends:
-    """The model or server takes no thinking parameter: none is sent, now and from now on."""
+    """The model or server accepts no thinking parameter: none is sent, now and from now on."""
     taught: dict[str, Any] = {"thinkingWriter": "none"}
     if set(write_thinking(case.plan)) & set(case.target.compat.keep_thinking or ()):
-        taught["keepThinking"] = None  # the same parameter by another way
+        taught["keepThinking"] = None  # the same parameter from another source
     amendment = UNAMENDED
-    if TRAITS[case.target.dialect].off_forbids_thoughts:  # whoever is silent there does not think
+    if TRAITS[case.target.dialect].off_forbids_thoughts:  # no parameter means no thinking
         messages = case.request.messages
         chain = (thought for m in messages[turn_start(messages) :] for thought in m.thinking)
         amendment = Amendment(thoughts=frozenset(map(thought_name, chain)))
@@ -190,12 +197,12 @@ def take_back(case: Case, found: re.Match[str] | None = None) -> Mends:
 
 
 def stop_thinking(case: Case, found: re.Match[str]) -> Mends:
-    """This request goes without thinking; nothing is wrong with the next one."""
-    yield once("asked not to think, this once", "thinking")
+    """This request is sent without thinking; the next is not affected."""
+    yield once("told not to think, for this request only", "thinking")
 
 
 def _on_or_off(facts: ModelFacts) -> Lesson:
-    """A model without levels; whether it can be off is as it was."""
+    """A model without levels; whether it can be turned off stays the same."""
     options = [option for option in _options(facts, effort=()) if option["type"] != "toggle"]
     options.append({"type": "toggle"})
     stops = facts.can_stop_thinking
@@ -208,7 +215,7 @@ def _options(
     effort: tuple[str, ...] | None = None,
     budget: dict[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
-    """The model's reasoning options with one kind of them replaced."""
+    """The model's reasoning options with one kind replaced."""
     replaced = {"effort": effort is not None, "budget_tokens": budget is not None}
     kept = [option for option in facts.reasoning_options if not replaced.get(option.type, False)]
     options: list[dict[str, Any]] = msgspec.json.decode(msgspec.json.encode(kept))

@@ -1,7 +1,7 @@
-"""Repairs of the rest of a request: parameters, fields of messages, streaming, the dialect.
+"""Fixes of the rest of a request: parameters, message fields, streaming, the dialect.
 
-Which part of mull's request sent a refused parameter is looked up in the request itself, so that
-no list of parameters has to be kept here.
+Which part of mull's request contains a rejected parameter is looked up in the request itself, so no
+list of parameters is needed here.
 """
 
 from __future__ import annotations
@@ -44,11 +44,13 @@ _FIELD = "reasoning_content"
 _OF_FORMATS = frozenset(
     {"responseformat", "format", "textformat", "responsejsonschema", "responsemimetype"}
 )
-"""The fields of a format, squashed."""
+"""The fields of a format, normalised."""
 
 
 def add_reasoning(case: Case, found: re.Match[str]) -> Mends:
-    """Reasoning is missed in earlier answers: send what is there, and a filler where none is."""
+    """Reasoning is missing in earlier answers: send what there is, and a placeholder where there is
+    none.
+    """
     compat, traits = case.target.compat, TRAITS[case.target.dialect]
     everywhere = found.groupdict().get("all") is not None or compat.requires_reasoning == "all"
     requires = "all" if everywhere else "tool_calls"
@@ -72,12 +74,12 @@ def add_reasoning(case: Case, found: re.Match[str]) -> Mends:
 
 
 def _has_fields(case: Case) -> bool:
-    """Whether reasoning stands in a field of a message, which can be named."""
+    """Whether reasoning is in a message field, which can be named."""
     return TRAITS[case.target.dialect].takes == "fields"
 
 
 def _lacks_reasoning(case: Case, everywhere: bool) -> bool:
-    """Whether an answer goes out without reasoning, or with it in another place."""
+    """Whether an answer is sent without reasoning, or with it in another place."""
     answers = [m for m in case.request.messages if m.role == "assistant"]
     if any(not any(b.thought for b in m.thinking) for m in answers if everywhere or m.tool_calls):
         return True
@@ -87,7 +89,7 @@ def _lacks_reasoning(case: Case, everywhere: bool) -> bool:
 
 
 def keep_reasoning_home(case: Case, found: re.Match[str]) -> Mends:
-    """The field of earlier reasoning is refused: it is not sent back."""
+    """The field of earlier reasoning is rejected: it is not sent back."""
     thoughts = any(message.thinking for message in case.request.messages)
     if not _has_fields(case):
         return
@@ -98,7 +100,7 @@ def keep_reasoning_home(case: Case, found: re.Match[str]) -> Mends:
 
 
 def no_encrypted_reasoning(case: Case, found: re.Match[str]) -> Mends:
-    """The model does not reason: neither ask for reasoning nor for its encrypted form."""
+    """The model does not reason: request neither reasoning nor its encrypted form."""
     if TRAITS[case.target.dialect].takes != "items":
         yield from take_back(case)
         return
@@ -107,7 +109,7 @@ def no_encrypted_reasoning(case: Case, found: re.Match[str]) -> Mends:
 
 
 def drop_parameter(case: Case, found: re.Match[str]) -> Mends:
-    """A parameter is refused by name: whatever put it into the request leaves it out."""
+    """A parameter is rejected by name: whatever put it into the request leaves it out."""
     name = found["name"].strip(".")
     named = [squashed(part) for part in name.split(".")]
     compat, request = case.target.compat, case.request
@@ -169,14 +171,14 @@ def _drop_thinking(case: Case, found: re.Match[str], last: str) -> Mends:
 
 
 def format_in_words(case: Case, found: re.Match[str]) -> Mends:
-    """The endpoint holds no answer to a schema, whatever the catalog says."""
+    """The endpoint does not enforce schemas, whatever the catalog says."""
     if case.request.format is not None:
         lesson = Lesson(facts={"structured_output": False})
         yield Mend("the schema put into the instructions", lesson)
 
 
 def format_in_words_once(case: Case, found: re.Match[str]) -> Mends:
-    """The endpoint does not take this schema, or none beside the rest of this request."""
+    """The endpoint does not accept this schema, or none together with the rest of this request."""
     if case.request.format is not None:
         yield once("the schema put into the instructions", "native_format")
 
@@ -195,14 +197,14 @@ def system_first(case: Case, found: re.Match[str]) -> Mends:
 
 
 def rename_limit(case: Case, found: re.Match[str]) -> Mends:
-    """The limit of the answer has another name here."""
+    """The answer limit has another name here."""
     if case.request.max_tokens is not None:
         lesson = Lesson(compat={"maxTokensField": found["name"]})
-        yield Mend(f"the limit of the answer sent as {found['name']}", lesson)
+        yield Mend(f"the answer limit sent as {found['name']}", lesson)
 
 
 def free_tools(case: Case, found: re.Match[str]) -> Mends:
-    """A forced tool and thinking exclude each other: no thinking, else no force."""
+    """A forced tool and thinking exclude each other: no thinking, otherwise no forced tool."""
     choice = case.request.tool_choice
     if choice == "required" or isinstance(choice, NamedTool):
         yield from stop_thinking(case, found)
@@ -212,7 +214,7 @@ def free_tools(case: Case, found: re.Match[str]) -> Mends:
 
 
 def to_stream(case: Case, found: re.Match[str]) -> Mends:
-    """The endpoint thinks in streams only."""
+    """The endpoint supports thinking only in streams."""
     if not case.request.stream:
         lesson = Lesson(compat={"thinkingNeedsStream": True})
         text = "streamed: the endpoint supports thinking only in streams"
@@ -220,7 +222,7 @@ def to_stream(case: Case, found: re.Match[str]) -> Mends:
 
 
 def to_responses(case: Case, found: re.Match[str]) -> Mends:
-    """The model takes tools with reasoning on the Responses API only: ask there."""
+    """The model accepts tools with reasoning only on the Responses API: use that."""
     compat, there = case.target.compat, TRAITS[case.target.dialect].tools_api
     if there is None:
         return
@@ -231,12 +233,12 @@ def to_responses(case: Case, found: re.Match[str]) -> Mends:
         "systemRole": compat.system_role,
         "auth": compat.auth,
     }
-    text = f"sent to the {TRAITS[there].api}, which takes tools together with reasoning"
+    text = f"sent to the {TRAITS[there].api}, which accepts tools together with reasoning"
     yield Mend(text, Lesson(compat=taught, dialect=there))
 
 
 def end_with_user(case: Case, found: re.Match[str]) -> Mends:
-    """A request that ends with an answer: without it if it is empty, else without thinking."""
+    """A request that ends with an answer: without it if it is empty, otherwise without thinking."""
     yield once("an empty answer at the end left out", "empty_end")
     if "thinking" in found[0]:
         yield from stop_thinking(case, found)

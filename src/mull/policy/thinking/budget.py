@@ -1,7 +1,7 @@
 """Arithmetic of thinking budgets: what a level is worth, and what fits beside the answer.
 
-A budget never reaches max_tokens. A number that mull derived is lowered until it fits; a number
-that the user gave either holds or is an error that names both numbers.
+A budget is always below max_tokens. A number that mull derived is lowered until it fits; a number
+from the user is either valid or an error that names both numbers.
 """
 
 from __future__ import annotations
@@ -30,25 +30,28 @@ __all__ = [
 ]
 
 ANSWER_ROOM = DEFAULT_ANSWER
-"""Tokens for the answer beside the budget, where the limits allow it."""
+"""Tokens for the answer beside the budget, if the limits allow it."""
 LEAST_ANSWER = 1024
-"""Tokens for the answer that a derived budget always leaves."""
+"""Minimum tokens for the answer that a derived budget leaves."""
 _FLOOR = 1024
 _UNKNOWN_TOP = 32_000
 ANY_BUDGET = ReasoningOption("budget_tokens")
-"""The range of a model that nobody knows."""
+"""The range of an unknown model."""
 SERVER_BUDGET = ReasoningOption("budget_tokens", min=1)
-"""The range of a server that counts the tokens of a thought itself, whatever the model."""
+"""The range of a server that counts thinking tokens itself, whatever the model."""
 
 
 def least_answer(window: int) -> int:
-    """Tokens for the answer that a window of this size is to leave, whatever the request holds."""
+    """Tokens for the answer that a window of this size should leave, whatever the request
+    contains.
+    """
     return min(LEAST_ANSWER, max(window // 8, 1))
 
 
 class Window(Value, frozen=True):
     """The limits a budget must fit: the user's max_tokens, the model's output limit, and the
-    context window with what is already in it. None is unknown."""
+    context window with its current content. None is unknown.
+    """
 
     max_tokens: int | None = None
     output: int | None = None
@@ -57,25 +60,26 @@ class Window(Value, frozen=True):
 
     @property
     def is_full(self) -> bool:
-        """Whether hardly an answer fits beside what the context holds, by our count."""
+        """Whether hardly an answer fits beside the context, by our count."""
         return self.context is not None and self.context - self.used < least_answer(self.context)
 
     @property
     def ceiling(self) -> int | None:
-        """The most tokens one answer can have, thinking included."""
+        """The maximum tokens of one answer, including thinking."""
         room = max(self.context - self.used, least_answer(self.context)) if self.context else None
         limits = [limit for limit in (self.output, room) if limit]
         return min(limits) if limits else None
 
     def answer(self, budget: int = 0) -> int:
-        """The limit of an answer that nobody limited: all that the model can write, as far as the
-        window has room. Where nobody knows that, the budget and room for an answer beside it."""
+        """The answer limit if none was given: everything the model can write, as far as the window
+        allows. If that is unknown, the budget and room for an answer beside it.
+        """
         limit = self.output or budget + ANSWER_ROOM
         return min(limit, self.ceiling or limit)
 
 
 class Fit(Value, frozen=True):
-    """A budget that fits, or None where thinking has no room; with the max_tokens to send."""
+    """A budget that fits, or None if there is no room for thinking; with the max_tokens to send."""
 
     budget: int | None
     max_tokens: int
@@ -83,7 +87,7 @@ class Fit(Value, frozen=True):
 
 
 def least(option: ReasoningOption) -> int:
-    """The smallest budget that still thinks."""
+    """The smallest budget with thinking."""
     return option.min if option.min is not None else _FLOOR
 
 
@@ -93,7 +97,7 @@ def most(option: ReasoningOption) -> int:
 
 
 def budget_for_level(option: ReasoningOption, level: Level) -> int:
-    """What a level above `none` is worth, by whole-number thirds of the model's range."""
+    """What a level above `none` is worth, in thirds of the model's range."""
     low, span = least(option), most(option) - least(option)
     match level:
         case "none" | "minimal":
@@ -113,10 +117,10 @@ def level_for_budget(option: ReasoningOption, budget: int) -> Level:
 
 
 def check_range(option: ReasoningOption, budget: int, model: str) -> int:
-    """A user's budget if the model takes it; the nearest end of a range that a refusal taught.
+    """A user's budget if the model accepts it; the nearest end of a range learnt from a rejection.
 
     Raises:
-        BudgetError: it is under the minimum or over the maximum that the catalog knows.
+        BudgetError: it is below the minimum or above the maximum in the catalog.
     """
     if option.learnt:
         raised = budget if option.min is None else max(budget, option.min)
@@ -147,10 +151,10 @@ def shrink_for_context(budget: int, used: int, over: int, cap: int) -> tuple[int
 
 
 def fit_budget(budget: int, *, explicit: bool, option: ReasoningOption, window: Window) -> Fit:
-    """Put the budget under max_tokens and max_tokens under the model's limits.
+    """Fit the budget below max_tokens and max_tokens below the model's limits.
 
     Raises:
-        BudgetError: a budget the user gave does not fit a limit, or the user's own max_tokens.
+        BudgetError: a budget from the user does not fit a limit, or the user's own max_tokens.
     """
     if window.max_tokens is not None:
         top, what = window.max_tokens, f"max_tokens {window.max_tokens:,}"

@@ -1,4 +1,4 @@
-"""Which levels a model really has: those that come to different requests."""
+"""Which levels a model really has: those that result in different requests."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _UNSET, _ON = "unset", "high"
 def level_rows(target: Target, snapshot: Snapshot) -> list[LevelRow]:
     """Every level that makes a difference on this model, lowest first; none if there is no choice.
 
-    Levels that come to the same request are one. The one that the model itself knows stands for
-    them; where it only knows on and off, a high level means on.
+    Levels that result in the same request are one, represented by the one that the model itself
+    knows; if it only knows on and off, a high level means on.
     """
     groups: dict[str, list[LevelRow]] = {}
     for row in level_table(target, snapshot):
@@ -39,13 +39,13 @@ def _unlikely(row: LevelRow) -> tuple[bool, bool, bool]:
 
 
 def next_level(target: Target, snapshot: Snapshot) -> str | None:
-    """The level after the one in effect, the first after the last; None if there is no choice."""
+    """The level after the current one, cycling; None if there is no choice."""
     rows = level_rows(target, snapshot)
     if not rows:
         return None
     now = _sent_now(target, snapshot)
     at = next((at for at, row in enumerate(rows) if row.sent_as == now), None)
-    if at is None:  # a budget, or nothing said: go on from what the model does by itself
+    if at is None:  # a budget, or nothing set: continue from the model's default
         usual = target.facts.default_effort or "medium"
         at = next((at for at, row in enumerate(rows) if row.level == usual), -1)
     return rows[(at + 1) % len(rows)].level

@@ -53,7 +53,7 @@ def forced_tools_stop_thinking(
     if planned.plan.writer not in REFUSES_FORCED_TOOLS or not target.facts.can_stop_thinking:
         return None
     if target.facts.forced_tools is False or target.facts.off_type != "disabled":
-        return None  # being off would not help
+        return None  # turning it off would not help
     return "Thinking is off for this request: the endpoint accepts no forced tool while it thinks"
 
 

@@ -1,8 +1,8 @@
-"""From what the user wants of thinking to what the request asks for, with the reasons.
+"""From the user's thinking settings to what the request asks for, with the reasons.
 
-One ladder of levels for all models. What a model takes comes from its facts (words, a token
-budget, a switch), what the endpoint takes from its compat row (the writer); this file joins the
-two and says what became of the wish. Nothing here knows a model's name.
+There is one scale of levels for all models. What a model accepts comes from its facts (words, a
+token budget, a switch), what the endpoint accepts from its compat row (the writer); this module
+combines the two and reports the result. Nothing here depends on a model's name.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ __all__ = [
 
 _SHARE_OF_OUTPUT = {"minimal": 10, "low": 20, "medium": 50, "high": 80, "xhigh": 95}
 OUTCOME = "outcome"
-"""The kind of the note that says what became of a wish."""
+"""The kind of the note about what was requested."""
 NOTHING = "nothing"
-"""How a table says that a request says nothing of thinking."""
+"""How tables show that a request says nothing about thinking."""
 
 
 class Planned(Value, frozen=True):
-    """The plan, the max_tokens it needs, what to tell the user, and the one-line summary.
+    """The plan, the max_tokens it needs, notes for the user, and the one-line summary.
 
     `thinks` is whether the model may think in answer to this request.
     """
@@ -96,7 +96,7 @@ class LevelRow(Value, frozen=True):
 
 
 def window_of(target: Target, snapshot: Snapshot) -> int | None:
-    """The tokens a request to this target may hold; the user's own number goes before any."""
+    """The tokens a request to this target may contain; the user's own number takes precedence."""
     limit = target.facts.limit
     window: int | None = snapshot["context.limit"] or limit.input or limit.context or None
     return window
@@ -112,11 +112,11 @@ def plan_thinking(
 ) -> Planned:
     """Decide what this request asks of the model's thinking.
 
-    `max_tokens` is the user's own limit on the answer, `used` the tokens already in the context,
-    `amendment` what holds this once after a refusal.
+    `max_tokens` is the user's own answer limit, `used` the tokens already in the context,
+    `amendment` what applies once after a rejection.
 
     Raises:
-        BudgetError: numbers that the user gave cannot hold.
+        BudgetError: the user's numbers cannot be combined.
     """
     return _plan(target, snapshot, wish_of(snapshot), max_tokens, used, amendment)
 
@@ -129,19 +129,19 @@ def plan_least(
     used: int = 0,
     amendment: Amendment = UNAMENDED,
 ) -> Planned:
-    """The plan for a request that is to think as little as it can, whatever was wished.
+    """The plan for a request with as little thinking as possible, whatever the settings.
 
     Raises:
-        BudgetError: the user's own limit on the answer is over the model's.
+        BudgetError: the user's answer limit is above the model's.
     """
-    wish = wish_of(snapshot)  # where the user's own was said in a way of guesses, so is this
+    wish = wish_of(snapshot)  # if the user's setting may be sent as a guess, so may this
     explicit = wish.says_how_much and wish.explicit
     least = Wish(level="none", explicit=explicit)
     return _plan(target, snapshot, least, max_tokens, used, amendment)
 
 
 def level_table(target: Target, snapshot: Snapshot) -> tuple[LevelRow, ...]:
-    """What every level of the ladder, and no level at all, becomes on this target."""
+    """What every level, and no level at all, becomes on this target."""
     rows = []
     for level in (None, *LADDER):
         planned = _plan(target, snapshot, Wish(level=level), None, 0, UNAMENDED)
@@ -223,7 +223,7 @@ def _plan_of(target: Target, snapshot: Snapshot, choice: Choice) -> ThinkingPlan
 
 
 def _words(choice: Choice, plan: ThinkingPlan) -> str:
-    """What becomes of the wish, read off the plan that is sent."""
+    """The result of what was requested, derived from the plan that is sent."""
     if plan.state == "off" and write_thinking(plan):
         if plan.off_type != "disabled":
             return f"off ({plan.off_type})"
@@ -243,18 +243,18 @@ def _check_limit(target: Target, max_tokens: int | None) -> None:
     limit = target.facts.limit.output
     if max_tokens is not None and limit and max_tokens > limit:
         raise BudgetError(
-            f"max_tokens {max_tokens:,} is over {limit:,}, the most {target.model} can answer"
+            f"max_tokens {max_tokens:,} is above {limit:,}, the maximum answer of {target.model}"
         )
 
 
 def _fit(
     target: Target, snapshot: Snapshot, choice: Choice, window: Window, *, bends: bool
 ) -> tuple[Choice, list[Note]]:
-    """The choice with a budget that has room; the user's own number only `bends` to a refusal."""
+    """The choice with a budget that fits; the user's own number only `bends` to a rejection."""
     budget, notes, explicit = choice.budget, list[Note](), choice.explicit and not bends
     assert budget is not None
     if target.facts.budget is None and explicit and window.max_tokens is not None:
-        return choice, notes  # both numbers are the user's, and nobody knows the model's
+        return choice, notes  # both numbers are the user's, and the model's is unknown
     option = target.facts.budget or (SERVER_BUDGET if target.compat.level_budgets else ANY_BUDGET)
     if snapshot["reasoning.dynamicBudget"]:
         over, cap = snapshot["reasoning.dynamicBudgetOver"], snapshot["reasoning.dynamicBudgetCap"]

@@ -1,9 +1,9 @@
-"""What a target is asked for, given a wish: the choice, before a number is fitted into a window.
+"""What a target is asked for: the choice, before a number is fitted into a window.
 
-What a model takes comes from its facts (words, a token budget, a switch), what the endpoint takes
-from its compat row (the writer). Where nobody knows the model, the wish goes out as it is; where
-nobody knows the endpoint, it goes out in its dialect's usual shape, and the user is told that this
-is a guess. Nothing is claimed of a model that nobody knows, and nothing here knows a model's name.
+What a model accepts comes from its facts (words, a token budget, a switch), what the endpoint
+accepts from its compat row (the writer). For an unknown model, the setting is sent as it is; for an
+unknown endpoint, it is sent in its dialect's usual format, and the user is told that this is a
+guess. Nothing is claimed about an unknown model, and nothing here depends on a model's name.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ __all__ = [
 ]
 
 SMALL_BUDGET = 512
-"""For a model that turned out to be unable to stop, although its range begins at 0."""
+"""For a model that turned out to be unable to stop, although its range starts at 0."""
 DEFAULT_BUDGET = 10_000
-"""What a budget model gets when nobody said how much (document 002)."""
+"""The default budget of a budget model (document 002)."""
 DEFAULT_LEVEL: Level = "medium"
-"""What a model gets that is steered by words, does not think by itself, and is to."""
+"""The default for a model controlled by words that does not think by itself, but should."""
 
 CANNOT_STOP = "This model does not support disabling thinking"
 MAY_GO_ON = "thinking may continue"
 _ALWAYS = "always on"
 LEFT, BY_ITSELF = "left to the endpoint", "the model's default"
-"""What it comes to where a request says nothing: of the endpoint, or of a model that is known."""
-_SETTLE = "thinkingWriter in a [[compat]] row settles it"
+"""The effect if a request says nothing: for an endpoint, or for a known model."""
+_SETTLE = "set thinkingWriter in a [[compat]] row"
 
 _TAKES_WORDS: frozenset[WriterName] = frozenset(
     {
@@ -78,31 +78,32 @@ _BUDGET_WRITER: dict[WriterName, WriterName] = {
     "template-messages": "template-messages",
 }
 _NEEDS_FIELD: frozenset[WriterName] = frozenset({"template-kwargs", "template-responses"})
-"""Writers that send a budget only where the row names its field."""
+"""Writers that send a budget only if the row names its field."""
 _WORDS_OF_UNKNOWN: dict[WriterName, WriterName] = {"gemini-budget": "gemini-level"}
-"""How a level is said to a model nobody knows: it is newer than the ones that take budgets."""
+"""How a level is expressed for an unknown model: it is newer than those that accept budgets."""
 _VOCABULARY: dict[WriterName, tuple[Level, ...]] = {
     "anthropic-adaptive": ("low", "medium", "high", "xhigh", "max"),
     "gemini-level": ("minimal", "low", "medium", "high"),
     "ollama-think": ("low", "medium", "high", "max"),
     "nova": ("low", "medium", "high"),
 }
-"""The words of an API that takes no others, whatever the model."""
+"""The words of an API that accepts no others, whatever the model."""
 _TEMPLATED: frozenset[WriterName] = frozenset(
     {"template-kwargs", "template-responses", "template-messages"}
 )
-"""Writers for servers that render the model's chat template, and pass on what it is told."""
+"""Writers for servers that render the model's chat template and pass parameters on to it."""
 _SWITCHES: frozenset[WriterName] = _TEMPLATED | frozenset(
     {"openrouter", "thinking-type", "enable-thinking", "ollama-think"}
 )
-"""Writers that say on without saying how much."""
+"""Writers that can express on without an amount."""
 _SWITCHES_BY_WORD: frozenset[WriterName] = frozenset({"openai-effort", "responses"})
-"""Writers that say on by any level, and off by the word `none`; a server may pass over it."""
+"""Writers that express on by any level, and off by the word `none`; a server may ignore it."""
 
 
 class Choice(Value, frozen=True):
-    """What to ask for. `silent` is what it comes to where the request says nothing of it, `name`
-    what a number or word stands for, `explicit` that the number is the user's own."""
+    """What to ask for. `silent` is the effect if the request says nothing about it, `name` what a
+    number or word stands for, `explicit` that the number is the user's own.
+    """
 
     state: Literal["absent", "default", "on", "off"]
     silent: str = LEFT
@@ -117,11 +118,11 @@ class Choice(Value, frozen=True):
 
 
 class _Means(Value, frozen=True):
-    """How the endpoint is told of thinking: by which words, which number, which switch.
+    """How the endpoint is told about thinking: by which words, which number, which switch.
 
-    `guessed` says that its row does not tell, and that the usual shape is tried. `templated` is a
-    server that renders the template of whatever model it was given: what is known of the model
-    elsewhere does not bind it.
+    `guessed` means that its row does not say, and that the usual format is tried. `templated` is a
+    server that renders the template of whatever model it was given: what is known about the model
+    elsewhere does not apply to it.
     """
 
     writer: WriterName
@@ -178,7 +179,7 @@ def choose(target: Target, wish: Wish) -> Choice:
 
 
 def choose_off(target: Target) -> Choice:
-    """What to ask for where a request must not think, whatever was wished."""
+    """What to ask for if a request must not think, whatever the settings."""
     return choose(target, Wish(level="none", explicit=False))
 
 
@@ -193,26 +194,27 @@ def _choose(target: Target, means: _Means, wish: Wish) -> Choice:
 
 
 def _as_guess(choice: Choice, wish: Wish) -> Choice:
-    """The same choice, with the word that it is one: where it says anything at all."""
+    """The same choice, marked as a guess if it says anything at all."""
     if choice.state not in ("on", "off"):
         return choice
     is_off, ignorable = choice.state == "off", choice.writer in _SWITCHES_BY_WORD | _TEMPLATED
     what = "off" if is_off else choice.effort or wish.words
     told = (
-        f"it is not known how this endpoint controls thinking: {what} is sent as most servers"
-        f" accept it{f', and {MAY_GO_ON}' if is_off and ignorable else ''}; {_SETTLE}"
+        f"it is not known how this endpoint controls thinking: {what} is sent as most "
+        f"servers accept it{f', and {MAY_GO_ON}' if is_off and ignorable else ''}; "
+        f"{_SETTLE}"
     )
     thinks, warnings = choice.thinks or ignorable, (*choice.warnings, told)
     return msgspec.structs.replace(choice, guessed=True, thinks=thinks, warnings=warnings)
 
 
 def _unsayable(target: Target, wish: Wish) -> Choice:
-    """No parameter is taken here, or nobody but mull wants to send one."""
+    """No parameter is accepted here, or only mull itself wants to send one."""
     facts, explicit = target.facts, wish.explicit
     if wish.on and facts.thinks_by_default:
         return Choice("absent", BY_ITSELF)
     if not wish.is_off:
-        told = f"{target.model} takes no thinking parameter here: {wish.words} not sent"
+        told = f"{target.model} accepts no thinking parameter here: {wish.words} not sent"
         return Choice("absent", warnings=(told,) if explicit else ())
     if _silence_is_off(facts):
         return Choice("absent", "off", thinks=False)
@@ -225,7 +227,7 @@ def _unsayable(target: Target, wish: Wish) -> Choice:
 
 
 def _always(target: Target, means: _Means, wish: Wish) -> Choice:
-    """A model that is known to think always: nothing of it can be asked but to see it."""
+    """A model that is known to always think: only showing it can be requested."""
     warnings: tuple[str, ...] = ()
     if wish.is_off:
         warnings = (CANNOT_STOP,)
@@ -241,7 +243,7 @@ def _silence_is_off(facts: ModelFacts) -> bool:
 
 
 def _cannot_stop(facts: ModelFacts) -> bool:
-    """Whether it is known that thinking cannot be off; of an unknown model it is not."""
+    """Whether it is known that thinking cannot be turned off; for an unknown model it is not."""
     if facts.can_be_off is not None:
         return not facts.can_be_off
     return bool(facts.reasoning_options) and not facts.can_stop_thinking
@@ -265,9 +267,9 @@ def _off(target: Target, means: _Means) -> Choice:
 
 
 def _switched_off(target: Target, means: _Means) -> Choice:
-    """Off by the template's switch, and for good where the server ends thoughts by their budget.
+    """Off by the template's switch, and reliably so if the server ends thinking by its budget.
 
-    A model that has words for thinking and none for stopping is told its lowest one as well.
+    A model that has words for thinking and none for stopping also gets its lowest one.
     """
     facts, told = target.facts, tuple[str, ...]()
     efforts = _thinking_words(facts) if _cannot_stop(facts) else ()
@@ -275,12 +277,12 @@ def _switched_off(target: Target, means: _Means) -> Choice:
     effort = efforts[0] if efforts else "none" if means.guessed else None
     thinks = _cannot_stop(facts) and (budget is None or bool(efforts))
     if thinks:
-        told = (f"{target.model} is known to think always: it is told not to, and {MAY_GO_ON}",)
+        told = (f"{target.model} is known to always think: it is told not to, and {MAY_GO_ON}",)
     return Choice("off", effort=effort, budget=budget, thinks=thinks, warnings=told)
 
 
 def _least(target: Target, means: _Means) -> Choice:
-    """As little thinking as a model takes that cannot stop."""
+    """As little thinking as possible for a model that cannot stop."""
     facts, warnings = target.facts, (CANNOT_STOP,)
     efforts = _thinking_words(facts)
     if means.words and (efforts or means.guessed):
@@ -296,23 +298,26 @@ def _budget(target: Target, means: _Means, budget: int) -> Choice:
     facts, through = target.facts, means.budget
     if facts.budget and through:
         fits = check_range(facts.budget, budget, target.model)
-        changed = f"budget {budget:,} → {fits:,}, as {target.model} takes it by what it refused"
+        changed = (
+            f"budget {budget:,} → {fits:,}, the range of {target.model} according to an "
+            "earlier rejection"
+        )
         warnings = () if fits == budget else (changed,)
         return Choice("on", writer=through, budget=fits, explicit=True, warnings=warnings)
     unknown = not facts.reasoning_options
-    if through and (unknown or not target.known):  # a server holds any of its models to it
+    if through and (unknown or not target.known):  # a server enforces it for any of its models
         return Choice("on", writer=through, budget=budget, explicit=True)
     if means.words and (unknown or means.guessed):
         level = level_for_budget(facts.budget or ANY_BUDGET, budget)
-        told = f"{target.model} can be told no budget here: {budget:,} tokens go out as {level}"
+        told = f"{target.model} accepts no budget here: {budget:,} tokens sent as {level}"
         return msgspec.structs.replace(_level(target, means, level), warnings=(told,))
-    switched = means.switch and facts.has_toggle  # a number is a wish to think
+    switched = means.switch and facts.has_toggle  # a budget implies thinking
     choice = Choice("on") if switched else _by_default(target, means)
     return msgspec.structs.replace(choice, warnings=(_no_budget(target, budget),))
 
 
 def _no_budget(target: Target, budget: int) -> str:
-    return f"{target.model} takes no token budget: {budget:,} tokens not sent"
+    return f"{target.model} accepts no token budget: {budget:,} tokens not sent"
 
 
 def _level(target: Target, means: _Means, level: Level) -> Choice:
@@ -331,7 +336,7 @@ def _level(target: Target, means: _Means, level: Level) -> Choice:
     if option and means.budget:
         budget = budget_for_level(option, level)
         if budget == 0:
-            warnings = (f"{level} is off on this model",)
+            warnings = (f"{level} turns thinking off on this model",)
             return msgspec.structs.replace(_off(target, means), warnings=warnings)
         warnings = () if facts.budget or means.guessed else (_as_asked(target, level),)
         return Choice("on", name=level, writer=means.budget, budget=budget, warnings=warnings)
@@ -345,16 +350,16 @@ def _level(target: Target, means: _Means, level: Level) -> Choice:
 def _below_words(
     target: Target, means: _Means, level: Level, efforts: tuple[Level, ...]
 ) -> int | None:
-    """What the server's count can add where a level is under all that the model has words for."""
+    """What the server's token limit can add if a level is below all words of the model."""
     if means.words != means.budget or LADDER.index(level) >= LADDER.index(efforts[0]):
         return None
     return target.compat.level_budgets.get(level)
 
 
 def _counted(target: Target, means: _Means, level: Level) -> Choice:
-    """A level as a number of tokens that the server holds the model to; the highest have none.
+    """A level as a number of tokens that the server enforces; the highest have none.
 
-    A model that nobody knows is told the word too: its template may know it.
+    An unknown model gets the word too: its template may know it.
     """
     budget, unknown = target.compat.level_budgets.get(level), not target.facts.reasoning
     effort = level if unknown and means.words else None
@@ -364,14 +369,14 @@ def _counted(target: Target, means: _Means, level: Level) -> Choice:
 
 
 def _range(facts: ModelFacts, means: _Means) -> ReasoningOption | None:
-    """The range of the model's budgets; any, where the endpoint understands nothing but numbers."""
+    """The range of the model's budgets; any, if the endpoint understands only numbers."""
     return facts.budget or (ANY_BUDGET if means.words is None else None)
 
 
 def _as_asked(target: Target, level: Level, effort: Level | None = None) -> str:
     who = f"{target.model} is not in the catalog"
     if target.known:
-        who = f"the catalog has no levels of {target.model}"
+        who = f"the catalog does not list the levels of {target.model}"
     return f"{who}: {level} is sent as {'asked' if effort in (None, level) else effort}"
 
 
@@ -384,7 +389,7 @@ def _switched(target: Target, means: _Means, level: Level) -> Choice:
     if means.writer == "anthropic-adaptive":
         return msgspec.structs.replace(_default(target, means), warnings=warnings)
     if not facts.has_toggle and not facts.efforts:
-        told = f"no way to say {level} to {target.model} here is known: not sent"
+        told = f"mull knows no way to request {level} from {target.model} here: not sent"
         return Choice("default", BY_ITSELF, warnings=(told,))
     if _is_switched_by_words(facts, means):
         return Choice("on", effort=level, warnings=warnings)
@@ -393,7 +398,7 @@ def _switched(target: Target, means: _Means, level: Level) -> Choice:
 
 
 def _is_switched_by_words(facts: ModelFacts, means: _Means) -> bool:
-    """Whether a word must be said so that a model thinks which knows only on and off."""
+    """Whether a model that knows only on and off needs a word to think."""
     by_word = means.writer in _SWITCHES_BY_WORD and facts.has_toggle
     return by_word and facts.thinks_by_default is not True
 
@@ -422,7 +427,7 @@ def _on(target: Target, means: _Means) -> Choice:
 
 
 def _by_default(target: Target, means: _Means) -> Choice:
-    """Nobody said anything: a model that can think thinks, where it is known how to say so."""
+    """Nothing was requested: a model that can think does so, if it is known how to request it."""
     facts = target.facts
     if not facts.reasoning or means.unsure:
         return Choice("absent")
@@ -443,12 +448,12 @@ def _default(target: Target, means: _Means) -> Choice:
 
 
 def _thinking_words(facts: ModelFacts) -> tuple[Level, ...]:
-    """The levels that think, lowest first."""
+    """The levels with thinking, lowest first."""
     return tuple(word for word in facts.efforts if word != "none")
 
 
 def _nearest(level: Level, available: tuple[Level, ...]) -> Level:
-    """The nearest level the model has: upward first, then downward."""
+    """The nearest level of the model: upward first, then downward."""
     rank = LADDER.index(level)
     above = [one for one in available if LADDER.index(one) >= rank]
     return above[0] if above else available[-1]

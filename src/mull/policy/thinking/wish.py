@@ -1,6 +1,6 @@
-"""What the settings wish of a model's thinking: off, on, a budget, a level, or nothing.
+"""What the settings request of a model's thinking: off, on, a budget, a level, or nothing.
 
-Nothing here knows a model or an endpoint.
+Independent of model and endpoint.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _ENABLED, _EFFORT, _BUDGET = "reasoning.enabled", "reasoning.effort", "reasoning
 
 
 class Wish(Value, frozen=True):
-    """What is wanted: at most one of a level (`none` is off), a budget, and plain on.
+    """What is requested: at most one of a level (`none` is off), a budget, and plain on.
 
-    `about` is the setting that says so. `explicit` is whether it is the user who does: what mull
-    wants for reasons of its own is said only where it is known how.
+    `about` is the setting that requests it. `explicit` is whether the user does: what mull itself
+    wants is sent only where it is known how.
     """
 
     about: str = _EFFORT
@@ -34,12 +34,12 @@ class Wish(Value, frozen=True):
 
     @property
     def is_said(self) -> bool:
-        """Whether anything is wished at all."""
+        """Whether anything is requested."""
         return self.level is not None or self.budget is not None or self.on
 
     @property
     def is_off(self) -> bool:
-        """Whether no thinking is wanted."""
+        """Whether thinking should be off."""
         return self.level == "none"
 
     @property
@@ -49,17 +49,17 @@ class Wish(Value, frozen=True):
 
     @property
     def words(self) -> str:
-        """The wish as the user put it."""
+        """The request in the user's terms."""
         if self.budget is not None:
             return f"{self.budget:,} tokens"
         return self.level or ("on" if self.on else "unset")
 
 
 def wish_of(snapshot: Snapshot) -> Wish:
-    """Read the wish out of the settings: off beats a budget, a budget a level, a level plain on.
+    """The request in the settings: off overrides a budget, a budget a level, a level plain on.
 
-    But an effort of `none` gives way to an "on" of a stronger layer: whoever says on now does not
-    want last month's config to keep the model from thinking.
+    But an effort of `none` is overridden by an "on" in a stronger layer: a user who turns thinking
+    on does not want an old config file to prevent it.
     """
     chosen = snapshot.explicit(_ENABLED)
     if not snapshot[_ENABLED]:

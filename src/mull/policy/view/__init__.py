@@ -1,1 +1,1 @@
-"""What of a log a request shows, and in which form."""
+"""Which parts of a log a request contains, and in which form."""

@@ -1,10 +1,10 @@
-"""Thoughts that hold only after the very conversation they were thought in.
+"""Thinking that is valid only after the exact conversation it was produced in.
 
-Some models sign a thought together with the system prompt, the tools and all messages before it,
-and refuse it after anything else. The log keeps, with each answer of such a model, a hash of what
-the answer was given to. A thought goes back where the request begins with the same; elsewhere it is
-left out, and then it is missing before all later ones too. So each hash follows from the one before
-it, and a conversation that only grows costs what is new.
+Some models sign thinking together with the system prompt, the tools and all messages before it, and
+reject it after anything else. For each answer of such a model, the log keeps a hash of its context.
+Thinking is sent back if the request starts with the same; otherwise it is left out, and then it is
+missing for all later blocks too. So each hash follows from the one before it, and a conversation
+that only grows costs only what is new.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["BindingChange", "Bound", "binding_warning", "hash_opening"]
 
 BindingChange: TypeAlias = Literal["compression", "system", "tools", "strip"]
-"""What a user may do that changes what stands before a thought."""
+"""User actions that change what precedes thinking."""
 
 _WORDS: Mapping[BindingChange, str] = {
     "compression": "after compression",
@@ -38,9 +38,9 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class _Step(NamedTuple):
-    """One message: as the view has it, as it is sent, and the hash of all up to its end.
+    """One message: as in the view, as sent, and the hash of everything up to its end.
 
-    `fits` says whether its thoughts were thought after what stands before it; None is unknown.
+    `fits` says whether its thinking was produced after what precedes it; None is unknown.
     """
 
     viewed: Message
@@ -50,9 +50,9 @@ class _Step(NamedTuple):
 
 
 class Bound:
-    """The messages of a view without the thoughts that no longer fit.
+    """The messages of a view without thinking that is no longer valid.
 
-    `prefixes` are the log's hashes by the `id` of the thoughts that they hold for.
+    `prefixes` are the log's hashes by the `id` of the blocks they apply to.
     """
 
     def __init__(self, opening: str, prefixes: Mapping[int, str]) -> None:
@@ -71,13 +71,13 @@ class Bound:
         return tuple(step.sent for step in self._steps)
 
     def left_out(self) -> Iterator[ThinkingBlock]:
-        """The thoughts that are not sent."""
+        """The thinking that is not sent."""
         for step in self._steps:
             if step.fits is False:
                 yield from filter(_is_bound, step.viewed.thinking)
 
     def follow(self, messages: Sequence[Message]) -> None:
-        """Take these messages for the ones before; only those that are others are looked at."""
+        """Update to these messages; only changed ones are processed."""
         same = 0
         for step, message in zip(self._steps, messages, strict=False):
             if step.viewed is not message:
@@ -88,7 +88,7 @@ class Bound:
             self._steps.append(self._step(message))
 
     def notes(self) -> list[Note]:
-        """How much was left out. It is news as long as no later thought was thought without it."""
+        """How much was left out. It is news until later thinking was produced without it."""
         number = sum(1 for _ in self.left_out())
         if not number:
             return []
@@ -106,12 +106,12 @@ class Bound:
 
 
 def hash_opening(conversation: RequestOptions) -> str:
-    """The hash of what stands before all messages."""
+    """The hash of what precedes all messages."""
     return _hash([conversation.system, conversation.tools])
 
 
 def binding_warning(prepared: Prepared, change: BindingChange) -> str | None:
-    """What to tell the user before such a change: thoughts that the model will not get back."""
+    """The warning before such a change: thinking that the model will not get back."""
     if not prepared.target.compat.binds_thinking:
         return None
     thoughts = (block for message in prepared.request.messages for block in message.thinking)
@@ -119,8 +119,8 @@ def binding_warning(prepared: Prepared, change: BindingChange) -> str | None:
     if not number:
         return None
     return (
-        f"{prepared.target.name} takes a thought back only after what it was thought after:"
-        f" {_thoughts(number)} may be left out {_WORDS[change]}"
+        f"{prepared.target.name} accepts thinking back only after the same messages as "
+        f"before: {_thoughts(number)} may be left out {_WORDS[change]}"
     )
 
 
@@ -138,7 +138,7 @@ def _thoughts(number: int) -> str:
 
 
 def _hash(told: Any) -> str:
-    # sessions hold hashes from when an empty thought was not written; no text and no dictionary,
+    # sessions contain hashes from when empty thinking was not written; no text and no dictionary,
     # whose keys are sorted, can look like one
     data = _encode(told).replace(b'"type":"thinking","thought":""', b'"type":"thinking"')
     return blake2b(data, digest_size=16).hexdigest()

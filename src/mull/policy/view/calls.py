@@ -1,9 +1,8 @@
-"""What a tool call looks like in a request, whatever the model wrote.
+"""How a tool call looks in a request, whatever the model wrote.
 
-A provider refuses the whole conversation for one call whose name is not of its letters, or whose
-arguments are no JSON object. So such a call goes under a name that is made of its own, and with
-what was written in the place of its arguments as text: the model sees what it did. What came stays
-stored. The same call always looks the same.
+A provider rejects the whole conversation for one call with an invalid name, or with arguments that
+are not a JSON object. So such a call is sent under a derived name, and with the invalid arguments
+as text: the model sees what it did. The original stays stored. The same call always looks the same.
 """
 
 from __future__ import annotations
@@ -22,20 +21,20 @@ from mull.neutral.messages import Dialect
 __all__ = ["MALFORMED", "has_object", "names_on_wire", "sendable_calls", "wire_name"]
 
 MALFORMED = "malformed_arguments"
-"""The argument that holds what a model wrote in the place of an object."""
+"""The argument that contains what a model wrote instead of an object."""
 _REFUSED = re.compile(r"[^a-zA-Z0-9_-]+")
 _MADE_OF = 50
-"""Letters of a name that go into the one made of it, so that it is short enough everywhere."""
+"""Characters of a name that go into the derived one, so that it is short enough everywhere."""
 
 
 def has_object(call: ToolCallBlock) -> bool:
-    """Whether the arguments are an object; none at all are an empty one."""
+    """Whether the arguments are an object; missing arguments are an empty one."""
     text = call.arguments
     return text is None or not text.strip() or bool(call.input) or read_object(text) is not None
 
 
 def wire_name(name: str, dialect: Dialect) -> str:
-    """The name, or one made of it where the dialect's endpoints take no such name."""
+    """The name, or a derived one if the dialect's endpoints do not accept it."""
     if re.fullmatch(TRAITS[dialect].tool_names, name):
         return name
     told_apart = blake2b(name.encode("utf-8", "replace"), digest_size=4).hexdigest()
@@ -46,7 +45,7 @@ def wire_name(name: str, dialect: Dialect) -> str:
 
 
 def names_on_wire(names: Iterable[str], dialect: Dialect) -> dict[str, str]:
-    """The names of tools that go by others there, and those; no two go by the same."""
+    """The tool names that differ on the wire, with those names; all are distinct."""
     names = tuple(names)
     taken, renamed = set(names), dict[str, str]()
     for name in names:
@@ -64,8 +63,9 @@ def names_on_wire(names: Iterable[str], dialect: Dialect) -> dict[str, str]:
 def sendable_calls(
     blocks: Sequence[Block], dialect: Dialect, renamed: Mapping[str, str]
 ) -> tuple[Sequence[Block], int, int]:
-    """An answer's blocks with calls that the dialect takes; how many have another name, and how
-    many their arguments as text."""
+    """An answer's blocks with calls that the dialect accepts; how many were renamed, and how many
+    have their arguments as text.
+    """
     out: list[Block] = []
     names = wrapped = 0
     for block in blocks:

@@ -1,6 +1,6 @@
-"""What of an answer's thinking its endpoint takes back.
+"""Which thinking of an answer its endpoint accepts back.
 
-Decided here, before anything is counted; in which form is the dialect's own affair.
+This is decided before anything is counted; the form is up to the dialect.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ __all__ = ["Intake", "Left", "intake_of", "taken"]
 
 
 class Intake(Way, frozen=True):
-    """What decides it, and what the endpoint would not take.
+    """What decides it, and what the endpoint rejects.
 
-    `refused` are fingerprints of carriers that the endpoint would not take back before, `left_out`
-    names of thoughts that it does not take back this once.
+    `refused` are fingerprints of carriers that the endpoint rejected before, `left_out` names of
+    thinking blocks that it does not accept this once.
     """
 
     refused: frozenset[str] = frozenset()
     left_out: frozenset[str] = frozenset()
 
     def leaves_out(self, thought: ThinkingBlock) -> bool:
-        """Whether the thought in this form does not go this once."""
+        """Whether thinking in this form is left out this once."""
         return bool(self.left_out) and thought_name(thought) in self.left_out
 
 
@@ -54,7 +54,7 @@ def intake_of(
 def taken(blocks: Sequence[Block], intake: Intake, *, paused: bool = False) -> list[Taken]:
     """Each block of an answer with its form in a request, or why it has none.
 
-    An answer that `paused` goes on in the next one: nothing at its end is the last of it.
+    An answer that `paused` continues in the next one: nothing at its end is final.
     """
     way, out = replay(intake.dialect), list[Taken]()
     for thinks, run in groupby(blocks, key=_is_thought):
@@ -77,7 +77,7 @@ def _is_thought(block: Block) -> bool:
 
 
 def _lean(block: ThinkingBlock, form: Form) -> Form:
-    """The same object where nothing changed; a form that says nothing is none."""
+    """The same object if nothing changed; a form without content is none."""
     if not isinstance(form, ThinkingBlock) or form == block:
         return block if isinstance(form, ThinkingBlock) else form
     return "untaken" if is_void(form) else form
@@ -92,7 +92,7 @@ def _unrefused(block: Block, form: Block | Left, intake: Intake) -> Block | Left
 
 
 def _leave_trailing(out: list[Taken], way: Replay) -> None:
-    """Take the thoughts out that nothing follows which is sent."""
+    """Remove thinking that is not followed by anything that is sent."""
     for at in range(len(out) - 1, -1, -1):
         block, form = out[at]
         if isinstance(form, ThinkingBlock):

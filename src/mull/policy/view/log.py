@@ -1,8 +1,8 @@
 """Keeps the view of a growing log up to date, turn by turn and round by round.
 
 The log only grows, so the view of each round (a message with the results that follow it) is kept.
-Made again are the rounds that are new, and all rounds of a turn whose place changed what becomes
-of its thinking: a new round costs what is new, not what is old.
+Only new rounds are computed, and all rounds of a turn whose place changed what happens to its
+thinking: a new round costs what is new, not what is old.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from mull.policy.view.turn import (
 __all__ = ["LogView", "Memory"]
 
 KEPT_VIEWS = 4
-"""One request may look twice, when its own history keeps it from thinking, by two counters."""
+"""One request may need two views, with two counters, if its own history keeps it from thinking."""
 _NOTHING = View((), Tally())
 _LEFT_OUT = View((), Tally(unanswered=1))
 
@@ -53,10 +53,10 @@ class _Round:
 
 
 class _Turn:
-    """One turn of the log, and where it stands among all sent messages.
+    """One turn of the log, and its place among all sent messages.
 
-    The rounds up to `fresh` are as they should be under `keep`. A question that was `asked` here
-    and that nothing came of is sent as long as it is the last.
+    The rounds up to `fresh` are up to date under `keep`. An unanswered question that was `asked`
+    here is sent as long as it is the last.
     """
 
     __slots__ = ("asked", "at", "fresh", "is_left_out", "keep", "length", "rounds")
@@ -78,18 +78,18 @@ class _Turn:
         self.rounds[-1].messages.append(message)
         changed = 1
         if new and len(self.rounds) > 1 and is_unfinished(self.rounds[-2].messages[0]):
-            changed = 2  # the turn went on without that answer
+            changed = 2  # the turn continued without that answer
         self.fresh = min(self.fresh, len(self.rounds) - changed)
 
     @property
     def is_unanswered(self) -> bool:
-        """Whether nothing came of the question."""
+        """Whether the question has no answer."""
         if not self.asked:
             return False
         return not any(m.blocks and m.role != "user" for one in self.rounds for m in one.messages)
 
     def repair(self) -> bool:
-        """Put the new rounds in order; whether the turn waits for the model after its calls."""
+        """Repair the new rounds; returns whether the turn waits for the model after its calls."""
         last = len(self.rounds) - 1
         for at, one in enumerate(self.rounds[self.fresh :], self.fresh):
             one.repaired = repair_turn(one.messages, goes_on=at < last)
@@ -102,7 +102,9 @@ def _has_unspoken(messages: Sequence[Message]) -> bool:
 
 
 class _Counts:
-    """The tokens of the log's blocks, each counted once; the log keeps them, and so their ids."""
+    """The tokens of the log's blocks, each counted once; the log keeps them alive, and so their
+    ids.
+    """
 
     def __init__(self, counter: Counter) -> None:
         self._counter = counter
@@ -122,7 +124,7 @@ class _Counts:
 
 
 class Sent(Sequence[Message]):
-    """The first messages of a list that only grows behind them: as good as a copy, and free."""
+    """A prefix of a list that only grows at its end: as good as a copy, and free."""
 
     __slots__ = ("_length", "_messages")
 
@@ -156,7 +158,7 @@ class Sent(Sequence[Message]):
 
 
 class LogView:
-    """The messages a request would hold under one set of rules, with what they cost."""
+    """The messages of a request under one set of rules, with their cost."""
 
     def __init__(self, rules: Rules, counts: _Counts, short: Mapping[int, ThinkingBlock]) -> None:
         self._rules = rules
@@ -175,39 +177,41 @@ class LogView:
 
     @property
     def last_turn(self) -> Sequence[Message]:
-        """The last turn as it is sent."""
+        """The last turn as sent."""
         return self._messages[self._turns[-1].at :] if self._turns else ()
 
     @property
     def lost_in_last_turn(self) -> int:
-        """Thoughts of the last turn that the endpoint refused before."""
+        """Thinking of the last turn that the endpoint rejected before."""
         return sum(one.view.tally.refused for one in self._turns[-1].rounds) if self._turns else 0
 
     @property
     def news(self) -> Tally:
-        """What the last turn and the one before it lack: what older ones lack was told."""
+        """What the last turn and the one before it lack: what older ones lack was already
+        reported.
+        """
         if not any(getattr(self.tally, field) for field in WARNED_OF):
             return Tally()
         recent = (one.view.tally for turn in self._turns[-2:] for one in turn.rounds)
         return sum(recent, Tally())
 
     def sent(self) -> Sent:
-        """All messages as they are sent; later changes do not reach what was given out."""
+        """All messages as sent; later changes do not affect what was returned."""
         self._given = len(self._messages)
         return Sent(self._messages)
 
     def count(self, block: Block) -> int:
-        """The tokens of a block, as they are counted here."""
+        """The tokens of a block, as counted here."""
         return self._counts.sent(block)
 
     def long_thoughts(self) -> Iterator[ThinkingBlock]:
-        """The thoughts that are over the limit and have no shorter form yet."""
+        """Thinking blocks above the limit that have no condensed version yet."""
         for turn in self._turns:
             for one in turn.rounds:
                 yield from one.view.long
 
     def catch_up(self, log: Log) -> None:
-        """Take in what the log gained since the last time."""
+        """Process what the log gained since the last time."""
         changed = {len(self._turns) - 1, self._last_thinking}
         new = log.active[self._seen :]
         for at, message in enumerate(new, self._seen):
@@ -258,7 +262,7 @@ class LogView:
     def _put(self, at: int, old: Sequence[Message], new: Sequence[Message]) -> None:
         if len(old) == len(new) and all(a is b for a, b in zip(old, new, strict=True)):
             return
-        if at < self._given:  # what was given out must not change
+        if at < self._given:  # what was returned must not change
             self._messages, self._given = self._messages.copy(), 0
         self._messages[at : at + len(old)] = new
 
@@ -268,7 +272,7 @@ def _sent_of(rounds: Iterable[_Round]) -> list[Message]:
 
 
 class Memory:
-    """What is remembered of one log: block counts by counter, and the latest views."""
+    """The cache for one log: block counts by counter, and the latest views."""
 
     def __init__(self) -> None:
         self._counts: dict[str, _Counts] = {}
@@ -289,15 +293,15 @@ class Memory:
             while len(self._views) >= KEPT_VIEWS:
                 self._views.pop(next(iter(self._views)))
         view.catch_up(log)
-        self._views[key] = view  # only now: nobody else may see a view that is half made
+        self._views[key] = view  # only now: nobody else may see an unfinished view
         return view
 
     def bound(self, log: Log, messages: Sequence[Message], opening: str) -> Bound:
-        """The messages for a model that binds its thoughts to what stands before them."""
+        """The messages for a model that binds its thinking to what precedes it."""
         bound = self._bound
         if bound is None or bound.opening != opening:
             bound = Bound(opening, log.prefixes)
-        self._bound = None  # nobody else may see one that is half made
+        self._bound = None  # nobody else may see an unfinished one
         bound.follow(messages)
         self._bound = bound
         return bound

@@ -1,8 +1,8 @@
-"""Which attachments a model takes: decided before anything is counted or encoded.
+"""Which attachments a model accepts: decided before anything is counted or encoded.
 
-What a model is known not to take is left out of the view; what is unknown is sent. A message of
-the history that held nothing else keeps a line in its place, since endpoints refuse an empty one.
-So does the result of a tool: a model that called for an image has to know that it gets none.
+What a model is known not to accept is left out of the view; what is unknown is sent. A message of
+the history that contained nothing else keeps a line instead, because endpoints reject an empty one.
+So does a tool result: a model that asked for an image must know that it gets none.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FIELDS = {"image": "images", "audio": "audio_files", "video": "videos", "pdf": 
 
 
 def takes(inputs: Iterable[str], media_type: str) -> bool:
-    """Whether a model with these kinds of input takes such an attachment; no kinds is unknown."""
+    """Whether a model with these kinds of input accepts such an attachment; no kinds is unknown."""
     kind = _kind(media_type)
     known = set(inputs)
     if not known or kind is None:
@@ -35,8 +35,9 @@ def takes(inputs: Iterable[str], media_type: str) -> bool:
 
 
 def without_untaken(message: Message, inputs: Iterable[str]) -> tuple[Message, dict[str, int]]:
-    """The message without what the model does not take, and how many of each kind that is, by the
-    names that the tally has for them. A message that lacks nothing is the same object."""
+    """The message without what the model does not accept, and how many of each kind that is, by the
+    names of the tally. A message that lacks nothing is the same object.
+    """
     gone = [one for one in _media(message) if not takes(inputs, one.media_type)]
     if not gone:
         return message, {}
@@ -48,10 +49,10 @@ def without_untaken(message: Message, inputs: Iterable[str]) -> tuple[Message, d
 
 
 def check_question(message: Message, target: Target) -> None:
-    """Refuse a question of which nothing would be left.
+    """Reject a question of which nothing would be left.
 
     Raises:
-        LocalError: it holds nothing but what the model does not take.
+        LocalError: it contains only what the model does not accept.
     """
     if not message.is_spoken or not message.blocks:
         return
@@ -60,8 +61,8 @@ def check_question(message: Message, target: Target) -> None:
     if gone and all(block is None or _is_void(block) for block in left):
         kinds = " or ".join(dict.fromkeys(f"{_word(one)}s" for one in gone))
         raise LocalError(
-            f"{target.name} takes no {kinds} as far as the catalog knows, and the message holds"
-            " nothing else: choose another model, or add text"
+            f"according to the catalog {target.name} does not accept {kinds}, and the "
+            "message contains nothing else: choose another model, or add text"
         )
 
 
@@ -91,7 +92,7 @@ def _without(block: Block, gone: list[MediaBlock]) -> Block | None:
 
 def _place_of(gone: list[MediaBlock]) -> str:
     named = ", ".join(f"{_word(one)} {one.name}" if one.name else _word(one) for one in gone)
-    return f"[left out, since this model does not take it: {named}]"
+    return f"[left out, because this model does not accept it: {named}]"
 
 
 def _is_void(block: Block) -> bool:
@@ -103,7 +104,7 @@ def _word(block: MediaBlock) -> str:
 
 
 def _kind(media_type: str) -> str | None:
-    """The catalog's word for it; None for what the catalog says nothing of."""
+    """The catalog's word for it; None if the catalog says nothing about it."""
     whole = media_type.partition(";")[0].strip().lower()
     if whole == "application/pdf":
         return "pdf"

@@ -1,4 +1,4 @@
-"""What is said of a view that differs from the log: how much of what, and by which setting."""
+"""Notes about how a view differs from the log: how much of what, and because of which setting."""
 
 from __future__ import annotations
 
@@ -25,64 +25,69 @@ _SAID_OF = (
         " when the chain ends they are left out, which ends the prompt cache",
         False,
     ),
-    ("untaken", "reasoning", "{n} {thoughts} not sent: the endpoint takes none back", False),
+    ("untaken", "reasoning", "{n} {thoughts} not sent: the endpoint accepts none back", False),
     ("unsigned", "reasoning", "{n} {thoughts} not sent: no signature to verify", False),
     (
         "unreadable",
         "reasoning",
-        "{n} {thoughts} not sent: nothing that the endpoint could read",
+        "{n} {thoughts} not sent: the endpoint could not read them",
         False,
     ),
     (
         "unfollowed",
         "reasoning",
-        "{n} {thoughts} at the end of an answer not sent: the API takes none",
+        "{n} {thoughts} at the end of an answer not sent: the API accepts none there",
         False,
     ),
-    ("refused", "reasoning", "{n} {thoughts} left out: the endpoint refused them", False),
+    ("refused", "reasoning", "{n} {thoughts} left out: the endpoint rejected them", False),
     ("foreign", "reasoning.handoff", "{n} {thoughts} of another model left out", False),
     ("opaque", "history", "{n} {pieces} that only another model understands left out", False),
-    ("strange", "history", "{n} {pieces} of a kind that only another API knows left out", True),
+    ("strange", "history", "{n} {pieces} of a kind that only another API supports left out", True),
     ("handed_over", "reasoning.handoff", "{n} {thoughts} of another model sent as text", False),
     ("condensed", "reasoning.condenseOver", "{n} long {thoughts} sent as a stored summary", False),
     (
         "forbidden",
         "reasoning.enabled",
-        "{n} {thoughts} left out: the endpoint takes none while thinking is off",
+        "{n} {thoughts} left out: the endpoint accepts none while thinking is off",
         False,
     ),
-    ("unfinished", "history", "{n} unfinished {answers} not sent: asked again since", False),
-    ("interrupted", "history", "{n} interrupted {answers} sent as far as it went", False),
+    (
+        "unfinished",
+        "history",
+        "{n} unfinished {answers} not sent: the question was asked again",
+        False,
+    ),
+    ("interrupted", "history", "{n} interrupted {answers} sent up to the interruption", False),
     (
         "unmade_calls",
         "history",
         "{n} tool {calls} of an interrupted answer not sent: never run",
         False,
     ),
-    ("unanswered", "history", "{n} {questions} without any answer not sent again", False),
-    ("empty", "history", "{n} {answers} of thinking alone not sent", False),
+    ("unanswered", "history", "{n} {questions} without an answer not sent again", False),
+    ("empty", "history", "{n} {answers} that only contain thinking not sent", False),
     ("closed_calls", "history", "{n} tool {calls} without a result closed", True),
     ("orphans", "history", "{n} tool {results} without a call not sent", True),
     ("cut_calls", "history", "{n} tool {calls} cut at the token limit not sent", True),
     (
         "renamed",
         "history",
-        "{n} tool {calls} sent under another name: {model} takes no such name",
+        "{n} tool {calls} sent under another name: {model} does not accept the name",
         True,
     ),
     (
         "malformed",
         "history",
-        "{n} tool {calls} sent with the arguments as text: they are no JSON object",
+        "{n} tool {calls} sent with the arguments as text: they are not a JSON object",
         True,
     ),
-    ("images", "input", "{n} {images} left out: {model} takes none", True),
-    ("audio_files", "input", "{n} audio {files} left out: {model} takes none", True),
-    ("videos", "input", "{n} {videos} left out: {model} takes none", True),
-    ("pdfs", "input", "{n} {PDFs} left out: {model} takes none", True),
+    ("images", "input", "{n} {images} left out: {model} accepts none", True),
+    ("audio_files", "input", "{n} audio {files} left out: {model} accepts none", True),
+    ("videos", "input", "{n} {videos} left out: {model} accepts none", True),
+    ("pdfs", "input", "{n} {PDFs} left out: {model} accepts none", True),
 )
 WARNED_OF = tuple(field for field, _, _, warning in _SAID_OF if warning)
-"""The differences that a person should know of when they are new."""
+"""The differences that the user should know about when they are new."""
 
 _NOUNS = (
     "thoughts", "pieces", "answers", "questions", "calls", "results", "images", "files", "videos",
@@ -93,7 +98,7 @@ _ONE = {noun: noun.removesuffix("s") for noun in _NOUNS}
 
 
 def view_notes(tally: Tally, news: Tally, model: str) -> list[Note]:
-    """A note for each kind of difference, with its number; `news` is what may be warned of."""
+    """A note for each kind of difference, with its number; `news` is what may be a warning."""
     notes = []
     for field, about, text, warning in _SAID_OF:
         if n := getattr(tally, field):

@@ -1,9 +1,9 @@
 """Makes one turn acceptable to any endpoint: calls and results in pairs, no empty messages.
 
-An unfinished answer goes as far as it came, and its last words say that it was cut off; calls of it
-that never ran are left out, and so is a call that the token limit cut. A call without a result gets
-one that says so; a result without a call is left out. Faultless messages pass through as the same
-objects.
+An unfinished answer is sent as far as it came, and its last words say that it was cut off; its
+calls that never ran are left out, and so is a call that the token limit cut. A call without a
+result gets one that says so; a result without a call is left out. Valid messages pass through as
+the same objects.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 
 INTERRUPTED = "[Interrupted by the user]"
 BROKEN_OFF = "[Cut off: the connection or the provider failed]"
-"""The last words of an answer that is sent as far as it came."""
+"""The last words of an answer that is sent incomplete."""
 
 NO_RESULT = "No result: the tool did not finish."
 NO_OBJECT = "No result: the arguments were not a JSON object, so the tool did not run."
@@ -44,10 +44,10 @@ _VOID = TextBlock("")
 
 
 class Repair(Value, frozen=True):
-    """The sendable messages of a turn, and how much was mended.
+    """The sendable messages of a turn, and how much was repaired.
 
-    `interrupted` are answers that go as far as they came; `unfinished` are left out, because the
-    turn went on without them. `unmade_calls` never ran.
+    `interrupted` are answers sent as far as they came; `unfinished` are left out, because the turn
+    continued without them. `unmade_calls` never ran.
     """
 
     messages: tuple[Message, ...]
@@ -61,7 +61,7 @@ class Repair(Value, frozen=True):
 
 
 def repair_turn(messages: Sequence[Message], *, goes_on: bool = False) -> Repair:
-    """Mend one turn (from a user's message up to the next), or a round of one that `goes_on`."""
+    """Repair one turn (from a user message up to the next), or a round of one that `goes_on`."""
     out: list[Message] = []
     unfinished = interrupted = unmade = empty = closed = orphans = cut = 0
     groups = _groups(messages)
@@ -104,7 +104,9 @@ def _groups(messages: Sequence[Message]) -> list[tuple[Message | None, list[Mess
 
 
 def _without_strays(message: Message) -> tuple[Message, int]:
-    """Results belong to tool messages and calls to the assistant's; anywhere else they go."""
+    """Results belong to tool messages and calls to assistant messages; anywhere else they are
+    removed.
+    """
     stray: tuple[type, ...] = (ToolResultBlock,)
     if message.role != "assistant":
         stray = (ToolResultBlock, ToolCallBlock)
@@ -115,7 +117,7 @@ def _without_strays(message: Message) -> tuple[Message, int]:
 
 
 def _says_nothing(message: Message, before: Message) -> bool:
-    """An assistant's message of thinking alone, or of nothing: endpoints refuse it in history."""
+    """An assistant message of thinking alone, or of nothing: endpoints reject it in the history."""
     if message.role != "assistant":
         return message is not before and not message.blocks
     return all(isinstance(block, ThinkingBlock) or _is_void(block) for block in message.blocks)
@@ -126,7 +128,7 @@ def _is_void(block: Block) -> bool:
 
 
 def is_unfinished(message: Message) -> bool:
-    """Whether it is an answer that somebody or something cut off."""
+    """Whether it is an answer that was cut off."""
     return message.role == "assistant" and message.status in ("interrupted", "error")
 
 
@@ -135,9 +137,10 @@ def _has_results(message: Message, results: Sequence[Message]) -> bool:
 
 
 def _as_far_as_it_came(message: Message) -> Message:
-    """What was said and thought, and that it ends there. Nothing came: nothing is left.
+    """What arrived, and that it ends there. If nothing arrived, nothing is left.
 
-    Calls were not made, and pieces that only their provider understands may be half of a pair."""
+    Calls were not made, and pieces that only their provider understands may be half of a pair.
+    """
     blocks = tuple(b for b in message.blocks if isinstance(b, TextBlock | ThinkingBlock))
     if all(_is_blank(block) for block in blocks) and not message.tool_calls:
         return msgspec.structs.replace(message, blocks=())
@@ -172,9 +175,10 @@ def _without_cut(message: Message, results: Sequence[Message]) -> tuple[Message,
 def _pair(
     calls: Sequence[ToolCallBlock], messages: Sequence[Message]
 ) -> tuple[Iterable[Message], int, int]:
-    """Match results to calls, in the order of the calls: some APIs tell them apart by nothing
-    else. Results of a provider's own kinds of calls stay, behind them. Without a fault the messages
-    stay as they are."""
+    """Match results to calls, in the order of the calls: some APIs distinguish them by nothing
+    else. Results of a provider's own kinds of calls stay, after them. Valid messages stay
+    unchanged.
+    """
     waiting: dict[str, list[ToolResultBlock]] = {}
     for message in messages:
         for block in message.blocks:

@@ -1,9 +1,9 @@
-"""What one turn of the log looks like in a request.
+"""How one turn of the log looks in a request.
 
-Thinking is kept by preference (strip, then include) or because the protocol needs it in an open
-tool chain. Carriers go only to the origin that made them; thinking of another model is dropped
-or handed over as plain text, never in tags. A long thought that nobody signed goes in its shorter
-form where the log has one.
+Thinking is kept by preference (strip, then include) or because the protocol requires it in an open
+tool chain. Carriers are sent only to the origin that made them; thinking of another model is
+dropped or sent as plain text, never in tags. Long unsigned thinking is sent condensed if the log
+has a condensed version.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ __all__ = [
 
 
 class Rules(Value, frozen=True):
-    """Everything that decides a view: the user's preferences and the endpoint's demands.
+    """Everything that decides a view: the user's preferences and the endpoint's requirements.
 
-    `off` is the wish for no thinking: old thoughts are not paid for either. In an open chain the
-    thoughts of it are `required`, or at least `returned` to the server that sent them. With
-    `carried_only` that means carriers, not readable thoughts. `condense_over` is the size in
-    tokens from which an unsigned thought goes in a shorter form. `home` is where messages come
-    from that do not say it. `input` are the kinds of input the model takes; none is unknown.
-    `renamed` are tools that go by another name there.
+    `off` means that thinking is off: earlier thinking is not sent either. In an open chain its
+    thinking is `required`, or at least `returned` to the server that sent it. With `carried_only`
+    that means carriers, not readable thinking. `condense_over` is the size in tokens above which
+    unsigned thinking is sent condensed. `home` is the origin of messages without one. `input` are
+    the kinds of input the model accepts; none is unknown. `renamed` are tools with another name
+    there.
     """
 
     origin: Origin
@@ -75,27 +75,31 @@ class Rules(Value, frozen=True):
 
 
 class Standing(Value, frozen=True):
-    """Where a turn stands: is it the last, and is it the last that has thinking."""
+    """The place of a turn: whether it is the last, and the last that has thinking."""
 
     last: bool = False
     last_thinking: bool = False
 
 
 Unwanted: TypeAlias = Literal["off", "stripped", "excluded"]
-"""Which wish of the user leaves a turn's thinking out: for no thinking, the strip policy, or
-`reasoning.includeInContext`. The first of them is to blame (BR-005)."""
+"""Which setting leaves out a turn's thinking: thinking off, the strip policy, or
+`reasoning.includeInContext`. The first that applies is reported (BR-005).
+"""
 
 
 class Keep(Value, frozen=True):
-    """What becomes of a turn's thinking: is it unwanted, and is it still part of an open chain."""
+    """What happens to a turn's thinking: whether it is unwanted, and whether it is part of an open
+    chain.
+    """
 
     unwanted: Unwanted | None
     in_chain: bool
 
 
 class Condensing(NamedTuple):
-    """What is needed to send long thoughts in a shorter form: the limit, the forms by the `id`
-    of their block, and a count."""
+    """What is needed to send long thinking condensed: the limit, the condensed versions by the `id`
+    of their block, and a counter.
+    """
 
     over: int
     short: Mapping[int, ThinkingBlock]
@@ -144,7 +148,7 @@ class Tally(Value, frozen=True):
 
 
 class View(Value, frozen=True):
-    """Messages as they are sent. `long` are thoughts over the limit without a shorter form."""
+    """Messages as sent. `long` are thinking blocks above the limit without a condensed version."""
 
     messages: tuple[Message, ...]
     tally: Tally
@@ -152,15 +156,17 @@ class View(Value, frozen=True):
 
 
 def is_open_chain(messages: Sequence[Message]) -> bool:
-    """Whether the turn waits for the model to go on after its own tool calls; the user may have
-    said something beside their results."""
+    """Whether the turn waits for the model to continue after its own tool calls; the user may have
+    sent a message beside their results.
+    """
     heard = (message for message in reversed(messages) if not message.is_spoken)
     return next((message.carries_results for message in heard), False)
 
 
 def chain_lacks_thought(turn: Sequence[Message], origin: Origin) -> bool:
-    """Whether the turn is an open tool chain that the origin did not begin with a thought, or did
-    not make alone: to an endpoint a chain is one answer, whose later calls need no new thought."""
+    """Whether the turn is an open tool chain that the origin did not start with thinking, or did
+    not make alone: to an endpoint a chain is one answer, whose later calls need no new thinking.
+    """
     if not is_open_chain(turn):
         return False
     answers = [message for message in turn[turn_start(turn) :] if message.role == "assistant"]
@@ -173,7 +179,7 @@ def chain_lacks_thought(turn: Sequence[Message], origin: Origin) -> bool:
 
 
 def keep_for(place: Standing, rules: Rules, *, open_chain: bool) -> Keep:
-    """What becomes of the thinking of a turn in this place."""
+    """What happens to the thinking of a turn in this place."""
     left = rules.strip == "none" or (rules.strip == "allButLast" and place.last_thinking)
     unwanted: Unwanted | None = None
     if rules.off:
@@ -186,7 +192,7 @@ def keep_for(place: Standing, rules: Rules, *, open_chain: bool) -> Keep:
 
 
 def view_turn(messages: Sequence[Message], place: Standing, rules: Rules) -> View:
-    """The view of one turn, with every thought in its full length."""
+    """The view of one turn, with all thinking in full."""
     repaired = repair_turn(messages)
     keep = keep_for(place, rules, open_chain=is_open_chain(repaired.messages))
     return view_repaired(repaired, keep, rules)
@@ -195,7 +201,7 @@ def view_turn(messages: Sequence[Message], place: Standing, rules: Rules) -> Vie
 def view_repaired(
     repaired: Repair, keep: Keep, rules: Rules, condensing: Condensing | None = None
 ) -> View:
-    """The view of a turn, or of one round of it, that is in order already."""
+    """The view of a turn, or of one round of it, that is already repaired."""
     out: list[Message] = []
     shorter = _Shorter(condensing)
     tally = Tally(
@@ -242,7 +248,7 @@ def _is_strange(block: OpaqueBlock, dialect: str) -> bool:
 
 
 def _with_their_calls(message: Message, sent: Sequence[Message]) -> tuple[Message, int]:
-    """A result that only its origin understands goes where its call went, and nowhere else."""
+    """A result that only its origin understands is sent with its call, and nowhere else."""
     if message.role != "tool" or not any(isinstance(b, OpaqueBlock) for b in message.blocks):
         return message, 0
     answers = (one for one in sent if one.role == "assistant")
@@ -255,7 +261,7 @@ def _with_their_calls(message: Message, sent: Sequence[Message]) -> tuple[Messag
 
 
 class _Shorter:
-    """Gives thoughts in the form they are sent in, and remembers what it met."""
+    """Returns thinking in the form it is sent in, and remembers what it met."""
 
     def __init__(self, condensing: Condensing | None) -> None:
         self._condensing = condensing
@@ -263,7 +269,7 @@ class _Shorter:
         self.missing: list[ThinkingBlock] = []
 
     def form(self, block: ThinkingBlock) -> ThinkingBlock:
-        """The block, or its shorter form; what is signed stays as it is."""
+        """The block, or its condensed version; signed blocks stay unchanged."""
         with_ = self._condensing
         if with_ is None or block.has_carrier or with_.count(block) <= with_.over:
             return block
@@ -298,7 +304,7 @@ def _same(one: Block, other: Block) -> bool:
 def _own_blocks(
     message: Message, keep: Keep, rules: Rules, shorter: _Shorter
 ) -> tuple[Sequence[Block], Tally]:
-    """What is wanted or needed, in the form that the endpoint takes it in."""
+    """What is wanted or required, in the form that the endpoint accepts."""
     kept, tally = _kept(message, keep, rules)
     if not rules.intake.refused and not any(isinstance(b, ThinkingBlock) for b in kept):
         return kept, tally

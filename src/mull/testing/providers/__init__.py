@@ -1,4 +1,4 @@
-"""The providers that a strict server can play, by name."""
+"""The providers that a strict server can imitate, by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Anthropic's Messages API: signed thoughts, each verified when it comes back."""
+"""Anthropic's Messages API: signed thinking, verified when it comes back."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _CARRIERS = {"thinking": "signature", "redacted_thinking": "data"}
 
 
 class Anthropic(Provider):
-    """Thinks where the request says `enabled` or `adaptive`; keeps message threads."""
+    """Thinks if the request says `enabled` or `adaptive`; keeps message threads."""
 
     name: ClassVar[str] = "anthropic"
     models: ClassVar[tuple[str, ...]] = ("claude-opus-4-7", "claude-sonnet-4-5")
@@ -107,7 +107,7 @@ class Anthropic(Provider):
 
 
 def _merged(messages: Sequence[Piece]) -> list[Piece]:
-    """The messages as the API takes them: those of one role in a row are one."""
+    """The messages as the API counts them: consecutive ones of one role are one."""
     merged: list[Piece] = []
     for message in messages:
         if merged and merged[-1]["role"] == message["role"]:
@@ -124,7 +124,7 @@ def _as_blocks(message: Piece) -> Sequence[Piece]:
 
 
 class BoundAnthropic(Anthropic):
-    """A newer Claude: its thoughts are valid only after the very same conversation."""
+    """A newer Claude: its thinking is valid only after the exact same conversation."""
 
     name: ClassVar[str] = "anthropic-bound"
 

@@ -1,4 +1,4 @@
-"""Chat Completions as Kimi and DeepSeek serve it, and as OpenRouter does before a Claude."""
+"""Chat Completions as served by Kimi and DeepSeek, and by OpenRouter for a Claude."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _NATIVE = {"stop": "end_turn", "tool_calls": "tool_use"}
 
 
 class _Chat(Provider):
-    """What they share: one message with its reasoning beside it, first the one, then the other."""
+    """What they share: one message with its reasoning beside it, reasoning first."""
 
     asks_by: ClassVar[str] = '`thinking` of another type than "disabled"'
     variables: ClassVar[Mapping[str, str]] = OPENAI_VARIABLES
@@ -79,7 +79,7 @@ class _Chat(Provider):
     def _finish(
         self, whole: dict[str, Any], events: list[bytes]
     ) -> tuple[dict[str, Any], list[bytes]]:
-        """The answer with what this provider adds to it."""
+        """The answer with this provider's additions."""
         return whole, events
 
     def error(self, verdict: Verdict) -> tuple[int, Mapping[str, Any]]:
@@ -94,7 +94,7 @@ class _Chat(Provider):
     def _reasoning(
         self, thoughts: Sequence[Think], model: str, ledger: Ledger
     ) -> list[ThinkingBlock]:
-        """The thoughts. Here none is hidden, and a field that says nothing is there too."""
+        """The thinking. None is hidden here, and an empty field is present too."""
         return [ThinkingBlock("".join(thought.text for thought in thoughts), _FIELD)]
 
     def _carriers(self, message: Mapping[str, Any]) -> list[str]:
@@ -103,7 +103,7 @@ class _Chat(Provider):
 
 
 class Kimi(_Chat):
-    """Refuses a call without its reasoning, in whatever turn it was made."""
+    """Rejects a call without its reasoning, in whatever turn it was made."""
 
     name: ClassVar[str] = "kimi"
     models: ClassVar[tuple[str, ...]] = ("kimi-k2.5", "kimi-k2-thinking")
@@ -114,7 +114,7 @@ class Kimi(_Chat):
 
 
 class DeepSeek(_Chat):
-    """Refuses a tool chain in which an answer lacks its reasoning; earlier turns may lack it."""
+    """Rejects a tool chain in which an answer lacks its reasoning; earlier turns may lack it."""
 
     name: ClassVar[str] = "deepseek"
     models: ClassVar[tuple[str, ...]] = ("deepseek-v4-pro", "deepseek-reasoner")
@@ -130,8 +130,9 @@ class DeepSeek(_Chat):
 
 
 class OpenRouter(_Chat):
-    """A Claude behind OpenRouter: thoughts twice, as text and as `reasoning_details`, which are
-    signed and must come back unmodified."""
+    """A Claude behind OpenRouter: thinking twice, as text and as `reasoning_details`, which are
+    signed and must come back unmodified.
+    """
 
     name: ClassVar[str] = "openrouter"
     models: ClassVar[tuple[str, ...]] = ("anthropic/claude-sonnet-4.5",)
@@ -157,7 +158,7 @@ class OpenRouter(_Chat):
     def _finish(
         self, whole: dict[str, Any], events: list[bytes]
     ) -> tuple[dict[str, Any], list[bytes]]:
-        """OpenRouter names who answered, and the upstream's own reason for stopping."""
+        """OpenRouter names the upstream provider, and its reason for stopping."""
         return _routed(whole), [_routed_event(event) for event in events]
 
     def _reasoning(
@@ -172,7 +173,7 @@ class OpenRouter(_Chat):
         return blocks
 
     def _events(self, message: Message) -> Iterator[Event]:
-        """Text in pieces, each told twice, the signature last; what is encrypted, whole."""
+        """Text in chunks, each sent twice, the signature last; encrypted content in one piece."""
         for event in in_pieces(tell(message)):
             match event:
                 case ThinkingDelta(text, key) if text:
@@ -200,7 +201,7 @@ def _wire(detail: dict[str, Any]) -> Wire:
 
 
 def _routed(document: dict[str, Any]) -> dict[str, Any]:
-    """A document or chunk with what OpenRouter adds; a reason that is not there yet stays so."""
+    """A document or chunk with OpenRouter's additions; a missing reason stays missing."""
     choices = [
         {**choice, "native_finish_reason": _NATIVE.get(choice.get("finish_reason"))}
         for choice in document.get("choices", ())
@@ -209,7 +210,7 @@ def _routed(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _routed_event(frame: bytes) -> bytes:
-    """A piece of the stream, which may hold several events, with the same in each."""
+    """A chunk of the stream, which may contain several events, with the same in each."""
     return b"".join(_routed_data(event) + b"\n\n" for event in frame.split(b"\n\n") if event)
 
 

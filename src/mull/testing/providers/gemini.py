@@ -1,4 +1,4 @@
-"""Google's generateContent as Gemini 3 speaks it: signatures on parts, thoughts in summaries."""
+"""Google's generateContent as in Gemini 3: signatures on parts, thinking in summaries."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PATH = re.compile(r"/models/(?P<model>[^/:]+):(?P<method>generate|streamGenerat
 
 
 class Gemini(Provider):
-    """Always thinks and signs; tells its thoughts where the request says `includeThoughts`."""
+    """Always thinks and signs; shows its thinking if the request says `includeThoughts`."""
 
     name: ClassVar[str] = "gemini"
     models: ClassVar[tuple[str, ...]] = ("gemini-3-pro-preview", "gemini-3-flash-preview")
@@ -115,7 +115,9 @@ def _blocks(act: Act, ledger: Ledger, *, shown: bool) -> list[Block]:
 
 
 def _sign(blocks: list[Block], signature: str) -> int:
-    """Put the signature on the first call, else on the last words, else on a part of its own."""
+    """Put the signature on the first call, otherwise on the last text, otherwise on a part of its
+    own.
+    """
     calls = [at for at, block in enumerate(blocks) if isinstance(block, ToolCallBlock)]
     words = [at for at, block in enumerate(blocks) if isinstance(block, TextBlock)]
     if not calls and not words:

@@ -1,4 +1,4 @@
-"""What every played provider does: read a request, judge it, write an answer, refuse."""
+"""What every imitated provider does: read a request, judge it, write an answer, reject."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ _MODELS = re.compile(r".*?/models(?:/(?P<name>.+?))?/?")
 
 
 class Asked(Value, frozen=True):
-    """A request as its provider understands it: names and shapes as the rules expect them."""
+    """A request as its provider understands it: with the names and formats that the rules
+    expect.
+    """
 
     body: Mapping[str, Any]
     model: str
@@ -51,7 +53,7 @@ class Asked(Value, frozen=True):
 
 
 class Written(Value, frozen=True):
-    """An answer: what is kept of it, and both forms in which it can go out."""
+    """An answer: what is kept of it, and both forms in which it can be sent."""
 
     issued: Issued
     whole: Mapping[str, Any]
@@ -59,56 +61,58 @@ class Written(Value, frozen=True):
 
 
 class Provider(ABC):
-    """One provider's rules and wire format. It keeps nothing: what was issued is in the ledger."""
+    """One provider's rules and wire format. It stores nothing: what was issued is in the ledger."""
 
     name: ClassVar[str]
     models: ClassVar[tuple[str, ...]]
-    """What it lists. It answers as any model that is asked for."""
+    """The models it lists. It answers as any requested model."""
     asks_by: ClassVar[str]
-    """How a request asks for thoughts."""
+    """How a request asks for thinking."""
 
     variables: ClassVar[Mapping[str, str]]
-    """What its clients read from the environment; {url} stands for the address."""
+    """The environment variables that its clients read; {url} stands for the address."""
 
     @abstractmethod
     def read(self, path: str, body: Mapping[str, Any]) -> Asked | None:
-        """What is asked for; None where the path is not one of this provider."""
+        """The request; None if the path is not one of this provider."""
 
     def restore(self, asked: Asked, ledger: Ledger) -> Asked | Verdict:
-        """The request with what the provider stored for it; a verdict where it did not."""
+        """The request with what the provider stored for it; a verdict if it did not store it."""
         return asked
 
     @abstractmethod
     def verdicts(self, asked: Asked, ledger: Ledger) -> Iterator[Verdict]:
-        """What is wrong with the request, what is certain first."""
+        """What is wrong with the request, certain findings first."""
 
     @abstractmethod
     def thinks(self, asked: Asked) -> bool:
         """Whether the request lets the model think."""
 
     def allowed(self, acts: Sequence[Act], asked: Asked) -> list[Act]:
-        """What of an answer the request lets the model do."""
+        """The parts of an answer that the request allows."""
         thinks = self.thinks(asked)
         return [act for act in acts if thinks or not isinstance(act, Think)]
 
     @abstractmethod
     def write(self, acts: Sequence[Act], asked: Asked, ledger: Ledger) -> Written:
-        """The answer, of what is allowed, with fresh ids and carriers."""
+        """The allowed answer, with fresh ids and carriers."""
 
     @abstractmethod
     def error(self, verdict: Verdict) -> tuple[int, Mapping[str, Any]]:
-        """The status and body of a refusal."""
+        """The status and body of a rejection."""
 
     @abstractmethod
     def carriers(self, body: Mapping[str, Any]) -> list[str]:
         """The reasoning that a request brings back, in order."""
 
     def count(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The document for a client that asks how long its request is."""
+        """The response for a client that asks for the length of its request."""
         return None
 
     def look(self, method: str, path: str, ledger: Ledger) -> Mapping[str, Any] | None:
-        """The document for a client that only looks or deletes; None where there is none."""
+        """The response for a client that only looks something up or deletes it; None if there is
+        none.
+        """
         found = _MODELS.fullmatch(path) if method == "GET" else None
         if found is None:
             return None
@@ -124,7 +128,7 @@ class Provider(ABC):
 
 
 def cut(text: str) -> list[str]:
-    """The text in three pieces or fewer, as deltas bring it."""
+    """The text in at most three chunks, as deltas."""
     size = max(1, -(-len(text) // 3))
     return [text[at : at + size] for at in range(0, len(text), size)]
 
@@ -132,7 +136,7 @@ def cut(text: str) -> list[str]:
 def render(
     dialect: Dialect, message: Message, about: About, events: Iterable[Event] | None = None
 ) -> tuple[dict[str, Any], list[bytes]]:
-    """The answer in both forms: one document, and the pieces of a stream."""
+    """The answer in both forms: one document, and the chunks of a stream."""
     document: dict[str, Any] = msgspec.json.decode(write_answer(message, dialect, about).body)
     writer = answer_writer(dialect, about)
     told = in_pieces(tell(message)) if events is None else events
@@ -140,7 +144,7 @@ def render(
 
 
 def in_pieces(events: Iterable[Event]) -> Iterator[Event]:
-    """The same answer with its texts cut; the signature of a text comes after it."""
+    """The same answer with its texts in chunks; the signature of a text comes after it."""
     for event in events:
         match event:
             case TextDelta(text, key):
@@ -162,13 +166,13 @@ def ending_of(acts: Sequence[Act]) -> str:
 
 
 def usage_of(asked: Any, said: Sequence[Block], thoughts: Sequence[Think]) -> Usage:
-    """What an answer would have cost, about."""
+    """The approximate usage of an answer."""
     given, thought = tokens(asked), sum(map(tokens, thoughts))
     output = tokens(msgspec.to_builtins(said)) + thought
     return Usage(given, output, thought, given + output)
 
 
 def tokens(*given: Any) -> int:
-    """About as many tokens as these values have; thoughts count by their text."""
+    """The approximate tokens of these values; thinking counts by its text."""
     texts = (one.text if isinstance(one, Think) else one for one in given)
     return sum(-(-len(msgspec.json.encode(text)) // 4) for text in texts)

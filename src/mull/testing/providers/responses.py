@@ -40,8 +40,9 @@ _RESPONSE = re.compile(r".*/responses/(?P<id>resp_\w+)(?P<items>/input_items)?")
 
 
 class OpenAI(Provider):
-    """Thinks unless the effort is `none`; summarises and encrypts where the request asks for it,
-    and stores what it is not told to forget."""
+    """Thinks unless the effort is `none`; summarises and encrypts if the request asks for it, and
+    stores everything unless told not to.
+    """
 
     name: ClassVar[str] = "openai"
     models: ClassVar[tuple[str, ...]] = ("gpt-5.1", "gpt-5", "o3")
@@ -119,13 +120,13 @@ class OpenAI(Provider):
 
 
 def _referred(item: Piece, ledger: Ledger) -> Piece:
-    """The stored item that a reference stands for."""
+    """The stored item that a reference refers to."""
     place = ledger.find(item.get("id")) if item["type"] == "item_reference" else None
     return place.piece if place is not None and ledger.is_stored(place) else item
 
 
 def _without_loose_end(items: Sequence[Piece]) -> Sequence[Piece]:
-    """An answer without thoughts that nothing came of."""
+    """An answer without thinking that led to nothing."""
     kept = list(items)
     while kept and kept[-1]["type"] == "reasoning":
         kept.pop()
@@ -155,8 +156,9 @@ def _block(act: Act, asked: Asked, ledger: Ledger) -> Block:
 
 
 def _issued(model: str, items: Sequence[Piece], kept: Kept | None) -> Issued:
-    """What is kept of an answer. A stored thought is carried by its id, another by what it holds
-    encrypted; without either it cannot come back."""
+    """What is kept of an answer. Stored thinking is carried by its id, other thinking by its
+    encrypted content; without either it cannot come back.
+    """
     carriers = {
         carrier: at
         for at, item in enumerate(items)

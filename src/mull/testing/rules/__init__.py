@@ -1,11 +1,11 @@
-"""What real endpoints refuse, as functions on request bodies.
+"""What real endpoints reject, as functions on request bodies.
 
 Each check returns the provider's own words for the first rule a body breaks, or None. They cover
-what concerns reasoning and tool pairs, not every field of an API.
+reasoning and tool pairs, not every field of an API.
 
 There are two layers. `check_…` looks at a body alone. `check_…_replay` also knows what was issued
-(`mull.testing.ledger`): is what comes back what went out, byte for byte, in its place. Checks of
-what is not known to be refused are functions of their own, and say so.
+(`mull.testing.ledger`): whether what comes back is what was sent, byte for byte, in its place.
+Checks of what is not known to be rejected are separate functions, and say so.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ Body = Mapping[str, Any]
 
 
 def refusal(dialect: Dialect, body: Body) -> str | None:
-    """Why an endpoint of this dialect, with its strictest known rules, would refuse the body."""
+    """Why an endpoint of this dialect, with its strictest known rules, would reject the body."""
     return _CHECKS[dialect](body)
 
 

@@ -1,4 +1,4 @@
-"""What the Messages API refuses: unsigned, altered, moved or missing thoughts, broken pairs."""
+"""What the Messages API rejects: unsigned, altered, moved or missing thinking, broken pairs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _MARKS = {"thinking": "signature", "redacted_thinking": "data", "tool_use": "id"
 
 
 def check_anthropic(body: Body, own: Container[str] = ()) -> str | None:
-    """The Messages API: signed thinking in place, tool pairs whole, budgets under max_tokens.
+    """The Messages API: signed thinking in place, complete tool pairs, budgets below max_tokens.
 
-    `own` are ids of calls that the endpoint made itself: it knows whether a thought came first.
+    `own` are ids of calls that the endpoint made itself: it knows whether thinking came first.
     """
     messages: Sequence[Body] = body["messages"]
     if problem := _bad_roles(messages):
@@ -149,9 +149,9 @@ def _bad_chain(body: Body, own: Container[str]) -> str | None:
 
 
 def _open_chain(messages: Sequence[Body]) -> list[int]:
-    """Where the assistant's messages of an open tool chain stand; none if a person spoke last.
+    """Where the assistant messages of an open tool chain are; none if the user wrote last.
 
-    Anything but results in a user's message begins a new turn.
+    Anything but results in a user message starts a new turn.
     """
     chain: list[int] = []
     for index in range(len(messages) - 1, -1, -1):
@@ -164,7 +164,7 @@ def _open_chain(messages: Sequence[Body]) -> list[int]:
 
 
 def expected_thought(index: int, found: str) -> str:
-    """The words for a tool chain whose thought is missing."""
+    """The error for a tool chain whose thinking is missing."""
     return (
         f"messages.{index}.content.0.type: Expected `thinking` or `redacted_thinking`, but found"
         f" `{found}`. When `thinking` is enabled, a final `assistant` message must start with a"
@@ -181,7 +181,7 @@ def _ids(message: Body, kind: str, key: str) -> list[str]:
 
 
 def check_anthropic_replay(body: Body, ledger: Ledger) -> str | None:
-    """Are the thoughts that come back those that were issued, where they were?"""
+    """Whether the returned thinking is what was issued, in its place."""
     messages = body["messages"]
     answers = _answers(messages)
     for index in answers:
@@ -197,9 +197,9 @@ def check_anthropic_replay(body: Body, ledger: Ledger) -> str | None:
 
 
 def check_anthropic_chain(body: Body, model: str, ledger: Ledger) -> str | None:
-    """Does every thought of an open chain come back, and to the model that it was issued to?
+    """Whether all thinking of an open chain comes back, to the model it was issued to.
 
-    The API is known to insist on the first and the last thought of a chain only, and some Claude
+    The API is known to check only the first and the last thinking of a chain, and some Claude
     models read each other's signatures.
     """
     messages = body["messages"]
@@ -215,10 +215,10 @@ def check_anthropic_chain(body: Body, model: str, ledger: Ledger) -> str | None:
 
 
 def check_anthropic_rest(body: Body, ledger: Ledger) -> str | None:
-    """Do the latest answer's other blocks stand where they did, between its thoughts?
+    """Whether the latest answer's other blocks are where they were, between its thinking.
 
-    A client that adds or drops words there leaves the thoughts alone. Whether the API refuses
-    that is not known.
+    A client that adds or drops text there leaves the thinking alone. Whether the API rejects that
+    is unknown.
     """
     messages = body["messages"]
     for index in sorted({*_open_chain(messages), *_answers(messages)[-1:]}):
@@ -226,8 +226,8 @@ def check_anthropic_rest(body: Body, ledger: Ledger) -> str | None:
         issued = _issued_in(blocks, ledger)
         if _thoughts(issued) and _thoughts(blocks) and _shapes(blocks) != _shapes(issued):
             return (
-                f"messages.{index}: the blocks beside `thinking` are not those of the original"
-                " response; it is not known whether the API takes this"
+                f"messages.{index}: the blocks beside `thinking` are not those of the "
+                "original response; it is not known whether the API accepts this"
             )
     return None
 
@@ -265,7 +265,7 @@ def _invalid(index: int, at: int, block: Body) -> str:
 
 
 def _modified(index: int, message: Body, ledger: Ledger, *, required: bool) -> str | None:
-    """Whether thoughts are missing, or stand elsewhere among each other and the calls."""
+    """Whether thinking is missing, or its order among the calls has changed."""
     blocks = _blocks(message)
     issued = _issued_in(blocks, ledger)
     if not _thoughts(issued):
@@ -289,12 +289,12 @@ def _modified(index: int, message: Body, ledger: Ledger, *, required: bool) -> s
 
 
 def _issued_in(blocks: Sequence[Body], ledger: Ledger) -> list[Body]:
-    """All blocks of the issued answers that a message is made of."""
+    """All blocks of the issued answers that a message consists of."""
     return [block for answer in _answers_in(blocks, ledger) for block in answer.pieces]
 
 
 def _answers_in(blocks: Sequence[Body], ledger: Ledger) -> list[Issued]:
-    """The issued answers that a message is made of, in order."""
+    """The issued answers that a message consists of, in order."""
     found: list[Issued] = []
     for block in blocks:
         place = ledger.find(block.get(_MARKS.get(block["type"], "")))
@@ -308,7 +308,7 @@ def _thoughts(blocks: Sequence[Body]) -> list[Body]:
 
 
 def _difference(blocks: Sequence[Body], issued: Sequence[Body]) -> Counter[tuple[str, Any]]:
-    """What was added or dropped, wherever it stands."""
+    """What was added or dropped, wherever it is."""
     given, before = Counter(_shapes(blocks)), Counter(_shapes(issued))
     return (given - before) + (before - given)
 

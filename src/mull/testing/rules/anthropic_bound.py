@@ -1,6 +1,6 @@
-"""What newer Claude models refuse besides: a thought before which anything has changed.
+"""What newer Claude models also reject: thinking before which anything has changed.
 
-They bind each thought to the system prompt, the tools and the messages before it.
+They bind each thinking block to the system prompt, the tools and the messages before it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def check_bound_replay(body: Body, ledger: Ledger) -> str | None:
-    """Is every thought that comes back preceded by what it was issued after?"""
+    """Whether all returned thinking is preceded by what it was issued after."""
     binding = (body.get("thinking") or {}).get("block_binding") or {}
     if binding.get("prefix_mismatch_behavior") == "drop_block":
         return None
@@ -38,7 +38,7 @@ def check_bound_replay(body: Body, ledger: Ledger) -> str | None:
 
 
 def prefix_of(body: Body, length: int) -> str:
-    """A hash of all that stands before the message at `length`; cache marks do not count."""
+    """A hash of everything before the message at `length`; cache marks do not count."""
     messages = [
         {**message, "content": [_unmarked(block) for block in _blocks(message)]}
         for message in body["messages"][:length]

@@ -1,4 +1,4 @@
-"""What Converse refuses of Claude's requests: the rules of Messages, and a few of its own."""
+"""What Converse rejects in requests to Claude: the rules of Messages, and a few of its own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO_TOOLS = "The toolConfig field must be defined when using toolUse and toolRes
 
 
 def check_bedrock(body: Body) -> str | None:
-    """Calls only beside tools, ids that are short, no blank text; the rest as Messages has it."""
+    """Calls only with tools, short ids, no blank text; the rest as in Messages."""
     for index, message in enumerate(body["messages"]):
         for at, block in enumerate(message["content"]):
             if problem := _bad_block(block, f"messages.{index}.content.{at}", body):
@@ -41,7 +41,7 @@ def _bad_block(block: Body, place: str, body: Body) -> str | None:
 
 
 def _as_messages(body: Body) -> dict[str, Any]:
-    """The same request in the words of Messages, as far as its rules look at it."""
+    """The same request in the format of Messages, as far as its rules look at it."""
     config = body.get("inferenceConfig") or {}
     fields = body.get("additionalModelRequestFields") or {}
     choice = next(iter((body.get("toolConfig") or {}).get("toolChoice") or {}), "auto")

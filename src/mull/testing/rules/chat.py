@@ -1,4 +1,4 @@
-"""What Chat Completions servers refuse: Kimi, DeepSeek, and OpenRouter before a Claude."""
+"""What Chat Completions servers reject: Kimi, DeepSeek, and OpenRouter for a Claude."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def check_chat(body: Body) -> str | None:
 def check_deepseek(body: Body) -> str | None:
     """Chat Completions as DeepSeek enforces it: in a tool chain every answer has the field.
 
-    An empty string will do where the model thought nothing, and earlier turns may go without.
+    An empty string is enough if the model did not think, and earlier turns may omit it.
     """
     if problem := check_pairs(body):
         return problem
@@ -51,7 +51,7 @@ def check_deepseek(body: Body) -> str | None:
 
 
 def _last_question(body: Body) -> int:
-    """Where the current turn began."""
+    """Where the current turn started."""
     asked = [i for i, message in enumerate(body["messages"]) if message["role"] == "user"]
     return asked[-1] if asked else -1
 
@@ -61,7 +61,9 @@ def _is_off(body: Body) -> bool:
 
 
 def check_pairs(body: Body) -> str | None:
-    """What every Chat Completions server wants: each call is answered at once, and only once."""
+    """What every Chat Completions server requires: each call is answered immediately, and only
+    once.
+    """
     waiting: list[str] = []
     for message in body["messages"]:
         if message["role"] == "tool":
@@ -82,10 +84,10 @@ def check_pairs(body: Body) -> str | None:
 
 
 def check_field_replay(body: Body, ledger: Ledger) -> str | None:
-    """Is the `reasoning_content` that comes back with a call the one that came with it?
+    """Whether the `reasoning_content` that comes back with a call is the one that came with it.
 
-    Kimi and DeepSeek do not look that closely, so these words are ours. A blank filler is taken
-    for a message that was issued without reasoning.
+    Kimi and DeepSeek do not check that closely, so these words are ours. A blank placeholder is
+    accepted for a message that was issued without reasoning.
     """
     for index, message in enumerate(body["messages"]):
         place, given = _issued(message, ledger), message.get("reasoning_content")
@@ -102,13 +104,13 @@ def check_field_replay(body: Body, ledger: Ledger) -> str | None:
 
 
 def _issued(message: Body, ledger: Ledger) -> Trace | None:
-    """The issued message whose calls a message holds."""
+    """The issued message whose calls a message contains."""
     found = (ledger.find(call["id"]) for call in message.get("tool_calls") or ())
     return next((place for place in found if place), None)
 
 
 def check_details_replay(body: Body, ledger: Ledger) -> str | None:
-    """Do the `reasoning_details` of a tool chain come back with their text, in order?"""
+    """Whether the `reasoning_details` of a tool chain come back with their text, in order."""
     asked = _last_question(body)
     for index, given, issued in _details(body, ledger):
         if issued and not given and index > asked and effort_of(body) != "none":
@@ -120,9 +122,9 @@ def check_details_replay(body: Body, ledger: Ledger) -> str | None:
 
 
 def check_details_whole(body: Body, model: str, ledger: Ledger) -> str | None:
-    """Are `reasoning_details` unmodified to the last key, and this model's own?
+    """Whether `reasoning_details` are unmodified to the last key, and this model's own.
 
-    Whoever only loses `format` or `index` may get through, and some models read each other's.
+    A client that only loses `format` or `index` may get through, and some models read each other's.
     """
     for index, given, issued in _details(body, ledger):
         places = [ledger.find(_carrier(entry)) for entry in given]
@@ -139,7 +141,7 @@ def check_details_whole(body: Body, model: str, ledger: Ledger) -> str | None:
 
 
 def _details(body: Body, ledger: Ledger) -> Iterator[tuple[int, list[Body], list[Body] | None]]:
-    """The details of each answer as they came back and, where that is known, as they were."""
+    """The details of each answer as they came back and, if known, as they were."""
     for index, message in enumerate(body["messages"]):
         if message["role"] == "assistant":
             place = _issued(message, ledger)

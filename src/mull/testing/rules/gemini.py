@@ -1,4 +1,4 @@
-"""What generateContent of Gemini 3 refuses: calls of the current turn without their signature."""
+"""What generateContent of Gemini 3 rejects: calls of the current turn without their signature."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = [
 Body = Mapping[str, Any]
 
 _PLACEHOLDERS = frozenset({UNSIGNED_CALL, "context_engineering_is_the_way_to_go"})
-"""Signatures that Google documents for calls of other models; they are taken anywhere."""
+"""Signatures that Google documents for calls of other models; they are accepted anywhere."""
 
 
 def check_gemini(body: Body) -> str | None:
-    """generateContent of Gemini 3: one way of steering, signed calls, answered calls."""
+    """generateContent of Gemini 3: one way to control thinking, signed calls, answered calls."""
     body = canonical(body)
     config = (body.get("generationConfig") or {}).get("thinkingConfig") or {}
     if "thinkingLevel" in config and "thinkingBudget" in config:
@@ -76,7 +76,7 @@ def _with(content: Body, key: str) -> list[Body]:
 
 
 def _last_question(contents: Sequence[Body]) -> int:
-    """Where the current turn began: the last content in which a user really speaks."""
+    """Where the current turn started: the last content with a user message."""
     for index in range(len(contents) - 1, -1, -1):
         content = contents[index]
         if content["role"] == "user" and not all("functionResponse" in p for p in content["parts"]):
@@ -85,7 +85,7 @@ def _last_question(contents: Sequence[Body]) -> int:
 
 
 def check_gemini_replay(body: Body, ledger: Ledger) -> str | None:
-    """Does every signature come back that the current turn needs, each on the part it came on?"""
+    """Whether every signature that the current turn needs comes back, each on its part."""
     contents = body["contents"]
     started = _last_question(contents)
     for index, content in enumerate(contents):
@@ -99,7 +99,9 @@ def check_gemini_replay(body: Body, ledger: Ledger) -> str | None:
 
 
 def check_gemini_model(body: Body, model: str, ledger: Ledger) -> str | None:
-    """Are the signatures this model's own? It is not known which models read each other's."""
+    """Whether the signatures are this model's own. It is not known which models read each
+    other's.
+    """
     for place in _signed(body, ledger):
         if place.issued.model != model:
             return "Invalid thought signature."
@@ -107,13 +109,13 @@ def check_gemini_model(body: Body, model: str, ledger: Ledger) -> str | None:
 
 
 def check_gemini_calls(body: Body, ledger: Ledger) -> str | None:
-    """Is what a call says still what was signed? The signature may not cover it."""
+    """Whether a call is still what was signed. The signature may not cover it."""
     for part in _parts(body):
         place = ledger.find(signature_of(part))
         if place is not None and _call(part) and _call(part) != _call(place.piece):
             return (
-                f"the signed functionCall {part['functionCall'].get('name')!r} is not what was"
-                " sent; it is not known whether the API takes this"
+                f"the signed functionCall {part['functionCall'].get('name')!r} is not "
+                "what was sent; it is not known whether the API accepts this"
             )
     return None
 
@@ -121,7 +123,7 @@ def check_gemini_calls(body: Body, ledger: Ledger) -> str | None:
 def signature_of(part: Body) -> str | None:
     """The signature on a part, unless it is a placeholder.
 
-    It is bytes in base64, in either alphabet: Google's own SDK sends the one for addresses.
+    It is bytes in base64, in either alphabet: Google's own SDK uses the URL-safe one.
     """
     signature: str | None = part.get("thoughtSignature")
     if signature is None or signature in _PLACEHOLDERS:
@@ -139,7 +141,7 @@ def _signed(body: Body, ledger: Ledger) -> Iterator[Trace]:
 
 
 def _call(part: Body) -> tuple[str, Any] | None:
-    """What a call says. Its id is optional, and so are arguments that are empty."""
+    """The content of a call. Its id is optional, and so are empty arguments."""
     call = part.get("functionCall")
     return (call.get("name"), call.get("args") or {}) if call is not None else None
 
@@ -157,8 +159,8 @@ def _misplaced(part: Body, ledger: Ledger) -> str | None:
 def _is_place(part: Body, place: Trace, ledger: Ledger) -> bool:
     """Whether a part is the one that was signed.
 
-    A call is known by its id where it has one of ours, else by what it says: it is another one if
-    it says what another call said.
+    A call is identified by its id if it has one of ours, otherwise by its content: it is another
+    one if its content is that of another call.
     """
     given, signed = _call(part), _call(place.piece)
     if given is None or signed is None:
@@ -171,7 +173,7 @@ def _is_place(part: Body, place: Trace, ledger: Ledger) -> bool:
 
 
 def _lost(part: Body, ledger: Ledger) -> bool:
-    """Whether this call was issued with a signature that is not on it."""
+    """Whether this call was issued with a signature that is missing now."""
     place = ledger.find(part.get("functionCall", {}).get("id"))
     issued = place.piece.get("thoughtSignature") if place else None
     return issued is not None and not part.get("thoughtSignature")
@@ -181,16 +183,16 @@ _OPAQUE = frozenset(
     {"args", "response", "parameters", "parametersJsonSchema", "responseSchema", "labels"}
     | {"responseJsonSchema", "responseFormat"}
 )
-"""Fields whose value is the client's own and not read by its names."""
+"""Fields whose value belongs to the client and is not canonicalised."""
 _LISTS = ("contents", "parts")
-"""Fields that may hold one value instead of a list of one."""
+"""Fields that may contain one value instead of a list of one."""
 
 
 def canonical(body: Body) -> Body:
-    """A request with Google's JSON names, whichever way a client wrote them.
+    """A request with Google's JSON names, however a client wrote them.
 
-    The API takes the names of its protocol buffers too (`function_call`), one value for a list of
-    one, and contents without a role, which are the user's.
+    The API also accepts the names of its protocol buffers (`function_call`), one value for a list
+    of one, and contents without a role, which are the user's.
     """
     plain: Body = _renamed(body)
     contents = (

@@ -1,4 +1,4 @@
-"""What the Responses API refuses: items alone, twice, not stored, or not its own."""
+"""What the Responses API rejects: items alone, duplicated, not stored, or not its own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KEYS_OF_REASONING = frozenset({"type", "id", "summary", "encrypted_content"})
 
 
 def check_responses(body: Body, ledger: Ledger | None = None) -> str | None:
-    """The Responses API: items in pairs, reasoning encrypted, or stored as the ledger says."""
+    """The Responses API: items in pairs, reasoning encrypted, or stored according to the ledger."""
     items = items_of(body)
     called = {item["call_id"] for item in items if item["type"] == "function_call"}
     answered = {item["call_id"] for item in items if item["type"] == "function_call_output"}
@@ -45,7 +45,7 @@ def check_responses(body: Body, ledger: Ledger | None = None) -> str | None:
 
 
 def items_of(body: Body) -> list[Body]:
-    """The items of a request; a plain text is the user's message."""
+    """The items of a request; a plain text is a user message."""
     given = body["input"] if "previous_response_id" not in body else body.get("input", ())
     if isinstance(given, str):
         return [{"type": "message", "role": "user", "content": given}]
@@ -53,7 +53,7 @@ def items_of(body: Body) -> list[Body]:
 
 
 def carrier_of(item: Body) -> str | None:
-    """What carries the thought of a reasoning item: its encrypted content, else its id."""
+    """The carrier of a reasoning item: its encrypted content, otherwise its id."""
     if item["type"] != "reasoning":
         return None
     carrier: str | None = item.get("encrypted_content") or item.get("id")
@@ -86,7 +86,9 @@ def _unfollowed(name: str) -> str:
 
 
 def check_responses_replay(body: Body, ledger: Ledger) -> str | None:
-    """Does each reasoning item come back whole, before the item that it was issued before?"""
+    """Whether each reasoning item comes back complete, before the item that it was issued
+    before.
+    """
     items = items_of(body)
     for index, item in enumerate(items):
         problem = _misnamed(index, item)
@@ -107,7 +109,9 @@ def _misnamed(index: int, item: Body) -> str | None:
 
 
 def check_responses_model(body: Body, model: str, ledger: Ledger) -> str | None:
-    """Are the encrypted thoughts this model's own? It is not known which read each other's."""
+    """Whether the encrypted reasoning is this model's own. It is not known which models read each
+    other's.
+    """
     for item in items_of(body):
         place = ledger.find(item.get("encrypted_content"))
         if place is not None and place.issued.model != model:
@@ -134,7 +138,7 @@ def _unverified(item: Body) -> str:
 
 
 def _torn_off(index: int, items: Sequence[Body], ledger: Ledger) -> str | None:
-    """Whether a reasoning item is followed by another item than it was."""
+    """Whether a reasoning item is followed by a different item than before."""
     place = ledger.find(carrier_of(items[index]))
     assert place is not None
     following = place.issued.pieces[place.at + 1 : place.at + 2]
@@ -160,7 +164,7 @@ def _text(message: Body) -> str:
 
 
 def _bereft(index: int, items: Sequence[Body], ledger: Ledger) -> str | None:
-    """Whether an item comes by its id but without the reasoning that produced it."""
+    """Whether an item is referred to by its id but without the reasoning that produced it."""
     item = items[index]
     place = ledger.find(item.get("id"))
     reasoning = _reasoning_of(place) if place else None

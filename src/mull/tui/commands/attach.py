@@ -1,4 +1,4 @@
-"""`/image PATH`: a picture that goes with the next message."""
+"""`/image PATH`: attaches a picture to the next message."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["attach_image", "image_offers"]
 
 
 async def attach_image(host: Host, text: str) -> None:
-    """Let a picture go with the next message; without a path, show what is attached.
+    """Attach a picture to the next message; without a path, show what is attached.
 
     Raises:
-        LocalError: the model takes no images, or the file is none.
+        LocalError: the model accepts no images, or the file is not an image.
     """
     session, name = host.session, text.strip().strip("\"'")
     if not name:
@@ -30,8 +30,8 @@ async def attach_image(host: Host, text: str) -> None:
         return _tell_attached(host)
     if not takes(session.target.facts.input, ANY_IMAGE):
         raise LocalError(
-            f"{session.target.name} takes no images as far as the catalog knows:"
-            " /model chooses another"
+            f"according to the catalog {session.target.name} does not accept images: "
+            "/model selects another"
         )
     path = path_of(host, name)
     host.attached.append(read_picture(path, shown_name(path.name)))
@@ -40,10 +40,10 @@ async def attach_image(host: Host, text: str) -> None:
 
 def _tell_attached(host: Host) -> None:
     if not host.attached:
-        host.tell("No picture is attached: /image PATH attaches one to your next message.")
+        host.tell("No picture is attached. /image PATH attaches one to your next message.")
         return
     told = "; ".join(describe_media(block) for block in host.attached)
-    host.tell(f"With your next message: {told}")
+    host.tell(f"Attached to your next message: {told}")
 
 
 def image_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:

@@ -1,7 +1,7 @@
-"""Changes of a session that the next request shows: checked first, and told what they cost.
+"""Session changes that affect the next request: checked first, and reported with their cost.
 
-A value that this model cannot hold is refused before anything is changed. A change after which the
-endpoint reads everything anew is told once in a session for each kind of change (E14).
+A value that the model does not support is rejected before anything changes. When a change makes the
+endpoint process everything again, mull reports it once per session for each kind of change (E14).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def change_setting(host: Host, key: str, value: object) -> SettingValue:
 
     Raises:
         SettingError: the key or value is not allowed; nothing has changed.
-        BudgetError: the model in use cannot do that; nothing has changed.
+        BudgetError: the current model does not support it; nothing has changed.
     """
     session, name = host.session, find(key).key
     parsed = parse(name, value)
@@ -48,7 +48,7 @@ def change_setting(host: Host, key: str, value: object) -> SettingValue:
 
 
 def unset_setting(host: Host, key: str) -> None:
-    """Let the layers below decide about a key.
+    """Remove a key from the session, so that the layers below decide.
 
     Raises:
         SettingError: there is no such setting.
@@ -60,8 +60,10 @@ def unset_setting(host: Host, key: str) -> None:
 
 @contextmanager
 def telling_cost(host: Host, kind: Change | None) -> Iterator[None]:
-    """Say what a change costs: before it, thoughts that the model may not get back; after it, what
-    is read again if the request differs. Both once in a session for each kind."""
+    """Report what a change costs: before it, thinking that the model may not get back; after it,
+    the tokens that are processed again if the request differs. Both are reported once per session
+    for each kind.
+    """
     session = host.session
     told = _told.setdefault(session, set())
     before = None if kind is None or kind in told else _prepared(session)
@@ -89,7 +91,7 @@ def _warn_of_binding(host: Host, before: Prepared, change: BindingChange) -> Non
 
 
 def last_usage(log: Log) -> Usage | None:
-    """What the provider said of the last answer."""
+    """What the provider reported for the last answer."""
     answers = (entry.message for _, entry in reversed(list(log.entries())))
     last = next((message for message in answers if message.role == "assistant"), None)
     return last.usage if last else None
@@ -99,13 +101,13 @@ def plan_now(session: Session) -> Planned:
     """What the next request asks of the model's thinking.
 
     Raises:
-        BudgetError: numbers that the user gave cannot hold.
+        BudgetError: the user's numbers cannot be combined.
     """
     return _plan(session, session.snapshot())
 
 
 def show_plan(page: Page, planned: Planned) -> None:
-    """`Thinking: medium (43,008 tokens)`, after what there is to warn of."""
+    """Show warnings, then `Thinking: medium (43,008 tokens)`."""
     for note in planned.notes:
         if note.warning:
             page.note(note.text, warning=True)
@@ -131,7 +133,7 @@ def _plan_holds(session: Session, snapshot: Snapshot) -> bool:
 
 
 def _prepared(session: Session) -> Prepared | None:
-    """The next request; None where the numbers that the user gave do not allow one."""
+    """The next request; None if the user's numbers do not allow one."""
     try:
         return session.estimated()
     except BudgetError:

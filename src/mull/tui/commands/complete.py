@@ -1,7 +1,7 @@
-"""What can be typed next: commands, their words, and files that a message mentions.
+"""Completion: commands, their arguments, and files that a message mentions.
 
-Everything is asked of the table of commands, and by that of the registries. What begins as typed
-comes first, then what holds it, then what has its letters in order.
+All candidates come from the command table, and through it from the registries. Prefix matches come
+first, then substring matches, then matches of the letters in order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST = 200
 
 
 class Offer(NamedTuple):
-    """Text that can stand from `start` on, in place of what was typed there."""
+    """A completion that replaces the text from `start` on."""
 
     text: str
     start: int
@@ -35,12 +35,12 @@ class Offer(NamedTuple):
 
 
 def offers(known: Known, typed: str) -> list[Offer]:
-    """What can follow the text before the cursor, the best first."""
+    """Completions for the text before the cursor, the best first."""
     try:
         if typed.startswith("/"):
             return _command_offers(known, typed)
         return _mention_offers(known, typed)
-    except MullError:  # what is typed halfway is no error yet
+    except MullError:  # incomplete input is not an error yet
         return []
 
 
@@ -53,7 +53,9 @@ def _mention_offers(known: Known, typed: str) -> list[Offer]:
 
 
 def _mention(item: Item, start: int) -> Offer:
-    """A name with spaces is quoted; a folder's stays open, because more is to follow."""
+    """A name with spaces is quoted; a folder is left unquoted at its end, because more may
+    follow.
+    """
     if " " not in item.name:
         return Offer(f"@{item.name}", start, item.about)
     end = "" if item.name.endswith("/") else '"'
@@ -76,7 +78,7 @@ def _command_offers(known: Known, typed: str) -> list[Offer]:
 
 
 def _fitting(items: Iterable[Item], word: str, start: int) -> list[Offer]:
-    """The items that fit a word, the best first, in their own order among equals."""
+    """The items that match a word, the best first; equal matches keep their order."""
     ranked = [
         (rank, at, item)
         for at, item in enumerate(items)
@@ -96,7 +98,7 @@ def _rank(name: str, word: str) -> int | None:
 
 
 class SlashCompleter(Completer):
-    """The offers for prompt_toolkit. `host` gives the conversation, once there is one."""
+    """The completions for prompt_toolkit. `host` returns the conversation once there is one."""
 
     def __init__(self, host: Callable[[], Host | None]) -> None:
         self._host = host
@@ -105,7 +107,7 @@ class SlashCompleter(Completer):
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent
     ) -> AsyncGenerator[Completion, None]:
-        """The same; a project is listed beside the conversation, however large it is."""
+        """The same, without blocking: listing a large project runs beside the conversation."""
         host = self._host()
         if host is not None and is_mention(document.text_before_cursor):
             await asyncio.to_thread(self._ready(host).project.look)
@@ -113,9 +115,9 @@ class SlashCompleter(Completer):
             yield completion
 
     def taken(self, typed: str) -> str:
-        """What Enter means on the beginning of a command or of a file: what is offered first.
+        """What Enter accepts for an incomplete command or file: the first completion.
 
-        Letters that are spread over a path are too little for that.
+        A match of scattered letters in a path is too weak for that.
         """
         from mull.tui.commands.table import brought_commands, find_command
 
@@ -149,7 +151,7 @@ class SlashCompleter(Completer):
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterable[Completion]:
-        """What can follow the text before the cursor."""
+        """Completions for the text before the cursor."""
         host, typed = self._host(), document.text_before_cursor
         for offer in offers(self._ready(host), typed) if host else ():
             start = offer.start - len(typed)

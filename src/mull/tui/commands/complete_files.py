@@ -1,8 +1,8 @@
-"""Files as they are typed behind an @: any of the project by some letters of its path, and what
-lies elsewhere folder by folder.
+"""File completion after an @: any file of the project by some letters of its path, and files
+elsewhere folder by folder.
 
-What ignore files name is not offered. The list is made again when it is a few seconds old, and is
-bounded: somebody waits for it.
+Files named by ignore files are not offered. The list is refreshed after a few seconds, and its size
+and time are bounded, because the user is waiting for it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ __all__ = ["ProjectFiles", "file_offers"]
 
 MOST_FILES = 200
 _MOST_SEEN = 5000
-"""Entries of a folder that are looked at."""
+"""Maximum entries examined in a folder."""
 _MOST_LISTED = 50_000
 _LONGEST = 2.0
-"""Seconds after which a project is listed as far as it was."""
+"""Seconds after which listing a project stops with what it has found."""
 _FRESH = 5.0
-"""Seconds for which a list is good."""
+"""Seconds for which a list is reused."""
 _HIDDEN = 5
-"""How much worse what is hidden fits, unless a dot asks for it."""
+"""Penalty for hidden files, unless the typed text starts with a dot."""
 _ELSEWHERE = ("/", "~", "./", "../")
 
 
@@ -40,14 +40,14 @@ class ProjectFiles:
         self._names: list[tuple[str, str]] = []
 
     def look(self) -> None:
-        """List the project, if that was not done just now. This may take a moment."""
+        """List the project, unless that was done a moment ago. This may take a moment."""
         now = self._clock()
         if self._listed is None or now - self._listed > _FRESH:
             self._names = [(name, name.lower()) for name in _listed(self.folder, self._clock)]
             self._listed = self._clock()
 
     def find(self, typed: str) -> Iterator[Item]:
-        """What fits, the best first; a path that leads elsewhere is followed level by level."""
+        """Matching files, the best first; a path that leads outside is followed level by level."""
         if typed.startswith(_ELSEWHERE) or typed in ("~", "..", "."):
             yield from file_offers(self.folder, typed)
             return
@@ -69,7 +69,7 @@ def _listed(folder: str, clock: Callable[[], float]) -> Iterator[str]:
 
 
 def _best(names: Iterable[tuple[str, str]], typed: str) -> list[str]:
-    """The names that fit; among equals they keep their order."""
+    """The matching names; equal matches keep their order."""
     spread = re.compile("[^\n]*?".join(map(re.escape, typed))).search
     ranked = []
     for at, (name, lower) in enumerate(names):
@@ -97,8 +97,9 @@ def _rank(name: str, typed: str) -> int | None:
 
 
 def file_offers(folder: str, typed: str) -> Iterator[Item]:
-    """Entries of one folder that begin as typed, folders with a slash; hidden ones only behind a
-    dot."""
+    """Entries of one folder that start with the typed text, folders with a slash; hidden ones only
+    after a dot.
+    """
     parent, _, start = typed.rpartition("/")
     parent = typed[: len(typed) - len(start)]
     place = os.path.join(folder, os.path.expanduser(parent))

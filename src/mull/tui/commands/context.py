@@ -1,4 +1,6 @@
-"""`/context` and `/compress`: where the window goes, what is not sent and why, and making room."""
+"""`/context` and `/compress`: what fills the context window, what is not sent and why, and how to
+make room.
+"""
 
 from __future__ import annotations
 
@@ -28,18 +30,18 @@ __all__ = ["compress_now", "compress_offers", "show_context"]
 STRATEGY, THRESHOLD = "compression.strategy", "compression.threshold"
 _LETTERS = "abcdefghijk"
 _AMOUNTS = 17
-"""Cells of a count and its share."""
+"""Columns of a count and its share."""
 _FREE, _KEPT = "free", "kept for the answer"
 
 
 async def show_context(host: Host, text: str) -> None:
-    """Draw what the next request is made of, and tell what it leaves out.
+    """Draw the parts of the next request and list what it leaves out.
 
     Raises:
-        LocalError: the request cannot be made as the settings stand.
+        LocalError: the current settings do not allow a request.
     """
     if text.strip():
-        raise LocalError("/context takes no words")
+        raise LocalError("/context takes no arguments")
     session, shown = host.session, page(host)
     prepared = session.prepared()
     meter = meter_of(prepared)
@@ -59,9 +61,9 @@ async def show_context(host: Host, text: str) -> None:
 
 
 def _draw_bar(shown: Page, meter: Meter) -> None:
-    """The bar of parts, and below it what each of them is."""
+    """The bar of parts, with a legend below it."""
     theme = shown.theme
-    share = "" if meter.share is None else f" ({meter.share:.1%} of what a request may hold)"
+    share = "" if meter.share is None else f" ({meter.share:.1%} of the usable window)"
     shown.title(f"{meter}{share}")
     parts = [
         (name, Part(tokens, style, letter))
@@ -84,7 +86,7 @@ def _draw_bar(shown: Page, meter: Meter) -> None:
 
 
 def _styles(shown: Page) -> Iterable[Style]:
-    """A colour for each part; there are fewer colours than parts can be."""
+    """A colour for each part; colours repeat when there are more parts than colours."""
     theme = shown.theme
     hues = (
         theme.heading, theme.tool, theme.string, theme.keyword, theme.number, theme.removed,
@@ -102,13 +104,13 @@ def _tell_count(shown: Page, meter: Meter, threshold: float) -> None:
     shown.text(said, shown.theme.note)
     if meter.usable is not None:
         limit = short_count(round(meter.usable * threshold))
-        shown.text(f"Compressed at {limit} ({THRESHOLD} {threshold:g}).", shown.theme.note)
+        shown.text(f"Compresses at {limit} ({THRESHOLD} {threshold:g}).", shown.theme.note)
 
 
 def _tell_left_out(shown: Page, meter: Meter) -> None:
     left = [
         (meter.thinking_left_out, "stored thinking"),
-        (meter.other_left_out, "other things that are stored"),
+        (meter.other_left_out, "other stored content"),
     ]
     told = [f"{tokens:,} tokens of {what}" for tokens, what in left if tokens]
     if told:
@@ -116,17 +118,17 @@ def _tell_left_out(shown: Page, meter: Meter) -> None:
 
 
 async def compress_now(host: Host, text: str) -> None:
-    """Let a summary stand for what was said, or take the last one back.
+    """Replace earlier messages with a summary, or undo the last one.
 
     Raises:
-        LocalError: there is nothing to compress, or no such strategy.
+        LocalError: there is nothing to compress, or the strategy is unknown.
     """
     session = host.session
     word = single(split_words(text), "/compress [STRATEGY|undo]")
     if word == "undo":
         if not session.undo_compression():
-            raise LocalError("nothing is compressed: there is no summary to take back")
-        host.tell("The last summary is taken back: what it stood for is sent again.")
+            raise LocalError("nothing is compressed, so there is no summary to undo")
+        host.tell("Undid the last summary: the messages it replaced are sent again.")
         return
     strategy = None if word is None else cast("Strategy", parse(STRATEGY, word))
     began = False
@@ -145,20 +147,20 @@ async def compress_now(host: Host, text: str) -> None:
         async with host.working("compressing"):
             await session.compress(say, strategy)
     except asyncio.CancelledError:
-        host.tell("Stopped: nothing was compressed.")
+        host.tell("Interrupted: nothing was compressed.")
         raise
 
 
 def _tell_compressed(host: Host, event: Compressed) -> None:
     sizes = ""
     if event.ok and event.before is not None and event.after is not None:
-        sizes = f": {event.before:,} → {event.after:,} tokens. /compress undo takes it back"
+        sizes = f": {event.before:,} → {event.after:,} tokens. /compress undo reverts it"
     host.tell(f"{event.text[:1].upper()}{event.text[1:]}{sizes}", warning=not event.ok)
 
 
 def compress_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
-    """The strategies, and taking the last summary back."""
+    """The strategies, and `undo`."""
     if len(words) > 1:
         return ()
     strategies = [Item(word, "a strategy") for word in REGISTRY[STRATEGY].choices]
-    return [*strategies, Item("undo", "take the last summary back")]
+    return [*strategies, Item("undo", "undo the last summary")]

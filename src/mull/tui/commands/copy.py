@@ -1,4 +1,4 @@
-"""`/copy`: the last answer, or the last code in it, into the clipboard."""
+"""`/copy`: copies the last answer, or its last code block, to the clipboard."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _PROGRAMS = (
     ("DISPLAY", ("xsel", "--clipboard", "--input")),
     ("WSL_DISTRO_NAME", ("clip.exe",)),
 )
-"""Each with the variable that says that it has something to talk to."""
+"""Each with the environment variable that shows that it can work here."""
 
 
 async def copy_answer(host: Host, text: str) -> None:
-    """Copy what the model said last; `code` copies the last code in it.
+    """Copy the last answer; `code` copies its last code block.
 
     Raises:
         LocalError: there is nothing to copy.
@@ -40,19 +40,19 @@ async def copy_answer(host: Host, text: str) -> None:
     if text.strip() == "code":
         said = last_code(said)
         if not said:
-            raise LocalError("the last answer holds no code: /copy copies all of it")
+            raise LocalError("the last answer contains no code: /copy copies the whole answer")
     elif text.strip():
-        raise LocalError("/copy copies the last answer, /copy code the last code in it")
+        raise LocalError("/copy copies the last answer, /copy code its last code block")
     size = f"{len(said):,} characters"
     program = clipboard_program(os.environ)
     done = program is not None and await asyncio.to_thread(_given, program, said)
     if len(said.encode()) <= LONGEST_COPY and host.front.copy(said):
         where = f"{program[0]} and " if done and program else ""
-        host.tell(f"Copied {size}, by {where}the terminal (OSC 52; some have that turned off).")
+        host.tell(f"Copied {size} through {where}the terminal (OSC 52; some terminals disable it).")
     elif done and program:
-        host.tell(f"Copied {size}, by {program[0]}.")
+        host.tell(f"Copied {size} with {program[0]}.")
     else:
-        raise LocalError(f"nothing here takes {size}: install xclip or wl-copy")
+        raise LocalError(f"no clipboard found for {size}: install xclip or wl-copy")
 
 
 def _answers(host: Host) -> Iterable[Message]:
@@ -61,7 +61,7 @@ def _answers(host: Host) -> Iterable[Message]:
 
 
 def last_code(text: str) -> str:
-    """What stands in the last fence; nothing if there is none."""
+    """The content of the last fenced code block; empty if there is none."""
     found, fence, inside = "", "", list[str]()
     for line in text.split("\n"):
         bare = line.strip()
@@ -75,7 +75,7 @@ def last_code(text: str) -> str:
 
 
 def clipboard_program(environ: Mapping[str, str]) -> tuple[str, ...] | None:
-    """The program that fills the clipboard here, if there is one."""
+    """The program that sets the clipboard on this system, if there is one."""
     for variable, command in _PROGRAMS:
         if (not variable or environ.get(variable)) and shutil.which(command[0]):
             return command
@@ -98,5 +98,5 @@ def _given(command: Sequence[str], text: str) -> bool:
 
 
 def copy_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
-    """The one word there is."""
-    return [Item("code", "only the last code")] if len(words) == 1 else []
+    """The only argument."""
+    return [Item("code", "only the last code block")] if len(words) == 1 else []

@@ -1,4 +1,4 @@
-"""`/export`: this session as a file for people or for programs."""
+"""`/export`: writes this session to a file, for people or for programs."""
 
 from __future__ import annotations
 
@@ -19,35 +19,36 @@ __all__ = ["FORMS", "export_offers", "export_session"]
 _FORCE, _NO_THINKING = "--force", "--no-thinking"
 _DEFAULT = "html"
 FORMS = (
-    ("/export", "a page of HTML in the working folder"),
-    ("/export FILE", f"the format by its ending: {', '.join(FORMATS)}"),
-    (f"/export FILE {_NO_THINKING}", f"without thoughts ({', '.join(ONLY_SHOWN)})"),
-    (f"/export FILE {_FORCE}", "also over a file that is there"),
+    ("/export", "an HTML page in the working folder"),
+    ("/export FILE", f"format by file extension: {', '.join(FORMATS)}"),
+    (f"/export FILE {_NO_THINKING}", f"without thinking ({', '.join(ONLY_SHOWN)})"),
+    (f"/export FILE {_FORCE}", "overwrite an existing file"),
 )
 
 
 async def export_session(host: Host, text: str) -> None:
-    """Write the session; no file is overwritten unless that is asked for.
+    """Write the session; an existing file is overwritten only on request.
 
     Raises:
-        LocalError: the ending names no format, or the file is there already.
+        LocalError: the file extension is unknown, or the file already exists.
     """
     session, words = host.session, split_words(text)
     options = {word for word in words if word.startswith("--")}
     if unknown := options - {_FORCE, _NO_THINKING}:
         raise LocalError(
-            f"/export knows no {quote(min(unknown))}: there are {_FORCE} and {_NO_THINKING}"
+            f"unknown option {quote(min(unknown))} for /export: use {_FORCE} or {_NO_THINKING}"
         )
     name = single([word for word in words if word not in options], "/export [FILE]")
     path = path_of(host, name) if name else _free(path_of(host, "."), session.info.id)
     form = format_of(path)
     if _NO_THINKING in options and form not in ONLY_SHOWN:
         raise LocalError(
-            f"{_NO_THINKING} is for {' and '.join(ONLY_SHOWN)}: {form} is the whole session"
+            f"{_NO_THINKING} works only with {' and '.join(ONLY_SHOWN)}: {form} always "
+            "holds the whole session"
         )
     if path.exists() and _FORCE not in options:
         raise LocalError(
-            f"{path_words(host, path)} is there already: name another file, or add {_FORCE}"
+            f"{path_words(host, path)} already exists: choose another name, or add {_FORCE}"
         )
     price = pricing(session.engine.setup)
     transcript = transcript_of(session.info, tuple(session.log), price)
@@ -57,7 +58,7 @@ async def export_session(host: Host, text: str) -> None:
 
 
 def _free(folder: Path, session: str) -> Path:
-    """A name in the folder that is not taken."""
+    """An unused name in the folder."""
     path, number = folder / f"mull-{session}.{_DEFAULT}", 1
     while path.exists():
         number += 1
@@ -68,5 +69,5 @@ def _free(folder: Path, session: str) -> Path:
 def export_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
     """Files and folders, and the options."""
     if words[-1].startswith("--"):
-        return [Item(_NO_THINKING, "leave thoughts out"), Item(_FORCE, "overwrite")]
+        return [Item(_NO_THINKING, "leave out thinking"), Item(_FORCE, "overwrite")]
     return known.files(words[-1])

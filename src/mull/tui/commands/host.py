@@ -1,7 +1,7 @@
-"""What commands need of the conversation that they are given in.
+"""What commands need from the conversation they run in.
 
-`mull.tui.talk.Talk` is one; a test can be another. A command shows lines, changes the session, and
-raises LocalError for what the user can mend.
+`mull.tui.talk.Talk` implements it, and so do tests. A command shows lines, changes the session, and
+raises LocalError for errors the user can correct.
 """
 
 from __future__ import annotations
@@ -30,65 +30,65 @@ __all__ = ["Command", "Host", "Offers", "Run", "page", "path_of", "path_words"]
 
 
 class Host(Protocol):
-    """A session, the terminal it is held at, and what commands may do with the two."""
+    """A session, its terminal, and what commands may do with the two."""
 
     front: Front
     last: Result | None
     sent: Prepared | None
-    """The last request that went out from here."""
+    """The last request sent from here."""
     attached: list[MediaBlock]
-    """What goes with the next message."""
+    """Attachments of the next message."""
     ran: list[TextBlock]
-    """What commands of the user's own have printed: it goes with the next message too."""
+    """Output of the user's own shell commands, which is sent with the next message too."""
 
     @property
     def session(self) -> Session:
-        """The session that is open."""
+        """The open session."""
 
     @property
     def busy(self) -> bool:
-        """Whether the model works."""
+        """Whether the model is working."""
 
     def show(self, lines: Sequence[Line]) -> None:
-        """Show lines that a command has made."""
+        """Show the lines of a command."""
 
     def tell(self, text: str, *, warning: bool = False) -> None:
-        """Say something to the user in mull's own name."""
+        """Show a message from mull to the user."""
 
     def submit(self, message: Message) -> None:
-        """Say a message that a command has made, as it is."""
+        """Send a message that a command created, unchanged."""
 
     def send(self, text: str) -> None:
-        """Say a text to the model as if it had been typed."""
+        """Send a text to the model as if it had been typed."""
 
     def retry(self) -> None:
         """Ask for another answer."""
 
     def working(self, state: State) -> AbstractAsyncContextManager[None]:
-        """Show that something goes on, as it is shown of a turn."""
+        """Show progress as during a turn."""
 
     def redraw(self) -> None:
-        """Draw the whole conversation anew."""
+        """Redraw the whole conversation."""
 
     def show_thoughts(self, mode: Mode) -> None:
-        """Show thoughts this way from now on, past ones too."""
+        """Show thinking this way from now on, including earlier thinking."""
 
     def cycle_view(self) -> Mode:
-        """Show thoughts in the next way; which one that is."""
+        """Switch to the next way to show thinking, and return it."""
 
     def set_theme(self, name: str) -> None:
-        """Draw in another theme from now on."""
+        """Use another theme from now on."""
 
     async def open(
         self, reference: str | None = None, *, new: bool = False, fork_at: int | None = None
     ) -> None:
-        """Go on with another session, a new one, or a copy of one up to so many records."""
+        """Continue with another session, a new one, or a copy of one up to a record."""
 
 
 Run: TypeAlias = Callable[[Host, str], Coroutine[Any, Any, None]]
-"""Does what a command is for; the text is what was typed behind its name."""
+"""Runs a command; the text is what was typed after its name."""
 Offers: TypeAlias = "Callable[[Known, Sequence[str]], Iterable[Item]]"
-"""What can stand in the place of the last of the words typed behind the name."""
+"""Completions for the last word typed after the name."""
 
 
 def _no_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
@@ -96,9 +96,10 @@ def _no_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
 
 
 class Command(Value, frozen=True):
-    """One row of the table. `usage` is what follows the name; `forms` are its ways, each in a line.
+    """One row of the command table. `usage` follows the name in help; `forms` are its variants, one
+    per line.
 
-    A command that is not for `while_busy` waits until the model has finished.
+    A command without `while_busy` is rejected while the model is working.
     """
 
     name: str
@@ -122,11 +123,11 @@ def page(host: Host) -> Page:
 
 
 def path_of(host: Host, name: str) -> Path:
-    """The path that a person means: from the session's folder, or from the top."""
+    """The path the user means: absolute, or relative to the session's folder."""
     return Path(host.session.info.folder) / Path(name).expanduser()
 
 
 def path_words(host: Host, path: Path) -> str:
-    """The path as it is told: from the session's folder where it lies in it."""
+    """The path as shown to the user: relative to the session's folder if it is inside."""
     folder = Path(host.session.info.folder)
     return str(path.relative_to(folder) if path.is_relative_to(folder) else path)

@@ -1,4 +1,4 @@
-"""`/jobs`: the commands that run in the background, what they printed, and how to end them."""
+"""`/jobs`: lists background commands, shows their output, and ends them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from mull.tui.text.safe import one_line
 __all__ = ["FORMS", "job_offers", "use_jobs"]
 
 FORMS = (
-    ("/jobs", "list them"),
-    ("/jobs N", "the end of what one has printed"),
+    ("/jobs", "list background commands"),
+    ("/jobs N", "the last output of one command"),
     ("/jobs end N|all", "end one, or all of them"),
 )
 _SHOWN = 20
@@ -30,12 +30,12 @@ async def use_jobs(host: Host, text: str) -> None:
     """List background commands, show one, or end some.
 
     Raises:
-        LocalError: there is none of this number.
+        LocalError: no background command has this number.
     """
     toolbox, words = host.session.toolbox, split_words(text)
     jobs = toolbox.workspace.jobs if toolbox else None
     if jobs is None or not jobs.statuses:
-        host.tell("Nothing was started in the background.")
+        host.tell("No background commands were started.")
         return
     if words[:1] == ["end"] and len(words) == 2:
         running = [one.id for one in jobs.statuses if one.is_running]
@@ -45,7 +45,9 @@ async def use_jobs(host: Host, text: str) -> None:
     elif len(words) == 1:
         return _show_output(host, _found(host, _number(words[0])))
     elif words:
-        raise LocalError("/jobs lists them, /jobs N shows one, /jobs end N|all ends them")
+        raise LocalError(
+            "/jobs lists background commands, /jobs N shows one, /jobs end N|all ends them"
+        )
     shown = page(host)
     theme = shown.theme
     rows = [(str(one.id), _state(one), one_line(one.command)) for one in jobs.statuses]
@@ -55,7 +57,7 @@ async def use_jobs(host: Host, text: str) -> None:
 
 def _number(word: str) -> int:
     if not (word.isascii() and word.isdigit()):
-        raise LocalError("name a background command by its number: /jobs lists them")
+        raise LocalError("give the number of a background command: /jobs lists them")
     return int(word[:9])
 
 
@@ -68,7 +70,7 @@ def _found(host: Host, number: int) -> Job:
 
 
 def _show_output(host: Host, job: Job) -> None:
-    """What it printed last; what the model has seen of it stays as it is."""
+    """Its last output; what the model has already read is not affected."""
     with open(job.path, "rb") as file:
         file.seek(0, 2)
         file.seek(max(0, file.tell() - _READ))
@@ -78,9 +80,9 @@ def _show_output(host: Host, job: Job) -> None:
     for line in lines[-_SHOWN:]:
         shown.text(line, shown.theme.tool_output, indent=2)
     if not lines:
-        shown.note("It has printed nothing yet.")
+        shown.note("No output yet.")
     elif len(lines) > _SHOWN:
-        shown.note(f"The last {_SHOWN} lines; all of it is in {job.path}.")
+        shown.note(f"The last {_SHOWN} lines; the full output is in {job.path}.")
     host.show(shown.lines)
 
 
@@ -96,7 +98,7 @@ def _state(status: JobStatus) -> str:
 
 
 def job_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
-    """Numbers, and the word that ends."""
+    """Numbers, and the word `end`."""
     toolbox = known.session.toolbox
     statuses = toolbox.jobs if toolbox else ()
     if len(words) == 2 and words[0] == "end":

@@ -1,4 +1,4 @@
-"""`/keys` and `/login`: give mull a key without leaving the conversation. No key is ever shown."""
+"""`/keys` and `/login`: give mull a key without leaving the conversation. Keys are never shown."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 __all__ = ["FORMS", "enter_key", "key_offers", "log_in", "login_offers", "use_keys"]
 
 FORMS = (
-    ("/keys", "where each key is found"),
-    ("/keys set PROVIDER", "store a key; what is typed is not shown"),
+    ("/keys", "show where each key was found"),
+    ("/keys set PROVIDER", "store a key; what you type is hidden"),
     ("/keys delete PROVIDER", "delete a stored key"),
 )
-_USAGE = "/keys shows the keys, /keys set PROVIDER stores one, /keys delete PROVIDER deletes one"
+_USAGE = "/keys lists keys, /keys set PROVIDER stores one, /keys delete PROVIDER deletes one"
 
 
 async def use_keys(host: Host, text: str) -> None:
     """Show the keys, store one, or delete one.
 
     Raises:
-        LocalError: there is no such provider, or a key cannot be read or stored.
+        LocalError: the provider is unknown, or a key cannot be read or stored.
     """
     setup, keys, words = host.session.engine.setup, host.session.engine.keys, split_words(text)
     if not words:
@@ -39,8 +39,8 @@ async def use_keys(host: Host, text: str) -> None:
     if len(words) != 2 or words[0] not in ("set", "delete"):
         if len(words) > 2 and words[0] == "set":
             raise LocalError(
-                "a key in the line would be seen and kept in the history: /keys set PROVIDER asks"
-                " for it"
+                "a key typed here would be visible and stay in the history: /keys set "
+                "PROVIDER asks for it"
             )
         raise LocalError(_USAGE)
     if words[0] == "delete":
@@ -59,44 +59,47 @@ def _show(host: Host) -> None:
     if rows:
         shown.table(rows, (theme.accent, theme.text, theme.note, theme.note))
     else:
-        shown.text("No key is found.")
+        shown.text("No key found.")
     shown.note("/keys set PROVIDER stores one.")
     host.show(shown.lines)
 
 
 async def enter_key(host: Host, provider: str) -> bool:
-    """Let a key be typed and store it; False if none was.
+    """Ask for a key and store it; False if none was entered.
 
     Raises:
-        LocalError: it is no key, or it cannot be stored.
+        LocalError: the input is not a key, or it cannot be stored.
     """
     engine = host.session.engine
-    text = await host.front.secret(f"Key of {provider} (not shown; Enter alone gives none)")
+    text = await host.front.secret(f"Key for {provider} (hidden; press Enter to cancel)")
     if not text or not text.strip():
-        host.tell("No key was given; nothing is stored.")
+        host.tell("No key entered; nothing was stored.")
         return False
     host.tell("\n".join(keep_key(engine.setup, engine.keys, provider, text.strip())))
     return True
 
 
 async def log_in(host: Host, text: str) -> None:
-    """Log in at a provider that has a login; bare, it says which have one.
+    """Log in to a provider; without a name, list the providers that support it.
 
     Raises:
-        LocalError: the provider has none.
+        LocalError: the provider has no login.
         RemoteError: the login failed.
     """
     from mull.client.auth_drive import drive
 
     engine, words = host.session.engine, split_words(text)
     if not words:
-        host.tell(f"/login PROVIDER logs in: {', '.join(LOGINS)}. /keys set PROVIDER stores a key.")
+        host.tell(
+            f"/login PROVIDER logs in to a provider ({', '.join(LOGINS)}). /keys set "
+            "PROVIDER stores a key."
+        )
         return
     provider = provider_named(engine.setup, words[0])
     if provider not in LOGINS:
         raise ConfigError(
-            f"{provider} has no login: /keys set {provider} stores its key; a login is for"
-            f" {', '.join(LOGINS)}"
+            f"{provider} has no login: store its key with /keys set {provider}; /login "
+            f"works for {', '.join(LOGINS)}"
         )
     loop = asyncio.get_running_loop()
 
@@ -107,11 +110,11 @@ async def log_in(host: Host, text: str) -> None:
 
     outcome = await asyncio.to_thread(drive, LOGINS[provider]().log_in(), show=show)
     where = engine.keys.keep(provider, outcome.key)
-    host.tell(f"Logged in at {provider}; the login is in {stored_in(engine.keys, where)}.")
+    host.tell(f"Logged in to {provider}; the login is stored in {stored_in(engine.keys, where)}.")
 
 
 def key_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
-    """What to do, then the provider."""
+    """The actions, then the providers."""
     if len(words) == 1:
         return [Item("set", "store a key"), Item("delete", "delete a stored key")]
     engine = known.session.engine

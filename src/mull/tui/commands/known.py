@@ -1,7 +1,7 @@
-"""What there is to choose from, as the session stands: models, levels, profiles, sessions, files.
+"""The values to choose from in this session: models, levels, profiles, sessions, files.
 
-Everything comes from the registries that the rest of mull reads. The models are indexed once: the
-catalog has thousands of them, and they are searched at every key.
+Everything comes from the registries that the rest of mull uses. Models are indexed once, because
+the catalog has thousands of them and they are searched on every keystroke.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ __all__ = ["Known", "ModelIndex"]
 MOST_MODELS = 60
 MOST_SESSIONS = 100
 _SHORTEST_SPREAD = 3
-"""Letters from which a word is also looked for with other letters between its own."""
+"""Minimum length of a word that may also match scattered letters."""
 
 
 class ModelIndex:
-    """Names of models, `provider/model`, found by a part of them or by some of their letters."""
+    """Model names, `provider/model`, found by a part of the name or by some of its letters."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = tuple(dict.fromkeys(names))
@@ -41,11 +41,13 @@ class ModelIndex:
         self._ids = {name.partition("/")[2] for name in self._lower} | set(self._lower)
 
     def __contains__(self, name: str) -> bool:
-        """Whether a model is called so, with its provider or without."""
+        """Whether a model has this name, with or without its provider."""
         return name.lower() in self._ids
 
     def find(self, word: str, most: int = MOST_MODELS) -> list[str]:
-        """What fits, the best first: the beginning of a name, of an id, a part, some letters."""
+        """Matches, the best first: prefix of the name, prefix of the id, substring, scattered
+        letters.
+        """
         wanted = word.lower()
         if not wanted:
             return list(self.names[:most])
@@ -66,7 +68,7 @@ def _rank(name: str, wanted: str) -> int:
 
 
 class Known:
-    """Where offers come from. Follows the conversation from session to session."""
+    """The source of completions. It follows the conversation from session to session."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -74,26 +76,26 @@ class Known:
 
     @property
     def session(self) -> Session:
-        """The session that is open now."""
+        """The open session."""
         return self._host.session
 
     @property
     def folder(self) -> str:
-        """The folder that paths begin in."""
+        """The folder that relative paths start from."""
         return self.session.info.folder
 
     @property
     def snapshot(self) -> Snapshot:
-        """The settings that hold now."""
+        """The current settings."""
         return self.session.snapshot()
 
     @cached_property
     def models(self) -> ModelIndex:
-        """Every model of the catalog, those of providers with a key first, then the newest."""
+        """Every model of the catalog: first those of providers with a key, then the newest."""
         engine = self.session.engine
         try:
             keyed = keyed_providers(engine)
-        except MullError:  # a damaged list of keys is told where a key is needed
+        except MullError:  # a damaged list of keys is reported where a key is needed
             keyed = set()
         catalog = engine.setup.catalog()
         others = [name for name in catalog.providers if name not in keyed]
@@ -101,7 +103,7 @@ class Known:
         return ModelIndex(one.name for one in found)
 
     def levels(self, model: str | None = None) -> list[Item]:
-        """The levels that a model really has, by default the one in use."""
+        """The levels a model supports, by default those of the current model."""
         from mull.policy.thinking.levels import level_rows
 
         setup = self.session.engine.setup
@@ -123,13 +125,13 @@ class Known:
         return [Item(name, "profile") for name in profiles().list()]
 
     def sessions(self) -> list[SessionInfo]:
-        """The conversations of this folder, without the one that is open and empty ones."""
+        """The conversations of this folder, without the open one and without empty ones."""
         session = self.session
         found = session.store.list(self.folder, MOST_SESSIONS, "conversation")
         return [info for info in found if info.id != session.info.id and info.records]
 
     def tools(self) -> Mapping[str, RunnableTool]:
-        """Every tool there is."""
+        """All tools."""
         toolbox = self.session.toolbox
         return toolbox.all if toolbox else {}
 
@@ -140,14 +142,14 @@ class Known:
         return [status.name for status in running.statuses] if running else []
 
     def files(self, typed: str) -> Iterator[Item]:
-        """Files and folders whose path begins as typed."""
+        """Files and folders whose paths start with the typed text."""
         from mull.tui.commands.complete_files import file_offers
 
         return file_offers(self.folder, typed)
 
     @property
     def project(self) -> ProjectFiles:
-        """The files of the folder that the session works in."""
+        """The files of the session's folder."""
         from mull.tui.commands.complete_files import ProjectFiles
 
         if self._project is None or self._project.folder != self.folder:

@@ -1,4 +1,4 @@
-"""`/view` and `/theme`: how things are drawn. Nothing that is stored or sent depends on it."""
+"""`/view` and `/theme`: how things are drawn. They do not affect what is stored or sent."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ __all__ = ["choose_theme", "choose_view", "theme_offers", "view_offers"]
 _SHOWN: dict[Mode, str] = {
     "full": "shown in full",
     "preview": "shown as a preview",
-    "hidden": "hidden, and stored and sent as before",
+    "hidden": "hidden, but stored and sent as before",
 }
 
 
 async def choose_view(host: Host, text: str) -> None:
-    """Show thoughts in the way that is named, or in the next one."""
+    """Show thinking in the given way, or in the next one."""
     word = single(split_words(text), f"/view [{'|'.join(MODES)}]")
     if word is None:
         view = host.cycle_view()
     else:
         view = cast(Mode, choice(word, MODES, "view"))
         host.show_thoughts(view)
-    host.tell(f"Thoughts are {_SHOWN[view]}.")
+    host.tell(f"Thinking is {_SHOWN[view]}.")
 
 
 async def choose_theme(host: Host, text: str) -> None:
-    """Draw in another theme, picked if none is named.
+    """Use another theme, chosen from a list if none is given.
 
     Raises:
-        LocalError: there is none of this name.
+        LocalError: there is no theme of this name.
     """
     name = single(split_words(text), "/theme [NAME]")
     if name is None:
         name = await host.front.pick("Which theme?", _themes(host.session))
     if name is not None:
         host.set_theme(name)
-        host.tell(f"The theme is {name} now.")
+        host.tell(f"Theme: {name}.")
 
 
 def view_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
-    """The ways to show thoughts."""
+    """The ways to show thinking."""
     return [Item(view, _SHOWN[view]) for view in MODES] if len(words) == 1 else ()
 
 

@@ -1,4 +1,4 @@
-"""How a file is mentioned while it is being typed: an @ and the beginning of a name."""
+"""Recognises a file mention while it is being typed: an @ and the start of a name."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ TYPED_MENTION = re.compile(r'(?<!\S)@(?:"([^"\n]*)|([^\s"]*))$')
 
 
 def is_mention(typed: str) -> bool:
-    """Whether the text before the cursor ends in the name of a file that is being typed."""
+    """Whether the text before the cursor ends in an unfinished file mention."""
     return TYPED_MENTION.search(typed) is not None

@@ -1,6 +1,6 @@
-"""`/model`: go on with another model, now or in the middle of a turn.
+"""`/model`: switches to another model, between turns or during one.
 
-What it says is what document 004 shows: the model, what became of the wish, what is thought with.
+The output follows document 004: the model, how the requested level was applied, how it thinks.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ _BUDGET = "thinking-budget"
 
 
 async def choose_model(host: Host, text: str) -> None:
-    """Switch to the model that is named, or that is picked.
+    """Switch to the given model, or to one chosen from a list.
 
     Raises:
-        LocalError: there is no such model, or it cannot think as asked; nothing has changed.
+        LocalError: the model is unknown, or does not support the requested thinking; nothing has
+            changed.
     """
     words = split_words(text)
     budget = take_option(words, _BUDGET)
@@ -49,7 +50,7 @@ async def choose_model(host: Host, text: str) -> None:
             mark=Favourites(data_dir()).toggle,
         )
     elif name.startswith("-"):
-        raise LocalError(f"/model knows no option {quote(name)}: use --{_BUDGET}=N")
+        raise LocalError(f"unknown option {quote(name)} for /model: use --{_BUDGET}=N")
     if name is None:
         return
     try:
@@ -57,7 +58,7 @@ async def choose_model(host: Host, text: str) -> None:
     except AmbiguousModel as error:
         model, level = split_level(name)
         chosen = await host.front.pick(
-            f"Several providers have {model}", [Item(one) for one in error.candidates]
+            f"Several providers offer {model}", [Item(one) for one in error.candidates]
         )
         if chosen is not None:
             await _switch(host, chosen if level is None else f"{chosen}/{level}", budget)
@@ -77,7 +78,7 @@ async def _switch(host: Host, name: str, budget: str | None) -> None:
 
 
 def _check(session: Session, name: str, tokens: object) -> None:
-    """Refuse what could not be sent, before anything is changed."""
+    """Reject what could not be sent, before anything changes."""
     setup = session.engine.setup
     target = session.resolve(name)
     own = {} if tokens is None else {"reasoning.maxTokens": tokens}
@@ -86,7 +87,7 @@ def _check(session: Session, name: str, tokens: object) -> None:
 
 
 def show_model(host: Host) -> None:
-    """What the session goes on with: document 004's lines, and what else there is to know."""
+    """Describe the current model: the lines of document 004, and anything else worth knowing."""
     session, shown = host.session, page(host)
     target = session.target
     for line in feedback(target, plan_now(session)):
@@ -100,7 +101,7 @@ def show_model(host: Host) -> None:
         shown.note(note)
     if session.snapshot().origin("reasoning.includeInContext") == "preset":
         field = f", in {target.facts.returns_in}" if target.facts.returns_in else ""
-        shown.note(f"It needs its thinking back{field}: a preset sends it (/set shows it)")
+        shown.note(f"This model requires its thinking back{field}; a preset sends it (see /set)")
     if problem := _missing_key(session):
         shown.note(problem, warning=True)
     host.show(shown.lines)
@@ -115,22 +116,22 @@ def _missing_key(session: Session) -> str | None:
 
 
 async def _offer_key(host: Host) -> None:
-    """Let the key be typed that a model lacks, where somebody can type it."""
+    """Ask for the key that a model lacks, if there is a user to ask."""
     session = host.session
     if _missing_key(session) is None or not (host.front.has_keys or host.front.echoes):
         return
     provider = session.target.provider
     if provider in LOGINS:
-        host.tell(f"/login {provider} logs in there.")
+        host.tell(f"Log in with /login {provider}.")
     elif not session.address:
         await enter_key(host, provider)
 
 
 def model_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
-    """Models, the levels of one behind its name, and the option."""
+    """Models, the levels of a model after its name, and the option."""
     typed = words[-1]
     if typed.startswith("-"):
-        return [Item(f"--{_BUDGET}=", "think with this many tokens")]
+        return [Item(f"--{_BUDGET}=", "set a thinking budget in tokens")]
     model, slash, _ = typed.rpartition("/")
     if slash and model in known.models:
         return [Item(f"{model}/{item.name}", item.about) for item in known.levels(model)]

@@ -1,8 +1,8 @@
-"""The models that are offered, in the order in which they are wanted.
+"""The models to choose from, in order of usefulness.
 
-Favourites and what was used lately, then what can be used now (a server on this machine, a key, a
-login), then what would need a key; in each part a maker's own models before those of resellers,
-and the newest first.
+Favourites and recently used models come first, then models that can be used now (a server on this
+machine, a key, a login), then models that need a key; within each part, a maker's own models come
+before those of resellers, and newer models first.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SESSIONS_SEEN = 50
 
 
 async def all_models(engine: Engine, store: SessionStore) -> list[Item]:
-    """Every model there is."""
+    """All models."""
     catalog = engine.setup.catalog()
     usable = await usable_models(engine)
     there = {item.name for item in usable}
@@ -42,7 +42,7 @@ async def all_models(engine: Engine, store: SessionStore) -> list[Item]:
 
 
 async def usable_models(engine: Engine) -> list[Item]:
-    """What can be asked now, the small model last: it is for want of another."""
+    """The models that can be used now; the embedded model comes last, as a fallback."""
     from mull.agent.discover import discover
 
     catalog, keyed = engine.setup.catalog(), keyed_providers(engine)
@@ -66,23 +66,23 @@ def _served(found: Found) -> list[Item]:
 def _embedded() -> list[Item]:
     from mull.local.weights import is_installed
 
-    return [Item(SMALL, "the small model that comes with mull")] if is_installed() else []
+    return [Item(SMALL, "the small model embedded in mull")] if is_installed() else []
 
 
 def with_chosen(items: list[Item], store: SessionStore) -> list[Item]:
-    """The items with favourites and recent ones on top."""
+    """The items with favourites and recent models on top."""
     by_name = {item.name: item for item in items}
     marked = [name for name in Favourites(data_dir()).names() if name in by_name]
     recent = [name for name in _recent(store) if name in by_name and name not in marked]
     top = [
         *(Item(name, by_name[name].about, marked=True) for name in marked),
-        *(Item(name, _joined("used lately", by_name[name].about)) for name in recent[:_RECENT]),
+        *(Item(name, _joined("recently used", by_name[name].about)) for name in recent[:_RECENT]),
     ]
     return list(_once([*top, *items]))
 
 
 def _recent(store: SessionStore) -> Iterator[str]:
-    """The models of the last sessions, without their levels."""
+    """The models of the latest sessions, without their levels."""
     from mull.neutral.target import split_level
 
     seen: set[str] = set()

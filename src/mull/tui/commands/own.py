@@ -1,8 +1,9 @@
-"""Commands of the user's own: Markdown files whose text is said to the model, with arguments.
+"""Custom commands: Markdown files whose text is sent to the model, with arguments.
 
-`review.md` is `/review`, `git/tidy.md` is `/git:tidy`. They lie in `commands` in the config folder,
-and in a project's `.mull/commands` and `.claude/commands`. A project may come from anywhere: the
-text of its command is shown and asked about once for each content, unless its folder is trusted.
+`review.md` is `/review`, `git/tidy.md` is `/git:tidy`. They are read from `commands` in the config
+folder, and from a project's `.mull/commands` and `.claude/commands`. A project may come from
+anywhere, so mull shows the text of its commands and asks once for each version, unless the folder
+is trusted.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _LARGEST = 64 << 10
 _MOST = 500
 _DEEPEST = 4
 _FRESH = 2.0
-"""Seconds for which a list of offers is good."""
+"""Seconds for which a list of completions is reused."""
 _NAME = re.compile(r"[\w][\w.-]*")
 _FRONT = re.compile(r"\A---[ \t]*\n(?P<head>.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _FIELD = re.compile(r"^(description|argument-hint)[ \t]*:[ \t]*(.*?)[ \t]*$", re.MULTILINE)
@@ -41,7 +42,7 @@ _PLACE = re.compile(r"\$(ARGUMENTS\b|[1-9]\d?)")
 
 
 class OwnCommand(NamedTuple):
-    """One file: what the command is called, what it says, and what it is for."""
+    """One file: the command's name, its text, and its description."""
 
     name: str
     path: Path
@@ -57,7 +58,7 @@ def own_commands(host: Host | Known) -> list[Command]:
         folder = Path(host.session.info.folder)
     except MullError:
         return []
-    # what is offered is asked for at every key; what is run is read again
+    # completions are requested at every key; a command that runs is read again
     found = _lately(folder) if isinstance(host, Known) else find_own(config_dir(), folder)
     return [_command(one) for one in found]
 
@@ -76,7 +77,9 @@ def _lately(folder: Path) -> list[OwnCommand]:
 
 
 def find_own(config: Path, folder: Path) -> list[OwnCommand]:
-    """Every command there is; a project's goes before one of the user's that is called the same."""
+    """All custom commands; a project's command takes precedence over the user's of the same
+    name.
+    """
     places = [*((folder / name, True) for name in PROJECT_FOLDERS), (config / "commands", False)]
     found: dict[str, OwnCommand] = {}
     for place, is_project in places:
@@ -114,7 +117,7 @@ def _read(path: Path) -> str | None:
 
 
 def parse_own(name: str, path: Path, text: str, *, is_project: bool = False) -> OwnCommand:
-    """A command from its file: front matter in the manner of YAML, then what is said."""
+    """A command from its file: YAML-like front matter, then the text."""
     front = _FRONT.match(text)
     fields = {
         key: value.strip("\"'") for key, value in _FIELD.findall(front["head"] if front else "")
@@ -132,8 +135,9 @@ def parse_own(name: str, path: Path, text: str, *, is_project: bool = False) -> 
 
 
 def filled(text: str, arguments: str) -> str:
-    """The text with its arguments: `$ARGUMENTS` is all of them, `$1` the first. Where there is no
-    place for any, they follow it."""
+    """The text with its arguments: `$ARGUMENTS` is all of them, `$1` the first. Without a
+    placeholder they are appended.
+    """
     try:
         words = shlex.split(arguments)
     except ValueError:
@@ -153,9 +157,9 @@ def filled(text: str, arguments: str) -> str:
 def _command(own: OwnCommand) -> Command:
     async def run(host: Host, text: str) -> None:
         if not own.text:
-            raise LocalError(f"{own.path} is empty: write what is to be said into it")
+            raise LocalError(f"{own.path} is empty: write the prompt into it")
         if own.is_project and not await _is_trusted(host, own):
-            raise LocalError(f"/{own.name} is not used: you have not let {own.path} in")
+            raise LocalError(f"/{own.name} was not run: you have not approved {own.path}")
         host.send(filled(own.text, text))
 
     where = "project" if own.is_project else "your own"
@@ -168,7 +172,7 @@ def _real(path: Path) -> Path:
 
 
 async def _is_trusted(host: Host, own: OwnCommand) -> bool:
-    """Whether the user has let this text in, asking where nobody has said."""
+    """Whether the user has approved this text; asks if nobody has decided yet."""
     folder = Path(host.session.info.folder)
     if _real(folder) in load_policy(config_dir(), folder).trusted:
         return True
@@ -178,13 +182,13 @@ async def _is_trusted(host: Host, own: OwnCommand) -> bool:
     if known or not (host.front.has_keys or host.front.echoes):
         return bool(known)
     shown = page(host)
-    shown.title(f"{own.path} would say to the model:")
+    shown.title(f"{own.path} would send this to the model:")
     for line in own.text.split("\n"):
         shown.text(line, shown.theme.code, indent=2)
     host.show(shown.lines)
     choices = _ANSWERS.items()
     question = Question(
-        f"Use this command of the project {quote(folder.name)}?",
+        f"Use this command from the project {quote(folder.name)}?",
         tuple(Choice(key, word) for key, word in choices),
     )
     key, _ = await host.front.ask(question)
@@ -193,4 +197,4 @@ async def _is_trusted(host: Host, own: OwnCommand) -> bool:
     return key in ("y", "o")
 
 
-_ANSWERS: Mapping[str, str] = {"y": "yes, as long as it says the same", "o": "only now", "n": "no"}
+_ANSWERS: Mapping[str, str] = {"y": "yes, until it changes", "o": "only this time", "n": "no"}

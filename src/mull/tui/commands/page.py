@@ -1,7 +1,7 @@
-"""What a command shows: titles, text that wraps, columns that fit, in the theme's roles.
+"""The output of a command: titles, wrapping text, aligned columns, in the theme's roles.
 
-Nothing is wider than the page. The last column of a table wraps below itself, and goes below its
-row where too little is left for it; the others are cut.
+Nothing is wider than the page. The last column of a table wraps within itself, and moves below its
+row if there is too little room; the other columns are cut.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ __all__ = ["Page"]
 
 _GAP = "  "
 _LEAST_REST = 18
-"""Cells below which the last column gets lines of its own."""
+"""Minimum width of the last column; below it, the column gets its own lines."""
 
 
 class Page:
-    """Lines in the making."""
+    """The lines of a page."""
 
     def __init__(self, theme: Theme, width: int) -> None:
         self.theme = theme
@@ -31,7 +31,7 @@ class Page:
 
     @property
     def plain(self) -> bool:
-        """Whether charts must do without colours and signs: nothing else tells parts apart."""
+        """Whether charts must work without colours and symbols."""
         return self.theme.marks
 
     def title(self, text: str) -> None:
@@ -49,7 +49,7 @@ class Page:
         self.lines.append(spans)
 
     def text(self, text: str, style: Style | None = None, indent: int = 0, mark: str = "") -> None:
-        """Text that wraps; `mark` stands before its first line and is never wrapped."""
+        """Text that wraps; `mark` precedes its first line and never wraps."""
         style = self.theme.text if style is None else style
         mark = " " * indent + mark
         below = " " * cell_width(mark)
@@ -59,7 +59,7 @@ class Page:
             self.lines.append((Span(before, style), *row) if before else row)
 
     def note(self, text: str, *, warning: bool = False, indent: int = 2) -> None:
-        """A remark with its mark: ⚠ for what is worth attention, a dot for the rest."""
+        """A remark with its mark: ⚠ for warnings, a dot for the rest."""
         style = self.theme.warning if warning else self.theme.note
         warns, notes = ("Warning: ", "- ") if self.theme.words else ("⚠ ", "· ")
         self.text(text, style, indent, warns if warning else notes)
@@ -74,9 +74,9 @@ class Page:
         indent: int = 2,
         give: int | None = None,
     ) -> None:
-        """Rows in columns; `right` are the numbers of those that end in line.
+        """Rows in columns; `right` lists the right-aligned columns.
 
-        The column `give` is cut where there is too little room, by default the widest.
+        The column `give` is cut if there is too little room, by default the widest.
         """
         safe = [[" ".join(neutralise(cell).split()) for cell in row] for row in rows]
         shown = [list(heads), *safe] if heads else safe
@@ -89,7 +89,7 @@ class Page:
             self._row(row, widths, used, right, indent)
 
     def _widths(self, rows: Sequence[Sequence[str]], indent: int, give: int | None) -> list[int]:
-        """What each column takes; one is cut if they leave the last one nothing."""
+        """The width of each column; one is cut if the last would get no room."""
         wanted = [max(map(cell_width, column)) for column in zip(*rows, strict=True)]
         room = self.width - indent - len(_GAP) * (len(wanted) - 1)
         over = sum(wanted) - wanted[-1] + min(wanted[-1], _LEAST_REST) - room
@@ -131,7 +131,7 @@ class Page:
 
 
 def _trimmed(spans: Sequence[Span]) -> Line:
-    """The line without spaces at its end."""
+    """The line without trailing spaces."""
     kept = [span for span in spans if span.text]
     while kept and not kept[-1].text.strip():
         kept.pop()

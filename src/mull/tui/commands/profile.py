@@ -1,4 +1,4 @@
-"""`/profile`: named sets of settings, saved from this session and put into effect in it at once."""
+"""`/profile`: named sets of settings, saved from this session and applied to it immediately."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ __all__ = ["FORMS", "profile_offers", "use_profiles"]
 
 FORMS = (
     ("/profile", "list the profiles; * marks the default"),
-    ("/profile save NAME [--overwrite]", "save model and settings as they are now"),
-    ("/profile load NAME", "put a profile into effect at once"),
-    ("/profile show NAME", "what a profile holds"),
+    ("/profile save NAME [--overwrite]", "save the current model and settings"),
+    ("/profile load NAME", "apply a profile immediately"),
+    ("/profile show NAME", "show what a profile contains"),
     ("/profile delete NAME", "delete a profile"),
-    ("/profile set-default NAME|none", "begin with this profile, or with none"),
+    ("/profile set-default NAME|none", "start with this profile, or with none"),
 )
 
 
 async def use_profiles(host: Host, text: str) -> None:
-    """Do what the first word says.
+    """Run the action of the first word.
 
     Raises:
-        LocalError: there is no such profile, or it is damaged; nothing has changed.
+        LocalError: the profile does not exist, or is damaged; nothing has changed.
     """
     words = split_words(text)
     if not words or words == ["list"]:
@@ -41,7 +41,7 @@ async def use_profiles(host: Host, text: str) -> None:
     overwrite = "--overwrite" in words[1:]
     names = [word for word in words[1:] if word != "--overwrite"]
     if len(names) != 1:
-        raise LocalError(f"name one profile: /profile {action} NAME")
+        raise LocalError(f"give the name of one profile: /profile {action} NAME")
     if overwrite and action == "save":
         return _save(host, names[0], overwrite=True)
     _ACTIONS[action](host, names[0])
@@ -54,10 +54,10 @@ def _list(host: Host) -> None:
         try:
             model = saved.load(name).model_name or ""
         except ProfileError:
-            model = "damaged: /profile show says why"
+            model = "damaged; /profile show tells why"
         rows.append(("*" if name == default else " ", name, model))
     if not rows:
-        shown.text("No profile is saved yet: /profile save NAME saves one.", shown.theme.note)
+        shown.text("No profiles saved yet. /profile save NAME saves one.", shown.theme.note)
     shown.table(rows, (shown.theme.accent, shown.theme.text, shown.theme.note), indent=0)
     host.show(shown.lines)
 
@@ -71,14 +71,16 @@ def _save(host: Host, name: str, *, overwrite: bool = False) -> None:
 
 
 def _load(host: Host, name: str) -> None:
-    """A profile is a whole state: what was set here before would hide it, so it goes."""
+    """A profile is a complete state, so settings of the session that would hide it are
+    discarded.
+    """
     session = host.session
     setup = session.engine.setup
     model = setup.read_profile(name).model_name or session.snapshot().model or session.target.name
-    session.resolve(model)  # a name that nobody knows is told before anything is changed
+    session.resolve(model)  # an unknown name is reported before anything changes
     profile = setup.use_profile(name)
     with telling_cost(host, "model"), session.at_once():
-        setup.settings.load_profile(profile.settings, profile.model_name)  # for sessions to come
+        setup.settings.load_profile(profile.settings, profile.model_name)  # for future sessions
         given_up = session.settings.load_profile(profile.settings, profile.model_name)
         for key in tuple(session.info.settings):
             session.unset(key)
@@ -86,9 +88,9 @@ def _load(host: Host, name: str) -> None:
         session.use_parameters(profile.parameters)
     host.tell(f"Loaded profile {name}.")
     if given_up:
-        host.tell(f"Set here before, and given up: {', '.join(given_up)}.")
+        host.tell(f"Settings discarded from this session: {', '.join(given_up)}.")
     overruled = [
-        f"{key} is overruled by the {layer}: {format_value(session.snapshot()[key])}"
+        f"{key} is overridden by the {layer}: {format_value(session.snapshot()[key])}"
         for key in profile.settings
         if (layer := session.snapshot().origin(key)) != "profile"
     ]
@@ -100,9 +102,7 @@ def _load(host: Host, name: str) -> None:
 def _show(host: Host, name: str) -> None:
     profile, shown = profiles().load(name), page(host)
     shown.title(f"Profile {name}")
-    shown.table(
-        profile.rows or [("", "all is as by default")], (shown.theme.text, shown.theme.accent)
-    )
+    shown.table(profile.rows or [("", "all defaults")], (shown.theme.text, shown.theme.accent))
     host.show(shown.lines)
 
 
@@ -110,14 +110,14 @@ def _delete(host: Host, name: str) -> None:
     was_default = profiles().delete(name)
     host.tell(
         f"Deleted profile {name}."
-        + (" It was the default; now there is none." if was_default else "")
+        + (" It was the default; there is no default profile now." if was_default else "")
     )
 
 
 def _set_default(host: Host, name: str) -> None:
     none = name.lower() == NO_PROFILE
     profiles().set_default(None if none else name)
-    host.tell("No profile is the default now." if none else f"{name} is the default now.")
+    host.tell("There is no default profile now." if none else f"The default profile is now {name}.")
 
 
 _ACTIONS: Mapping[str, Callable[[Host, str], None]] = {
@@ -130,7 +130,7 @@ _ACTIONS: Mapping[str, Callable[[Host, str], None]] = {
 
 
 def profile_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
-    """The actions, then the profiles that there are."""
+    """The actions, then the existing profiles."""
     if len(words) == 1:
         return [Item(action) for action in ("list", *_ACTIONS)]
     none = [Item(NO_PROFILE, "no profile")] if words[0] == "set-default" else []

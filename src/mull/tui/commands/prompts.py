@@ -1,6 +1,6 @@
 """Prompts of MCP servers as commands, `/server:prompt`, and resources in messages, `@server:uri`.
 
-What a server sends is put into the message as it is: it mentions no files and runs no commands.
+Text from a server goes into the message unchanged: mentions and commands in it have no effect.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["attach_resources", "prompt_commands"]
 
 
 def prompt_commands(host: Host | Known) -> list[Command]:
-    """The commands that the servers of the session bring; none before there is a session."""
+    """The commands that the session's servers provide; none before there is a session."""
     try:
         toolbox = host.session.toolbox
     except LocalError:
@@ -41,7 +41,7 @@ def _command(prompt: Prompt) -> Command:
 
 
 async def attach_resources(text: str, session: Session) -> tuple[list[Block], list[str]]:
-    """The resources that a message mentions, and what to tell of those that cannot be had."""
+    """The resources that a message mentions, and messages about those that could not be read."""
     from mull.agent.mcp.resources import read_resource
 
     servers = session.toolbox.mcp if session.toolbox else None
@@ -59,7 +59,7 @@ async def attach_resources(text: str, session: Session) -> tuple[list[Block], li
 
 
 def _mentioned(text: str, servers: McpServers) -> Iterator[tuple[Server, str]]:
-    """The servers and addresses that are named, each once."""
+    """The mentioned servers and URIs, each once."""
     known: Sequence[str] = [status.name for status in servers.statuses]
     seen: set[str] = set()
     for found in MENTION.finditer(text):

@@ -1,4 +1,4 @@
-"""The commands that go from session to session, and back within one."""
+"""Commands that switch between sessions, and go back within one."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ _AGES = ((86_400, "day"), (3600, "hour"), (60, "minute"))
 
 
 async def list_sessions(host: Host, text: str) -> None:
-    """The sessions of this folder, or the places in them where all the words stand."""
+    """The sessions of this folder, or the places in them that contain all the words."""
     words, session = split_words(text), host.session
     if words:
         return _show_hits(host, session.store.search(words, None, session.info.folder, MOST_HITS))
     infos, shown = Known(host).sessions(), page(host)
     this = session.info
-    shown.text(f"This session: {this.id}  {this.label or '(nothing said yet)'}")
+    shown.text(f"This session: {this.id}  {this.label or '(empty)'}")
     rows = [
         (info.id, info.label, f"{_turns(info)}, {_age(info)}{_running(host, info)}")
         for info in infos
     ]
     shown.table(rows, (shown.theme.accent, shown.theme.text, shown.theme.note), give=1)
     if not rows:
-        shown.text("There is no other conversation in this folder.", shown.theme.note)
-    shown.text("/resume goes on with one, /sessions WORDS searches them.", shown.theme.note)
+        shown.text("There are no other conversations in this folder.", shown.theme.note)
+    shown.text("/resume continues one, /sessions WORDS searches them.", shown.theme.note)
     host.show(shown.lines)
 
 
@@ -73,7 +73,7 @@ def _show_hits(host: Host, hits: Sequence[Hit]) -> None:
             (Span("    ", theme.text), *line) for line in chopped(spans, shown.width - 4)
         ]
     if not hits:
-        shown.text("Nothing in this folder's sessions holds all of these words.", theme.note)
+        shown.text("No session in this folder contains all of these words.", theme.note)
     host.show(shown.lines)
 
 
@@ -95,8 +95,8 @@ def _running(host: Host, info: SessionInfo) -> str:
 
 
 async def resume_session(host: Host, text: str) -> None:
-    """Go on with another session: by id, its beginning or a name, or picked: of all, or of those
-    that hold the words.
+    """Continue another session, given by id, start of the id or name, or chosen from a list of all,
+    or of those that contain the words.
 
     Raises:
         LocalError: there is no such session, or another process has it open.
@@ -107,8 +107,8 @@ async def resume_session(host: Host, text: str) -> None:
         return await host.open(reference)
     if not infos:
         raise SessionError(
-            "there is no other conversation in this folder; /resume WORDS looks in single questions"
-            " of `mull ask` too"
+            "there is no other conversation in this folder; /resume WORDS also "
+            "searches single questions of `mull ask`"
         )
     by_name = {f"{info.label} · {info.id}": info for info in infos}
     items = [Item(name, f"{_turns(info)}, {_age(info)}") for name, info in by_name.items()]
@@ -118,8 +118,9 @@ async def resume_session(host: Host, text: str) -> None:
 
 
 def _found(host: Host, text: str) -> list[SessionInfo]:
-    """The sessions of this folder that hold all the words, single questions too; none where the
-    text is what one of them is called."""
+    """The sessions of this folder that contain all the words, including single questions; none if
+    the text is the name of a session.
+    """
     store, here = host.session.store, host.session.info
     try:
         store.find(text, here.folder)
@@ -131,14 +132,14 @@ def _found(host: Host, text: str) -> list[SessionInfo]:
 
 
 async def begin_session(host: Host, text: str) -> None:
-    """Begin a new session with the same model."""
+    """Start a new session with the same model."""
     if text.strip():
-        raise LocalError("/new takes no words: say what you want in the new session")
+        raise LocalError("/new takes no arguments: type your message in the new session")
     await host.open(None, new=True)
 
 
 async def fork_session(host: Host, text: str) -> None:
-    """Go on with a copy of this session, whole or up to the end of a turn.
+    """Continue in a copy of this session, whole or up to the end of a turn.
 
     Raises:
         LocalError: there is no such turn.
@@ -147,10 +148,10 @@ async def fork_session(host: Host, text: str) -> None:
     word = single(split_words(text), "/fork [TURN]")
     records = tuple(session.log)
     if not records:
-        raise LocalError("nothing was said yet: there is nothing to copy")
+        raise LocalError("the session is empty: there is nothing to copy")
     label = session.info.label
     await host.open(session.info.id, fork_at=_end_of(records, word))
-    host.tell(f"This is a copy of {label or session.info.id}; the original stays as it was.")
+    host.tell(f"This is a copy of {label or session.info.id}; the original is unchanged.")
 
 
 def _end_of(records: Sequence[Record], word: str | None) -> int:
@@ -158,67 +159,72 @@ def _end_of(records: Sequence[Record], word: str | None) -> int:
         return len(records)
     turns = split_turns(records)
     if not word.isascii() or not word.isdigit() or not 1 <= int(word) <= len(turns):
-        there = f"this session has {len(turns)}" if turns else "nothing was said yet"
-        raise LocalError(f"/fork takes the number of a turn, and {there}: /stats lists them")
+        there = f"it has {len(turns)}" if turns else "it has no turns yet"
+        raise LocalError(
+            f"/fork takes the number of a turn of this session, and {there}: /stats lists them"
+        )
     turn = turns[int(word) - 1]
     return max(at for at in turn if isinstance(records[at], Entry)) + 1
 
 
 async def rename_session(host: Host, text: str) -> None:
-    """Give the session a name of its own, or take it away.
+    """Name the session, or remove its name.
 
     Raises:
-        SessionError: another one has it, or it cannot be a name.
+        SessionError: another session has this name, or it is not a valid name.
     """
     name = text.strip()
     host.session.rename(name or None)
-    host.tell(f"This session is called {name} now." if name else "This session has no name now.")
+    host.tell(
+        f"This session is now called {name}." if name else "This session no longer has a name."
+    )
 
 
 async def retry_turn(host: Host, text: str) -> None:
-    """Take the last answer back and ask for another."""
+    """Discard the last answer and ask again."""
     if text.strip():
-        raise LocalError("/retry takes no words")
+        raise LocalError("/retry takes no arguments")
     host.retry()
 
 
 async def undo_turn(host: Host, text: str) -> None:
-    """Take the last turns back, files too, and put the first one's words into the line again.
+    """Undo the last turns, including changes to files, and put the text of the first one back into
+    the input line.
 
     Raises:
-        LocalError: there are not so many.
+        LocalError: there are not that many turns.
     """
     word = single(split_words(text), "/undo [TURNS]") or "1"
     if not word.isascii() or not word.isdigit():
-        raise LocalError("/undo takes the number of turns to take back")
+        raise LocalError("/undo takes the number of turns to undo")
     message = host.session.undo(int(word))
     host.redraw()
     host.front.put(typed(message))
-    what = "The last turn is" if word == "1" else f"The last {word} turns are"
-    host.tell(f"{what} taken back; the model does not see it any more. /redo brings it back.")
+    what = "Undid the last turn" if word == "1" else f"Undid the last {word} turns"
+    host.tell(f"{what}; the model no longer sees it. /redo restores it.")
     _tell_files(host)
 
 
 async def redo_turn(host: Host, text: str) -> None:
-    """Bring back what the last /undo took, files too.
+    """Restore what the last /undo removed, including files.
 
     Raises:
-        LocalError: nothing was undone, or something was said since.
+        LocalError: nothing was undone, or a message was sent since.
     """
     if text.strip():
-        raise LocalError("/redo takes no words")
+        raise LocalError("/redo takes no arguments")
     host.session.redo()
     host.redraw()
-    host.tell("What /undo took is back.")
+    host.tell("Restored what /undo removed.")
     _tell_files(host)
 
 
 def _tell_files(host: Host) -> None:
-    """Say what became of files: `retry.py +1 −1`."""
+    """Report changes to files: `retry.py +1 −1`."""
     for file in host.session.restored:
         name = path_words(host, Path(file.path))
         if file.problem:
-            host.tell(f"{name} stays as it is: {file.problem}", warning=True)
+            host.tell(f"{name} was left unchanged: {file.problem}", warning=True)
         else:
             host.tell(f"{name} +{file.added:,} −{file.removed:,}")
 

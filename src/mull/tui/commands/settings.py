@@ -1,6 +1,6 @@
-"""`/set` and `/unset`: every value with the layer that it comes from, and changes for this session.
+"""`/set` and `/unset`: every value with the layer it comes from, and changes for this session.
 
-A bad key or value is refused with what is allowed, and the old value stays (ERR-001).
+An invalid key or value is rejected with the allowed ones, and the old value stays (ERR-001).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mull.tui.screen.front import Item
 __all__ = ["set_offers", "set_value", "unset_offers", "unset_value"]
 
 _WIDE = 100
-"""Columns from which there is room for a line of help beside each value."""
+"""Minimum width for a line of help beside each value."""
 _MODEL = "model"
 
 
@@ -44,14 +44,14 @@ async def set_value(host: Host, text: str) -> None:
 
 
 async def unset_value(host: Host, text: str) -> None:
-    """Let the layers below decide about a setting.
+    """Remove a setting from the session, so that the layers below decide.
 
     Raises:
         LocalError: there is no such setting.
     """
     words = split_words(text)
     if len(words) != 1:
-        raise LocalError("name one setting: /unset KEY")
+        raise LocalError("give one setting: /unset KEY")
     unset_setting(host, words[0])
     _tell_value(host, find(words[0]).key)
 
@@ -89,7 +89,9 @@ def _show_all(host: Host) -> None:
     styles = (theme.text, theme.accent, theme.note, theme.note)
     shown.table(rows, styles, heads=heads, indent=0, give=1)
     shown.blank()
-    shown.text("/set KEY says more of one, /set KEY VALUE changes it here.", theme.note)
+    shown.text(
+        "/set KEY describes a setting, /set KEY VALUE changes it for this session.", theme.note
+    )
     host.show(shown.lines)
 
 
@@ -108,7 +110,7 @@ def _show_one(host: Host, setting: Setting) -> None:
 
 
 def set_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
-    """Keys, then the values of the key, then models for a key that names one."""
+    """Keys, then the values of the key; models for a key whose value is a model."""
     if len(words) == 1 and "=" not in words[0]:
         return [*_keys(known), Item(_MODEL, known.session.target.name)]
     key, equals, _ = words[0].partition("=")
@@ -123,7 +125,7 @@ def set_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
 
 
 def unset_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
-    """The keys that the session has a value for."""
+    """The keys that the session sets."""
     snapshot = known.snapshot
     return [item for item in _keys(known) if snapshot.origin(item.name) == "session"]
 
@@ -136,7 +138,7 @@ def _keys(known: Known) -> list[Item]:
 
 
 def _values(known: Known, setting: Setting, typed: str) -> list[Item]:
-    clearing = Item(CLEARING_WORDS[0], "let other layers decide")
+    clearing = Item(CLEARING_WORDS[0], "use the value of the other layers")
     if setting.kind == "boolean":
         return [Item("true"), Item("false"), clearing]
     if setting.kind == "model":

@@ -1,6 +1,7 @@
-"""`!command`: runs in the shell, shows what it prints, and tells the model with the next message.
+"""`!command`: runs in the shell, shows the output, and sends it to the model with the next message.
 
-It is the user's own command: nobody is asked, and its variables are the user's. It has no keyboard.
+It is the user's own command: it runs without approval and with the user's environment. It gets no
+keyboard input.
 """
 
 from __future__ import annotations
@@ -21,28 +22,28 @@ from mull.tui.text.safe import one_line
 __all__ = ["run_shell"]
 
 _ROOM = 16 << 10
-"""Bytes that the model gets of one command."""
+"""Maximum bytes of one command's output that the model gets."""
 _SHOWN = 40
 _CALM = {"PAGER": "cat", "GIT_PAGER": "cat", "TERM": "dumb"}
 
 
 async def run_shell(host: Host, command: str) -> None:
-    """Run a command to its end; who stops it keeps what came.
+    """Run a command to its end; interrupting it keeps its output so far.
 
     Raises:
-        LocalError: there is none, or it cannot be started.
+        LocalError: the command is empty, or it cannot be started.
     """
     if not command.strip():
-        raise LocalError("!COMMAND runs a command in the shell, such as !git status")
+        raise LocalError("!COMMAND runs a command in the shell, for example !git status")
     if "\0" in command:
-        raise LocalError("a command cannot hold a zero byte")
+        raise LocalError("a command cannot contain a zero byte")
     folder = Path(host.session.info.folder)
     output = Output(_workspace(host, folder).put_aside, lambda _: None, _ROOM)
     try:
         process = await Command.start((shell(), "-c", command), folder, {**os.environ, **_CALM})
     except OSError as error:
-        raise LocalError(f"the shell cannot be started: {error.strerror or error}") from None
-    ended = "stopped by the user"
+        raise LocalError(f"cannot start the shell: {error.strerror or error}") from None
+    ended = "interrupted by the user"
     try:
         while data := await process.read():
             output.add(data)
@@ -60,13 +61,11 @@ def _workspace(host: Host, folder: Path) -> Workspace:
 
 
 def _keep(host: Host, command: str, text: str, ended: str) -> None:
-    """Show it, and have it go with the next message."""
+    """Show it, and add it to the next message."""
     shown = page(host)
     lines = text.rstrip("\n").split("\n") if text.strip() else []
     if len(lines) > _SHOWN:
-        shown.note(
-            f"{len(lines) - _SHOWN:,} lines before these are not shown; the model gets them."
-        )
+        shown.note(f"The first {len(lines) - _SHOWN:,} lines are not shown; the model gets them.")
     for line in lines[-_SHOWN:]:
         shown.text(line, shown.theme.tool_output, indent=2)
     if ended or not lines:

@@ -1,7 +1,7 @@
 """`/stats`: tokens and costs of this session, by turn and by model.
 
-What was taken back counts too, because it was paid for. What a provider did not tell is unknown,
-and a sum with an unknown in it is at least (≥) the rest.
+Undone turns count too, because they were paid for. What a provider did not report is unknown, and a
+sum with an unknown part is at least (≥) the rest.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ UNKNOWN = "?"
 
 
 async def show_stats(host: Host, text: str) -> None:
-    """Draw what was used."""
+    """Draw the usage."""
     if text.strip():
-        raise LocalError("/stats takes no words")
+        raise LocalError("/stats takes no arguments")
     session, shown = host.session, page(host)
     records, price = tuple(session.log), pricing(session.engine.setup)
     rows = turn_rows(records, price)
     if not rows:
-        host.tell("Nothing was asked of a model yet.")
+        host.tell("No requests yet.")
         return
     _show_sums(shown, rows)
     _show_turns(shown, rows)
@@ -44,7 +44,7 @@ async def show_stats(host: Host, text: str) -> None:
 
 
 def by_model(records: Sequence[Record], price: Price) -> dict[str, list[TurnRow]]:
-    """A row for each answer, of its model; summaries and the like are answers too."""
+    """A row for each answer of a model; summaries and the like count as answers."""
     found: dict[str, list[TurnRow]] = {}
     for record in records:
         origin = _author(record)
@@ -110,7 +110,7 @@ def _show_turns(shown: Page, rows: Sequence[TurnRow]) -> None:
     heads = ("turn", "read", "written", "thinking", "cost")
     shown.table(cells, styles, right={0, 1, 2, 3, 4}, heads=heads)
     if len(last) < len(rows):
-        shown.note(f"{len(rows) - len(last):,} turns before these")
+        shown.note(f"{len(rows) - len(last):,} earlier turns")
 
 
 def _show_models(shown: Page, models: dict[str, list[TurnRow]]) -> None:

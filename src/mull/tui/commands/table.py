@@ -1,4 +1,4 @@
-"""The commands of the terminal: one table that makes dispatch, /help, completion and the docs."""
+"""The commands of the terminal: one table for dispatch, /help, completion and the docs."""
 
 from __future__ import annotations
 
@@ -68,7 +68,10 @@ async def _help(host: Host, text: str) -> None:
             shown.table(keys, (theme.accent, theme.text))
         shown.blank()
         shown.text(
-            "/help COMMAND says more. @path in a message attaches a file, !COMMAND runs a command.",
+            (
+                "/help COMMAND describes a command. @path in a message attaches a file, "
+                "!COMMAND runs a command."
+            ),
             theme.note,
         )
     host.show(shown.lines)
@@ -84,69 +87,69 @@ def _help_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
 
 
 COMMANDS: tuple[Command, ...] = (
-    Command("model", USAGE, "go on with another model; picks one when bare", choose_model,
-            model_offers),
-    Command("thinking", "[effort|budget|on|off|clear]", "how the model thinks, and how hard",
+    Command("model", USAGE, "switch to another model; without a name, choose from a list",
+            choose_model, model_offers),
+    Command("thinking", "[effort|budget|on|off|clear]", "show or change how much the model thinks",
             set_thinking, thinking_offers, forms=command_thinking.FORMS),
-    Command("set", "[KEY [VALUE]]", "show settings and where they come from, or change one",
+    Command("set", "[KEY [VALUE]]", "show settings and their sources, or change one",
             set_value, set_offers),
-    Command("unset", "KEY", "let other layers decide about a setting", unset_value, unset_offers),
-    Command("profile", "[ACTION NAME]", "save, load and choose named sets of settings",
+    Command("unset", "KEY", "remove a setting from this session", unset_value, unset_offers),
+    Command("profile", "[ACTION NAME]", "save, load and manage profiles",
             use_profiles, profile_offers, forms=command_profile.FORMS),
-    Command("context", "", "where the window goes, and what is not sent", show_context),
-    Command("compress", "[STRATEGY|undo]", "let a summary stand for what was said", compress_now,
+    Command("context", "", "what fills the context window, and what is not sent", show_context),
+    Command("compress", "[STRATEGY|undo]", "replace earlier messages with a summary", compress_now,
             compress_offers, while_busy=False),
     Command("sessions", "[WORDS]", "list the sessions of this folder, or search them",
             list_sessions),
-    Command("resume", "[SESSION]", "go on with another session; picks one when bare",
+    Command("resume", "[SESSION]", "continue another session; without a name, choose from a list",
             resume_session, session_offers, while_busy=False),
-    Command("new", "", "begin a new session", begin_session, while_busy=False,
+    Command("new", "", "start a new session", begin_session, while_busy=False,
             aliases=("clear",)),
-    Command("fork", "[TURN]", "go on with a copy of this session, whole or up to a turn",
+    Command("fork", "[TURN]", "continue in a copy of this session, whole or up to a turn",
             fork_session, while_busy=False),
-    Command("rename", "[NAME]", "give this session a name", rename_session),
-    Command("retry", "", "take the last answer back and ask for another", retry_turn,
+    Command("rename", "[NAME]", "name this session", rename_session),
+    Command("retry", "", "discard the last answer and ask again", retry_turn,
             while_busy=False),
-    Command("undo", "[TURNS]", "take the last turn back, and what it did to files", undo_turn,
+    Command("undo", "[TURNS]", "undo the last turn, including its changes to files", undo_turn,
             while_busy=False),
-    Command("redo", "", "bring back what /undo took", redo_turn, while_busy=False),
-    Command("keys", "[set|delete PROVIDER]", "where keys are found; store or delete one",
+    Command("redo", "", "restore what /undo removed", redo_turn, while_busy=False),
+    Command("keys", "[set|delete PROVIDER]", "show where keys were found; store or delete one",
             use_keys, key_offers, forms=command_keys.FORMS),
-    Command("login", "[PROVIDER]", "log in at a provider that has a login", log_in, login_offers),
+    Command("login", "[PROVIDER]", "log in to a provider", log_in, login_offers),
     Command("tools", "[all|read|none|NAMES|ask|accept-edits|yes|read-only]",
-            "what the model may use, and what is asked about first", use_tools, tool_offers),
-    Command("jobs", "[N|end N|end all]", "commands that run in the background", use_jobs,
+            "show the tools and approval mode, or change them", use_tools, tool_offers),
+    Command("jobs", "[N|end N|end all]", "show background commands, or end them", use_jobs,
             job_offers, forms=command_jobs.FORMS),
-    Command("copy", "[code]", "copy the last answer, or the last code in it", copy_answer,
+    Command("copy", "[code]", "copy the last answer, or its last code block", copy_answer,
             copy_offers),
-    Command("mcp", "[restart NAME]", "the servers that tools come from", show_servers, mcp_offers),
-    Command("image", "[PATH|clear]", "send a picture with the next message", attach_image,
+    Command("mcp", "[restart NAME]", "show MCP servers, or restart one", show_servers, mcp_offers),
+    Command("image", "[PATH|clear]", "attach a picture to the next message", attach_image,
             image_offers),
-    Command("export", "[FILE]", "write this session as HTML, Markdown, JSON or JSONL",
+    Command("export", "[FILE]", "export this session as HTML, Markdown, JSON or JSONL",
             export_session, export_offers, forms=command_export.FORMS),
     Command("stats", "", "tokens and costs by turn and by model", show_stats),
-    Command("why", "[body [FILE]]", "what was asked for, what was sent, what was changed",
+    Command("why", "[body [FILE]]", "explain the last request: what was asked, sent and changed",
             explain_request, why_offers, forms=command_why.FORMS),
-    Command("view", "[full|preview|hidden]", "how thoughts are shown, past ones too", choose_view,
-            view_offers),
-    Command("theme", "[NAME]", "draw in other colours", choose_theme, theme_offers),
+    Command("view", "[full|preview|hidden]", "how thinking is shown, including earlier thinking",
+            choose_view, view_offers),
+    Command("theme", "[NAME]", "change the colours", choose_theme, theme_offers),
     Command("help", "[COMMAND]", "this", _help, _help_offers, aliases=("?",)),
-    Command("quit", "", "end mull; the session is kept", _quit, aliases=("exit",)),
+    Command("quit", "", "quit mull; the session is saved", _quit, aliases=("exit",)),
 )  # fmt: skip
 
 _BY_NAME = {name: row for row in COMMANDS for name in (row.name, *row.aliases)}
 
 
 def brought_commands(host: Host | Known) -> list[Command]:
-    """The commands that the session brings: of MCP servers, of the project, of the user's own."""
+    """The commands that the session adds: of MCP servers, of the project, and the user's own."""
     return [*prompt_commands(host), *own_commands(host)]
 
 
 def find_command(name: str, more: Sequence[Command] = ()) -> Command:
-    """The command of this name or alias, in any case; `more` are those that servers bring.
+    """The command of this name or alias, in any case; `more` are those from servers.
 
     Raises:
-        LocalError: there is none; names the closest.
+        LocalError: there is no such command; names the closest.
     """
     brought = {row.name.lower(): row for row in more}
     found = _BY_NAME.get(name.lower()) or brought.get(name.lower())
@@ -154,15 +157,15 @@ def find_command(name: str, more: Sequence[Command] = ()) -> Command:
         near = closest(name, [*_BY_NAME, *(row.name for row in more)])
         hint = f"did you mean /{near}?" if near else "/help lists them"
         if "/" in name:
-            hint = "to say it to the model, begin with a space"
-        raise LocalError(f"there is no command {quote('/' + name)}: {hint}")
+            hint = "to send it to the model, start with a space"
+        raise LocalError(f"unknown command {quote('/' + name)}: {hint}")
     return found
 
 
 def run_command(host: Host, text: str) -> Coroutine[Any, Any, None]:
-    """Run what was typed behind a slash.
+    """Run what was typed after a slash.
 
-    Whether the model works is asked now: once it runs, a command may itself count as work.
+    Whether the model is working is checked now: a running command may itself count as work.
     """
     return _run(host, text, busy=host.busy)
 
@@ -172,5 +175,7 @@ async def _run(host: Host, text: str, *, busy: bool) -> None:
     is_own = (name.lower() or "help") in _BY_NAME
     command = find_command(name or "help", () if is_own else brought_commands(host))
     if busy and not command.while_busy:
-        raise LocalError(f"/{command.name} waits for the model: Esc stops it")
+        raise LocalError(
+            f"/{command.name} cannot run while the model works: press Esc to interrupt it"
+        )
     await command.run(host, rest.strip())

@@ -1,7 +1,7 @@
-"""`/thinking`: how hard the model thinks, whether at all, and what becomes of its thoughts.
+"""`/thinking`: whether and how much the model thinks, and what happens to its thinking.
 
 `effort` and `clear` mean what document 003 says; `on`, `off` and `budget` are the settings of these
-names. After each change the answer is what the next request will really ask for.
+names. Each change is answered with what the next request will actually ask for.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ EFFORT, BUDGET, ENABLED = "reasoning.effort", "reasoning.maxTokens", "reasoning.
 INCLUDE, STRIP = "reasoning.includeInContext", "reasoning.stripFromContext"
 
 FORMS = (
-    ("/thinking", "what the next request asks for, and why"),
-    ("/thinking effort [LEVEL|unset]", "how hard to think"),
-    ("/thinking budget [N|unset]", "think with this many tokens; goes before the effort"),
-    ("/thinking on, /thinking off", "ask for thinking, or for none"),
-    ("/thinking clear [true|false]", "leave earlier thoughts out of requests, or send them back"),
+    ("/thinking", "show what the next request asks for, and why"),
+    ("/thinking effort [LEVEL|unset]", "how much to think"),
+    ("/thinking budget [N|unset]", "thinking budget in tokens; overrides the effort"),
+    ("/thinking on, /thinking off", "turn thinking on or off"),
+    ("/thinking clear [true|false]", "leave earlier thinking out of requests, or send it back"),
 )
 _WORDS = ("effort", "budget", "on", "off", "clear")
 
@@ -41,28 +41,28 @@ async def set_thinking(host: Host, text: str) -> None:
     """Show or change how the model thinks.
 
     Raises:
-        LocalError: a word is not known, or the model cannot do that; nothing has changed.
+        LocalError: an argument is unknown, or the model does not support it; nothing has changed.
     """
     words = split_words(text)
     if not words:
         return _show_status(host)
-    what = choice(words[0], _WORDS, "way of /thinking")
+    what = choice(words[0], _WORDS, "subcommand of /thinking")
     if len(words) > 2 or (what in ("on", "off") and len(words) > 1):
-        raise LocalError(f"that is too much for /thinking {what}: /help thinking shows its forms")
+        raise LocalError(f"too many arguments for /thinking {what}: see /help thinking")
     value = words[1] if len(words) > 1 else None
     if what == "clear":
         _clear(host, value)
     elif what in ("on", "off"):
         change_setting(host, ENABLED, what == "on")
         if what == "on" and wish_of(host.session.snapshot()).is_off:
-            unset_setting(host, EFFORT)  # an effort of none that the session chose before
+            unset_setting(host, EFFORT)  # an effort of none that the session set before
         _show_plan(host)
     else:
         _level(host, EFFORT if what == "effort" else BUDGET, value)
 
 
 def cycle_level(host: Host) -> None:
-    """Think on the next level that the model has; what the key does."""
+    """Switch to the next level of the model; bound to a key."""
     session = host.session
     level = next_level(session.engine.learnt(session.target), session.snapshot())
     if level is None:
@@ -73,7 +73,7 @@ def cycle_level(host: Host) -> None:
 
 
 def _go_to(host: Host, level: str) -> None:
-    """Set a level so that it holds: nothing that goes before an effort may stay."""
+    """Set a level so that it takes effect: clear everything that would override an effort."""
     session = host.session
     if session.snapshot()[BUDGET] is not None:
         unset_setting(host, BUDGET)
@@ -93,13 +93,13 @@ def _level(host: Host, key: str, value: str | None) -> None:
 
 
 def _clear(host: Host, value: str | None) -> None:
-    """The same two settings as the variable CLEAR_THINKING."""
+    """The same two settings that the variable CLEAR_THINKING sets."""
     if value is not None:
         said = read_environment({"CLEAR_THINKING": value})
         if said.warnings:
             raise SettingError(
-                f"/thinking clear cannot be {quote(value)}: true leaves earlier thoughts out of"
-                " requests, false sends them back"
+                f"/thinking clear cannot be {quote(value)}: true leaves earlier "
+                "thinking out of requests, false sends it back"
             )
         for key, setting in said.values.items():
             change_setting(host, key, setting)
@@ -113,7 +113,7 @@ def _show_value(host: Host, key: str) -> None:
     value = format_value(snapshot[key])
     shown.text(f"{key}: {value} ({snapshot.origin(key)})")
     if wish_of(snapshot).about != key and snapshot[key] is not None:
-        shown.note(f"{wish_of(snapshot).about} goes before it")
+        shown.note(f"{wish_of(snapshot).about} overrides it")
     show_plan(shown, plan_now(host.session))
     host.show(shown.lines)
 
@@ -124,9 +124,11 @@ def _show_plan(host: Host) -> None:
     wish, planned = wish_of(snapshot), plan_now(session)
     show_plan(shown, planned)
     if wish.about == BUDGET and snapshot[EFFORT] is not None:
-        shown.note("The budget goes before the effort: /thinking budget unset takes it away")
+        shown.note("The budget overrides the effort: /thinking budget unset removes it")
     if wish.is_off and wish.about == ENABLED and (snapshot[EFFORT] or snapshot[BUDGET]):
-        shown.note(f"{ENABLED} is false and goes before effort and budget: /thinking on")
+        shown.note(
+            f"{ENABLED} is false and overrides effort and budget: turn it on with /thinking on"
+        )
     host.show(shown.lines)
 
 
@@ -152,25 +154,25 @@ def _show_status(host: Host) -> None:
 
 
 def _shown(snapshot: Snapshot) -> str:
-    """Whether thoughts are seen here, and who says so."""
+    """Whether thinking is shown here, and which layer decides."""
     word, layer = "yes" if snapshot[SHOWN] else "no", snapshot.origin(SHOWN)
     return word if layer == "default" else f"{word} ({SHOWN}, {layer})"
 
 
 def _kept(host: Host) -> str:
-    """What becomes of earlier thoughts, in a sentence."""
+    """What happens to earlier thinking, in a sentence."""
     snapshot = host.session.snapshot()
     strip, include = snapshot[STRIP], snapshot[INCLUDE]
     if strip == "all" or not include:
         key = STRIP if strip == "all" else INCLUDE
         by = f"{key} is {format_value(snapshot[key])}, {snapshot.origin(key)}"
-        return f"Thoughts are stored whole; earlier ones are not sent back ({by})."
-    which = "the last turn's thoughts are" if strip == "allButLast" else "earlier ones are"
-    return f"Thoughts are stored whole; {which} sent back ({INCLUDE}, {snapshot.origin(INCLUDE)})."
+        return f"Thinking is stored in full; earlier thinking is not sent back ({by})."
+    which = "the thinking of the last turn is" if strip == "allButLast" else "earlier thinking is"
+    return f"Thinking is stored in full; {which} sent back ({INCLUDE}, {snapshot.origin(INCLUDE)})."
 
 
 def thinking_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
-    """The words, then the levels of the model in use, then true or false."""
+    """The subcommands, then the levels of the current model, then true or false."""
     if len(words) == 1:
         return [Item(word) for word in _WORDS]
     match words[0].lower():
@@ -179,5 +181,5 @@ def thinking_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
         case "budget":
             return [Item("unset", "no budget")]
         case "clear":
-            return [Item("true", "leave them out"), Item("false", "send them back")]
+            return [Item("true", "leave it out"), Item("false", "send it back")]
     return []

@@ -1,4 +1,6 @@
-"""`/tools` and `/mcp`: what the model may use, what is asked about first, the servers' state."""
+"""`/tools` and `/mcp`: which tools the model may use, which need approval, and the state of the
+servers.
+"""
 
 from __future__ import annotations
 
@@ -22,22 +24,22 @@ if TYPE_CHECKING:
 __all__ = ["cycle_mode", "mcp_offers", "show_servers", "tool_offers", "use_tools"]
 
 MODES: dict[Mode, str] = {
-    "ask": "what changes something is asked about first",
-    "accept-edits": "files in this folder are changed without a question, commands are asked about",
-    "yes": "every call runs without a question",
-    "read-only": "nothing that changes anything is offered",
+    "ask": "mull asks before a tool changes anything",
+    "accept-edits": "files in this folder are changed without asking, mull asks before commands",
+    "yes": "every call runs without asking",
+    "read-only": "tools that change anything are not offered",
 }
 _CYCLE: tuple[Mode, ...] = ("ask", "accept-edits", "read-only")
-"""What a key goes through; `yes` is never one key away."""
-_NO_TOOLS = "this session has no tools: mull was started without them"
-_NO_SERVERS = "No server is configured; `mull mcp add NAME -- COMMAND` adds one."
+"""The modes a key cycles through; `yes` is never one keypress away."""
+_NO_TOOLS = "this session has no tools: mull was started with --tools none"
+_NO_SERVERS = "No MCP servers configured. `mull mcp add NAME -- COMMAND` adds one."
 
 
 async def use_tools(host: Host, text: str) -> None:
-    """Show the tools, choose among them, or say what is to be asked about.
+    """Show the tools, choose among them, or set the approval mode.
 
     Raises:
-        LocalError: a word fits no tool and no mode; nothing has changed.
+        LocalError: a word matches no tool and no mode; nothing has changed.
     """
     toolbox, words = host.session.toolbox, split_words(text)
     if toolbox is None:
@@ -56,7 +58,7 @@ async def use_tools(host: Host, text: str) -> None:
 
 
 def cycle_mode(host: Host) -> None:
-    """Go on to the next approval mode; what a key does.
+    """Switch to the next approval mode; bound to a key.
 
     Raises:
         LocalError: there are no tools to approve.
@@ -80,7 +82,7 @@ def _show_tools(host: Host, toolbox: Toolbox) -> None:
         (
             "✓" if name in offered else "–",
             name,
-            "changes things" if tool.changes else "only reads",
+            "changes something" if tool.changes else "read-only",
             tool.source,
         )
         for name, tool in toolbox.all.items()
@@ -88,20 +90,20 @@ def _show_tools(host: Host, toolbox: Toolbox) -> None:
     shown.table(rows, (theme.accent, theme.text, theme.note, theme.note))
     for rule in gate.rules:
         shown.note(f"{rule.effect} {rule.text}" + (f" ({rule.where})" if rule.where else ""))
-    shown.note(f"Rules that are to stay are kept in {rules_file()}.")
+    shown.note(f"Rules you choose to keep are stored in {rules_file()}.")
     host.show(shown.lines)
 
 
 async def show_servers(host: Host, text: str) -> None:
-    """How the MCP servers are; `restart NAME` starts one afresh.
+    """Show the state of the MCP servers; `restart NAME` restarts one.
 
     Raises:
-        LocalError: there is none of this name.
+        LocalError: there is no server of this name.
     """
     toolbox, words = host.session.toolbox, split_words(text)
     servers = toolbox.mcp if toolbox else None
     if words and (len(words) != 2 or words[0] != "restart"):
-        raise LocalError("/mcp shows the servers, /mcp restart NAME starts one afresh")
+        raise LocalError("/mcp shows the servers, /mcp restart NAME restarts one")
     shown = page(host)
     if servers is None:
         shown.text(_NO_SERVERS, shown.theme.note)
@@ -123,7 +125,7 @@ def _show_server(shown: Page, status: ServerStatus) -> None:
     elif status.state == "idle":
         count = len(status.tools)
         shown.text(
-            f"{status.name}: {count} tool{'' if count == 1 else 's'}, starts when one is used",
+            f"{status.name}: {count} tool{'' if count == 1 else 's'}, starts on first use",
             theme.note,
             mark="– ",
         )
@@ -148,5 +150,5 @@ def tool_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
 def mcp_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
     """`restart`, then the servers."""
     if len(words) == 1:
-        return [Item("restart", "start a server afresh")]
+        return [Item("restart", "restart a server")]
     return [Item(name) for name in known.servers()]

@@ -1,7 +1,7 @@
-"""`/why`: what was asked for, what was sent, what was changed on the way, and for what reason.
+"""`/why`: what was asked for, what was sent, what was changed in between, and why.
 
-`/why body` shows the request itself. No key is ever in it: keys are added when a request is sent,
-and are shown masked here.
+`/why body` shows the request body. It never contains a key: keys are added when a request is sent,
+and are masked here.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 __all__ = ["FORMS", "explain_request", "why_offers"]
 
 _LONGEST = 400
-"""Characters of one text that are shown; a file gets all of them."""
+"""Maximum characters shown of one text; a file gets all of them."""
 FORMS = (
-    ("/why", "what was asked for, what was sent, and what was changed"),
-    ("/why body", "the request itself, long texts shortened"),
-    ("/why body FILE", "the whole body in a file"),
+    ("/why", "what was asked for, sent and changed"),
+    ("/why body", "the request body, with long texts shortened"),
+    ("/why body FILE", "write the whole body to a file"),
 )
 
 
@@ -40,7 +40,7 @@ async def explain_request(host: Host, text: str) -> None:
     """Explain the last request, or the next one if nothing was sent yet.
 
     Raises:
-        LocalError: the request cannot be made, or the file is there already.
+        LocalError: the request cannot be made, or the file already exists.
     """
     words = split_words(text)
     if words and (words[0] != "body" or len(words) > 2):
@@ -60,10 +60,10 @@ def _sent(host: Host) -> Prepared | None:
 def _explain(host: Host, prepared: Prepared) -> None:
     shown, target = page(host), prepared.target
     last = host.last if prepared is host.sent else None
-    shown.title("The last request" if last else "Nothing was sent yet; the next request")
+    shown.title("The last request" if last else "Nothing sent yet; the next request")
     rows = [
         ("to", f"{target.name} ({target.dialect})"),
-        ("at", target.endpoint or "an address that is known when it runs"),
+        ("at", target.endpoint or "an address that is resolved when it runs"),
         ("counted", f"{prepared.tokens:,} tokens ({prepared.counter})"),
     ]
     usage = last.message.usage if last else None
@@ -77,12 +77,12 @@ def _explain(host: Host, prepared: Prepared) -> None:
     shown.title("Changed" if changes else "Nothing was changed")
     for note in sorted(changes, key=lambda note: not note.warning):
         shown.note(f"{note.text} ({note.about})", warning=note.warning)
-    shown.text("/why body shows the request itself.", shown.theme.note)
+    shown.text("/why body shows the request body.", shown.theme.note)
     host.show(shown.lines)
 
 
 def _merged(notes: Iterable[Note]) -> list[Note]:
-    """Each thing said once: what the whole turn came to goes before what one request said."""
+    """Each note once: those about the whole turn come before those about one request."""
     kept: list[Note] = []
     for note in notes:
         if not any(earlier.replaces(note) for earlier in kept):
@@ -122,7 +122,7 @@ def _show_body(host: Host, prepared: Prepared) -> None:
 
 
 def _own_headers(config: Config, prepared: Prepared) -> dict[str, str]:
-    """The names of the headers that config.toml adds; any may hold a secret."""
+    """The names of the headers from config.toml; any of them may contain a secret."""
     own = config.providers.get(prepared.target.provider.lower())
     return {name.lower(): MASK for name in own.headers} if own else {}
 
@@ -130,7 +130,7 @@ def _own_headers(config: Config, prepared: Prepared) -> dict[str, str]:
 def _write_body(host: Host, prepared: Prepared, name: str) -> None:
     path = path_of(host, name)
     if path.exists():
-        raise LocalError(f"{path_words(host, path)} is there already: name another file")
+        raise LocalError(f"{path_words(host, path)} already exists: choose another name")
     write_atomic(path, msgspec.json.format(_encoded(prepared).body, indent=2) + b"\n")
     host.tell(f"Wrote the body to {path_words(host, path)}.")
 
@@ -139,7 +139,7 @@ def _shortened(value: Any) -> Any:
     """The value with its long texts cut; each says how much is missing."""
     if isinstance(value, str):
         more = len(value) - _LONGEST
-        return value if more <= 0 else f"{value[:_LONGEST]}… ({more:,} characters more)"
+        return value if more <= 0 else f"{value[:_LONGEST]}… ({more:,} more characters)"
     if isinstance(value, list):
         return [_shortened(one) for one in value]
     if isinstance(value, Mapping):
@@ -149,4 +149,4 @@ def _shortened(value: Any) -> Any:
 
 def why_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
     """`body`, then a file."""
-    return [Item("body", "the request itself")] if len(words) == 1 else known.files(words[-1])
+    return [Item("body", "the request body")] if len(words) == 1 else known.files(words[-1])

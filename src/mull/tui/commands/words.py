@@ -1,4 +1,4 @@
-"""How what is typed behind a command's name is read, and JSON written so that lines can end."""
+"""Parses the arguments of a command, and formats JSON so that lines can wrap."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ __all__ = ["choice", "single", "spaced", "split_words", "take_option"]
 
 
 def split_words(text: str) -> list[str]:
-    """The words, as a shell reads them: quotation marks hold some together.
+    """The words, split as by a shell: quotation marks group them.
 
     Raises:
-        LocalError: one of the marks is missing.
+        LocalError: a closing quotation mark is missing.
     """
     try:
         return shlex.split(text)
     except ValueError:
-        raise LocalError(f"a quotation mark is missing in {quote(text)}") from None
+        raise LocalError(f"missing closing quotation mark in {quote(text)}") from None
 
 
 def take_option(words: list[str], name: str) -> str | None:
-    """Take `--name=VALUE` or `--name VALUE` out of the words; None if it is not there.
+    """Take `--name=VALUE` or `--name VALUE` out of the words; None if it is absent.
 
     Raises:
         LocalError: its value is missing.
@@ -43,13 +43,13 @@ def take_option(words: list[str], name: str) -> str | None:
 
 
 def single(words: Sequence[str], usage: str) -> str | None:
-    """The one word that may be given; None for none.
+    """The only argument; None if there is none.
 
     Raises:
-        LocalError: there are more; says how the command is used.
+        LocalError: there are more; shows the usage.
     """
     if len(words) > 1:
-        raise LocalError(f"that is too much for this command: {usage}")
+        raise LocalError(f"too many arguments: {usage}")
     return words[0] if words else None
 
 
@@ -57,16 +57,16 @@ def choice(word: str, known: Collection[str], what: str) -> str:
     """The known word that is meant, in any case.
 
     Raises:
-        LocalError: none is; names the closest or all.
+        LocalError: it is unknown; names the closest or all.
     """
     for name in known:
         if name.lower() == word.lower():
             return name
     near = closest(word, known)
     hint = f"did you mean {near}?" if near else f"use {join_or(known)}"
-    raise LocalError(f"no {what} is called {quote(word)}: {hint}")
+    raise LocalError(f"unknown {what} {quote(word)}: {hint}")
 
 
 def spaced(json: str | None) -> str:
-    """JSON with a space behind each comma and colon; None is nothing."""
+    """JSON with a space after each comma and colon; empty for None."""
     return "nothing" if json is None else msgspec.json.format(json, indent=0)

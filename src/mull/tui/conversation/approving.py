@@ -1,5 +1,6 @@
-"""Asks a person at the terminal whether a tool may run, with what it would do before their eyes,
-and what the model wants to know."""
+"""Asks at the terminal whether a tool may run, showing what it would do, and asks the model's
+questions to the user.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +41,9 @@ class FrontApprover:
         self._painter = painter
 
     async def ask(self, request: ApprovalRequest) -> ApprovalAnswer:
-        """Ask, and give the answer. What is long is shown from its beginning, with a key to read
-        all of it first; where there are no keys all of it is shown."""
+        """Ask and return the answer. Long content is shown from its start, with a key to read all
+        of it first; without keys, all of it is shown.
+        """
         hidden = self._show(request, MOST_LINES if self._front.has_keys else None)
         while True:
             key, text = await self._asked(self._question(request, hidden))
@@ -53,13 +55,14 @@ class FrontApprover:
         return ApprovalAnswer(LETTERS[key])
 
     async def _view(self, title: str, lines: Callable[[Look], list[Line]]) -> None:
-        """Let all of something be read over the screen."""
+        """Show the full content over the screen."""
         document = Document(one_line(title), lines, 0, "")
         await self._front.view(WHOLE, lambda: [document], unfolded="all")
 
     def _show(self, request: ApprovalRequest, most: int | None) -> int:
-        """Show so many lines of what a call would do, unless they stand right above; how many more
-        there are."""
+        """Show at most this many lines of what a call would do, unless they are right above;
+        returns how many are hidden.
+        """
         theme, width = self._front.theme, self._front.width
         preview = request.preview
         if preview.kind == "diff":
@@ -73,7 +76,7 @@ class FrontApprover:
         preview = request.preview
         rule = one_line(request.rules[0], max(_SHORTEST_RULE, self._front.width - _BESIDE_RULE))
         if preview.kind == "command" and rule == f"{request.tool}({preview.detail})":
-            rule = "this very command"
+            rule = "this exact command"
         whole = [Choice(_WHOLE, f"view the other {hidden:,} lines")] if hidden else []
         title = _TITLES.get(preview.kind) or f"Allow {one_line(request.tool)}?"
         return Question(
@@ -82,15 +85,15 @@ class FrontApprover:
                 *whole,
                 Choice("y", "yes, once"),
                 Choice("s", f"for this session: {rule}"),
-                Choice("a", f"always in this folder, kept in {rules_file()}"),
+                Choice("a", f"always in this folder (saved in {rules_file()})"),
                 Choice("x", "never in this session"),
-                Choice("t", "no, and tell it why", wants_text=True),
+                Choice("t", "no, and tell the model why", wants_text=True),
                 Choice("n", "no"),
             ),
         )
 
     async def question(self, question: UserQuestion) -> str | None:
-        """Show what the model wants to know, and give the answer."""
+        """Show the model's question and return the answer."""
         shown = wrapped(neutralise(question.text), self._front.theme.heading, self._front.width)
         self._painter.show(shown)
         options = {str(number): text for number, text in enumerate(question.options, 1)}
@@ -99,14 +102,14 @@ class FrontApprover:
             self._painter.show(wrapped(row, self._front.theme.text, self._front.width))
         width = max(_SHORTEST_RULE, self._front.width - _BESIDE_RULE)
         choices = [Choice(key, one_line(text, width)) for key, text in options.items()]
-        own = Choice("t", "your own words" if options else "answer", wants_text=True)
+        own = Choice("t", "type your own answer" if options else "answer", wants_text=True)
         key, text = await self._asked(Question("Answer?", (*choices, own, Choice("n", "none"))))
         return options.get(key, text.strip()) or None
 
     async def trust(self, request: TrustRequest) -> TrustAnswer | None:
-        """Show what a project tells models, and ask whether they are to have it."""
+        """Show a project's instructions for models, and ask whether to use them."""
         if not (self._front.has_keys or self._front.echoes):
-            return None  # a pipe is nobody
+            return None  # a pipe is not a user
         rows = [
             row
             for one in request.files
@@ -119,11 +122,11 @@ class FrontApprover:
             whole = [Choice(_WHOLE, f"view the other {hidden:,} lines")] if hidden > 0 else []
             choices = (
                 *whole,
-                Choice("y", "yes, as long as it says the same"),
-                Choice("o", "only now"),
+                Choice("y", "yes, until it changes"),
+                Choice("o", "only this time"),
                 Choice("n", "no"),
             )
-            key, _ = await self._asked(Question("May the model have these instructions?", choices))
+            key, _ = await self._asked(Question("Give these instructions to the model?", choices))
             if key != _WHOLE:
                 return TRUST_LETTERS[key]
             await self._view("Instructions", lambda _: self._plain_rows(rows))
@@ -147,8 +150,9 @@ class FrontApprover:
 def preview_lines(
     request: ApprovalRequest, theme: Theme, width: int, most: int | None = None
 ) -> list[Line]:
-    """What a call would do: the diff with its title, or the command, or the first `most` lines of
-    that."""
+    """What a call would do: the diff with its title, or the command; or the first `most` lines of
+    it.
+    """
     preview = request.preview
     out: list[Line] = []
     if preview.kind != "command":
@@ -164,7 +168,7 @@ def preview_lines(
 
 
 def whole_lines(request: ApprovalRequest, look: Look) -> list[Line]:
-    """All that a call would do."""
+    """Everything a call would do."""
     title = wrapped(neutralise(request.preview.title), look.theme.heading, look.width)
     above = title if request.preview.kind == "command" else []
     return [*above, *preview_lines(request, look.theme, look.width)]

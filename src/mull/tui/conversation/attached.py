@@ -1,4 +1,4 @@
-"""How files look that went with a message: their names, not what they hold."""
+"""How attached files look in a message: their names, not their content."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["folded", "typed"]
 _FENCED = re.compile(r"\n\n(?P<name>[^\n]+):\n(?P<fence>`{3,})[^\n]*\n.*\n(?P=fence)", re.DOTALL)
 
 _MOST_LINES = 20
-"""Lines that are drawn of what somebody said."""
+"""Maximum lines drawn of a user message."""
 
 
 def folded(message: Message) -> Message:
-    """The message with the text of each attached file folded to its name, and not too long."""
+    """The message with the text of each attached file folded to its name, and shortened."""
     if message.role != "user" or not message.blocks:
         return message
     first, *rest = message.blocks
@@ -26,7 +26,7 @@ def folded(message: Message) -> Message:
 
 
 def _short(block: Block) -> Block:
-    """The beginning and the end of a text of many lines, such as one that was pasted."""
+    """The first and last lines of a long text, such as a pasted one."""
     lines = block.text.split("\n") if isinstance(block, TextBlock) else []
     hidden = len(lines) - _MOST_LINES
     if hidden <= 1:

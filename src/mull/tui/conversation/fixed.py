@@ -1,4 +1,4 @@
-"""Parts of a conversation that are there at once: what the user said, calls, results, remarks."""
+"""Parts of a conversation that arrive complete: user messages, calls, results, remarks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PROMPT, _PLAIN_PROMPT = "❯ ", "You: "
 
 
 def user_said(message: Message) -> Fixed:
-    """A message of the user, behind the mark of the prompt."""
+    """A user message, after the prompt mark."""
     parts = [
         block.text if isinstance(block, TextBlock) else _named(block)
         for block in message.blocks
@@ -38,12 +38,12 @@ def user_said(message: Message) -> Fixed:
 
 
 def called(tool: ToolUse) -> Fixed:
-    """A call of a tool."""
+    """A tool call."""
     return Fixed("tool", lambda look: [call_line(tool.name, tool.title, look.theme, look.width)])
 
 
 def resulted(tool: ToolUse, *, apart: bool) -> Fixed:
-    """A tool's result; it says whose it is where the call does not stand right above."""
+    """A tool result; it names its call unless that is right above."""
     return Fixed("tool", lambda look: result_lines(tool, look, apart=apart))
 
 
@@ -51,7 +51,7 @@ def opaque(block: OpaqueBlock) -> Fixed:
     """A block of a kind that mull does not know."""
     kind = block.data.get("type")
     named = f" ({kind})" if isinstance(kind, str) else ""
-    return remarked("note", f"Something that mull does not show{named}; it is kept.")
+    return remarked("note", f"Content that mull cannot show{named}; it is stored.")
 
 
 def media(block: MediaBlock) -> Fixed:

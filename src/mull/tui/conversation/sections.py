@@ -1,8 +1,8 @@
 """The parts of a conversation on the screen.
 
 A part draws itself as it arrives (`commit`, `open_lines`, `close`) and any number of times
-afterwards (`draw`), at any width and in any mode, from what it keeps. The lines are the same,
-because the same code makes them.
+afterwards (`draw`), at any width and in any mode. The same code draws both, so the lines are the
+same.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """All that came."""
+        """All text so far."""
         return "".join(self._pieces)
 
     def feed(self, text: str) -> None:
-        """The next piece."""
+        """Add a chunk."""
         self._pieces.append(text)
         self._stream.feed(text)
 
     def commit(self) -> list[Line]:
-        """The lines that became final since the last time."""
+        """The lines that became final since the last call."""
         return self._stream.commit()
 
     def open_lines(self, now: float | None) -> list[Line]:
@@ -67,26 +67,26 @@ class Answer:
         return self._stream.open_lines()
 
     def close(self, now: float | None) -> list[Line]:
-        """It is over: the lines that are left."""
+        """The part is complete: its remaining lines."""
         self._pieces = [self.text]
         return self._stream.close()
 
     def draw(self, look: Look) -> list[Line]:
-        """All its lines, when it is over."""
+        """All its lines, when it is complete."""
         return markdown_lines(self.text, look.theme, look.width)
 
     def restart(self, look: Look) -> None:
-        """Draw it from its beginning, and go on so."""
+        """Draw it from the start, and continue from there."""
         self._stream = MarkdownStream(look.theme, look.width)
         self._stream.feed(self.text)
 
     def go_on(self, look: Look) -> None:
-        """Go on at another width; what is out stays as it is."""
+        """Continue at another width; lines already written stay as they are."""
         self._stream.resize(look.width)
 
 
 class Thought:
-    """A thought: its block without the text while it arrives, and how long it took."""
+    """A thinking block: without its text while it arrives, and how long it took."""
 
     family = "thought"
 
@@ -103,20 +103,20 @@ class Thought:
         self._view = ThoughtView(look.theme, look.width, look.mode, block.kind)
 
     def feed(self, text: str) -> None:
-        """The next piece."""
+        """Add a chunk."""
         self._pieces.append(text)
         self._view.feed(text)
 
     def carry(self, **carriers: Any) -> None:
-        """What came with it that cannot be read."""
+        """Add unreadable data that came with it."""
         self.block = replace(self.block, **carriers)
 
     def label(self, now: float | None) -> str:
-        """What is said while it runs."""
+        """The label while it is arriving."""
         return self._view.label(self._elapsed(now))
 
     def commit(self) -> list[Line]:
-        """The lines that became final since the last time."""
+        """The lines that became final since the last call."""
         return self._view.commit()
 
     def open_lines(self, now: float | None) -> list[Line]:
@@ -124,7 +124,7 @@ class Thought:
         return self._view.open_lines(self._elapsed(now))
 
     def close(self, now: float | None) -> list[Line]:
-        """It is over: the lines that are left."""
+        """The part is complete: its remaining lines."""
         self.seconds = self._elapsed(now)
         self.block = replace(self.block, thought=self.block.thought + "".join(self._pieces))
         self._pieces = []
@@ -133,36 +133,36 @@ class Thought:
         return self._view.close(self.seconds, self.tokens)
 
     def draw(self, look: Look) -> list[Line]:
-        """All its lines, when it is over."""
+        """All its lines, when it is complete."""
         theme, width, mode = look
         return render_thought(self.block, self.seconds, self.tokens, mode, theme, width)
 
     def restart(self, look: Look) -> None:
-        """Draw it from its beginning, and go on so."""
+        """Draw it from the start, and continue from there."""
         self._look = look
         self._view = ThoughtView(look.theme, look.width, look.mode, self.block.kind)
         self._view.feed("".join(self._pieces))
 
     def read(self, look: Look) -> list[Line]:
-        """All its text, for the viewer; as far as it has come."""
+        """Its text so far, for the viewer."""
         lines = markdown_lines(
             self.text, thinking_theme(look.theme), room_in(look.theme, look.width)
         )
         return [boxed(line, look.theme.thinking, look.theme, look.width) for line in lines]
 
     def go_on(self, look: Look) -> None:
-        """Go on at another width; what is out stays as it is."""
+        """Continue at another width; lines already written stay as they are."""
         self._look = self._look._replace(width=look.width)
         self._view.resize(look.width)
 
     @property
     def text(self) -> str:
-        """All that came."""
+        """All text so far."""
         return self.block.thought + "".join(self._pieces)
 
     @property
     def title(self) -> str:
-        """What it is called in the viewer: its time, its size, and what it was about."""
+        """Its title in the viewer: duration, size, and subject."""
         return thought_title(self.block.kind, self.text, self.seconds, self.tokens)
 
     def _elapsed(self, now: float | None) -> float | None:
@@ -170,9 +170,9 @@ class Thought:
 
 
 class Fixed(NamedTuple):
-    """Lines that are there at once. Two of one family stand together, without a blank line.
+    """Lines that arrive complete. Two of one family stand together, without a blank line.
 
-    `text` is what a user said.
+    `text` is the text of a user message.
     """
 
     family: str

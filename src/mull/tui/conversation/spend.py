@@ -1,8 +1,8 @@
-"""What a change costs that makes the endpoint read everything again.
+"""The cost of a change that makes the endpoint process everything again.
 
-Providers keep what they have read as long as the beginning of the request stays the same. Another
-model, another effort, other thoughts or tools change that beginning. In a long session that is
-worth a word before it is paid for (E14).
+Providers cache a request as long as its beginning stays the same. Another model, another effort,
+other thinking or other tools change that beginning. In a long session the user is told before
+paying for it (E14).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mull.policy.prepare import Prepared
 __all__ = ["LONG", "Change", "cache_loss", "change_of"]
 
 LONG = 20_000
-"""Effective tokens from which reading again is worth a word."""
+"""Effective tokens above which processing them again is worth a warning."""
 
 Change: TypeAlias = Literal["model", "effort", "strip", "tools"]
 
@@ -34,32 +34,35 @@ _CHANGES: Mapping[str, Change] = {
 
 
 def change_of(key: str) -> Change | None:
-    """What kind of change a setting is to a request that was sent before; None for no change."""
+    """What kind of change to the request a setting is; None if it does not affect the request."""
     return _CHANGES.get(key)
 
 
 def cache_loss(
     prepared: Prepared, last_usage: Usage | None, prices: Mapping[str, Any] | None
 ) -> str | None:
-    """What to say before a change after which the whole request is read anew; None for nothing.
+    """The warning before a change that invalidates the prompt cache; None if there is nothing to
+    warn of.
 
-    `prepared` is the request after the change, `last_usage` what the provider said of the last
-    answer, `prices` those of the model that will read.
+    `prepared` is the request after the change, `last_usage` what the provider reported for the last
+    answer, `prices` those of the model that will process it.
     """
     tokens = prepared.tokens
     if tokens <= LONG or last_usage is None:
         return None
     cost = cost_of(Usage(input=tokens, output=0), prices)
     if cost is None and not last_usage.cache_read:
-        return None  # neither a cache nor a price is known: nothing to lose that can be named
-    told = f"The prompt cache is lost by this: about {round(tokens, -3):,} tokens are read again"
+        return None  # neither a cache nor a price is known: there is no loss to name
+    told = (
+        f"This invalidates the prompt cache: about {round(tokens, -3):,} tokens are processed again"
+    )
     if is_free(prices):
-        return f"{told}, which takes its time."
+        return f"{told}, which takes time."
     if cost is None:
-        return f"{told}, at a price that is unknown."
+        return f"{told}, at an unknown price."
     return f"{told}: roughly {format_cost(_coarse(cost))}."
 
 
 def _coarse(dollars: float) -> float:
-    """Two digits that count: it is an estimate."""
+    """Two significant digits, because it is an estimate."""
     return float(f"{dollars:.2g}")

@@ -1,4 +1,4 @@
-"""How things stand in a session, for the status line: counted again only when something changed."""
+"""The state of a session for the status line, recomputed only when something changed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _short(meter: Meter) -> str:
 
 
 class Standing:
-    """What a session has come to: how full it is, and what it cost."""
+    """The state of a session: how full its context window is, and what it cost."""
 
     def __init__(self) -> None:
         self._seen: object = None
@@ -47,7 +47,7 @@ class Standing:
         width: int,
         tick: int,
     ) -> Line:
-        """The status line as things stand."""
+        """The current status line."""
         if session is None:
             return status_line(_OPENING, theme, width, tick)
         self._look(session)
@@ -55,13 +55,13 @@ class Standing:
         return status_line(replace(self._status, view=view, working=working), theme, width, tick)
 
     def _look(self, session: Session) -> None:
-        """Count the next request, if it would be another one than the last time."""
+        """Count the next request, if it would differ from the last one counted."""
         snapshot = session.snapshot()
         now = (
             session.info.id,
             len(session.log),
             snapshot.fingerprint,
-            wish_of(snapshot),  # a value asks for more where the user chose it
+            wish_of(snapshot),  # whether the user set it matters too
             session.target.origin,
             session.engine.setup.profile_name,
             session.toolbox and session.toolbox.gate.mode,
@@ -72,14 +72,14 @@ class Standing:
         self._seen = now
         try:
             self._status = self._count(session)
-        except MullError:  # told when the request is made
+        except MullError:  # reported when the request is made
             self._status = Status(session.target.name)
 
     def _count(self, session: Session) -> Status:
         from mull.agent.exports import pricing
         from mull.transcripts.transcript import turn_rows
 
-        # at the start a rough count is soon there; once something was said it must be right
+        # at the start a rough count is enough; after the first message it must be right
         prepared = session.prepared() if session.log else session.estimated()
         meter = meter_of(prepared)
         price = pricing(session.engine.setup)

@@ -1,6 +1,6 @@
-"""The line below the input: model and level, how full the window is, what it cost, what goes on.
+"""The status line below the input: model and level, context usage, cost, current activity.
 
-Where there is little room the least important goes first: the profile, then the view.
+If there is little room, the least important part is dropped first: the profile, then the view.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _STATES = {
 
 
 class Working(Value, frozen=True):
-    """What the turn that goes on is at; `round` counts its requests."""
+    """What the current turn is doing; `round` counts its requests."""
 
     state: str
     round: int = 0
 
 
 class Status(Value, frozen=True):
-    """All that the line may say. An unknown cost is not nothing."""
+    """Everything the line may show. An unknown cost is not zero."""
 
     model: str
     level: str = ""
@@ -86,7 +86,7 @@ def status_line(status: Status, theme: Theme, width: int, tick: int = 0) -> Line
 
 
 def _parts(status: Status, theme: Theme, width: int, tick: int) -> list[_Part]:
-    """What follows the model; the heaviest goes first where there is no room."""
+    """The parts after the model; the first to be dropped have the highest weight."""
     colour = {"warn": theme.warning, "full": theme.error}.get(status.fullness, theme.status)
     working = status.working
     risky = status.approval == "yes"
@@ -120,7 +120,7 @@ def _taken(parts: Sequence[_Part]) -> int:
 
 
 def _short_model(status: Status, room: int) -> str:
-    """The model with its level: without the provider first, then cut; the level stays."""
+    """The model with its level: first without the provider, then cut; the level stays."""
     level = f"/{status.level}" if status.level else ""
     whole = neutralise(status.model)
     own = whole.partition("/")[2] or whole
@@ -133,7 +133,7 @@ def _short_model(status: Status, room: int) -> str:
 
 
 def level_word(target: Target, snapshot: Snapshot, plan: ThinkingPlan) -> str:
-    """The level that is in effect, in a word: what the plan asks for, not what was wished."""
+    """The effective level in a word: what the plan asks for, not what the user requested."""
     if not target.facts.reasoning and target.known:
         return ""
     if not plan.thinks or plan.state == "off":

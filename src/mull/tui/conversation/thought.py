@@ -1,10 +1,10 @@
-"""A thought on the screen: while it comes, when it is over, and when it is read again later.
+"""Thinking on the screen: while it arrives, when it is complete, and when it is read again later.
 
-`full` shows the text on its shade, and the time it took below it: what is in the scrollback cannot
-be changed, so nothing that still counts stands above it. `preview` shows the last lines while the
-model thinks and folds to one line. `hidden` shows nothing at all. A thought drawn from storage
-looks as it did when it came. Its text is Markdown, as an answer is. Blank thoughts are not drawn;
-those without readable text are explained.
+`full` shows the text on a shaded background, with its duration below, because lines in the
+scrollback cannot be changed. `preview` shows the last lines while the model thinks and then folds
+to one line. `hidden` shows nothing. Thinking drawn from storage looks as it did when it arrived.
+Its text is Markdown, like an answer. Blank thinking is not drawn; thinking without readable text is
+explained.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
 Mode: TypeAlias = Literal["full", "preview", "hidden"]
 MODES: tuple[Mode, ...] = ("full", "preview", "hidden")
 SHOWN = "reasoning.includeInResponse"
-"""The setting that shows thoughts or hides them; full or preview is the terminal's own affair."""
+"""The setting that shows or hides thinking; full or preview is up to the terminal."""
 
 _PREVIEW_ROWS = 3
 _TITLE = re.compile(r"^\*\*(.+?)\*\*[ ]*$", re.MULTILINE)
@@ -59,7 +59,9 @@ _UNREADABLE = {
 def thought_label(
     seconds: float | None, tokens: int | None, *, exact: bool = True, running: bool = False
 ) -> str:
-    """`Thinking… 12 s · ~340 tokens` or `Thought for 12 s · 1,240 tokens`; unknown is left out."""
+    """`Thinking… 12 s · ~340 tokens` or `Thought for 12 s · 1,240 tokens`; unknown parts are left
+    out.
+    """
     told = "Thinking…" if running else "Thought" if seconds is None else "Thought for"
     if seconds is not None:
         told += f" {duration(float(int(seconds)) if running else max(seconds, 0.1))}"
@@ -69,12 +71,12 @@ def thought_label(
 
 
 def spoken(label: str) -> str:
-    """A label for those who hear it: without signs that are read aloud."""
+    """A label for screen readers: without symbols that would be read aloud."""
     return label.replace(" · ", ", ").replace("~", "about ").replace("…", ",")
 
 
 class ThoughtView:
-    """One thought as it arrives."""
+    """One thinking block as it arrives."""
 
     def __init__(self, theme: Theme, width: int, mode: Mode, kind: ThinkingKind = "raw") -> None:
         self._theme = theme
@@ -88,11 +90,11 @@ class ThoughtView:
         self._text = MarkdownStream(thinking_theme(theme), self._room)
 
     def feed(self, text: str) -> None:
-        """The next piece of the thought."""
+        """Add a chunk."""
         self._inbox.add(text)
 
     def commit(self) -> list[Line]:
-        """The lines that became final since the last time; none unless all text is shown."""
+        """The lines that became final since the last call; none unless all text is shown."""
         self._read(self._inbox.take())
         rows = self._text.commit()
         self._recent = [*self._recent, *rows][-_PREVIEW_ROWS:]
@@ -110,11 +112,11 @@ class ThoughtView:
         return [self._labelled(label), *self._boxed(rows)]
 
     def label(self, seconds: float | None) -> str:
-        """What is said while it runs, for a status line too."""
+        """The label while it is arriving, also for a status line."""
         return thought_label(seconds, self._estimate(), exact=False, running=True)
 
     def close(self, seconds: float | None = None, tokens: int | None = None) -> list[Line]:
-        """The thought is over: the lines that are left. `tokens` is the provider's own count."""
+        """The thinking is complete: its remaining lines. `tokens` is the provider's count."""
         self._read(self._inbox.take(final=True))
         whole = "".join(self._pieces)
         if self._mode == "hidden" or not whole.strip():
@@ -125,7 +127,7 @@ class ThoughtView:
         return [self._labelled(told, _gist(whole))]
 
     def resize(self, width: int) -> None:
-        """Another width for the lines that are not committed yet."""
+        """Another width for lines that are not committed yet."""
         self._width = width
         self._text.resize(self._room)
 
@@ -148,7 +150,7 @@ class ThoughtView:
         return [boxed(line, self._theme.thinking, self._theme, self._width) for line in lines]
 
     def _labelled(self, label: str, gist: str = "") -> Line:
-        """The label, with what was thought if there is room for it."""
+        """The label, followed by the gist if there is room for it."""
         style = self._theme.thinking_label
         label, between = (spoken(label), ": ") if self._theme.words else (label, " · ")
         spans = [Span(fitted(label, self._room), style)]
@@ -160,7 +162,7 @@ class ThoughtView:
 
 @lru_cache(8)
 def thinking_theme(theme: Theme) -> Theme:
-    """The theme for Markdown inside a thought: every role on its shade, and slanted as it is."""
+    """The theme for Markdown inside thinking: every role on the shaded background, in italics."""
     on = theme.thinking
     styles: dict[str, Any] = {
         role: style._replace(fg=style.fg or on.fg, bg=on.bg, italic=True, dim=style.dim or on.dim)
@@ -172,12 +174,12 @@ def thinking_theme(theme: Theme) -> Theme:
 
 
 def room_in(theme: Theme, width: int) -> int:
-    """The cells of a line that the text of a thought may take."""
+    """The columns of a line that the text of a thinking block may take."""
     return max(width - 2 * cell_width(theme.bar), 8)
 
 
 def boxed(line: Line, style: Style, theme: Theme, width: int) -> Line:
-    """A line of a thought behind its bar, and on its shade up to the edge."""
+    """A line of thinking after its bar, with the background up to the edge."""
     bar = theme.bar if line or style.bg is not None else theme.bar.rstrip()
     whole = (Span(bar, theme.thinking_label), *line)
     return padded(whole, width, style) if style.bg is not None else whole
@@ -191,7 +193,7 @@ def render_thought(
     theme: Theme,
     width: int,
 ) -> list[Line]:
-    """A stored thought, as it looked when it came."""
+    """Stored thinking, as it looked when it arrived."""
     if mode == "hidden" or block.is_hidden:
         return []
     if not block.thought.strip():
@@ -203,26 +205,28 @@ def render_thought(
 
 
 def unreadable(block: ThinkingBlock) -> str:
-    """Why a thought has no text; empty where there is nothing to explain."""
+    """Why thinking has no text; empty if there is nothing to explain."""
     for carrier, why in _UNREADABLE.items():
         if getattr(block, carrier):
-            return f"A thought without readable text: {why}."
+            return f"Thinking without readable text: {why}."
     return ""
 
 
 def thought_title(kind: ThinkingKind, text: str, seconds: float | None, tokens: int | None) -> str:
-    """A thought in one line: its time, its size, and what it was about."""
+    """A thinking block in one line: duration, size, and subject."""
     count = tokens or _estimate(kind, len(text.encode()))
     return f"{thought_label(seconds, count, exact=bool(tokens))} · {_gist(text)}"
 
 
 def _estimate(kind: ThinkingKind, size: int) -> int | None:
-    """A quarter of the text's bytes; the length of a summary says nothing of the thought's."""
+    """A quarter of the text's bytes; the length of a summary says nothing about the length of the
+    thinking.
+    """
     return None if kind == "summary" else -(-size // 4)
 
 
 def _gist(text: str) -> str:
-    """A thought in few words: its titles if it has any, else its last sentence."""
+    """Thinking in a few words: its titles if it has any, otherwise its last sentence."""
     if titles := _TITLE.findall(text):
         return " · ".join(titles)
     last = text.rstrip()[-1000:].rpartition("\n")[2]

@@ -1,7 +1,8 @@
-"""A thought on a terminal that is only ever written to at its end: word by word, on its shade.
+"""Thinking on a terminal that is only written to at its end: word by word, on its background.
 
-The lines are those of `thought`, in full. Here a line is never drawn twice, so a word is written
-when no word to come can move it, and the shade reaches the edge when its line is done.
+The lines are those of `thought`, in full. A line is never drawn twice here, so a word is written
+once no later word can move it, and the background is extended to the edge when its line is
+complete.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ __all__ = ["ThoughtFlow"]
 
 
 class ThoughtFlow:
-    """Pieces of one thought in, what the terminal is to get out."""
+    """Chunks of one thinking block in, terminal output out."""
 
     def __init__(self, theme: Theme, depth: Depth, width: int, kind: ThinkingKind = "raw") -> None:
         self._theme = theme
@@ -31,7 +32,7 @@ class ThoughtFlow:
         self._written = 0  # characters of the open line
 
     def feed(self, text: str, width: int) -> Drawn:
-        """The next piece, on a terminal that is now so wide."""
+        """Add a chunk, on a terminal of this width."""
         turned = self._turn_over(width) if width != self._width else ""
         self._inbox.add(text)
         self._text.add(self._inbox.take())
@@ -40,7 +41,7 @@ class ThoughtFlow:
         return Drawn(turned + self._lines(done) + (self._rest((bar, *row)) if row else ""))
 
     def close(self, label: str = "") -> Drawn:
-        """The rest, up to the end of its line, and a line that says what it was."""
+        """The rest, up to the end of its line, and a line that labels it."""
         self._text.add(self._inbox.take(final=True))
         told = fitted(label, room_in(self._theme, self._width))
         last = [(Span(told, self._theme.thinking_label),)] if told else []
@@ -60,7 +61,7 @@ class ThoughtFlow:
         return Drawn(out)
 
     def _rest(self, line: Line) -> Drawn:
-        """The line without what is written of it."""
+        """The line without the part that is already written."""
         rest: list[Span] = []
         skip = self._written
         for text, style in line:

@@ -1,6 +1,6 @@
-"""The text of a thought set into lines: as it was written, without blank lines around it.
+"""The text of thinking laid out in lines, without blank lines around it.
 
-Raw thoughts are not Markdown and are left alone. Summaries have titles in bold, which are shown.
+Raw thinking is not Markdown and is left alone. Summaries have titles in bold, which are shown.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SHOWN = BOLD | ITALIC | STRIKE
 
 
 class ThoughtText:
-    """Text in, lines out, as soon as they cannot change any more."""
+    """Text in, lines out, as soon as they can no longer change."""
 
     def __init__(self, theme: Theme, width: int, *, marked: bool) -> None:
         self._style = theme.thinking
@@ -26,11 +26,11 @@ class ThoughtText:
         self._inline = InlineParser() if marked else None
         self._wrapper = Wrapper(width)
         self._began = False
-        self._indent: str | None = ""  # blanks at a line's begin; None once the line has text
+        self._indent: str | None = ""  # leading whitespace of a line; None once the line has text
         self._blank = False
 
     def add(self, text: str) -> None:
-        """More of the text, however it was cut."""
+        """Add text, however it was split."""
         first, *rest = text.replace("\t", " " * TAB).split("\n")
         self._say(first)
         for line in rest:
@@ -40,24 +40,24 @@ class ThoughtText:
             self._say(line)
 
     def take(self) -> list[Line]:
-        """The lines that are done."""
+        """The finished lines."""
         if self._inline is not None:
             self._set(self._inline.take(), self._wrapper)
         return self._wrapper.take()
 
     def finish(self) -> list[Line]:
-        """The rest of the lines."""
+        """The remaining lines."""
         if self._inline is not None:
             self._set(self._inline.finish(), self._wrapper)
         return self._wrapper.finish()
 
     @property
     def row(self) -> Line:
-        """The part of the open line that nothing to come can move."""
+        """The part of the open line that no later text can move."""
         return self._wrapper.row
 
     def turn_over(self, width: int) -> None:
-        """Leave the open line as it is and go on in another, of another width."""
+        """Leave the open line as it is and continue in another, of another width."""
         self._wrapper.turn_over(width)
 
     def sketch(self) -> list[Line]:

@@ -1,8 +1,8 @@
-"""A tool's call and its result, folded to what matters.
+"""A tool call and its result, folded to what matters.
 
-The call stands where the model made it. The result follows when it comes: of a command its exit
-status and its last lines, of a file that was read its length, of a change its diff. It says what
-it belongs to if another call was made in between. All of it is kept for the viewer.
+The call appears where the model made it, the result when it arrives: for a command its exit status
+and last lines, for a file its length, for a change its diff. If another call was made in between,
+the result names its call. The viewer shows everything.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ _CALL, _RESULT = "● ", "  └ "
 _PLAIN_CALL, _PLAIN_RESULT = "Tool: ", "  Result: "
 _LIVE_ROWS = 3
 _END_ROWS, _FAILED_ROWS = 3, 8
-"""Lines of a command's output that stay on the screen, and of one that failed."""
+"""Lines of a command's output that stay on the screen, and of a failed one."""
 DIFF_ROWS = 40
 _ABOUT = ("path", "command", "pattern", "query", "url")
 """Names of arguments that say what a call is about."""
 _CHANGES = ("edit", "write")
 _SHORT = 24
 _ENDS = re.compile(r"\[((?:exit status|ended|what it left).*)\]")
-"""What mull adds below the output of a command, a line each."""
+"""Lines that mull appends to the output of a command."""
 _NUMBERED = re.compile(r"\s*\d+\t")
 
 
 class ToolUse:
-    """One call as a person sees it: what it is about, what it changed, what came of it.
+    """One call as the user sees it: what it is about, what it changed, and its result.
 
-    `shown` says that the diff stands on the screen already, because it was asked about.
+    `shown` means that the diff is already on the screen, because approval was asked for.
     """
 
     def __init__(self, name: str, title: str = "") -> None:
@@ -63,24 +63,24 @@ class ToolUse:
 
     @property
     def is_command(self) -> bool:
-        """Whether what came of it is the output of a command."""
+        """Whether its result is the output of a command."""
         return own_name(self.name) == "run"
 
     @property
     def is_change(self) -> bool:
-        """Whether what it does to files is shown as a diff."""
+        """Whether its effect on files is shown as a diff."""
         return own_name(self.name) in _CHANGES
 
     def add(self, text: str) -> None:
-        """More of what it prints while it runs."""
+        """Add output while it runs."""
         self.live += text
 
     def end(self, output: str, failed: bool) -> None:
-        """It is over."""
+        """The call has ended."""
         self.output, self.failed, self.is_over, self.live = output, failed, True, ""
 
     def body(self, look: Look) -> list[Line]:
-        """All there is to see of it, for the viewer."""
+        """Everything about it, for the viewer."""
         theme, width, _ = look
         diff = diff_lines(self.diff, theme, width) if self.diff else []
         text = self.output if self.is_over else self.live
@@ -103,10 +103,10 @@ def _indented(text: str, style: Style, width: int) -> list[Line]:
 
 
 def call_title(call: ToolCallBlock) -> str:
-    """What a call does, in words of its input: what it is about first, the rest with its name.
+    """A call in words: its main argument first, the others with their names.
 
-    Long values beside what it is about say nothing in a line: the result, or the diff, shows them.
-    So does what a change replaces.
+    Long values of other arguments are left out, and so is the text that a change replaces: the
+    result or the diff shows them.
     """
     if not call.input:
         return call.arguments or ""
@@ -133,7 +133,7 @@ def _one_line(text: str, most: int) -> str:
 def call_line(name: str, title: str, theme: Theme, width: int) -> Line:
     """`● read_file  src/a.py`"""
     mark = _PLAIN_CALL if theme.words else _CALL
-    name = fitted(_one_line(name or "(a tool without a name)", 60), width // 2)
+    name = fitted(_one_line(name or "(unnamed tool)", 60), width // 2)
     room = width - cell_width(mark + name) - 2
     said = fitted(_one_line(title, width), room)
     bold = theme.tool._replace(bold=True)
@@ -142,12 +142,12 @@ def call_line(name: str, title: str, theme: Theme, width: int) -> Line:
 
 
 def running_call(name: str, size: int, theme: Theme, width: int) -> Line:
-    """A call that is still being written: its name and how much of it has come."""
+    """A call that is still being written: its name and how much of it has arrived."""
     return call_line(name, f"… {size:,} characters" if size >= 200 else "…", theme, width)
 
 
 def result_lines(tool: ToolUse, look: Look, *, apart: bool) -> list[Line]:
-    """The result below its call; `apart` from it, it says which one it belongs to."""
+    """The result below its call; if `apart` from it, it names its call."""
     label = tool.label if apart else ""
     if tool.is_command:
         return _command_lines(tool, look, label)
@@ -195,7 +195,7 @@ def _command_lines(tool: ToolUse, look: Look, label: str) -> list[Line]:
 
 
 def _key(theme: Theme) -> str:
-    """Which key shows what is folded away."""
+    """The key that shows what is folded."""
     return "" if theme.words else " (Ctrl-O)"
 
 
@@ -218,7 +218,7 @@ def _told(look: Look, label: str, said: str, after: str, failed: bool) -> Line:
 
 
 class RunningTool:
-    """What a tool that runs has printed last."""
+    """The last output of a running tool."""
 
     def __init__(self, tool: ToolUse) -> None:
         self.tool = tool

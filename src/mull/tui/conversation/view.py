@@ -1,11 +1,11 @@
 """A conversation drawn in the order of the wire: live from events, later from stored messages.
 
-Each block of an answer is a section. A section ends where another begins, so a thought is over with
-the first character of the answer. `redraw` draws what is still on the screen again in another mode,
-theme or width; nothing that is stored or sent depends on it.
+Each block of an answer is a section. A section ends where the next begins, so thinking is complete
+with the first character of the answer. `redraw` draws what is still on the screen again in another
+mode, theme or width; it does not affect what is stored or sent.
 
-Live drawing cannot put a late piece of an earlier block back into its place, nor take back lines
-that are out when text turns out to have been a thought. It shows them where they come.
+Live drawing cannot move a late chunk of an earlier block back into its place, nor remove lines
+already written when text turns out to have been thinking. It shows them where they arrive.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _CARRIERS = ("signature", "encrypted", "redacted", "id", "kind", "wire")
 
 
 class ConversationView:
-    """What a conversation looks like. `title` puts a tool's call into words."""
+    """The display of a conversation. `title` describes a tool call in words."""
 
     def __init__(
         self,
@@ -75,32 +75,32 @@ class ConversationView:
     ) -> None:
         self._canvas = Canvas(Look(theme, width, mode))
         self._title = title
-        self._thoughts: list[Thought] = []  # of the answer that arrives
+        self._thoughts: list[Thought] = []  # of the arriving answer
         self._calls = Assembler()  # calls whose arguments are still arriving
         self._writing: ToolCallDelta | None = None
         self._written = 0
         self._running: dict[str, RunningTool] = {}
-        self._tools: dict[str, ToolUse] = {}  # by the id of the call, in their order
+        self._tools: dict[str, ToolUse] = {}  # by the id of the call, in order
         self._last_call = ""
 
     # What is drawn
 
     def commit(self) -> list[Line]:
-        """The lines that became final since the last time."""
+        """The lines that became final since the last call."""
         return self._canvas.commit()
 
     def open_lines(self, now: float | None = None) -> list[Line]:
-        """What comes after them, as it looks now."""
+        """The lines after them, as they look now."""
         theme, width, _ = self._canvas.look
         lines = self._canvas.open_lines(now)
         if self._writing is not None:
             lines.append(running_call(self._writing.name or "", self._written, theme, width))
-        if self._running:  # results come in the order of the calls: the first is waited for
+        if self._running:  # results arrive in the order of the calls: the first is the one awaited
             lines += next(iter(self._running.values())).lines(theme, width)
         return lines
 
     def commit_last(self, most: int) -> list[Line]:
-        """The same, but of a long conversation only its end: about `most` lines."""
+        """The same, but for a long conversation only its end: about `most` lines."""
         return self._canvas.commit_last(most)
 
     def redraw(
@@ -111,15 +111,18 @@ class ConversationView:
         mode: Mode | None = None,
         replaceable: int = 0,
     ) -> Redrawn:
-        """Draw in another look what stands whole in the last `replaceable` lines."""
+        """Redraw in another look the sections that are completely within the last `replaceable`
+        lines.
+        """
         look = self._canvas.look
         return self._canvas.redraw(
             Look(theme or look.theme, width or look.width, mode or look.mode), replaceable
         )
 
     def take_back(self, last: str, replaceable: int) -> int:
-        """Take turns off the screen that come after the one which began with these words; how many
-        lines go. What has lines above the last `replaceable` ones stays."""
+        """Remove the turns after the one that started with this text from the screen; returns how
+        many lines go. Sections with lines above the last `replaceable` ones stay.
+        """
         gone = 0
         while (said := self._last_said()) is not None and said.text != last:
             lines = self._canvas.cut(said, replaceable - gone)
@@ -130,7 +133,7 @@ class ConversationView:
 
     @property
     def last_said(self) -> str | None:
-        """What the user said last, of what is shown."""
+        """The last user message shown."""
         said = self._last_said()
         return None if said is None else said.text
 
@@ -145,18 +148,18 @@ class ConversationView:
 
     @property
     def thoughts(self) -> list[Thought]:
-        """The thoughts that can be read, in order; the last may still grow."""
+        """The thinking blocks that can be read, in order; the last may still grow."""
         found = [one for one in self._canvas.sections if isinstance(one, Thought)]
         return [one for one in found if one.text.strip() and not one.block.is_hidden]
 
     @property
     def tools(self) -> list[ToolUse]:
-        """The calls of tools, in order; the last may still run."""
+        """The tool calls, in order; the last may still be running."""
         return list(self._tools.values())
 
     @property
     def mode(self) -> Mode:
-        """How thoughts are shown; those that are drawn stay as they are until `redraw`."""
+        """How thinking is shown; what is already drawn stays as it is until `redraw`."""
         return self._canvas.look.mode
 
     @mode.setter
@@ -164,17 +167,17 @@ class ConversationView:
         self._canvas.look = self._canvas.look._replace(mode=mode)
 
     def thinking(self, now: float | None = None) -> str:
-        """`Thinking… 12 s · ~340 tokens` while a thought arrives, else nothing."""
+        """`Thinking… 12 s · ~340 tokens` while thinking arrives, otherwise empty."""
         current = self._canvas.current
         return current.label(now) if isinstance(current, Thought) else ""
 
     def say(self, text: str, role: str = "note") -> None:
-        """A remark of the program's own, between sections."""
+        """A remark from mull, between sections."""
         self._flush(None)
         self._canvas.add(remarked(role, text))
 
     def tells_all(self, call_id: str, text: str) -> bool:
-        """Whether a call is the last thing that was drawn, and says all of this text."""
+        """Whether a call was drawn last and already says all of this text."""
         self._flush(None)
         tool, look = self._tools.get(call_id), self._canvas.look
         if tool is None or call_id != self._last_call or "\n" in text.strip():
@@ -182,27 +185,27 @@ class ConversationView:
         return plain_text([call_line(tool.name, tool.title, *look[:2])]).endswith(text.strip())
 
     def show_diff(self, call_id: str, diff: str, lines: Sequence[Line]) -> None:
-        """What a call would change, shown before it is made: lines that were made elsewhere."""
+        """The diff of a call, shown before approval: lines made elsewhere."""
         tool = self._tool(call_id, "")
         tool.diff, tool.shown = diff, True
         self.show(lines)
 
     def show(self, lines: Sequence[Line]) -> None:
-        """Lines that were made elsewhere: they look the same whatever is drawn around them."""
+        """Lines made elsewhere: they look the same whatever is drawn around them."""
         self._flush(None)
         self._canvas.add(Fixed("shown", lambda _: list(lines)))
 
     # From storage
 
     def entry(self, entry: Entry) -> None:
-        """A stored entry; what mull said in the user's name is a remark of its own."""
+        """A stored entry; messages that mull sent in the user's name become remarks."""
         if entry.own:
             self.say(f"mull told the model: {entry.message.text}")
         else:
             self.message(folded(entry.message), thought_seconds=entry.thought_seconds)
 
     def message(self, message: Message, *, thought_seconds: float | None = None) -> None:
-        """A stored message; what is known of its thinking belongs to its only thought."""
+        """A stored message; what is known about its thinking belongs to its only thinking block."""
         self._flush(None)
         if message.role == "user" and not message.carries_results:
             self._canvas.add(user_said(message))
@@ -221,7 +224,7 @@ class ConversationView:
             self.end(message.status, broke=message.stop_reason == FAILED)
 
     def end(self, status: Status, *, broke: bool = False) -> None:
-        """How an answer ended, if that needs to be said: stopped by the user, or it `broke` off."""
+        """How an answer ended, if that needs saying: interrupted by the user, or `broke` off."""
         self._flush(None)
         self._keep_running()
         if broke and status == "interrupted":
@@ -230,7 +233,7 @@ class ConversationView:
             self._canvas.add(remarked("warning", ENDINGS[status]))
 
     def _block(self, block: Block) -> None:
-        """Draw a block that is not a thought."""
+        """Draw a block that is not thinking."""
         match block:
             case TextBlock():
                 answer = Answer(self._canvas.look)
@@ -299,7 +302,7 @@ class ConversationView:
             current.carry(**_carriers(event))
 
     def _carry_late(self, event: ThinkingCarrier) -> bool:
-        """A carrier of a thought that is over changes nothing on the screen."""
+        """A carrier for a complete thinking block changes nothing on the screen."""
         known = event.key is not None and [t for t in self._thoughts if t.key == event.key]
         for thought in known or ():
             thought.carry(**_carriers(event))
@@ -313,16 +316,20 @@ class ConversationView:
         self._written += len(event.arguments)
 
     def _reclassify(self, event: Reclassified) -> None:
-        """Text was a thought: the next `redraw` shows it so, now a remark says it."""
+        """Text turned out to be thinking: the next `redraw` shows it so; for now a remark says
+        it.
+        """
         answer = self._canvas.current
         if not isinstance(answer, Answer) or event.key not in (None, answer.key):
             return
         thought = Thought(self._canvas.look, ThinkingBlock(answer.text), answer.key)
         if self._canvas.replace_current(thought):
-            self._canvas.add(remarked("note", "The text above was a thought."))
+            self._canvas.add(remarked("note", "The text above was thinking."))
 
     def _count(self, event: UsageReported) -> None:
-        """The provider's count is known at the end: later drawings of an only thought have it."""
+        """The provider's count arrives at the end: later drawings of an only thinking block use
+        it.
+        """
         if len(self._thoughts) == 1:
             self._thoughts[0].tokens = event.usage.reasoning
 
@@ -349,7 +356,7 @@ class ConversationView:
             self._canvas.add(remarked(*said))
 
     def _flush(self, now: float | None) -> None:
-        """Whatever is open is over."""
+        """Close the open section."""
         self._canvas.end(now)
         if self._writing is not None:
             self._writing, calls, self._calls = None, self._calls, Assembler()
@@ -362,7 +369,7 @@ class ConversationView:
         self._canvas.add(called(tool))
 
     def _tool(self, call_id: str, name: str) -> ToolUse:
-        """The use that a call began; a new one where its call was never seen."""
+        """The call with this id; a new one if the call was never seen."""
         return self._tools.setdefault(call_id, ToolUse(name))
 
     def _result(self, call_id: str, output: str, failed: bool) -> None:
@@ -373,7 +380,7 @@ class ConversationView:
         self._canvas.add(resulted(tool, apart=apart))
 
     def _keep_running(self) -> None:
-        """What tools that were stopped have printed stays on the screen."""
+        """Keep the output of interrupted tools on the screen."""
         for running in self._running.values():
             lines = running.tool.live
             if lines.strip():
@@ -394,7 +401,7 @@ def render_message(
     *,
     thought_seconds: float | None = None,
 ) -> list[Line]:
-    """One stored message, as its events were drawn when it came."""
+    """One stored message, drawn as its events were."""
     view = ConversationView(theme, width, mode)
     view.message(message, thought_seconds=thought_seconds)
     return view.commit()

@@ -1,4 +1,4 @@
-"""What a turn waits for, in words: a retry that is counted down, or an endpoint that is silent."""
+"""What a turn is waiting for, in words: a retry countdown, or a silent endpoint."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from mull.neutral.events import Event, Retrying, StateChanged
 __all__ = ["SILENT_FROM", "Wait"]
 
 SILENT_FROM = 10
-"""Seconds without a byte from which a person is told."""
+"""Seconds without data after which the user is told."""
 
 
 class Wait:
-    """Follows the events of a turn as far as they say what it waits for."""
+    """Follows the events of a turn to know what it is waiting for."""
 
     def __init__(self) -> None:
         self._retry: Retrying | None = None
@@ -22,7 +22,7 @@ class Wait:
         """Seconds since the endpoint last sent anything."""
 
     def event(self, event: Event, now: float) -> None:
-        """Something has happened; whatever comes ends the wait for a retry."""
+        """Something happened; any event ends the wait for a retry."""
         self.silence = 0.0
         if isinstance(event, Retrying):
             self._retry, self._until = event, now + event.seconds
@@ -31,15 +31,15 @@ class Wait:
 
     @property
     def is_silent(self) -> bool:
-        """Whether the endpoint has said nothing for so long that a person should know."""
+        """Whether the endpoint has been silent long enough to tell the user."""
         return self.silence >= SILENT_FROM
 
     def text(self, work: str, now: float) -> str:
-        """`Waiting for the model 12 s · no data for 11 s · Esc stops`."""
+        """`Waiting for the model 12 s · no data for 11 s · Esc interrupts`."""
         if self._retry is not None:
             return self._retrying(self._retry, now)
         quiet = f" · no data for {int(self.silence)} s" if self.is_silent else ""
-        return f"{work}{quiet} · Esc stops"
+        return f"{work}{quiet} · Esc interrupts"
 
     def _retrying(self, retry: Retrying, now: float) -> str:
         of = f"/{retry.attempts}" if retry.attempts else ""

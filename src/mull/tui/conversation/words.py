@@ -1,4 +1,4 @@
-"""What is said to a person about events and ends of an answer that are not part of its text."""
+"""What the user is told about events and endings that are not part of the answer's text."""
 
 from __future__ import annotations
 
@@ -20,34 +20,36 @@ from mull.neutral.messages import Status
 __all__ = ["ENDINGS", "Remark", "remark"]
 
 ENDINGS: Mapping[Status, str] = {
-    "interrupted": "Stopped; what came is kept.",
-    "truncated": "The answer is cut off at its limit of tokens.",
-    "truncated_in_reasoning": "The limit was reached before the thought was over: no answer.",
+    "interrupted": "Interrupted; what arrived is kept.",
+    "truncated": "The answer was cut off at its token limit.",
+    "truncated_in_reasoning": "The token limit was reached during thinking: there is no answer.",
     "no_answer": "The model thought but gave no answer.",
-    "error": "The answer broke off; what came is kept.",
+    "error": "The answer broke off; what arrived is kept.",
 }
 
 
 class Remark(NamedTuple):
-    """A line for a person, and the role of the theme it is drawn in."""
+    """A line for the user, and the theme role it is drawn in."""
 
     role: str
     text: str
 
 
 def remark(event: Event) -> Remark | None:
-    """What an event is worth saying, if anything."""
+    """The remark for an event, if it deserves one."""
     match event:
         case Warned():
             return Remark("warning", event.text)
         case Failed():
             return Remark("error", event.text)
-        case Retrying(attempt=2):  # further tries are counted down, not written one by one
+        case Retrying(attempt=2):  # later attempts are counted down, not written one by one
             return Remark("note", f"{event.reason}; retrying")
         case Healed():
-            return Remark("note", f"The endpoint refused ({event.reason}): {event.change}")
+            return Remark(
+                "note", f"The endpoint rejected the request ({event.reason}): {event.change}"
+            )
         case Nudged():
-            return Remark("note", f"No answer yet: asked once more ({event.attempt}/{event.most})")
+            return Remark("note", f"No answer yet: asking again ({event.attempt}/{event.most})")
         case Hurried():
             return Remark("note", event.text)
         case Compressed():

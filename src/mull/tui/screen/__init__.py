@@ -1,1 +1,1 @@
-"""The terminal itself: what it is, what stands on it, its keys."""
+"""The terminal itself: its capabilities, its content, its keys."""

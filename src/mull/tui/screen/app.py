@@ -1,7 +1,7 @@
-"""The terminal as people use it: an input line below a conversation that scrolls away above it.
+"""The interactive terminal: an input line below a conversation that scrolls away above it.
 
-prompt_toolkit edits the line and draws the region at the bottom; everything else it is told.
-Whatever a key means to the conversation is passed on to it.
+prompt_toolkit edits the line and draws the region at the bottom. What a key means to the
+conversation is passed on to it.
 """
 
 from __future__ import annotations
@@ -57,13 +57,15 @@ _DEPTHS = {
     "none": ColorDepth.DEPTH_1_BIT,
 }
 _ESC_WAITS = 0.025
-"""Seconds in which the rest of a sequence must follow an ESC byte; else it is the key Esc."""
+"""Seconds within which the rest of a sequence must follow an ESC byte; otherwise it is the key
+Esc.
+"""
 _TWICE = 2.0
-"""Seconds in which a second Ctrl-C quits."""
+"""Seconds within which a second Ctrl-C quits."""
 
 
 class TerminalFront:
-    """A terminal whose lower end can be drawn again."""
+    """A terminal whose lower end can be redrawn."""
 
     echoes = False
     has_keys = True
@@ -94,7 +96,7 @@ class TerminalFront:
         self._failures: set[str] = set()
         self._takes_offer = False
         self._declined = False
-        """What was offered last is not wanted."""
+        """The last completion was rejected."""
         self._take = take
         self.pastes = Pastes()
         self._search = SearchBufferControl()
@@ -117,7 +119,7 @@ class TerminalFront:
             input=Keyboard(sys.stdin, output, lent=signs.restore),
             output=output,
             erase_when_done=True,
-            max_render_postpone_time=None,  # what a model says is drawn at a rate of its own
+            max_render_postpone_time=None,  # model output is drawn at its own rate
         )
         self.app.ttimeoutlen = _ESC_WAITS
         self.app.after_render += lambda _: signs.entitle()
@@ -140,11 +142,11 @@ class TerminalFront:
         self._screen.refresh()
 
     def clear(self) -> None:
-        """Begin anew at the top of an empty screen; what is on it goes into the scrollback."""
+        """Start at the top of an empty screen; its content goes into the scrollback."""
         self._screen.clear()
 
     def repaint(self, change: Callable[[int], int]) -> None:
-        """Draw what is on the screen anew, as far as it is whole there."""
+        """Redraw the screen, as far as its sections are complete there."""
         self._screen.repaint(change)
 
     async def view(
@@ -175,13 +177,13 @@ class TerminalFront:
         self.refresh()
 
     def put(self, text: str) -> None:
-        """Put text into the input line, before what stands there."""
+        """Insert text into the input line, before its content."""
         rest, text = self.buffer.text, self.pastes.short(text)
         self.buffer.text = f"{text}\n{rest}" if rest else text
         self.buffer.cursor_position = len(text)
 
     def paste(self, text: str) -> None:
-        """Take pasted text; a long one stands in the line as a label."""
+        """Insert pasted text; long text appears in the line as a label."""
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         self.buffer.insert_text(self.pastes.label(text) if self._is_free else text)
 
@@ -191,11 +193,11 @@ class TerminalFront:
         return True
 
     def alert(self, text: str, seconds: float) -> None:
-        """Tell somebody who looks elsewhere that something took so long and is over."""
+        """Alert a user who is looking elsewhere that something has finished after this long."""
         self._signs.alert(text, seconds)
 
     def leave(self) -> None:
-        """End the program."""
+        """Quit."""
         self._screen.flush()
         if self.app.is_running and not self.app.is_done:
             self.app.exit()
@@ -211,7 +213,7 @@ class TerminalFront:
     async def run(
         self, talk: Talk, begin: Callable[[], Coroutine[Any, Any, None]], typed: bytes = b""
     ) -> None:
-        """Read keys until somebody leaves; `typed` was pressed before."""
+        """Read keys until the user quits; `typed` was pressed before."""
         self._talk = talk
         early = typed.decode(errors="ignore").replace("\r", "\n")
         self.buffer.insert_text("".join(c for c in early if c == "\n" or c == neutralise(c)))
@@ -219,11 +221,11 @@ class TerminalFront:
         await self.app.run_async(pre_run=lambda: talk.start(begin), set_exception_handler=False)
 
     def finish(self) -> None:
-        """Write what was said at the very end, when the region is gone."""
+        """Write the last messages, after the region is gone."""
         self._screen.finish()
 
     async def ask(self, question: Question) -> tuple[str, str]:
-        """Wait for the key of a choice, and for the text that some choices want."""
+        """Wait for the key of a choice, and for the text that some choices need."""
         sign = self._signs.await_answer(question.title)
         try:
             key = await self.asking.key(question)
@@ -235,17 +237,17 @@ class TerminalFront:
     async def pick(
         self, title: str, items: Sequence[Item], found: str = "", mark: Mark | None = None
     ) -> str | None:
-        """Let one of the items be searched and chosen."""
+        """Let the user search and choose one of the items."""
         picker = Picker(title, items, mark)
         picker.search(found)
         return await self.asking.item(picker, found)
 
     async def secret(self, title: str) -> str | None:
-        """Let something be typed that is not shown, kept or completed."""
+        """Ask for input that is not shown, stored or completed."""
         return await self.asking.secret(title)
 
     def _lend_line(self, text: str | None) -> None:
-        """The line for something else, and then as it was; nothing of a secret stays behind."""
+        """Lend the input line, then restore it; nothing of a secret stays behind."""
         if text is not None:
             self._line_before = self.buffer.document
             self.buffer.text = text
@@ -262,11 +264,13 @@ class TerminalFront:
     def status_line(self) -> Line:
         """The line at the very bottom."""
         if asyncio.get_running_loop().time() < self._leaving_until:
-            return (Span("Ctrl-C once more quits.", self.theme.warning),)
+            return (Span("Press Ctrl-C again to quit.", self.theme.warning),)
         return self._status()
 
     def _failed(self, context: Mapping[str, Any]) -> None:
-        """A mistake in mull, in a key or in drawing: told once, so that drawing it again ends."""
+        """A bug in mull, in a key binding or in drawing: reported once, so that redrawing does not
+        repeat it.
+        """
         what = repr(context.get("exception") or context.get("message"))
         if self._talk is not None and what not in self._failures:
             self._failures.add(what)
@@ -278,7 +282,7 @@ class TerminalFront:
             self.asking.picker.search(self.buffer.text)
 
     def _offered(self, _: Buffer) -> None:
-        if self._takes_offer:  # not now: the offers are still being put together
+        if self._takes_offer:  # not now: the completions are still being built
             asyncio.get_running_loop().call_soon(self._take_offer)
 
     def _take_offer(self) -> None:
@@ -292,7 +296,7 @@ class TerminalFront:
 
     @property
     def _is_free(self) -> bool:
-        """Whether the line is for the conversation."""
+        """Whether the line belongs to the conversation."""
         return self.asking.picker is None and not self.asking.wants_words
 
     def _takes_letters(self) -> bool:
@@ -308,13 +312,13 @@ class TerminalFront:
     # What keys do: `mull.tui.screen.keys` names these.
 
     def on_newline(self) -> None:
-        """Begin a new line."""
+        """Start a new line."""
         self.buffer.insert_text("\n")
 
     def on_enter(self) -> None:
-        """Send what is typed, unless its last line goes on."""
+        """Send the input, unless its last line continues."""
         text, talk = self.pastes.whole(self.buffer.text), self._talk
-        if self.buffer.document.char_before_cursor == "\\":  # as in a shell: the line goes on
+        if self.buffer.document.char_before_cursor == "\\":  # as in a shell: the line continues
             self.buffer.delete_before_cursor()
             self.buffer.insert_text("\n")
         elif self.asking.wants_words:
@@ -324,13 +328,13 @@ class TerminalFront:
         elif text.strip() and talk is not None:
             if text.startswith("/") and not self._declined:
                 text = self._take(text)
-            self.buffer.text = text  # what was pasted is found again in the history, whole
+            self.buffer.text = text  # pasted text is complete in the history
             self.buffer.append_to_history()
             self.buffer.reset()
             talk.enter(text)
 
     def _takes_file(self) -> bool:
-        """Put the file that is offered into the line, if one is and none is there yet."""
+        """Insert the first offered file into the line, if there is one and none is there yet."""
         typed = self.buffer.document.text_before_cursor
         if self._declined or typed.startswith("/") or not is_mention(typed):
             return False
@@ -342,7 +346,7 @@ class TerminalFront:
         return True
 
     def on_queue(self) -> None:
-        """Send what is typed when the turn is over; at once where none is going on."""
+        """Send the input when the turn ends; immediately if there is none."""
         text, talk = self.pastes.whole(self.buffer.text), self._talk
         if text.strip() and talk is not None and not self.asking.wants_words:
             self.buffer.text = text
@@ -351,25 +355,25 @@ class TerminalFront:
             talk.queue(text)
 
     def has_waiting(self) -> bool:
-        """Whether the line is empty and something waits to be sent."""
+        """Whether the line is empty and messages are queued."""
         return not self.buffer.text and self._talk is not None and self._talk.has_waiting
 
     def on_take_back(self) -> None:
-        """Take the last of what waits back into the line."""
+        """Move the last queued message back into the line."""
         if self._talk is not None:
             self._talk.take_back()
 
     def on_complete(self) -> None:
-        """Offer what can be typed here, or take the next offer."""
+        """Show completions, or select the next one."""
         state = self.buffer.complete_state
         if state and state.completions:
             self.buffer.complete_next()
-        else:  # offers that were asked for by typing may come first, or be on their way
+        else:  # completions requested by typing may come first, or be on their way
             self._takes_offer = True
             self.buffer.start_completion(select_first=True)
 
     def on_stop(self) -> None:
-        """Close the offers, or what asks for a secret; else stop the model."""
+        """Close the completions or a secret prompt; otherwise interrupt the model."""
         if self.asking.is_secret:
             self.asking.give(None)
         elif self.buffer.complete_state:
@@ -379,7 +383,7 @@ class TerminalFront:
             self._talk.stop()
 
     def on_interrupt(self) -> None:
-        """Stop the model, or clear the line, or quit when it is pressed twice."""
+        """Interrupt the model, or clear the line, or quit when pressed twice."""
         if self.asking.is_secret:
             self.asking.give(None)
             return
@@ -397,56 +401,56 @@ class TerminalFront:
             loop.call_later(_TWICE, self.app.invalidate)
 
     def on_end(self) -> None:
-        """Quit on an empty line; else delete, as the key does everywhere."""
+        """Quit on an empty line; otherwise delete, as the key does everywhere."""
         if self.buffer.text:
             self.buffer.delete()
         else:
             self.leave()
 
     def on_view(self) -> None:
-        """Read the thoughts of the conversation."""
+        """Open the thinking of the conversation."""
         if self._talk is not None:
             self._talk.read_thoughts()
 
     def on_output(self) -> None:
-        """Read what tools were called for and gave back."""
+        """Open the tool calls and their output."""
         if self._talk is not None:
             self._talk.read_output()
 
     def on_mode(self) -> None:
-        """Go on to the next approval mode."""
+        """Switch to the next approval mode."""
         if self._talk is not None:
             self._talk.next_mode()
 
     def on_level(self) -> None:
-        """Think at the next level."""
+        """Switch to the next thinking level."""
         if self._talk is not None:
             self._talk.next_level()
 
     def on_answer(self) -> None:
-        """Have the answer now."""
+        """Stop thinking and answer now."""
         if self._talk is not None:
             self._talk.answer_now()
 
     def on_edit(self) -> None:
-        """Write in the user's own editor; a secret has no business in its files."""
+        """Edit in the user's editor; never a secret, which would end up in a file."""
         if self.asking.is_secret:
             return
         self.buffer.text = self.pastes.whole(self.buffer.text)
         self.buffer.open_in_editor().add_done_callback(lambda _: self.refresh())
 
     def on_suspend(self) -> None:
-        """Leave the terminal to the shell until it brings mull back."""
+        """Suspend mull until the shell resumes it."""
         self.app.suspend_to_background()
 
     def on_redraw(self) -> None:
-        """Draw what is on the screen anew."""
+        """Redraw the screen."""
         if self._talk is not None:
             self._talk.repaint()
 
 
 def _output() -> Output:
-    """The terminal, without asking it where its cursor is: the region is always at the bottom."""
+    """The terminal, without asking for the cursor position: the region is always at the bottom."""
     output = InlineOutput.from_pty(unguarded(sys.stdout))
     output.enable_cpr = False
     return output

@@ -1,7 +1,7 @@
-"""What a person is asked: a choice by key, some words, or one of many things. One at a time.
+"""Questions to the user: a choice by key, text, or one of many items. One at a time.
 
-An answer closes the question before the next key is looked at: keys come in batches, and what
-follows an answer is meant for the line that was typed before.
+An answer closes the question before the next key is processed: keys arrive in batches, and what
+follows an answer is meant for the input line.
 """
 
 from __future__ import annotations
@@ -18,15 +18,17 @@ from mull.tui.text.width import cell_width, fitted
 
 __all__ = ["Asking"]
 
-_WORDS = "In your own words; Enter sends them."
+_WORDS = "Type your answer; Enter sends it."
 QUIET = 0.7
-"""Seconds without a key before a choice takes one: who is typing has not seen the question."""
+"""Seconds without a keypress before a choice accepts one: a user who is typing has not seen the
+question.
+"""
 
 
 class Asking:
-    """The question that has the keyboard, if there is one. `changed` is called when it does.
+    """The question that has the keyboard, if there is one. `changed` is called when that changes.
 
-    `line` lends the input line, with a text to begin with, and is given None to have it back.
+    `line` lends the input line with an initial text, and takes None to return it.
     """
 
     def __init__(
@@ -36,7 +38,7 @@ class Asking:
         self.picker: Picker | None = None
         self.wants_words = False
         self.is_secret = False
-        """What is typed is not to be seen."""
+        """Input is hidden."""
         self._title = _WORDS
         self._changed = changed
         self._line = line
@@ -62,7 +64,7 @@ class Asking:
             return text
 
     async def secret(self, title: str) -> str | None:
-        """Wait for a line that nobody is to read; None if there is none."""
+        """Wait for a hidden line; None if there is none."""
         async with self._turn:
             self._title, self.wants_words, self.is_secret = title, True, True
             self._borrow("")
@@ -70,7 +72,7 @@ class Asking:
             return text
 
     async def item(self, picker: Picker, found: str) -> str | None:
-        """Wait until something is picked, or nothing is."""
+        """Wait until an item is picked, or none is."""
         async with self._turn:
             self.picker = picker
             self._borrow(found)
@@ -79,12 +81,13 @@ class Asking:
 
     @property
     def listens(self) -> bool:
-        """Whether a key now is meant for the question."""
+        """Whether a key pressed now is meant for the question."""
         return asyncio.get_running_loop().time() - self._quiet_since >= QUIET
 
     def press(self, key: str) -> bool:
-        """A key was pressed while a choice is to be made; False if it belongs to the line that
-        was being typed when the question came."""
+        """Handle a key while a choice is open; False if it belongs to the line that was being typed
+        when the question appeared.
+        """
         if not self.listens:
             self._listen_later()
             return False
@@ -93,7 +96,7 @@ class Asking:
         return True
 
     def mark(self) -> None:
-        """Mark what the choice of a picker stands on."""
+        """Toggle the mark of the picker's current item."""
         if self.picker is not None:
             self.picker.mark()
             self._changed()
@@ -104,13 +107,13 @@ class Asking:
         loop.call_later(QUIET, self._changed)
 
     def give(self, answer: Any) -> None:
-        """Answer what is asked."""
+        """Answer the question."""
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(answer)
             self._close()
 
     def lines(self, theme: Theme, width: int) -> Sequence[Line]:
-        """What stands above the input."""
+        """The lines above the input."""
         if self.picker is not None:
             return self.picker.lines(theme, width)
         if self.wants_words:
@@ -136,7 +139,7 @@ class Asking:
         self._line(text)
 
     def _close(self) -> None:
-        """Nothing is asked any more, and the line is what it was."""
+        """Close the question and restore the line."""
         self.question = self.picker = None
         if self._has_line:
             self._has_line = False

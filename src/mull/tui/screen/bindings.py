@@ -1,4 +1,4 @@
-"""Binds the keys of the table to what they do, and the few that a question or a search needs."""
+"""Binds the keys of the table to their actions, and the few that a question or a search needs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _label_before(front: TerminalFront) -> str:
 
 
 def _choose(front: TerminalFront, event: KeyPressEvent) -> None:
-    """A key for the question, or one more letter of what was being typed when it came."""
+    """A key for the question, or one more letter of the line being typed when it appeared."""
     if not front.asking.press(event.data.lower()) and event.data.isprintable():
         front.buffer.insert_text(event.data)
 

@@ -1,8 +1,9 @@
-"""The bottom of the terminal: what is still changing, and below it whatever the application adds.
+"""The bottom of the terminal: content that is still changing, and below it the application's own
+lines.
 
-What is finished goes up into the terminal's own scrollback, once, and is never touched again. Only
-the region below is drawn again, at most so many times a second, however fast the model speaks;
-reading never waits for drawing.
+Finished content goes into the terminal's scrollback, once, and is never touched again. Only the
+region below is redrawn, at a limited rate however fast the model writes; reading never waits for
+drawing.
 """
 
 from __future__ import annotations
@@ -37,15 +38,17 @@ if TYPE_CHECKING:
 __all__ = ["PAUSE", "InlineApplication", "InlineOutput", "InlineScreen", "fragments"]
 
 PAUSE = 0.05
-"""Seconds between two drawings."""
+"""Seconds between two redraws."""
 _SETTLED = 0.12
-"""Seconds that a window's size must stay before everything is drawn for it."""
+"""Seconds for which the window size must be stable before everything is redrawn for it."""
 _LAST_ANSWER = 1.0
-"""Seconds to wait, at the end, for what the terminal was asked."""
+"""Seconds to wait at the end for outstanding replies of the terminal."""
 _BELOW = 6
-"""Rows kept for what stands below the live lines."""
+"""Rows reserved for what is below the live lines."""
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
-"""Terminals that know this show what lies between in one step; the others pass over it."""
+"""Synchronized output: terminals that support it show what lies between in one step; others ignore
+it.
+"""
 _ANSI = (
     "ansiblack ansired ansigreen ansiyellow ansiblue ansimagenta ansicyan ansigray "
     "ansibrightblack ansibrightred ansibrightgreen ansibrightyellow ansibrightblue "
@@ -54,40 +57,43 @@ _ANSI = (
 
 
 class InlineOutput(Vt100_Output):
-    """A terminal that is never cleared as a whole: some push what they clear into the scrollback,
-    where it would stand twice."""
+    """A terminal that is never cleared as a whole: some push cleared content into the scrollback,
+    where it would appear twice.
+    """
 
     _size = 0
 
     def write(self, data: str) -> None:
-        """Text, whose size is counted."""
+        """Write text and count its size."""
         self._size += len(data)
         super().write(data)
 
     def write_raw(self, data: str) -> None:
-        """Sequences, whose size is counted."""
+        """Write sequences and count their size."""
         self._size += len(data)
         super().write_raw(data)
 
     def take_size(self) -> int:
-        """About how many bytes were written since the last time."""
+        """About how many bytes were written since the last call."""
         size, self._size = self._size, 0
         return size
 
     @property
     def responds_to_cpr(self) -> bool:
-        """True once the renderer is made: it never asks by itself, but waits at the end for what
-        was asked."""
+        """True once the renderer exists: it never asks by itself, but waits at the end for
+        outstanding replies.
+        """
         return self.enable_cpr
 
     def erase_down(self) -> None:
-        """Erase the row of the cursor, and then those below it."""
+        """Erase the row of the cursor, then those below it."""
         self.write_raw("\x1b7\x1b[K\x1b[1B\x1b[J\x1b8")
 
 
 class InlineApplication(Application[None]):
-    """An application that draws at the bottom, and leaves it to the conversation to draw itself at
-    another width. While a window is being resized nothing is drawn."""
+    """An application that draws at the bottom and lets the conversation redraw itself at another
+    width. Nothing is drawn while the window is being resized.
+    """
 
     output: InlineOutput
     _lent = False
@@ -107,7 +113,7 @@ class InlineApplication(Application[None]):
         answers.add(Keys.CPRResponse, eager=True, save_before=lambda _: False)(self._answered)
         self.key_bindings = merge_key_bindings([more["key_bindings"], answers])
         self._answer = asyncio.Event()
-        # an answer that comes when the program has ended would be typed into the shell
+        # a reply that arrives after the program has ended would be typed into the shell
         self.renderer.wait_for_cpr_responses = self._wait_for_answer  # type: ignore[method-assign, assignment]
 
     async def _wait_for_answer(self, _: float = 0) -> None:
@@ -124,7 +130,7 @@ class InlineApplication(Application[None]):
 
     @property
     def is_lent(self) -> bool:
-        """Whether an editor, the shell or the viewer has the terminal."""
+        """Whether an editor, the shell or the viewer is using the terminal."""
         return self._lent
 
     @property
@@ -133,23 +139,23 @@ class InlineApplication(Application[None]):
 
     @_running_in_terminal.setter
     def _running_in_terminal(self, lent: bool) -> None:
-        """prompt_toolkit lends the terminal, and has no event for it."""
+        """Tracks when prompt_toolkit lends the terminal, because it has no event for that."""
         self._lent = lent
         if lent:
             self.on_lent()
 
     @property
     def is_settling(self) -> bool:
-        """Whether the window may still change its size."""
+        """Whether the window may still be changing its size."""
         return self._settling is not None
 
     @property
     def size_before(self) -> Size:
-        """The size for which the region was drawn last."""
+        """The size that the region was last drawn for."""
         return self._size
 
     def begin_step(self) -> None:
-        """What is written from here on is seen when the region is drawn, and not before."""
+        """Hold back output until the region is drawn."""
         self.output.write_raw(_BEGIN)
 
     def draw(self) -> None:
@@ -157,7 +163,7 @@ class InlineApplication(Application[None]):
         super()._redraw()
 
     def check_size(self) -> None:
-        """Look whether the window is another one than before."""
+        """Check whether the window size has changed."""
         if self._settling is None and self.output.get_size().columns != self._size.columns:
             self._on_resize()
 
@@ -185,7 +191,7 @@ class InlineApplication(Application[None]):
             self.begin_step()
             super()._on_resize()
             return
-        # the terminal has moved the lines about: once the window rests, the region is drawn afresh
+        # the terminal has moved the lines: once the size is stable, the region is redrawn
         self._settling = asyncio.get_running_loop().call_later(_SETTLED, self._settle)
 
     def _settle(self) -> None:
@@ -198,8 +204,8 @@ class InlineApplication(Application[None]):
 class InlineScreen:
     """Draws above and into the region of a running application.
 
-    It knows which lines above the region are surely still on the screen: they can be replaced. What
-    has gone into the scrollback never is.
+    It knows which lines above the region are certainly still on the screen: those can be replaced.
+    What has gone into the scrollback is never replaced.
     """
 
     def __init__(self, depth: Depth, frame: Callable[[], Frame], *, reflows: bool) -> None:
@@ -237,7 +243,7 @@ class InlineScreen:
 
     @property
     def width(self) -> int:
-        """The columns that a line may take."""
+        """Columns of a line."""
         return self.app.output.get_size().columns if self.app else 80
 
     @property
@@ -246,8 +252,9 @@ class InlineScreen:
         return self.app.output.get_size().rows if self.app else 24
 
     def repaint(self, change: Callable[[int], int]) -> None:
-        """Draw what is on the screen anew: `change` is told how many of its last lines can be
-        replaced, and says how many will be."""
+        """Redraw the screen: `change` gets the number of last lines that can be replaced, and
+        returns how many will be.
+        """
         gone = change(len(self._above) + len(self._pending) - self._gone)
         for _ in range(min(gone, len(self._pending))):
             self._pending.pop()
@@ -256,16 +263,16 @@ class InlineScreen:
         self.refresh()
 
     def _lend(self) -> None:
-        if not self.is_covered:  # whoever has the terminal may write anything
+        if not self.is_covered:  # the current owner of the terminal may write anything
             self.forget()
 
     def forget(self) -> None:
-        """What stands above the region is somebody else's by now."""
+        """What is above the region now belongs to somebody else."""
         self._above.clear()
         self._gone = 0
 
     def clear(self) -> None:
-        """Begin at the top of an empty screen: what is on it goes up into the scrollback."""
+        """Start at the top of an empty screen: its content goes into the scrollback."""
         self.flush(force=True)
         app = self.app
         if app is not None and app.is_running and not app.is_lent:
@@ -276,8 +283,9 @@ class InlineScreen:
             app.draw()
 
     def resized(self, change: Callable[[int], int]) -> None:
-        """The window has another width: erase the region where the terminal has put it, and draw
-        what is on the screen for that width."""
+        """The window width has changed: erase the region where the terminal has moved it, and
+        redraw the screen for that width.
+        """
         app = self.app
         if app is None:
             return
@@ -303,8 +311,9 @@ class InlineScreen:
             self._timer = loop.call_later(wait, self.flush)
 
     def flush(self, *, force: bool = False) -> None:
-        """Draw now, unless the terminal is lent to an editor or being resized: then nothing is
-        lost, only late."""
+        """Draw now, unless the terminal is lent or being resized: then the output is only
+        delayed.
+        """
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -317,7 +326,7 @@ class InlineScreen:
         if app.is_settling:
             self.refresh()
             return
-        if app.pace.is_waiting and not force:  # the answer goes on, or the next look at the clock
+        if app.pace.is_waiting and not force:  # the reply, or the next tick, resumes drawing
             self._late = True
             return
         new, self._live = self._frame()
@@ -344,7 +353,7 @@ class InlineScreen:
             self.app.output.flush()
 
     def _go_on(self) -> None:
-        """What was sent has arrived: send what has waited for that."""
+        """The previous output has arrived: send what was waiting."""
         if self._late or self._pending:
             self._late = False
             self.refresh()
@@ -359,16 +368,16 @@ class InlineScreen:
         return out
 
     def _take_off(self, lines: int) -> int:
-        """Forget the last lines; how many rows of the screen they take."""
+        """Forget the last lines; returns how many rows of the screen they take."""
         width = self.width
         return sum(self._rows(line_width(self._above.pop()), width) for _ in range(lines))
 
     def _rows(self, cells: int, width: int) -> int:
-        """The rows that a line takes in a window that was made narrower after it was written."""
+        """The rows that a line takes in a window that was narrowed after it was written."""
         return max(1, -(-cells // width)) if self._reflows else 1
 
     def _forget_scrolled(self) -> None:
-        """Lines that may have gone into the scrollback cannot be replaced any more."""
+        """Lines that may be in the scrollback can no longer be replaced."""
         screen = self.app.renderer.last_rendered_screen if self.app else None
         if screen is not None and len(self._above) + screen.height > self.height:
             self._trim(screen.height, self.height)
@@ -383,7 +392,7 @@ class InlineScreen:
         return encode(lines, self.depth).replace("\n", "\r\n")
 
     def _fragments(self) -> StyleAndTextTuples:
-        """What is live, and a blank line between it and the input."""
+        """The live lines, and a blank line between them and the input."""
         room = max(1, self.height - _BELOW)
         return fragments([*self._live[-room:], BLANK], self.depth)
 
@@ -402,7 +411,7 @@ def _row_widths(renderer: Renderer) -> list[int]:
 
 
 def fragments(lines: Sequence[Line], depth: Depth) -> StyleAndTextTuples:
-    """Lines as prompt_toolkit takes them."""
+    """Lines in the format of prompt_toolkit."""
     out: StyleAndTextTuples = []
     for at, line in enumerate(lines):
         if at:

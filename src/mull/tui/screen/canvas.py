@@ -1,7 +1,7 @@
-"""The sections of a conversation on the screen: which are drawn, which one is open.
+"""The sections of a conversation on the screen: which are drawn, and which one is open.
 
-It keeps one blank line between sections, and knows how many lines of each are out, so that those
-that are still on the screen can be drawn again in another look.
+It keeps one blank line between sections, and knows how many lines of each are written, so that
+those still on the screen can be redrawn in another look.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _TOGETHER = ("tool", "remark")
 
 
 class Redrawn(NamedTuple):
-    """How many of the last lines are to be taken off the screen, and those that replace them."""
+    """How many of the last lines to remove from the screen, and the lines that replace them."""
 
     gone: int
     lines: list[Line]
 
 
 class _Placed:
-    """A section, and how many lines are out for it: its own, and a blank one before them."""
+    """A section, and how many lines are written for it: its own, and a blank one before them."""
 
     def __init__(self, section: Section, lines: int = 0) -> None:
         self.section = section
@@ -58,17 +58,17 @@ class Canvas:
             yield self._open.section
 
     def add(self, section: Section) -> None:
-        """A section that is over. It is drawn when lines are asked for, if ever."""
+        """Add a complete section. It is drawn when its lines are needed."""
         placed = _Placed(section)
         self._placed.append(placed)
         self._undrawn.append(placed)
 
     def begin(self, section: Answer | Thought) -> None:
-        """A section that arrives piece by piece."""
+        """Start a section that arrives in chunks."""
         self._open = _Placed(section)
 
     def end(self, now: float | None) -> None:
-        """The open section is over."""
+        """Close the open section."""
         section, placed = self.current, self._open
         if section is not None and placed is not None:
             self._draw()
@@ -78,7 +78,7 @@ class Canvas:
             self._open = None
 
     def replace_current(self, section: Section) -> bool:
-        """Put a section in the place of the open one; whether lines of that one are out."""
+        """Replace the open section; returns whether lines of it were already written."""
         placed, self._open = self._open, None
         if placed is None or not placed.lines:
             self.add(section)
@@ -87,7 +87,7 @@ class Canvas:
         return True
 
     def commit(self) -> list[Line]:
-        """The lines that became final since the last time."""
+        """The lines that became final since the last call."""
         self._draw()
         if self._open is not None and self.current is not None:
             self._emit(self._open, self.current.commit())
@@ -95,7 +95,7 @@ class Canvas:
         return out
 
     def commit_last(self, most: int) -> list[Line]:
-        """The same, but of much that was never drawn only the last sections: about `most` lines."""
+        """The same, but of what was never drawn only the last sections: about `most` lines."""
         count, first = 0, len(self._undrawn)
         while first and count < most:
             first -= 1
@@ -112,9 +112,9 @@ class Canvas:
         return [BLANK, *lines] if lines and self._parted(self.current) else lines
 
     def redraw(self, look: Look, replaceable: int) -> Redrawn:
-        """Draw in another look what stands in the last so many lines, as far as it is whole there.
+        """Redraw in another look the sections completely within the last lines.
 
-        A section that has lines above them stays as it is, and an open one goes on from there.
+        A section with lines above them stays as it is, and an open one continues from there.
         """
         self.look = look
         gone = self._open.lines if self._open else 0
@@ -129,8 +129,9 @@ class Canvas:
         return Redrawn(gone, self._draw_from(kept))
 
     def cut(self, first: Section, replaceable: int) -> int | None:
-        """Take a section and all after it away; how many lines of them stand on the screen, or
-        None where some stand above the last `replaceable` ones: then nothing is taken away."""
+        """Remove a section and all after it; returns how many of their lines are on the screen, or
+        None if some are above the last `replaceable` ones: then nothing is removed.
+        """
         at = next(at for at, placed in enumerate(self._placed) if placed.section is first)
         gone = sum(placed.lines for placed in self._placed[at:])
         if gone > replaceable or self._open is not None:
@@ -160,7 +161,7 @@ class Canvas:
             self._emit(placed, placed.section.draw(self.look))
 
     def _parted(self, section: Section) -> bool:
-        """Whether a blank line stands before the section's next line."""
+        """Whether a blank line precedes the section's next line."""
         last = self._last
         if last is None or last is section:
             return False

@@ -1,8 +1,8 @@
-"""Colours as numbers: how bright, how far apart, how well read on each other.
+"""Colours as numbers: brightness, distance, and contrast.
 
-Brightness and contrast are WCAG's (relative luminance, 1:1 to 21:1). Distance is taken in OKLab,
-where equal steps look equal. The shade behind a thought is found here: lighter than a dark
-background and darker than a light one, by a contrast that is seen and does not shout.
+Brightness and contrast are WCAG's (relative luminance, 1:1 to 21:1). Distance is measured in OKLab,
+where equal steps look equal. The shade behind thinking is computed here: lighter than a dark
+background and darker than a light one, with a contrast that is visible but unobtrusive.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ BLACK, WHITE = Rgb(0, 0, 0), Rgb(255, 255, 255)
 LEAST_CONTRAST = 4.5
 """WCAG AA for text."""
 QUIET = (1.08, 1.35)
-"""A background is told from another within these contrasts, and nobody is disturbed."""
+"""The range of contrast in which a background is visible but not distracting."""
 _SHADE = 1.16
 
 
@@ -77,7 +77,7 @@ def _ratio(one: float, other: float) -> float:
 
 
 def is_dark(colour: Rgb) -> bool:
-    """Whether white is read better on it than black."""
+    """Whether white text is more readable on it than black."""
     return contrast(colour, WHITE) >= contrast(colour, BLACK)
 
 
@@ -95,14 +95,14 @@ def _oklab(colour: Rgb) -> tuple[float, float, float]:
 
 
 def _mixed(colour: Rgb, pole: Rgb, part: float) -> Rgb:
-    """`part` of the pole's light in the colour, the rest its own."""
+    """A mix with `part` of the pole's light, the rest from the colour."""
     pairs = zip(colour, pole, strict=True)
     return Rgb(*(_encoded(_LINEAR[a] + part * (_LINEAR[b] - _LINEAR[a])) for a, b in pairs))
 
 
 @lru_cache(256)
 def shade(background: Rgb, strength: float = _SHADE) -> Rgb:
-    """The quiet background that a thought stands on."""
+    """The background of thinking."""
     light = luminance(background)
     if is_dark(background):
         part = (light + 0.05) * (strength - 1) / (1 - light)
@@ -113,14 +113,14 @@ def shade(background: Rgb, strength: float = _SHADE) -> Rgb:
 
 @lru_cache(256)
 def tint(background: Rgb, hue: Rgb, part: float) -> Rgb:
-    """A background with a part of a hue in it, as the eye counts parts."""
+    """A background mixed with a part of a hue, in perceptual terms."""
     pairs = zip(background, hue, strict=True)
     return Rgb(*(round(a + part * (b - a)) for a, b in pairs))
 
 
 @lru_cache(1024)
 def readable(wanted: Rgb, on: Rgb, least: float = LEAST_CONTRAST) -> Rgb:
-    """The wanted colour, made lighter or darker only as far as it must be to be read."""
+    """The wanted colour, lightened or darkened only as far as readability requires."""
     if contrast(wanted, on) >= least:
         return wanted
     pole = WHITE if is_dark(on) else BLACK
@@ -147,7 +147,7 @@ PALETTE: tuple[Rgb, ...] = (
     *(Rgb(r, g, b) for r in _STEPS for g in _STEPS for b in _STEPS),
     *(Rgb(8 + 10 * n, 8 + 10 * n, 8 + 10 * n) for n in range(24)),
 )
-"""The 256 colours as xterm has them. People change the first 16, so only 16 to 255 are chosen."""
+"""The 256 colours of xterm. People change the first 16, so only 16 to 255 are used."""
 
 
 _LIGHT = tuple(map(luminance, PALETTE))
@@ -177,7 +177,7 @@ def nearest_16(wanted: Rgb) -> int:
 
 @lru_cache(256)
 def shade_256(background: Rgb, strength: float = _SHADE) -> int:
-    """The shade among the 256 colours: the closest that is on the right side and quiet."""
+    """The shade among the 256 colours: the closest that is on the right side and unobtrusive."""
     dark, light = is_dark(background), luminance(background)
     ideal = shade(background, strength)
     least, most = QUIET
@@ -191,7 +191,7 @@ def shade_256(background: Rgb, strength: float = _SHADE) -> int:
 
 @lru_cache(1024)
 def readable_256(wanted: Rgb, on: Rgb, least: float = LEAST_CONTRAST) -> int:
-    """The closest of the 256 colours that can be read there."""
+    """The closest of the 256 colours that is readable there."""
     ideal = readable(wanted, on, least)
     light = luminance(on)
     good = [n for n in range(16, 256) if _ratio(_LIGHT[n], light) >= least]

@@ -1,7 +1,7 @@
-"""What the environment and the terminal's own answers say about its colours.
+"""What the environment and the terminal's replies say about its colours.
 
-Depths, from rich to poor: `truecolor`, `256`, `16`, `mono` (bold and italic, no colour), `none` (no
-escape sequence at all).
+Depths, from high to low: `truecolor`, `256`, `16`, `mono` (bold and italic, no colour), `none` (no
+escape sequences at all).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["BACKGROUND_QUERY", "Depth", "colour_depth", "environment_background"
 Depth: TypeAlias = Literal["truecolor", "256", "16", "mono", "none"]
 
 BACKGROUND_QUERY = b"\x1b]11;?\x1b\\"
-"""Asks a terminal for its background (OSC 11); `read_background` reads the answer."""
+"""Asks a terminal for its background (OSC 11); `read_background` parses the reply."""
 
 _REPLY = re.compile(
     rb"\x1b\]11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})"
@@ -30,11 +30,11 @@ _COLOURLESS = re.compile(r"^(vt\d+|ansi-m|xterm-mono|.*-m)$")
 
 
 def colour_depth(environment: Mapping[str, str], *, is_terminal: bool) -> Depth:
-    """How many colours may be used, from environment variables.
+    """The colour depth according to environment variables.
 
-    `NO_COLOR` wins, then `FORCE_COLOR` (0 to 3). Inside tmux and screen the outer terminal's
-    promise of all colours cannot be trusted: they round what they are given, and a quiet shade
-    may round to nothing, so mull chooses among 256 itself.
+    `NO_COLOR` wins, then `FORCE_COLOR` (0 to 3). Inside tmux and screen, the outer terminal's claim
+    of true colour cannot be trusted: they round colours, and a subtle shade may disappear, so mull
+    chooses among 256 itself.
     """
     if environment.get("NO_COLOR"):
         return "none"
@@ -60,7 +60,7 @@ def _plain_terminal(environment: Mapping[str, str], term: str) -> Depth:
 
 
 def read_background(reply: bytes) -> Rgb | None:
-    """The background in a terminal's answer, or None if the answer holds none."""
+    """The background in a terminal's reply, or None if it contains none."""
     found = _REPLY.search(reply)
     if found is None:
         return None
@@ -69,6 +69,8 @@ def read_background(reply: bytes) -> Rgb | None:
 
 
 def environment_background(environment: Mapping[str, str]) -> Rgb | None:
-    """The background that `COLORFGBG` names (`15;0`, `0;default;15`), for silent terminals."""
+    """The background that `COLORFGBG` names (`15;0`, `0;default;15`), for terminals that do not
+    reply.
+    """
     number = environment.get("COLORFGBG", "").rpartition(";")[2]
     return PALETTE[int(number)] if number.isdecimal() and int(number) < 16 else None

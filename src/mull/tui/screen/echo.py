@@ -1,8 +1,8 @@
-"""Shows a letter as it is typed, without drawing anything else.
+"""Shows a letter as it is typed, without redrawing anything else.
 
-A whole drawing takes milliseconds, most of them spent on what has not changed. A letter at the end
-of the line changes one cell: it is written there at once, and the drawing follows a little later,
-with whatever else is new. What the renderer believes to be on the screen is kept true.
+A full redraw takes milliseconds, most of them spent on what has not changed. A letter at the end of
+the line changes one cell: it is written immediately, and the redraw follows a little later, with
+whatever else is new. The renderer's model of the screen is kept correct.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Echo"]
 
 _LATER = 0.03
-"""Seconds after a letter in which the whole is drawn."""
+"""Seconds after a letter before everything is redrawn."""
 
 
 class Echo:
@@ -36,15 +36,16 @@ class Echo:
         self._soon: asyncio.TimerHandle | None = None
 
     def drawn(self) -> None:
-        """Everything was drawn: letters that follow can be echoed from here."""
+        """Everything was drawn: following letters can be echoed from here."""
         if self._soon is not None:
             self._soon.cancel()
             self._soon = None
         self._shown = self._buffer.text if self._can_follow() else None
 
     def echo(self, app: Application[Any], draw: Callable[[], None]) -> bool:
-        """Write the letters that were typed since, if that is all there is to do for now. `draw` is
-        called later."""
+        """Write the letters typed since, if nothing else needs drawing now. `draw` is called
+        later.
+        """
         screen, text = app.renderer.last_rendered_screen, self._buffer.text
         if self._shown is None or screen is None or not self._can_follow():
             return False

@@ -1,4 +1,4 @@
-"""What a conversation needs of the terminal it is held at, whichever way that is drawn."""
+"""What a conversation needs from its terminal, however that is drawn."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 __all__ = ["WHOLE", "Choice", "Front", "Item", "Mark", "Question", "Unfolded"]
 
 Unfolded: TypeAlias = Literal["all", "last", "none"]
-"""Which documents are open when one begins to read."""
-WHOLE = "All of it"
-"""What the viewer is called that shows what a question is about."""
+"""Which documents are open at first."""
+WHOLE = "Full text"
+"""The title of the viewer that shows what a question is about."""
 
 
 class Choice(Value, frozen=True):
-    """One way to answer: a key, and what it stands for."""
+    """One way to answer: a key, and its meaning."""
 
     key: str
     word: str
@@ -29,14 +29,14 @@ class Choice(Value, frozen=True):
 
 
 class Question(Value, frozen=True):
-    """Something that a person must decide before work goes on."""
+    """Something the user must decide before work continues."""
 
     title: str
     choices: tuple[Choice, ...]
 
 
 class Item(Value, frozen=True):
-    """One of several things to pick; `name` is what is searched and given back."""
+    """One of several items to pick; `name` is searched and returned."""
 
     name: str
     about: str = ""
@@ -45,7 +45,7 @@ class Item(Value, frozen=True):
 
 
 Mark: TypeAlias = Callable[[str], bool]
-"""Marks an item by its name, or takes the mark away; whether it is marked now."""
+"""Toggles the mark of an item by name; returns whether it is now marked."""
 
 
 class Front(Protocol):
@@ -53,7 +53,7 @@ class Front(Protocol):
 
     theme: Theme
     keys: Sequence[Key]
-    """The keys that mean something here."""
+    """The active keys."""
 
     @property
     def width(self) -> int:
@@ -63,16 +63,17 @@ class Front(Protocol):
         """Draw what has changed, soon."""
 
     def clear(self) -> None:
-        """Begin anew at the top of an empty screen."""
+        """Start at the top of an empty screen."""
 
     def repaint(self, change: Callable[[int], int]) -> None:
-        """Draw what is on the screen anew. `change` is told how many of the last lines can be
-        replaced, and says how many will be; what takes their place is drawn next."""
+        """Redraw the screen. `change` gets the number of last lines that can be replaced, and
+        returns how many will be; their replacements are drawn next.
+        """
 
     async def view(
         self, title: str, documents: Callable[[], Sequence[Document]], *, unfolded: Unfolded
     ) -> None:
-        """Let a person read documents that may still grow, until they have seen enough."""
+        """Let the user read documents, which may still grow, until they close the viewer."""
 
     def set_theme(self, name: str) -> None:
         """Use another theme.
@@ -82,33 +83,34 @@ class Front(Protocol):
         """
 
     async def ask(self, question: Question) -> tuple[str, str]:
-        """The key of the choice that was made, and the text given with it."""
+        """The key of the choice, and the text given with it."""
 
     async def pick(
         self, title: str, items: Sequence[Item], found: str = "", mark: Mark | None = None
     ) -> str | None:
-        """The name of the item that was picked; None if none was. `found` begins the search, and
-        `mark` is what a key does that marks favourites."""
+        """The name of the picked item; None if none was. `found` starts the search, and `mark`
+        toggles a favourite.
+        """
 
     async def secret(self, title: str) -> str | None:
-        """A line that was typed without being shown; None if there is none, or nobody to ask."""
+        """A line typed without being shown; None if there is none, or nobody to ask."""
 
     @property
     def has_keys(self) -> bool:
-        """Whether single keys mean something."""
+        """Whether single keys have a meaning."""
 
     @property
     def echoes(self) -> bool:
-        """Whether what is typed stays on the screen as it was typed."""
+        """Whether typed text stays on the screen as typed."""
 
     def put(self, text: str) -> None:
-        """Put text into the line that is being typed."""
+        """Insert text into the input line."""
 
     def copy(self, text: str) -> bool:
-        """Have the terminal put text into the clipboard; False if it cannot be asked."""
+        """Have the terminal copy text to the clipboard; False if it cannot."""
 
     def alert(self, text: str, seconds: float) -> None:
-        """Tell somebody who looks elsewhere that something took so long and is over."""
+        """Alert a user who is looking elsewhere that something has finished after this long."""
 
     def leave(self) -> None:
-        """End the program."""
+        """Quit the program."""

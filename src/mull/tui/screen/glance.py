@@ -1,4 +1,6 @@
-"""What a terminal looks like to a program that only writes to it: colours, and a theme for them."""
+"""The appearance of a terminal for a program that only writes to it: colours, and a theme for
+them.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ __all__ = ["Glance"]
 
 
 class Glance:
-    """`depth` and `theme` of the terminal behind a descriptor; None is one that cannot be asked."""
+    """`depth` and `theme` of the terminal behind a descriptor; None for one that cannot be
+    asked.
+    """
 
     def __init__(self, screen: int | None) -> None:
         self.depth: Depth = colour_depth(os.environ, is_terminal=True)
@@ -31,6 +35,6 @@ class Glance:
         self.theme: Theme = theme_for("auto", background, self.depth)
 
     def close(self) -> None:
-        """Ask no more."""
+        """Stop asking."""
         if self._inquiry is not None:
             self._inquiry.close()

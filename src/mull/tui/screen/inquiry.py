@@ -1,9 +1,9 @@
 """Asks the terminal for its background on behalf of a program that reads no keys.
 
-What is typed meanwhile belongs to whoever reads next, so it is put back; where the system does not
-let a program do that, where somebody has typed already, or where the terminal is not ours to ask,
-nothing is asked. An answer that comes late is waited for with the keyboard's echo off: it is
-neither seen nor left for the next program to read.
+Keys pressed meanwhile belong to the next program, so they are put back. If the system does not
+allow that, if keys were already pressed, or if the terminal is not ours, nothing is asked. A late
+reply is awaited with the keyboard's echo off, so it is neither visible nor left for the next
+program to read.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from mull.tui.screen.terminal import ATTRIBUTES_QUERY, is_answered, listen, sift
 __all__ = ["Inquiry"]
 
 LONGEST = 0.6
-"""Seconds after which no answer is waited for any more."""
+"""Seconds to wait for a reply."""
 
 
 class Inquiry:
-    """One question to the terminal that `screen` writes to."""
+    """One query to the terminal that `screen` writes to."""
 
     def __init__(self, query: bytes, screen: int) -> None:
         import termios
@@ -34,11 +34,11 @@ class Inquiry:
         self._keyboard: int | None = None
         self._mode: list[Any] = []
         self._asked = 0.0
-        with suppress(OSError, termios.error):  # a terminal that is not ours, or not there
+        with suppress(OSError, termios.error):  # a terminal that is not ours, or does not exist
             self._ask(query, screen)
 
     def answer(self) -> bytes:
-        """What the terminal says of its background; nothing if it takes long."""
+        """The terminal's reply about its background; empty if it takes too long."""
         if self._keyboard is not None:
             self._heard = listen(self._keyboard, self._asked + terminal.PATIENCE, self._heard)
             if is_answered(self._heard):
@@ -46,7 +46,7 @@ class Inquiry:
         return sift(self._heard).background
 
     def close(self) -> None:
-        """Leave the terminal as it was, what was typed included."""
+        """Leave the terminal as it was, including what was typed."""
         import termios
 
         keyboard, self._keyboard = self._keyboard, None
@@ -54,7 +54,7 @@ class Inquiry:
             return
         atexit.unregister(self.close)
         with suppress(OSError, termios.error):  # it may be gone by now
-            if _is_ours(keyboard):  # whoever put us into the background has a mode of their own
+            if _is_ours(keyboard):  # the program that put us into the background has its own mode
                 self._heard = listen(keyboard, self._asked + LONGEST, self._heard)
                 termios.tcsetattr(keyboard, termios.TCSADRAIN, self._mode)
                 _put_back(keyboard, sift(self._heard).typed)
@@ -76,7 +76,7 @@ class Inquiry:
                 termios.tcsetattr(keyboard, termios.TCSADRAIN, self._mode)
                 return
             self._keyboard, self._asked = keyboard, time.monotonic()
-            atexit.register(self.close)  # whatever happens: a terminal without echo is no fun
+            atexit.register(self.close)  # in any case: a terminal without echo is unusable
             os.write(screen, query + ATTRIBUTES_QUERY)
         finally:
             if self._keyboard is None:
@@ -84,7 +84,7 @@ class Inquiry:
 
 
 def _is_ours(terminal: int) -> bool:
-    """Whether its keys come to us: it is the terminal we are at, and we are in the foreground."""
+    """Whether we get its keys: it is our controlling terminal, and we are in the foreground."""
     return os.tcgetpgrp(terminal) == os.getpgrp()
 
 
@@ -95,7 +95,7 @@ def _something_typed(keyboard: int) -> bool:
 
 
 def _can_put_back(keyboard: int) -> bool:
-    """Whether the system would take a key from us: asked with none, it says so in its error."""
+    """Whether the system would accept a key from us: called without one, its error says so."""
     import fcntl
     import termios
 

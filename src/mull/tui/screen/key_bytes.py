@@ -1,10 +1,10 @@
-"""Reads keys out of what a terminal sends: as terminals always did, and in the two newer ways.
+"""Decodes keys from terminal input, in the traditional encoding and in two newer ones.
 
-A lone ESC byte is the key Esc; ESC with more behind it in one read is Alt with that key, or the
-beginning of a sequence. So Esc never waits for what is typed next. Terminals that know the kitty
-keyboard protocol (`CSI 27 u`) or xterm's modifyOtherKeys (`CSI 27 ; 2 ; 13 ~`) say more: there,
-Shift-Enter is no Enter. What is no key is swallowed, not typed: answers of the terminal that come
-late, and sequences that nobody knows.
+A lone ESC byte is the key Esc; ESC followed by more in one read is Alt with that key, or the start
+of a sequence. So Esc never waits for the next key. Terminals with the kitty keyboard protocol (`CSI
+27 u`) or xterm's modifyOtherKeys (`CSI 27 ; 2 ; 13 ~`) report more: Shift-Enter is distinct from
+Enter. Anything that is not a key is dropped rather than typed: late replies of the terminal, and
+unknown sequences.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _OPEN_CSI = re.compile(r"\x1b\[[0-?]*[ -/]*\Z")
 _STRING = re.compile(r"\x1b[]P_^][^\x00-\x06\x08-\x1b]*(\x07|\x1b\\)")
 _OPEN_STRING = re.compile(r"\x1b[]P_^][^\x00-\x06\x08-\x1b]*\x1b?\Z")
 _LONGEST = 256
-"""Characters of a sequence that is waited for; an answer of a terminal is shorter."""
+"""Maximum characters of an incomplete sequence; replies of a terminal are shorter."""
 _NUMBERED = re.compile(r"\x1b\[(\d+)((?::\d*)*)(?:;(\d*)(?::(\d*))?)?(?:;[\d:]*)?u")
-"""Where the cursor is: an answer, unless it is F3 with another key held."""
+"""A cursor position report, unless it is F3 with a modifier."""
 _OTHER = re.compile(r"\x1b\[27;(\d+);(\d+)~")
 _MODIFIED = re.compile(r"\x1b\[(\d+);(\d+)(?::\d+)?([A-Z~])")
 _CURSOR = re.compile(r"\x1b\[\d+;\d+R")
@@ -48,14 +48,14 @@ _KEYPAD_MOVES = {
     57426: Keys.Delete,
 }  # fmt: skip
 _PRIVATE = range(57344, 63744)
-"""Where the protocol has keys that are no characters."""
+"""Where the protocol has keys that are not characters."""
 _CONTROLS = {**{c: chr(ord(c) & 0x1F) for c in "@\\]^_"}, "/": "\x1f", "?": "\x7f", " ": "\0"}
 
 
 class KeyDecoder:
-    """Takes what was read, piece by piece, and gives keys to `give`.
+    """Takes input chunk by chunk, and passes keys to `give`.
 
-    `speaks` is called when the terminal says that it knows the kitty protocol.
+    `speaks` is called when the terminal reports that it supports the kitty protocol.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class KeyDecoder:
         self._pasted: list[str] | None = None
 
     def feed(self, data: str) -> None:
-        """Take what one read has brought."""
+        """Process the bytes of one read."""
         known = len(self._held)  # an ESC before this point was read by itself
         text, self._held = self._held + data, ""
         at = 0
@@ -85,13 +85,15 @@ class KeyDecoder:
                 at += taken
 
     def flush(self) -> None:
-        """Nothing followed for a while: what is held is what it looks like."""
+        """Nothing followed for a while: take pending input for what it looks like."""
         if self._pasted is not None:
             return
         if self._held == "\x1b":
             self._held = ""
             self._press(ESC)
-        elif len(self._held) == 2:  # more is a sequence on a slow line, and is waited for
+        elif (
+            len(self._held) == 2
+        ):  # anything longer is a sequence on a slow connection, and is awaited
             letter, self._held = self._held[1], ""
             self._press(Keys.Escape)
             self._press(_plain(letter), letter)
@@ -100,7 +102,7 @@ class KeyDecoder:
         self._give(KeyPress(key, data))
 
     def _paste(self, text: str, at: int) -> int:
-        """Take pasted text up to its end mark; a mark that is cut in two is held."""
+        """Read pasted text up to its end mark; an incomplete mark is held back."""
         assert self._pasted is not None
         end = text.find(_PASTE_END, at)
         if end >= 0:
@@ -117,9 +119,9 @@ class KeyDecoder:
         return len(text)
 
     def _escaped(self, text: str, at: int, *, alone: bool) -> int | None:
-        """What begins with an ESC: how long it is, None if more has to come.
+        """The length of what starts with an ESC, None if more must arrive.
 
-        One that is `alone` was read before what follows it.
+        If it is `alone`, it was read before what follows it.
         """
         if at + 1 == len(text):
             return None
@@ -130,9 +132,9 @@ class KeyDecoder:
             return self._function_key(text, at)
         if second in "]P_^" and (taken := self._string(text, at)) != 0:
             return taken
-        told = _CURSOR.match(text, at + 1)  # Esc was pressed just before the terminal answered
+        told = _CURSOR.match(text, at + 1)  # Esc was pressed just before the terminal replied
         if second == "\x1b" and text[at + 2 : at + 3] in ("[", "O") and not told:
-            # Alt, as rxvt writes it
+            # Alt, as rxvt encodes it
             self._press(Keys.Escape)
             return 1
         if alone or second == "\x1b":
@@ -146,7 +148,7 @@ class KeyDecoder:
         whole = text[at : at + 3]
         if len(whole) < 3:
             return None
-        if whole not in ANSI_SEQUENCES:  # Alt-O, and then something else
+        if whole not in ANSI_SEQUENCES:  # Alt-O, followed by something else
             self._press(Keys.Escape)
             self._press("O", "O")
             return 2
@@ -154,7 +156,7 @@ class KeyDecoder:
         return 3
 
     def _string(self, text: str, at: int) -> int | None:
-        """An answer of the terminal is swallowed; 0 if it is none."""
+        """Drop a reply of the terminal; 0 if it is not one."""
         if found := _STRING.match(text, at):
             return found.end() - at
         if _OPEN_STRING.match(text, at) and len(text) - at < _LONGEST:
@@ -167,7 +169,7 @@ class KeyDecoder:
             if _OPEN_CSI.match(text, at) and len(text) - at < _LONGEST:
                 return None
             broken = _broken(text, at)
-            if broken == 2:  # Alt-[, and then something else
+            if broken == 2:  # Alt-[, followed by something else
                 self._press(Keys.Escape)
                 self._press("[", "[")
             return broken
@@ -186,7 +188,7 @@ class KeyDecoder:
         return len(sequence)
 
     def _known(self, sequence: str) -> None:
-        """A key that prompt_toolkit knows; anything else is no key."""
+        """A key that prompt_toolkit knows; anything else is not a key."""
         found = ANSI_SEQUENCES.get(sequence, ())
         for key in (found,) if isinstance(found, Keys) else found:
             if key is not Keys.Ignore:
@@ -194,7 +196,7 @@ class KeyDecoder:
 
 
 def _broken(text: str, at: int) -> int:
-    """How long a sequence is that something else stands in the middle of."""
+    """The length of a sequence that is interrupted by something else."""
     found = _OPEN_CSI_HERE.match(text, at)
     assert found is not None
     return found.end() - at
@@ -206,7 +208,7 @@ def _plain(letter: str) -> _Key:
 
 
 def _without_locks(sequence: str) -> str:
-    """`CSI 1;129 A` is an arrow while Num Lock is on; `CSI 1;1 A` is one with nothing held."""
+    """`CSI 1;129 A` is an arrow while Num Lock is on; `CSI 1;1 A` is one without modifiers."""
     found = _MODIFIED.fullmatch(sequence)
     if found is None:
         return sequence
@@ -217,13 +219,13 @@ def _without_locks(sequence: str) -> str:
 
 
 def _held_with(number: str | None) -> int:
-    """The keys that are held, as bits, without those that are locked."""
+    """The modifiers as bits, without locks."""
     bits = max(0, int((number or "1")[:6]) - 1) & ~_LOCKS
     return (bits & ~_META) | _ALT if bits & _META else bits
 
 
 def _decoded(sequence: str) -> Sequence[_Key] | None:
-    """The keys of a sequence that numbers them; None if it does not."""
+    """The keys of a sequence that encodes them as numbers; None if it does not."""
     if found := _NUMBERED.fullmatch(sequence):
         if found[4] == _RELEASED:
             return ()
@@ -236,7 +238,7 @@ def _decoded(sequence: str) -> Sequence[_Key] | None:
 
 
 def _keys(code: int, held: int, shifted: int = 0, base: int = 0) -> Iterator[_Key]:
-    """What prompt_toolkit calls a key of this number with others held."""
+    """prompt_toolkit's name for a key of this number with modifiers."""
     if held & (_SUPER | _HYPER):
         return
     if code == 27 or (code == ord("[") and held & _CTRL):

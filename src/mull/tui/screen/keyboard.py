@@ -1,7 +1,7 @@
-"""The keyboard of a terminal that mull has for itself, and gives back as it was.
+"""The keyboard of a terminal that mull uses exclusively, and restores afterwards.
 
-Whenever mull takes the terminal it asks for keys that can be told apart, and whenever it lends it
-(to an editor, to the shell after Ctrl-Z) or ends, however it ends, it takes that back.
+When mull takes the terminal it requests unambiguous keys, and when it lends it (to an editor, or to
+the shell after Ctrl-Z) or ends for any reason, it undoes that.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from mull.tui.screen.key_bytes import KeyDecoder
 __all__ = ["Keyboard"]
 
 _ASK = "\x1b[?u"
-"""Whether the kitty keyboard protocol is known; who does not know it passes over the question."""
+"""Asks whether the kitty keyboard protocol is supported; other terminals ignore the question."""
 _PUSH, _POP = "\x1b[>5u", "\x1b[<u"
-"""Keys that could be mistaken for others are told apart (1), with their place on the keyboard (4):
-Ctrl-C is to be found in any script."""
+"""Disambiguated keys (1), with their position on the keyboard (4), so that Ctrl-C is found in any
+script.
+"""
 _OTHER_KEYS, _USUAL_KEYS = "\x1b[>4;1m", "\x1b[>4m"
-"""xterm's way, which tmux knows too; some terminals would take it for a colour."""
+"""xterm's protocol, which tmux supports too; some terminals would take it for a colour."""
 
 
 class Keyboard(Vt100Input):
-    """Keys of a terminal. `lent` is called before somebody else has it, and at the end."""
+    """Keys of a terminal. `lent` is called before somebody else gets it, and at the end."""
 
     def __init__(
         self,
@@ -45,7 +46,7 @@ class Keyboard(Vt100Input):
         self._screen = screen
         self._lent = lent
         self._is_ours = False
-        # the Linux console takes the question for an order to move its cursor
+        # the Linux console takes the query for a cursor movement
         self._asked, self._speaks = environ.get("TERM") == "linux", False
         self._in_xterm = any(environ.get(name) for name in ("TMUX", "XTERM_VERSION"))
 
@@ -54,7 +55,7 @@ class Keyboard(Vt100Input):
         return self._taking(super().raw_mode())
 
     def cooked_mode(self) -> AbstractContextManager[None]:
-        """Lend the terminal to somebody else."""
+        """Lend the terminal to another program."""
         return self._lending(super().cooked_mode())
 
     def _buffer_key(self, key: object) -> None:

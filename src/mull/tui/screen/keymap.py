@@ -1,7 +1,7 @@
-"""The keys as the user has them: the table, with what `[keys]` in config.toml says otherwise.
+"""The user's keys: the table, overridden by `[keys]` in config.toml.
 
-An action gets one key or several, written as people write them: `view = "ctrl-t"`,
-`newline = ["alt-enter", "ctrl-j"]`, `edit = "ctrl-x ctrl-e"`; an empty list leaves it without one.
+An action gets one key or several, in the usual notation: `view = "ctrl-t"`, `newline =
+["alt-enter", "ctrl-j"]`, `edit = "ctrl-x ctrl-e"`; an empty list leaves it without one.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ _NAMED = (
 )  # fmt: skip
 _MOVES = ("left", "right", "up", "down", "home", "end", "delete", "pageup", "pagedown")
 _SAME = {"c-m": "enter", "c-i": "tab", "c-h": "backspace", "c-[": LONE_ESC, "c-space": "c-@"}
-"""Terminals send the same for these."""
+"""Terminals send the same bytes for these."""
 _NEEDED = ("enter", "interrupt")
-_EXAMPLES = 'such as "ctrl-t", "alt-enter", "f2" or "ctrl-x ctrl-e"'
+_EXAMPLES = 'for example "ctrl-t", "alt-enter", "f2" or "ctrl-x ctrl-e"'
 
 
 def keymap(own: Mapping[str, Sequence[str]], file: str = "config.toml") -> tuple[Key, ...]:
-    """All keys, the user's own in the place of those that mull has for the same action.
+    """All keys, with the user's own in place of the built-in ones for the same action.
 
     Raises:
-        ConfigError: there is no such action or key, or two actions have the same one.
+        ConfigError: an action or key is unknown, or two actions have the same key.
     """
     actions = tuple(dict.fromkeys(key.action for key in KEYS if key.action))
     for action, written in own.items():
         if action not in actions:
             near = closest(action, actions)
             hint = f"did you mean {near}?" if near else f"use {join_or(actions)}"
-            hint += " (`mull keys set` stores a provider's key)"
-            raise ConfigError(f"{file}: keys.{action}: there is no such action: {hint}")
+            hint += " (`mull keys set` stores a provider's API key)"
+            raise ConfigError(f"{file}: keys.{action}: unknown action: {hint}")
         if not written and action in _NEEDED:
             raise ConfigError(f"{file}: keys.{action} needs a key: mull cannot be used without it")
     rows: list[Key] = []
@@ -63,14 +63,14 @@ def _own_rows(key: Key, written: Iterable[str], file: str) -> Iterator[Key]:
         pressed = tuple(one for word in words for one in word)
         if not all(words) or not pressed:
             raise ConfigError(
-                f"{file}: keys.{key.action} cannot be {quote(text)}: name a key, {_EXAMPLES}"
+                f"{file}: keys.{key.action} cannot be {quote(text)}: give a key, {_EXAMPLES}"
             )
         line = key.line.partition(" (also ")[0] if number == 0 else f"the same as {key.action}"
         yield replace(key, pressed=pressed, shown=_shown(text), line=line)
 
 
 def _pressed(word: str) -> tuple[str, ...]:
-    """A key as prompt_toolkit writes it; empty if there is none, or if it only types itself."""
+    """A key in prompt_toolkit's notation; empty if it is unknown or only types itself."""
     *held, name = word.split("-") if not word.endswith("-") else [*word[:-2].split("-"), "-"]
     held = [one for one in held if one]
     if name in ("esc", "escape"):
@@ -97,19 +97,20 @@ def _plain(name: str, held: list[str], *, with_alt: bool) -> str:
 
 
 def _shown(text: str) -> str:
-    """`ctrl-x ctrl-e` as it is written in /help."""
+    """`ctrl-x ctrl-e` as shown in /help."""
     words = ["-".join(part.capitalize() for part in word.split("-")) for word in text.split()]
     return " ".join(words)
 
 
 def _check_apart(rows: Sequence[Key], file: str) -> None:
-    """Raises ConfigError if a key would mean two things, or hide a longer one."""
+    """Raises ConfigError if a key would have two meanings, or hide a longer sequence."""
     for at, one in enumerate(rows):
         for other in rows[at + 1 :]:
             short, long = sorted((one.pressed, other.pressed), key=len)
             if long[: len(short)] == short and one.action != other.action:
                 shown = " ".join(filter(None, (one.shown or other.shown,)))
                 raise ConfigError(
-                    f"{file}: keys: {shown} is there for both {one.action or 'searching'} and"
-                    f" {other.action or 'searching'}: give one of them another key, or []"
+                    f"{file}: keys: {shown} is assigned to both "
+                    f"{one.action or 'searching'} and {other.action or 'searching'}: "
+                    "give one of them another key, or []"
                 )

@@ -1,4 +1,4 @@
-"""What stands below the conversation: a question, the line being typed, offers, the status."""
+"""What is below the conversation: a question, the input line, completions, the status."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PROMPT, _NEXT, _SEARCH = "❯ ", "  ", "search: "
 
 
 def lay_out(front: TerminalFront, region: Window, found: SearchBufferControl) -> Layout:
-    """The region of the conversation with all that belongs below it; the input has the focus."""
+    """The region of the conversation with everything below it; the input has the focus."""
     asking, buffer = front.asking, front.buffer
     typing = Window(
         BufferControl(
@@ -95,7 +95,7 @@ def _menu(buffer: Buffer, theme: Theme) -> list[Line]:
     wide = max((cell_width(one.display_text) for one in rows), default=0) + 2
     lines: list[Line] = []
     for at, one in enumerate(rows, first):
-        style = theme.accent if at == here else theme.text  # what Enter takes
+        style = theme.accent if at == here else theme.text  # what Enter accepts
         gap = " " * (wide - cell_width(one.display_text))
         name = Span(f"  {one.display_text}{gap}", style)
         lines.append((name, Span(one.display_meta_text, theme.faint)))

@@ -1,4 +1,4 @@
-"""What the terminal looks like, found out once: its colours, its background, a theme for it."""
+"""The appearance of the terminal, determined once: its colours, its background, a theme for it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ __all__ = ["Surroundings", "look_around"]
 
 
 class Surroundings(NamedTuple):
-    """How many colours there are, which one is behind the text, what was typed already, and the
-    themes of the user's own."""
+    """The number of colours, the background, what was already typed, and the user's themes."""
 
     depth: Depth
     background: Rgb | None
@@ -31,10 +30,10 @@ class Surroundings(NamedTuple):
     own: Mapping[str, Mapping[str, Any]] = {}
 
     def theme(self, name: str) -> Theme:
-        """A theme made for these surroundings; the user's own goes before one that is built in.
+        """A theme for this terminal; the user's own take precedence over built-in ones.
 
         Raises:
-            ConfigError: there is none of this name, or its table is not as it should be.
+            ConfigError: there is no theme of this name, or its table is invalid.
         """
         if name not in self.own:
             return theme_for(name, self.background, self.depth, self.own)
@@ -44,7 +43,7 @@ class Surroundings(NamedTuple):
 
 
 def look_around(own: Mapping[str, Mapping[str, Any]]) -> Surroundings:
-    """Ask the environment, and the terminal where that may answer."""
+    """Query the environment, and the terminal if it may reply."""
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     depth = colour_depth(os.environ, is_terminal=is_terminal)
     if depth in ("none", "mono") or not is_terminal:

@@ -1,9 +1,9 @@
-"""How fast the line to the terminal is, and how much may be sent over it.
+"""Measures how fast the connection to the terminal is, and limits how much is sent.
 
-After a drawing the terminal is asked where its cursor is: the answer says that all before it has
-arrived. Until then no other drawing is sent, so that on a slow line little waits in front of what
-matters next, and a key is answered soon. On a fast line only now and then a drawing asks. A
-terminal that never answers is drawn for as if the line were fast.
+After a redraw mull asks the terminal for its cursor position: the reply shows that everything
+before it has arrived. Until then no other redraw is sent, so that on a slow connection the queue
+stays short and keys are answered soon. On a fast connection only an occasional redraw asks. A
+terminal that never replies is treated as fast.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ __all__ = ["QUERY", "Pace"]
 
 QUERY = "\x1b[6n"
 _SLOW = 0.15
-"""Seconds for an answer, from which on a line is slow."""
+"""Seconds for a reply above which a connection counts as slow."""
 _LOST = 10.0
-"""Seconds after which an answer is taken for lost."""
+"""Seconds after which a reply counts as lost."""
 _SELDOM = 4000
-"""Bytes after which a fast line is asked again."""
+"""Bytes after which a fast connection is measured again."""
 _AT_A_TIME = 0.3
-"""Seconds that one drawing should take on a slow line."""
+"""Seconds that one redraw should take on a slow connection."""
 _LEAST, _MOST = 400, 64 << 10
-"""Bytes of finished lines in one drawing."""
+"""Bytes of finished lines in one redraw."""
 
 
 class Pace:
-    """One terminal's line."""
+    """The connection to one terminal."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._asked: float | None = None
-        self._unasked = _SELDOM  # bytes since it was asked last
+        self._unasked = _SELDOM  # bytes since the last query
         self._asked_about = 0
         self._answers = False
         self._seconds = 0.0
@@ -40,7 +40,7 @@ class Pace:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether what was sent is still on its way, as far as that is known."""
+        """Whether sent output is still on its way, as far as is known."""
         if self._asked is None:
             return False
         if self._clock() - self._asked > _LOST:
@@ -49,7 +49,9 @@ class Pace:
 
     @property
     def is_asked(self) -> bool:
-        """Whether an answer may still come; one that never answered is not waited for long."""
+        """Whether a reply may still arrive; a terminal that never replied is not awaited for
+        long.
+        """
         soon = self._asked is not None and self._clock() - self._asked < _SLOW
         return soon or (self._asked is not None and self._answers)
 
@@ -61,7 +63,7 @@ class Pace:
         return max(_LEAST, min(_MOST, int(self._rate * _AT_A_TIME)))
 
     def sent(self, size: int) -> bool:
-        """So many bytes were sent; whether the terminal is to be asked for an answer now."""
+        """Record the bytes sent; returns whether to ask the terminal for a reply now."""
         self._unasked += size
         wants = self._seconds >= _SLOW or self._unasked >= _SELDOM
         if self._asked is not None or not wants:
@@ -70,7 +72,7 @@ class Pace:
         return True
 
     def answered(self) -> None:
-        """The terminal has answered."""
+        """The terminal has replied."""
         self._answers = True
         if self._asked is not None:
             self._seconds = self._clock() - self._asked
@@ -78,5 +80,5 @@ class Pace:
             self._asked = None
 
     def forget(self) -> None:
-        """Somebody else has the terminal, and its answers."""
+        """Another program has the terminal, and gets its replies."""
         self._asked = None

@@ -1,7 +1,8 @@
-"""Keeps the picture of a conversation: takes events as they come, is drawn when there is time.
+"""Maintains the picture of a conversation: takes events as they arrive, and is drawn when there is
+time.
 
-What mull itself has to say while an answer arrives waits below it, so that a paragraph or a thought
-is not cut in two by it.
+Messages from mull that arrive during an answer wait below it, so that they do not split a paragraph
+or a thinking block.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ from mull.tui.text.width import fitted
 __all__ = ["Frame", "Painter"]
 
 MOST_LINES = 2000
-"""Lines of old conversation that are drawn when it is opened or drawn anew."""
+"""Lines of an existing conversation that are drawn when it is opened or redrawn."""
 _WORDS = {
     "sending": "Waiting for the model",
     "streaming": "Working",
     "tools": "Running tools",
-    "compressing": "Making the conversation shorter",
+    "compressing": "Compressing the conversation",
     "healing": "Asking again",
 }
 
@@ -55,7 +56,7 @@ _PIECES = TextDelta | ThinkingDelta | ThinkingCarrier | ToolCallDelta
 
 
 class Frame(NamedTuple):
-    """What is to be drawn: lines that are final now, and those that may still change."""
+    """What to draw: lines that are now final, and lines that may still change."""
 
     final: Sequence[Line]
     live: Sequence[Line]
@@ -81,7 +82,7 @@ class Painter:
         self._queue: Sequence[str] = ()
         self._state: StateChanged | None = None
         self.asks = False
-        """Whether a person is being asked: then nothing else goes on."""
+        """Whether the user is being asked: then nothing else happens."""
         self._began = 0.0
         self._final: list[Line] = []
         self._arriving = False
@@ -89,37 +90,37 @@ class Painter:
         self._wait = Wait()
 
     def frame(self) -> Frame:
-        """What has changed since the last time. Called when there is time to draw."""
+        """What has changed since the last call. Called when there is time to draw."""
         final = [*self._final, *self._view.commit()]
         self._final = []
         return Frame(final, self._live())
 
     def said(self, message: Message) -> None:
-        """The user has spoken."""
+        """The user has sent a message."""
         self._view.message(folded(message))
         self._refresh()
 
     def commanded(self, text: str) -> None:
-        """The user has given a command."""
+        """The user has entered a command."""
         prompt = "> " if self._theme.words else "❯ "
         shown = fitted(f"{prompt}{' '.join(neutralise(text).split())}", self._width)
         self.show([(Span(shown, self._theme.faint),)])
 
     def begin(self) -> None:
-        """The model has been asked."""
+        """A request was sent to the model."""
         self._began = self._clock()
         self._refresh()
 
     def event(self, event: Event) -> None:
-        """Something has happened."""
-        if isinstance(event, Hurried):  # it may be said in the middle of a thought
+        """An event has arrived."""
+        if isinstance(event, Hurried):  # it may arrive in the middle of thinking
             self.tell(event.text)
             return
         if isinstance(event, StateChanged):
             self._state = event
         self._wait.event(event, self._clock())
         self._view.event(event, self._clock())
-        if isinstance(event, UsageReported):  # some count at every piece
+        if isinstance(event, UsageReported):  # some report counts with every chunk
             return
         self._arriving = isinstance(event, _PIECES)
         if not self._arriving:
@@ -127,55 +128,56 @@ class Painter:
         self._refresh()
 
     def tick(self, silence: float = 0.0) -> None:
-        """Time has passed; the endpoint has been silent for so long."""
+        """Time has passed; the endpoint has been silent for this long."""
         self._wait.silence = silence
         self._refresh()
 
     def end(self, result: Result) -> None:
-        """The turn is over."""
+        """The turn has ended."""
         self._over(result.status, broke=True)
         for note in result.notes:
             if note.warning:
                 self._view.say(note.text, "warning")
 
     def stopped(self) -> None:
-        """The user has stopped the turn."""
+        """The user has interrupted the turn."""
         self._over("interrupted")
 
     def failed(self, text: str) -> None:
-        """The turn, or a command, could not be done."""
+        """The turn, or a command, has failed."""
         self._say(lambda view: view.say(text, "error"))
 
     def tell(self, text: str, *, warning: bool = False) -> None:
-        """Something that mull itself has to say."""
+        """A message from mull."""
         self._say(lambda view: view.say(text, "warning" if warning else "note"))
 
     def tells_all(self, call_id: str, text: str) -> bool:
-        """Whether a call stands right above, and says all of this text."""
+        """Whether a call is right above and already says all of this text."""
         return self._view.tells_all(call_id, text)
 
     def show_diff(self, call_id: str, diff: str, lines: Sequence[Line]) -> None:
-        """What a call would change, before a person is asked about it."""
+        """What a call would change, before the user is asked for approval."""
         self._say(lambda view: view.show_diff(call_id, diff, lines))
 
     def show(self, lines: Sequence[Line]) -> None:
-        """Lines that a command has made."""
+        """Lines of a command."""
         self._say(lambda view: view.show(lines))
 
     def queued(self, texts: Sequence[str]) -> None:
-        """What waits to be said, and for what."""
+        """The queued messages, and what they wait for."""
         self._queue = texts
         self._refresh()
 
     def idle(self) -> None:
-        """Nothing is going on."""
+        """Nothing is running."""
         self._state, self._arriving = None, False
         self._add_waiting()
         self._refresh()
 
     def progress(self) -> str:
-        """What goes on, in words, for those to whom nothing live is shown: nothing between turns,
-        and while a person is asked."""
+        """The current activity in words, for displays without live content: empty between turns,
+        and while the user is asked.
+        """
         if self._state is None or self.asks:
             return ""
         now = self._clock()
@@ -185,7 +187,7 @@ class Painter:
 
     @property
     def mode(self) -> Mode:
-        """How thoughts are shown."""
+        """How thinking is shown."""
         return self._view.mode
 
     @property
@@ -201,8 +203,9 @@ class Painter:
         theme: Theme | None = None,
         width: int | None = None,
     ) -> int:
-        """Draw in another look what stands whole in the last `replaceable` lines of the screen, and
-        all that comes; how many of those lines are to be taken off the screen."""
+        """Redraw in another look what is completely within the last `replaceable` lines of the
+        screen, and everything that follows; returns how many of those lines to remove.
+        """
         self._theme, self._width = theme or self._theme, width or self._width
         undrawn = self._undrawn()
         gone, lines = self._view.redraw(
@@ -211,9 +214,10 @@ class Painter:
         return self._replace(undrawn, gone, lines)
 
     def follow(self, log: Log, replaceable: int = 0) -> int:
-        """Make the screen follow a log that was changed: turns that were taken back go from the
-        last `replaceable` lines, as far as they stand whole there, and turns that have come back
-        are drawn. How many lines are to be taken off the screen."""
+        """Make the screen follow a changed log: undone turns are removed from the last
+        `replaceable` lines, as far as they are completely there, and restored turns are drawn.
+        Returns how many lines to remove.
+        """
         undrawn = self._undrawn()
         entries = [entry for _, entry in log.entries()]
         said = [at for at, entry in enumerate(entries) if _is_said(entry)]
@@ -228,12 +232,12 @@ class Painter:
         return self._replace(undrawn, gone, self._view.commit())
 
     def _undrawn(self) -> list[Line]:
-        """Final lines that the screen does not have yet."""
+        """Final lines that are not on the screen yet."""
         undrawn, self._final = [*self._final, *self._view.commit()], []
         return undrawn
 
     def _replace(self, undrawn: list[Line], gone: int, lines: Sequence[Line]) -> int:
-        """Put lines in the place of the last `gone` ones; how many of those are on the screen."""
+        """Replace the last `gone` lines; returns how many of those are on the screen."""
         kept = max(len(undrawn) - gone, 0)
         self._final = [*undrawn[:kept], *lines]
         self._refresh()
@@ -241,16 +245,16 @@ class Painter:
 
     @property
     def thoughts(self) -> list[Document]:
-        """The thoughts of the conversation, for the viewer."""
+        """The thinking of the conversation, for the viewer."""
         return [_thought_document(one) for one in self._view.thoughts]
 
     @property
     def tool_uses(self) -> list[Document]:
-        """What tools were called for and what came of it, for the viewer."""
+        """The tool calls and their results, for the viewer."""
         return [_tool_document(one) for one in self._view.tools]
 
     def open(self, log: Log, title: str = "", *, mode: Mode | None = None) -> None:
-        """Begin anew with what a log holds, below what is still to be drawn."""
+        """Start again with the content of a log, below what is still to be drawn."""
         before = [*self._final, *self._view.commit()]
         self._view = ConversationView(self._theme, self._width, mode or self._view.mode)
         for _, entry in log.entries():
@@ -291,7 +295,7 @@ class Painter:
         return lines
 
     def _remarks(self) -> list[Line]:
-        """What waits to be said, as it will look."""
+        """Pending remarks, as they will look."""
         view = ConversationView(self._theme, self._width, self._view.mode)
         for remark in self._waiting:
             remark(view)
@@ -307,13 +311,13 @@ class Painter:
 
 
 def _is_said(entry: Entry) -> bool:
-    """Whether an entry is what a user said, and begins a turn."""
+    """Whether an entry is a user message that starts a turn."""
     message = entry.message
     return message.role == "user" and not message.carries_results and not entry.own
 
 
 def _round(state: StateChanged) -> str:
-    """Which request of a turn it is, once there is more than one."""
+    """The number of the request within its turn, once there is more than one."""
     if state.round < 2:
         return ""
     most = f" of at most {state.rounds:,}" if state.rounds else ""

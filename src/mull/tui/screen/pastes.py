@@ -1,4 +1,4 @@
-"""Pasted text of many lines stands in the line as a label; what is sent is the text itself."""
+"""Pasted text of many lines appears in the input line as a label; the text itself is sent."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ __all__ = ["Pastes"]
 MOST_LINES = 10
 MOST_CHARACTERS = 2000
 _KEPT = 50
-"""Pastes that are remembered; a line holds fewer."""
+"""Maximum pastes remembered; a line contains fewer."""
 
 
 class Pastes:
-    """The long texts that were pasted, by their labels."""
+    """The long pasted texts, by label."""
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
         self._count = 0
 
     def label(self, text: str) -> str:
-        """What stands in the line for a pasted text; a short one stands for itself."""
+        """The label for a pasted text; a short text is its own label."""
         lines = text.count("\n") + 1
         if lines <= MOST_LINES and len(text) <= MOST_CHARACTERS:
             return text
@@ -31,8 +31,9 @@ class Pastes:
         return label
 
     def whole(self, text: str) -> str:
-        """A line with every label in it replaced by what was pasted, once: what was pasted may
-        hold labels too."""
+        """A line with every label replaced by the pasted text, once: pasted text may contain labels
+        too.
+        """
         out, at = [], 0
         while at < len(text):
             found = [(text.find(label, at), label) for label in self._texts]
@@ -44,11 +45,11 @@ class Pastes:
         return "".join([*out, text[at:]])
 
     def short(self, text: str) -> str:
-        """A line that was whole, with the labels of what was pasted into it."""
+        """An expanded line with the labels of the pasted texts put back."""
         for label, pasted in self._texts.items():
             text = text.replace(pasted, label)
         return text
 
     def label_before(self, text: str) -> str:
-        """The label that a text ends with, if it does."""
+        """The label at the end of a text, if there is one."""
         return next((label for label in self._texts if text.endswith(label)), "")

@@ -1,4 +1,4 @@
-"""Picking one of many: a search that takes letters in order, the best fit first."""
+"""Picking one of many items: a fuzzy search, the best match first."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _INSIDE, _SPREAD = 1, 100
 
 
 def score(name: str, wanted: str) -> int | None:
-    """How well a name fits what is typed, lower is better; None if its letters are not there.
+    """How well a name matches the typed text, lower is better; None if it does not match.
 
-    What fits equally well has one score, so that the items keep their own order.
+    Equal matches have the same score, so that items keep their order.
     """
     name, wanted = name.lower().translate(_FOLDED), wanted.lower().translate(_FOLDED)
     if wanted in (name, name.partition("/")[2], name.rpartition("/")[2]):
@@ -43,7 +43,7 @@ def score(name: str, wanted: str) -> int | None:
 
 
 def _begins(name: str, word: str, at: int) -> bool:
-    """Whether the word begins a part of the name, there or further on."""
+    """Whether the word starts a part of the name, here or further on."""
     while at >= 0:
         if at == 0 or not name[at - 1].isalnum():
             return True
@@ -52,7 +52,7 @@ def _begins(name: str, word: str, at: int) -> bool:
 
 
 def _spread(name: str, word: str) -> int | None:
-    """How far apart the letters of a word stand in a name, in order."""
+    """How far apart the letters of a word are in a name, in order."""
     at, first = -1, -1
     for letter in word:
         at = name.find(letter, at + 1)
@@ -63,7 +63,7 @@ def _spread(name: str, word: str) -> int | None:
 
 
 def matching(items: Sequence[Item], wanted: str) -> list[Item]:
-    """The items that fit, the best first; all of them for nothing."""
+    """The matching items, the best first; all of them for an empty search."""
     scored = [
         (fit, at, item)
         for at, item in enumerate(items)
@@ -77,7 +77,7 @@ def matching(items: Sequence[Item], wanted: str) -> list[Item]:
 
 
 class Picker:
-    """What is offered, what is typed, and where the choice stands."""
+    """The items, the typed text, and the current choice."""
 
     def __init__(self, title: str, items: Sequence[Item], mark: Mark | None = None) -> None:
         self.title = title if mark is None else f"{title}  Ctrl-F marks a favourite."
@@ -87,7 +87,7 @@ class Picker:
         self._at = 0
 
     def search(self, text: str) -> None:
-        """Offer what fits."""
+        """Show what matches."""
         self._shown, self._at = matching(self._items, text), 0
 
     def move(self, steps: int) -> None:
@@ -95,7 +95,7 @@ class Picker:
         self._at = max(0, min(len(self._shown) - 1, self._at + steps))
 
     def mark(self) -> None:
-        """Mark the item that the choice stands on, or take its mark away."""
+        """Toggle the mark of the current item."""
         if self._mark is None or not self._shown:
             return
         before = self._shown[self._at]
@@ -105,11 +105,11 @@ class Picker:
 
     @property
     def chosen(self) -> str | None:
-        """The name that the choice stands on."""
+        """The name of the current item."""
         return self._shown[self._at].name if self._shown else None
 
     def lines(self, theme: Theme, width: int) -> list[Line]:
-        """The offers around the choice."""
+        """The items around the current choice."""
         first = max(0, min(self._at - ROWS // 2, len(self._shown) - ROWS))
         rows = self._shown[first : first + ROWS]
         wide = min(max((cell_width(item.name) for item in rows), default=0), width * 2 // 3)
@@ -129,7 +129,7 @@ class Picker:
                 )
             )
         rest = len(self._shown) - len(rows)
-        said = "nothing fits" if not rows else f"{rest} more; type to search" if rest else ""
+        said = "no match" if not rows else f"{rest} more; type to search" if rest else ""
         if said:
             out.append((Span(fitted(f"  {said}", width), theme.faint),))
         return out

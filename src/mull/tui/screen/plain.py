@@ -1,7 +1,7 @@
-"""A conversation in plain lines: nothing is drawn twice, nothing moves, nothing is coloured.
+"""A conversation in plain lines: nothing is redrawn, nothing moves, nothing is coloured.
 
-For screen readers, for terminals that know no escape sequences, and for pipes. Lines are read as
-they are typed; while the model works, Ctrl-C stops it.
+For screen readers, for terminals without escape sequences, and for pipes. Lines are read as they
+are typed; Ctrl-C interrupts the model.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ __all__ = ["PlainFront", "spoken_theme"]
 
 _SHOWN = 20
 SILENCE = 10.0
-"""Seconds after which a line says that the model still works."""
+"""Seconds after which a line says that the model is still working."""
 
 
 def spoken_theme() -> Theme:
-    """A theme without colours or signs, for those who hear what is written."""
+    """A theme without colours or symbols, for screen readers."""
     return replace(theme_for("plain", None, "none"), bar="", words=True)
 
 
@@ -71,10 +71,10 @@ class PlainFront:
             self._soon = asyncio.get_running_loop().call_soon(self._write)
 
     def clear(self) -> None:
-        """There is no screen: what comes next stands below."""
+        """There is no screen to clear: output continues below."""
 
     def repaint(self, change: Callable[[int], int]) -> None:
-        """What was written stays: only what comes next is new."""
+        """Written lines stay: only new ones change."""
         change(0)
 
     async def view(
@@ -93,38 +93,38 @@ class PlainFront:
         Raises:
             LocalError: always.
         """
-        raise LocalError("plain lines have no colours: start mull without --plain")
+        raise LocalError("plain mode has no colours: start mull without --plain")
 
     def put(self, text: str) -> None:
-        """Say what was taken back; it cannot be put into a line that is read elsewhere."""
+        """Show text that was taken back; it cannot be put into a line that is read elsewhere."""
         self._write()
-        print(f"(taken back) {neutralise(text)}")
+        print(f"(discarded) {neutralise(text)}")
 
     def copy(self, text: str) -> bool:
-        """Plain lines hold no sequences."""
+        """Plain output contains no escape sequences."""
         return False
 
     def alert(self, text: str, seconds: float) -> None:
-        """What is over is read out anyway."""
+        """The end is read out anyway."""
 
     def leave(self) -> None:
-        """End, even in the middle of a line that is being typed."""
+        """Quit, even while a line is being typed."""
         self._leaving = True
         self._lines.close()
 
     def finish(self) -> None:
-        """Write what was said at the very end."""
+        """Write the last messages."""
         self._write()
 
     async def ask(self, question: Question) -> tuple[str, str]:
-        """Ask until one of the offered letters is given; no line at all is the last of them.
+        """Ask until one of the offered letters is given; end of input means the last choice.
 
-        A pipe is nobody: what comes out of one is data, and never an answer.
+        Input from a pipe is data and never an answer.
         """
         self._write()
         title = one_line(question.title)
         if not self.echoes:
-            print(f"{title} Nobody can be asked: no.")
+            print(f"{title} There is nobody to ask: no.")
             return question.choices[-1].key, ""
         offered = ", ".join(f"{c.key} = {one_line(c.word)}" for c in question.choices)
         while True:
@@ -133,13 +133,13 @@ class PlainFront:
                 return question.choices[-1].key, ""
             for choice in question.choices:
                 if said.strip().lower() == choice.key:
-                    text = await self._read("Your words: ") if choice.wants_text else ""
+                    text = await self._read("Your answer: ") if choice.wants_text else ""
                     return choice.key, text or ""
 
     async def pick(
         self, title: str, items: Sequence[Item], found: str = "", mark: Mark | None = None
     ) -> str | None:
-        """Offer a numbered list; a number picks, words search, an empty line picks nothing."""
+        """Show a numbered list; a number picks, words search, an empty line picks nothing."""
         self._write()
         while True:
             fitting = matching(items, found)
@@ -148,7 +148,7 @@ class PlainFront:
                 print(one_line(f"{number}. {item.name}  {item.about}").rstrip())
             if len(fitting) > _SHOWN:
                 print(f"{len(fitting) - _SHOWN} more")
-            said = await self._read("Number, words to search for, or nothing: ")
+            said = await self._read("Number, words to search for, or Enter to cancel: ")
             if not said or not said.strip():
                 return None
             if said.strip().isdigit() and 1 <= int(said) <= len(fitting[:_SHOWN]):
@@ -156,7 +156,7 @@ class PlainFront:
             found = said
 
     async def secret(self, title: str) -> str | None:
-        """Read a line without its echo; a pipe has none to give."""
+        """Read a line without echo; a pipe cannot provide one."""
         self._write()
         if not self.echoes:
             return None
@@ -168,7 +168,7 @@ class PlainFront:
     async def run(
         self, talk: Talk, begin: Callable[[], Coroutine[Any, Any, None]], typed: bytes = b""
     ) -> None:
-        """Read lines until there are no more, or somebody leaves."""
+        """Read lines until there are no more, or the user quits."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._stopper(talk))
         talk.start(begin)
         await talk.wait()
@@ -205,7 +205,7 @@ class PlainFront:
         self._tell_progress()
 
     def _tell_progress(self) -> None:
-        """A line now and then for who waits: nothing else shows that the model is at work."""
+        """An occasional line while waiting: nothing else shows that the model is working."""
         going_on = self._progress() if self.echoes else ""
         if not going_on:
             self._said_last = time.monotonic()

@@ -1,7 +1,7 @@
 """Reads lines beside an event loop, from a terminal, a pipe or a file alike.
 
-The file is read in a thread that nobody waits for: a program that ends must not hang until one
-more line is typed.
+The file is read in a thread that is never joined: a program that ends must not hang until another
+line is typed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PIECE = 65536
 
 
 class LineReader:
-    """The lines of an open file, one when it is asked for."""
+    """The lines of an open file, one at a time."""
 
     def __init__(self, file: int) -> None:
         self._file = file
@@ -29,7 +29,9 @@ class LineReader:
         self._coming: asyncio.Future[bytes] | None = None
 
     async def read(self) -> str | None:
-        """The next line without its end; None if there is none, or nobody wants it any more."""
+        """The next line without its end; None at the end of input, or when it is no longer
+        wanted.
+        """
         while b"\n" not in self._read and not self._ended:
             piece = await self._piece()
             if piece is None:
@@ -42,11 +44,11 @@ class LineReader:
         return line.decode(errors="replace").removesuffix("\r")
 
     def close(self) -> None:
-        """Let whoever waits go without a line."""
+        """Release a waiting reader without a line."""
         self._closed.set()
 
     async def _piece(self) -> bytes | None:
-        if self._coming is None:  # one that was asked for and not waited for is still to come
+        if self._coming is None:  # one that was requested and abandoned is still to come
             self._coming = asyncio.get_running_loop().create_future()
             Thread(target=self._fetch, args=(self._coming,), daemon=True).start()
         closed = asyncio.ensure_future(self._closed.wait())
@@ -71,7 +73,7 @@ class LineReader:
 
 @contextmanager
 def unechoed(terminal: int) -> Iterator[None]:
-    """A terminal that does not show what is typed."""
+    """A terminal that does not echo input."""
     import termios
 
     before = termios.tcgetattr(terminal)

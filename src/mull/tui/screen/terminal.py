@@ -1,8 +1,8 @@
-"""Asks the terminal what it looks like, and does not wait long for an answer.
+"""Asks the terminal about its appearance, with a short time limit.
 
-The question for the background is followed by one that every terminal answers, so that one which
-knows no colours costs a round trip and not the whole time limit. Keys that were pressed meanwhile
-are given back.
+The query for the background is followed by one that every terminal answers, so that a terminal
+without colours costs a round trip and not the whole time limit. Keys pressed meanwhile are
+returned.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ATTRIBUTES_QUERY = b"\x1b[c"
 _ATTRIBUTES = re.compile(rb"\x1b\[\?[0-9;]*c")
 _COLOUR = re.compile(rb"\x1b\]11;[^\x07\x1b]*(?:\x07|\x1b\\)")
 PATIENCE = 0.2
-"""Seconds; a terminal over a slow line that takes longer is drawn for as if it were dark."""
+"""Seconds; a terminal on a slow connection that takes longer is treated as dark."""
 
 
 _REFLOWING = (
@@ -40,8 +40,9 @@ _REFLOWING_KINDS = re.compile(r"tmux|foot|alacritty|xterm-kitty|xterm-ghostty|we
 
 
 def reflows(environment: Mapping[str, str]) -> bool:
-    """Whether a terminal breaks lines anew when its window is made narrower, as most do; xterm and
-    the console of Linux cut them off. What cannot be told apart is taken for one that cuts."""
+    """Whether a terminal rewraps lines when its window is narrowed, as most do; xterm and the Linux
+    console cut them off. An unknown terminal is assumed to cut.
+    """
     if "XTERM_VERSION" in environment and "TMUX" not in environment:
         return False
     kind = _REFLOWING_KINDS.match(environment.get("TERM", ""))
@@ -49,14 +50,14 @@ def reflows(environment: Mapping[str, str]) -> bool:
 
 
 class Heard(NamedTuple):
-    """What the terminal said of its background, and what was typed while it was asked."""
+    """The terminal's reply about its background, and what was typed meanwhile."""
 
     background: bytes
     typed: bytes
 
 
 def ask_terminal(query: bytes, keyboard: int, screen: int) -> Heard:
-    """Send the query for the background and read the answer, for as long as patience lasts."""
+    """Send the query for the background and read the reply, within the time limit."""
     import termios
     import tty
 
@@ -71,21 +72,21 @@ def ask_terminal(query: bytes, keyboard: int, screen: int) -> Heard:
 
 
 def sift(heard: bytes) -> Heard:
-    """What came from the keyboard's side, taken apart."""
+    """The input, separated into reply and typed text."""
     colour = _COLOUR.search(heard)
     typed = _ATTRIBUTES.sub(b"", _COLOUR.sub(b"", heard))
     return Heard(colour.group() if colour else b"", typed)
 
 
 def is_answered(heard: bytes) -> bool:
-    """Whether the terminal has said all that it will say."""
+    """Whether the reply is complete."""
     return _ATTRIBUTES.search(heard) is not None
 
 
 def listen(keyboard: int, until: float, heard: bytes = b"") -> bytes:
-    """What was heard before, and what comes until the answer is whole or the time is up."""
+    """Input so far, and what arrives until the reply is complete or the time is up."""
     while not is_answered(heard):
-        left = max(until - time.monotonic(), 0)  # what is there already is always taken
+        left = max(until - time.monotonic(), 0)  # available input is always read
         if not select.select([keyboard], [], [], left)[0]:
             break
         piece = os.read(keyboard, 4096)

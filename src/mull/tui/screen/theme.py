@@ -1,9 +1,9 @@
-"""Which style each role has: the built-in themes, made for a terminal's background and depth.
+"""The style of each role: the built-in themes, adapted to a terminal's background and depth.
 
 Colours are checked where they are chosen. Text keeps a contrast of 4.5:1 (7:1 in `high-contrast`)
-against what it stands on, and the shade behind thoughts stays visible and quiet, among 256 colours
-too. Where the background is unknown or there are only 16 colours, the terminal's own palette is
-used, and a bar beside the thought takes the place of the shade.
+against its background, and the shade behind thinking stays visible and unobtrusive, among 256
+colours too. If the background is unknown or there are only 16 colours, the terminal's palette is
+used, and a bar beside the thinking replaces the shade.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ THEMES = ("auto", "dark", "light", "high-contrast", "ansi", "plain")
 
 
 class Theme(Value, frozen=True):
-    """A style for each role. `bar` stands at the left of every line of a thought."""
+    """A style for each role. `bar` is at the left of every line of thinking."""
 
     name: str
     text: Style = PLAIN
@@ -72,9 +72,9 @@ class Theme(Value, frozen=True):
     accent: Style = PLAIN
     bar: str = "  "
     marks: bool = False
-    """Whether headings and code keep the marks of their source, because no style shows them."""
+    """Whether headings and code keep their Markdown marks, because no style shows them."""
     words: bool = False
-    """Whether words stand where there would be signs, for those who hear what is written."""
+    """Whether words replace symbols, for screen readers."""
 
 
 class _Hue(NamedTuple):
@@ -85,8 +85,8 @@ class _Hue(NamedTuple):
 
 _ITALIC, _BOLD = Style(italic=True), Style(bold=True)
 
-# A role's colour on a dark background, on a light one, and what else it has. Roles that are not
-# here have the terminal's own colour.
+# A role's colour on a dark background, on a light one, and its attributes. Other roles have the
+# terminal's own colour.
 _HUES: Mapping[str, _Hue] = {
     "heading": _Hue(Rgb(138, 180, 248), Rgb(26, 86, 176), _BOLD),
     "code": _Hue(Rgb(222, 184, 142), Rgb(138, 75, 15)),
@@ -112,7 +112,7 @@ _THOUGHT = (Rgb(176, 182, 198), Rgb(78, 86, 100))
 _LABEL = (Rgb(142, 150, 168), Rgb(96, 104, 118))
 _FAINT = (Rgb(96, 103, 118), Rgb(168, 174, 184))
 _BANDS = {"added": (Rgb(46, 160, 67), 0.17, 0.38), "removed": (Rgb(218, 54, 51), 0.17, 0.38)}
-"""Hues behind the lines of a diff, how much of them a line has, and how much a changed word."""
+"""Hues behind the lines of a diff, and their strength for a line and for a changed word."""
 _GROUNDS = {"dark": Rgb(24, 24, 28), "light": Rgb(255, 255, 255)}
 
 _ANSI = Theme(
@@ -149,14 +149,14 @@ _ANSI = Theme(
 
 
 def theme_for(name: str, background: Rgb | None, depth: Depth, own: Iterable[str] = ()) -> Theme:
-    """A built-in theme as this terminal can show it; `own` are names of others.
+    """A built-in theme adapted to this terminal; `own` are the names of the user's themes.
 
     Raises:
         ConfigError: no theme has this name.
     """
     if name not in THEMES:
         known = join_or(dict.fromkeys((*THEMES, *own)))
-        raise ConfigError(f"no theme is called {quote(name)}; there are {known}")
+        raise ConfigError(f"unknown theme {quote(name)}: use one of {known}")
     if depth == "none":
         return Theme(name, bar="│ ", marks=True)
     if name == "plain" or depth == "mono":
@@ -204,7 +204,7 @@ def _coloured(name: str, ground: Rgb, depth: Depth) -> Theme:
 
 
 def _bands(ground: Rgb, depth: Depth) -> dict[str, Style]:
-    """What lies behind the lines and words of a diff."""
+    """The backgrounds of the lines and words of a diff."""
     bands: dict[str, Style] = {}
     for role, (hue, line, word) in _BANDS.items():
         for part, strength in (("line", line), ("word", word)):

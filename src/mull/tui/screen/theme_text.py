@@ -44,10 +44,10 @@ _HEX = re.compile(r"#(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})")
 
 
 def theme_from(name: str, table: Mapping[str, Any], background: Rgb | None, depth: Depth) -> Theme:
-    """The theme that a table of the user's describes.
+    """The theme that a user's table describes.
 
     Raises:
-        ConfigError: an unknown role or base, or words that are no style; says which and where.
+        ConfigError: an unknown role or base, or text that is not a style; says which and where.
     """
     words = {key.replace("-", "_"): value for key, value in table.items()}
     theme = theme_for(_text(name, "base", words.pop("base", "auto")), background, depth)
@@ -57,7 +57,7 @@ def theme_from(name: str, table: Mapping[str, Any], background: Rgb | None, dept
         if role not in ROLES:
             near = closest(role, ROLES)
             hint = f"did you mean {near}?" if near else f"roles are {join_or(ROLES)}"
-            raise ConfigError(f"theme {name}: no role is called {quote_value(role)}; {hint}")
+            raise ConfigError(f"theme {name}: unknown role {quote_value(role)}; {hint}")
         changes[role] = parse_style(_text(name, role, value), f"theme {name}, {role}")
     return replace(theme, name=name, bar=fitted(_text(name, "bar", bar), 4, ""), **changes)
 
@@ -79,7 +79,7 @@ def parse_style(words: str, where: str = "style") -> Style:
             fields[ground] = _colour(word, where)
             ground = "fg"
     if ground == "bg":
-        raise ConfigError(f"{where}: a colour must follow `on`")
+        raise ConfigError(f"{where}: `on` must be followed by a colour")
     return Style(**fields)
 
 
@@ -99,5 +99,5 @@ def _colour(word: str, where: str) -> Colour:
 
 def _text(name: str, key: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise ConfigError(f"theme {name}, {key}: words are expected, not {quote_value(value)}")
+        raise ConfigError(f"theme {name}, {key}: expected text, not {quote_value(value)}")
     return neutralise(value)

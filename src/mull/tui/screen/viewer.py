@@ -1,7 +1,8 @@
 """Reading what is too long for the conversation: documents one below the other, over the screen.
 
-A document is a thought, the output of a tool, a diff. Each can be opened and closed alone; one can
-jump from one to the next, scroll, and search. Nothing here knows the keyboard or the terminal.
+A document is a thinking block, the output of a tool, or a diff. Each can be opened and closed
+separately; the reader can jump between them, scroll, and search. This module is independent of
+keyboard and terminal.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _MOST_DRAWN = 64
 
 
 class Document(NamedTuple):
-    """Something to read. `version` is another one when there is more of it than before."""
+    """Something to read. `version` changes when it has grown."""
 
     title: str
     lines: Callable[[Look], list[Line]]
@@ -31,9 +32,9 @@ class Document(NamedTuple):
 
 
 class Viewer:
-    """Where a reader stands in some documents; `opened` are those that are open at first.
+    """A reader's position in some documents; `opened` are those open at first.
 
-    One that is alone has no line of its own, and is always open.
+    A single document has no title line, and is always open.
     """
 
     def __init__(self, title: str, documents: Sequence[Document], opened: Sequence[int]) -> None:
@@ -42,23 +43,23 @@ class Viewer:
         self.found = ""
         self._documents = documents
         self._open = set(opened)
-        self._top: int | None = None  # None: where the chosen document begins
-        self._hit: int | None = None  # the row that was found last
+        self._top: int | None = None  # None: where the selected document starts
+        self._hit: int | None = None  # the last row found
         self._drawn: dict[int, tuple[object, list[Line]]] = {}
         self._room = 24
         self._look: Look | None = None
 
     @property
     def is_alone(self) -> bool:
-        """Whether there is but one document."""
+        """Whether there is only one document."""
         return len(self._documents) == 1
 
     def update(self, documents: Sequence[Document]) -> None:
-        """The documents by now: those there were, and perhaps more."""
+        """The current documents: those there were, and perhaps more."""
         self._documents = documents
 
     def lines(self, look: Look, rows: int) -> list[Line]:
-        """What stands on the screen: the rows of the documents, and a line that says where."""
+        """The screen: the rows of the documents, and a line with the position."""
         self._look = look
         room = self._room = max(rows - 1, 1)
         whole, heads = self._whole()
@@ -73,7 +74,7 @@ class Viewer:
     # What keys do
 
     def scroll(self, rows: int) -> None:
-        """Move by so many rows, and choose a document that is in sight."""
+        """Scroll by this many rows, and select a visible document."""
         self._hit = None
         self._top = max(0, (self._top or 0) + rows)
         _, heads = self._whole()
@@ -83,17 +84,17 @@ class Viewer:
             self.at = before[-1] if before else 0
 
     def page(self, pages: float) -> None:
-        """Move by so many screens."""
+        """Scroll by this many screens."""
         self.scroll(int(pages * max(self._room - 1, 1)))
 
     def go(self, *, to_end: bool) -> None:
-        """To the very begin or end."""
+        """Go to the start or the end."""
         whole, _ = self._whole()
         self.at = len(self._documents) - 1 if to_end else 0
         self._top = len(whole) if to_end else 0
 
     def jump(self, steps: int) -> None:
-        """To the next document, or one before."""
+        """Go to the next document, or the previous one."""
         self.at = max(0, min(len(self._documents) - 1, self.at + steps))
         self._top = self._hit = None
 
@@ -109,7 +110,9 @@ class Viewer:
         self._top = self._hit = None
 
     def search(self, text: str, *, backwards: bool = False) -> bool:
-        """Go to the next row that has this text, opening what hides it; whether there is one."""
+        """Go to the next row that contains this text, opening its document; returns whether there
+        is one.
+        """
         self.found = text
         if not text:
             return False
@@ -132,7 +135,7 @@ class Viewer:
         return True
 
     def _whole(self) -> tuple[list[Line], list[int]]:
-        """All rows, and at which each document begins."""
+        """All rows, and the row at which each document starts."""
         look = self._look
         assert look is not None
         out: list[Line] = []
@@ -164,7 +167,7 @@ class Viewer:
         return known[1]
 
     def _marked(self, line: Line) -> Line:
-        """The line with what was searched for in reverse."""
+        """The line with the search text in reverse."""
         wanted = self.found.lower()
         text = _text(line)
         if not wanted or wanted not in text.lower() or len(text) != len(text.lower()):
@@ -178,7 +181,7 @@ class Viewer:
         left = f"{self.title}{many} · {seen}"
         keys = "↑↓ PgUp PgDn scroll · / search · q closes"
         if not self.is_alone:
-            keys = "Tab next · Enter opens or closes it · a all · " + keys
+            keys = "Tab next · Enter opens or closes · a all · " + keys
         room_left = width - cell_width(left) - 3
         shown = fitted(keys, room_left) if room_left >= 12 else ""
         bold = Span(fitted(left, width), theme.status._replace(bold=True))

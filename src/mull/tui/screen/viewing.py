@@ -1,7 +1,7 @@
-"""The viewer at the terminal: on the alternate screen, with keys of its own.
+"""The viewer at the terminal: on the alternate screen, with its own keys.
 
-The conversation goes on behind it, and nothing that it says is lost: it is drawn when the viewer is
-closed. The scrollback is not touched.
+The conversation continues behind it and is drawn when the viewer is closed. The scrollback is not
+touched.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["view_documents"]
 
 _LIVE = 0.25
-"""Seconds between two looks at documents that may grow."""
+"""Seconds between checks for documents that may grow."""
 
 
 async def view_documents(
@@ -43,7 +43,7 @@ async def view_documents(
     colours: ColorDepth,
     waiting: Callable[[], bool],
 ) -> None:
-    """Show the viewer until it is closed; `waiting` says that somebody is asked meanwhile."""
+    """Show the viewer until it is closed; `waiting` says that a question is pending."""
     async with in_terminal():
         await _Reading(viewer, documents, theme, depth, output, colours, waiting).run()
 
@@ -64,7 +64,7 @@ class _Reading:
         self._theme = theme
         self._depth: Depth = depth
         self._waiting = waiting
-        self._typed: str | None = None  # what is searched for, while it is typed
+        self._typed: str | None = None  # the search text, while it is typed
         self._missing = ""
         control = FormattedTextControl(self._fragments, focusable=True, show_cursor=False)
         self._app: Application[None] = Application(
@@ -103,13 +103,17 @@ class _Reading:
         return fragments([*lines[:-1], said or lines[-1]], self._depth)
 
     def _said(self) -> Line | None:
-        """What the last row says instead of where the reader stands."""
+        """The message in the last row that replaces the position."""
         if self._typed is not None:
             return (Span(f"/{self._typed}", self._theme.accent), Span("▏", self._theme.accent))
         if self._missing:
             return (Span(f"Not found: {self._missing}", self._theme.warning),)
         if self._waiting():
-            return (Span("mull has a question: q closes this and shows it.", self._theme.warning),)
+            return (
+                Span(
+                    "mull has a question: press q to close this and answer it.", self._theme.warning
+                ),
+            )
         return None
 
     def _bindings(self) -> KeyBindings:

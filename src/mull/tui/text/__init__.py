@@ -1,1 +1,1 @@
-"""Styled lines of text, and Markdown as such."""
+"""Styled lines of text, and Markdown rendered to them."""

@@ -1,7 +1,7 @@
-"""Small charts of characters: bars, a bar of parts, a row of columns.
+"""Small charts of characters: bars, stacked bars, columns.
 
-Where neither colours nor signs can be told apart (`plain`) they are letters and digits. What is
-unknown has a sign of its own and is never drawn as nothing.
+Without distinguishable colours or symbols (`plain`) they use letters and digits. An unknown value
+has its own symbol and is never drawn as zero.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ UNKNOWN = "?"
 
 
 class Part(NamedTuple):
-    """One part of a bar: how much, in which style, and the letter that it is drawn with plainly."""
+    """One part of a bar: its amount, its style, and the letter used in plain mode."""
 
     amount: float
     style: Style
@@ -28,7 +28,7 @@ class Part(NamedTuple):
 
 
 def bar(share: float, width: int, *, plain: bool = False) -> str:
-    """A bar of `width` cells, filled to a share of 0 to 1; a little is never nothing."""
+    """A bar of `width` cells, filled to a share of 0 to 1; a small share is never invisible."""
     share = min(max(share, 0.0), 1.0)
     if plain:
         full = math.ceil(share * width)
@@ -39,7 +39,7 @@ def bar(share: float, width: int, *, plain: bool = False) -> str:
 
 
 def shares(amounts: Sequence[float], cells: int) -> list[int]:
-    """Cells for each amount: all together `cells`, at least one for what is more than nothing."""
+    """Cells for each amount: `cells` in total, at least one for anything above zero."""
     total = math.fsum(amounts)
     if total <= 0 or cells < sum(amount > 0 for amount in amounts):
         return [0] * len(amounts)
@@ -47,7 +47,7 @@ def shares(amounts: Sequence[float], cells: int) -> list[int]:
     given = [
         max(math.floor(part), int(amount > 0)) for part, amount in zip(exact, amounts, strict=True)
     ]
-    while sum(given) > cells:  # what little ones were given is taken from the largest
+    while sum(given) > cells:  # what the small ones were given is taken from the largest
         given[max(range(len(given)), key=given.__getitem__)] -= 1
     by_rest = sorted(range(len(given)), key=lambda at: given[at] - exact[at])
     for at in by_rest[: cells - sum(given)]:
@@ -66,10 +66,10 @@ def parted(parts: Sequence[Part], width: int, *, plain: bool = False) -> Line:
 
 
 def columns(values: Sequence[float | None], width: int, *, plain: bool = False) -> str:
-    """A column for each value, as high as it is beside the highest.
+    """A column for each value, relative to the highest.
 
-    Digits stand for heights where signs cannot. More values than cells share columns, and then the
-    highest of those that share one is drawn.
+    Digits stand for heights if there are no symbols. More values than cells share columns, which
+    then show the highest of them.
     """
     grouped = _grouped(values, width)
     most = max((value for value in grouped if value is not None), default=0.0)

@@ -1,8 +1,8 @@
-"""A unified diff as lines: numbers, syntax colours, and marks on the words that changed.
+"""A unified diff as lines: numbers, syntax colours, and marks on changed words.
 
-The language comes from the name of the file. Where a theme has bands of colour the code keeps its
-own colours on them; elsewhere a line has the colour of what became of it. What is no diff (a note
-that a file is binary) is shown as it is.
+The language comes from the file name. If the theme has backgrounds for diffs, code keeps its own
+colours on them; otherwise the colour of a line shows whether it was added or removed. What is not a
+diff (a note that a file is binary) is shown unchanged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
 _NO_BREAK = "\\ No newline at end of file"
 _INDENT = "  "
 _ALIKE = 0.5
-"""How much two lines must share before the words that differ are marked."""
+"""How similar two lines must be before differing words are marked."""
 _LONGEST_MARKED = 500
 _LANGUAGES = {
     "py": "python", "rs": "rust", "rb": "ruby", "kt": "kotlin", "h": "c", "cs": "csharp",
@@ -37,9 +37,10 @@ _LANGUAGES = {
 
 
 class _Row(NamedTuple):
-    """One row of a diff: ` `, `+` or `-`, the number of its line, and its text.
+    """One row of a diff: ` `, `+` or `-`, its line number, and its text.
 
-    `sign` is empty for what stands between the hunks."""
+    `sign` is empty for rows between hunks.
+    """
 
     sign: str
     number: int
@@ -48,7 +49,7 @@ class _Row(NamedTuple):
 
 
 def diff_rows(text: str) -> Sequence[object]:
-    """The rows that a diff is shown in."""
+    """The rows of a diff."""
     return list(_parsed(text))
 
 
@@ -70,7 +71,7 @@ def diff_lines(text: str, theme: Theme, width: int, most: int | None = None) -> 
 
 
 def _parsed(text: str) -> Iterator[_Row]:
-    """The rows with their numbers; the head of a hunk that is not the first becomes a gap."""
+    """The rows with their numbers; the header of a hunk after the first becomes a gap."""
     old = new = 0
     language, in_hunk, several = "", False, text.count("\n--- a/") > 0
     for row in text.split("\n"):
@@ -100,7 +101,7 @@ def _language(name: str) -> str:
 
 
 def _marked_words(rows: Sequence[_Row]) -> dict[int, list[tuple[int, int]]]:
-    """Which characters of which rows changed, where a line became another one like it."""
+    """The changed characters of each row, for lines that replace similar ones."""
     marks: dict[int, list[tuple[int, int]]] = {}
     at = 0
     while at < len(rows):
@@ -137,7 +138,7 @@ def _changed(before: str, after: str) -> tuple[list[tuple[int, int]], list[tuple
 
 
 class _Drawing:
-    """Rows as lines; strings and comments that go on in the next line are carried along."""
+    """Rows as lines; strings and comments that continue in the next line are tracked."""
 
     def __init__(self, theme: Theme, width: int, digits: int) -> None:
         self._theme = theme
@@ -168,8 +169,9 @@ class _Drawing:
         return {"+": self._theme.added, "-": self._theme.removed}.get(sign, self._theme.faint)
 
     def _coloured(self, row: _Row, line: Style) -> list[Span]:
-        """The text in the colours of its language, on the line's band; in one colour where a line
-        that came or went has no band to show it."""
+        """The text in the colours of its language, on the line's background; in one colour if an
+        added or removed line has no background.
+        """
         text = neutralise(row.text)
         if (row.sign != " " and line.bg is None) or not row.language:
             return [Span(text, line)]
@@ -177,7 +179,7 @@ class _Drawing:
         if key not in self._readers:
             self._readers[key] = Highlighter(row.language)
         runs = list(self._readers[key].line(text))
-        if row.sign == " ":  # a line that stays goes on in both texts
+        if row.sign == " ":  # an unchanged line continues in both texts
             other = (row.language, True)
             self._readers.setdefault(other, Highlighter(row.language)).line(text)
         plain = self._theme.text if row.sign != " " else line
@@ -189,7 +191,7 @@ class _Drawing:
 
 @lru_cache(512)
 def _on(style: Style, line: Style) -> Style:
-    """The style on the band of its line, readable there."""
+    """The style on the background of its line, made readable."""
     fg = style.fg
     if isinstance(fg, Rgb) and isinstance(line.bg, Rgb):
         fg = readable(fg, line.bg, LEAST_CONTRAST)
@@ -197,7 +199,7 @@ def _on(style: Style, line: Style) -> Style:
 
 
 def _with_marks(spans: Sequence[Span], marks: Sequence[tuple[int, int]], word: Style) -> list[Span]:
-    """The spans with what was changed in the style of a changed word."""
+    """The spans with the changed parts in the style of a changed word."""
     if not marks:
         return list(spans)
     out: list[Span] = []
@@ -212,7 +214,7 @@ def _with_marks(spans: Sequence[Span], marks: Sequence[tuple[int, int]], word: S
 
 
 def _cut(start: int, end: int, marks: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, bool]]:
-    """A stretch in parts that are marked or not."""
+    """A stretch split into marked and unmarked parts."""
     for first, last in marks:
         first, last = max(first, start), min(last, end)
         if first >= last:

@@ -1,7 +1,7 @@
-"""What drawing gives and a terminal takes: lines of styled text.
+"""The output of drawing and input of a terminal: lines of styled text.
 
-A line is a tuple of spans and holds no newline. A colour is an `Rgb`, a number of the terminal's
-palette, or None for the terminal's own.
+A line is a tuple of spans and contains no newline. A colour is an `Rgb`, a number of the terminal's
+palette, or None for the terminal's default.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def line_width(line: Iterable[Span]) -> int:
 
 
 def plain_text(lines: Iterable[Line]) -> str:
-    """What the lines say, a newline between them."""
+    """The text of the lines, separated by newlines."""
     return "\n".join("".join(span.text for span in line) for line in lines)
 
 

@@ -1,9 +1,9 @@
 """Markdown drawn while it streams.
 
-`feed` keeps a piece and does nothing else. `commit` gives the lines that can no longer change: they
-go to the scrollback and are never drawn again. `open_lines` gives the rest as it looks now, to be
-drawn over at the next repaint. All text that was fed comes out of `commit` and `close` together,
-the same however it was cut, at the cost that `mull.markdown.reader` promises.
+`feed` stores a chunk and does nothing else. `commit` returns the lines that can no longer change:
+they go to the scrollback and are never drawn again. `open_lines` returns the rest as it looks now,
+to be overwritten by the next redraw. `commit` and `close` together return all text that was fed,
+however it was split, at the cost that `mull.markdown.reader` guarantees.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ class MarkdownStream:
         self._drawing = Drawing(theme, max(width, LEAST_WIDTH))
 
     def feed(self, text: str) -> None:
-        """The next piece of the text."""
+        """Add a chunk."""
         self._inbox.add(text)
 
     def commit(self) -> list[Line]:
-        """The lines that became final since the last time."""
+        """The lines that became final since the last call."""
         self._reader.feed(self._inbox.take())
         return self._drawing.draw(self._reader.take())
 
     def open_lines(self) -> list[Line]:
-        """What comes after the committed lines, as it looks now."""
+        """The lines after the committed ones, as they look now."""
         self._reader.feed(self._inbox.take())
         rest = self._reader.rest()
         return self._drawing.fork().draw(rest) if rest else []
 
     def close(self) -> list[Line]:
-        """The text is over: all the lines that are left."""
+        """The text is complete: all remaining lines."""
         self._reader.feed(self._inbox.take(final=True))
         return self._drawing.draw(self._reader.close())
 
     def resize(self, width: int) -> None:
-        """Another width for the lines that are not committed yet."""
+        """Another width for lines that are not committed yet."""
         self._drawing.resize(max(width, LEAST_WIDTH))
 
 
 def markdown_lines(text: str, theme: Theme, width: int) -> list[Line]:
-    """A whole Markdown text."""
+    """A complete Markdown text."""
     stream = MarkdownStream(theme, width)
     stream.feed(text)
     return stream.close()

@@ -1,6 +1,6 @@
-"""Events of Markdown as lines: what stands before each line, and the blank lines between blocks.
+"""Markdown events as lines: the prefix of each line, and the blank lines between blocks.
 
-Blank lines are kept, as one each, and put around headings, tables, rules and code.
+Blank lines are kept, collapsed to one, and added around headings, tables, rules and code.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _Leaf: TypeAlias = TextLines | CodeLines | TableLines
 
 
 class _Container(NamedTuple):
-    """An open quote or item; `drawn` once a line of it is out."""
+    """An open quote or item; `drawn` once a line of it is written."""
 
     mark: str
     drawn: bool = False
@@ -43,13 +43,13 @@ class Drawing:
         self._out: list[Line] = []
         self._open: list[_Container] = []
         self._leaf: _Leaf | None = None
-        self._blank = False  # whether a blank line came since the last block
-        self._gap = False  # whether a blank line is owed before the next line
+        self._blank = False  # whether there was a blank line since the last block
+        self._gap = False  # whether a blank line is due before the next line
         self._began = False  # whether anything was drawn
-        self._stands_apart = False  # whether the last block wants a blank line after it
+        self._stands_apart = False  # whether the last block needs a blank line after it
 
     def draw(self, events: Iterable[md.Event]) -> list[Line]:
-        """The lines that are done with these events."""
+        """The lines completed by these events."""
         for event in events:
             self._event(event)
         if self._leaf is not None:
@@ -64,7 +64,7 @@ class Drawing:
             self._leaf.resize(_room(self._open, width))
 
     def fork(self) -> Drawing:
-        """A copy that can go on without this one."""
+        """An independent copy."""
         twin = copy(self)
         twin._out = self._out[:]
         twin._open = self._open[:]
@@ -122,7 +122,7 @@ class Drawing:
         return base
 
     def _space(self, apart: bool = False) -> None:
-        """Owe a blank line between blocks if the source has one or their kind asks for it."""
+        """Request a blank line between blocks if the source has one or their kind needs it."""
         apart = not self._open and (apart or self._stands_apart)
         self._gap = self._gap or self._blank or apart
         self._blank = self._stands_apart = False
@@ -139,7 +139,7 @@ class Drawing:
             self._out.append((*before, *line) if line else _without_end(before))
 
     def _marks(self, containers: Sequence[_Container]) -> Line:
-        """What stands before a line; it gives way where there is no room for text beside it."""
+        """The prefix of a line; it is dropped if it leaves no room for text."""
         spans = []
         for container in containers:
             if container.mark == _QUOTED:
@@ -165,13 +165,13 @@ def _mark(event: md.Sign | md.Item, *, words: bool) -> str:
 
 
 def _room(containers: Sequence[_Container], width: int) -> int:
-    """The cells for text beside the marks."""
+    """The cells for text beside the prefix."""
     taken = sum(len(container.mark) for container in containers)
     return max(width - taken, min(_NARROWEST, width))
 
 
 def _without_end(line: Line) -> Line:
-    """The line without spaces at its end."""
+    """The line without trailing spaces."""
     while line and not line[-1].text.strip():
         line = line[:-1]
     return (*line[:-1], Span(line[-1].text.rstrip(), line[-1].style)) if line else line

@@ -1,6 +1,7 @@
-"""A block of code: each line is given out as it ends.
+"""A code block: each line is given out as it ends.
 
-It stands two columns in, with its language above it. A line that is too long goes on after a mark.
+It is indented by two columns, with its language above. A line that is too long continues after a
+mark.
 """
 
 from __future__ import annotations
@@ -20,21 +21,21 @@ _INDENT, _GOES_ON = "  ", "↪ "
 
 
 class CodeLines:
-    """Code in lines; `info` is what stands beside its fence, the language first."""
+    """Code in lines; `info` is the info string of its fence, the language first."""
 
     def __init__(self, info: str, theme: Theme, width: int) -> None:
         self._theme = theme
         self._width = width
         self._done: list[Line] = []
         self._highlighter = Highlighter(info)
-        self._long = ""  # the last row of a line that is too long to be held back
-        self._goes_on = False  # whether rows of that line are out already
+        self._long = ""  # the last row of a line that is too long to hold back
+        self._goes_on = False  # whether rows of that line are already written
         if info:
             indent = Span(_INDENT, theme.note)
             self._done += [(indent, *row) for row in wrapped(info, theme.note, width - 2)]
 
     def put(self, content: Content) -> None:
-        """More of the code."""
+        """Add code."""
         if isinstance(content, CodeLine):
             self._line(content.text)
             return
@@ -46,12 +47,12 @@ class CodeLines:
             self._end_long()
 
     def take(self) -> list[Line]:
-        """The lines that are done."""
+        """The finished lines."""
         done, self._done = self._done, []
         return done
 
     def finish(self) -> list[Line]:
-        """The rest of the lines."""
+        """The remaining lines."""
         if self._long:
             self._end_long()
         return self.take()
@@ -61,7 +62,7 @@ class CodeLines:
         self._width = width
 
     def fork(self) -> CodeLines:
-        """A copy that can go on without this one."""
+        """An independent copy."""
         twin = copy(self)
         twin._done, twin._highlighter = self._done[:], copy(self._highlighter)
         return twin

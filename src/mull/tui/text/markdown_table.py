@@ -1,8 +1,8 @@
-"""Tables: columns side by side, or rows one below the other where columns have no room.
+"""Tables: columns side by side, or rows one below the other if columns do not fit.
 
-The widths of the columns are settled by the header and the first `SAMPLE` rows, or by the end of
-the table. Until then the table is open and can still move; from then on rows are given out one by
-one, and a cell that is longer than its column breaks into lines.
+The column widths are determined by the header and the first `SAMPLE` rows, or by the end of the
+table. Until then the table is open and can still change; after that rows are given out one by one,
+and a cell longer than its column wraps.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _Cell: TypeAlias = list[Piece]
 
 
 class TableLines:
-    """A table from its header on."""
+    """A table, starting with its header."""
 
     def __init__(self, table: Table, theme: Theme, looks: Looks, width: int) -> None:
         self._aligned = table.aligned
@@ -41,7 +41,7 @@ class TableLines:
         self._has_record = False
 
     def put(self, content: Content) -> None:
-        """A row."""
+        """Add a row."""
         assert isinstance(content, Row)
         self._waiting.append(content.cells)
         if self._columns is not None:
@@ -50,24 +50,26 @@ class TableLines:
             self._settle()
 
     def take(self) -> list[Line]:
-        """The lines that are done."""
+        """The finished lines."""
         done, self._done = self._done, []
         return done
 
     def finish(self) -> list[Line]:
-        """The rest of the lines."""
+        """The remaining lines."""
         if self._columns is None:
             self._settle()
         return self.take()
 
     def resize(self, width: int) -> None:
-        """Another width, unless columns are out already: those stay in line, as far as they can."""
+        """Another width, unless columns are already written: those stay aligned as far as
+        possible.
+        """
         self._width = width
         if self._columns is not None:
             self._columns = self._fit(self._columns)
 
     def fork(self) -> TableLines:
-        """A copy that can go on without this one."""
+        """An independent copy."""
         twin = copy(self)
         twin._waiting, twin._done = self._waiting[:], self._done[:]
         return twin
@@ -88,9 +90,9 @@ class TableLines:
         self._draw()
 
     def _fit(self, natural: list[int]) -> list[int]:
-        """Widths that have room together: small columns whole, large ones share the rest.
+        """Widths that fit together: small columns in full, large ones share the rest.
 
-        An empty list says that there is no room for columns, or that nobody sees them.
+        An empty list means that columns do not fit, or that the output is for a screen reader.
         """
         if self._theme.words:
             return []

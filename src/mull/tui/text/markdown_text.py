@@ -1,7 +1,7 @@
-"""Paragraphs and headings: marked text set into lines, given out as it can no longer change.
+"""Paragraphs and headings: marked text laid out in lines, given out when it can no longer change.
 
 A line break of the source is a line break on the screen. Models rarely break lines without meaning
-it, and what they mean (a verse, an address, `**Pro:** …`) is lost when lines are joined.
+it, and the meaning (a verse, an address, `**Pro:** …`) is lost when lines are joined.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Looks", "TextLines"]
 
 
 class Looks:
-    """The styles of marked text that stands in text of a base style, each made once."""
+    """The styles of marked text within a base style, each created once."""
 
     __slots__ = ("_known", "_theme")
 
@@ -36,7 +36,7 @@ class Looks:
         self._known: dict[tuple[Style, int], Style] = {}
 
     def span(self, piece: Piece, base: Style) -> Span:
-        """A piece in its style."""
+        """Text in its style."""
         text, flags, _ = piece
         if not flags:
             return Span(text, base)
@@ -63,7 +63,7 @@ class Looks:
     def put(
         self, pieces: Iterable[Piece], base: Style, wrapper: Wrapper, *, indents: bool = False
     ) -> None:
-        """Put marked text into lines, with the indents of its own lines or without."""
+        """Lay out marked text, with or without the indentation of its own lines."""
         for piece in pieces:
             text, style = self.span(piece, base)
             if text[:1] != "\n":
@@ -83,6 +83,6 @@ class TextLines(Wrapper):
         self._base = base
 
     def put(self, content: Content) -> None:
-        """More of the text."""
+        """Add text."""
         assert isinstance(content, Pieces)
         self._looks.put(content.pieces, self._base, self)

@@ -1,13 +1,12 @@
 """The gate between foreign text and a terminal.
 
-Whatever a model, a tool, a server, a file or a catalog says passes `neutralise` before it is shown.
-The standard streams see to it themselves where they are terminals (`guarded`): forgetting it does
-nothing. Escapes of our own are `Drawn`, a type that only drawing makes, and go through `draw_on`.
+Text from a model, a tool, a server, a file or a catalog passes `neutralise` before it is shown.
+Standard streams that are terminals do this themselves (`guarded`), so forgetting it does no harm.
+Our own escape sequences are `Drawn`, a type that only drawing creates, and go through `draw_on`.
 
-
-A control character could move the cursor, change colours, set the window's title or write to the
-clipboard; a direction mark could show code in another order than it runs. Such characters become
-visible signs or go; newline and tab stay, and letters of all scripts are left as they are.
+A control character could move the cursor, change colours, set the window title or write to the
+clipboard; a direction mark could show code in another order than it runs. Such characters are made
+visible or removed; newline and tab stay, and letters of all scripts are unchanged.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ __all__ = [
 ]
 
 Drawn = NewType("Drawn", str)
-"""Text for a terminal with escapes in it that mull has written itself."""
+"""Text for a terminal that contains escape sequences from mull itself."""
 
 _UNSAFE = pattern(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
@@ -42,28 +41,30 @@ _SIGNS: dict[int, str | None] = {
     **dict.fromkeys(range(0xD800, 0xE000), _BROKEN),
     **dict.fromkeys((0x202D, 0x202E), _BROKEN),  # the overrides, which show text backwards
     **dict.fromkeys((0x2028, 0x2029), "\n"),
-    # Marks that are seen nowhere: isolates, embeddings, soft hyphen, zero-width spaces.
+    # Invisible marks: isolates, embeddings, soft hyphen, zero-width spaces.
     **dict.fromkeys((0xAD, 0x61C, 0x200B, 0x200E, 0x200F, 0x202A, 0x202B, 0x202C, 0xFEFF)),
     **dict.fromkeys((*range(0x2060, 0x2070), 0xFFF9, 0xFFFA, 0xFFFB)),
-    **dict.fromkeys(range(0xE0000, 0xE0080)),  # tags: a whole hidden alphabet
+    **dict.fromkeys(range(0xE0000, 0xE0080)),  # tags: a complete hidden alphabet
 }
 
 
 def neutralise(text: str) -> str:
-    """The text with nothing in it that a terminal obeys, except newline and tab."""
+    """The text without anything that a terminal would obey, except newline and tab."""
     if _UNSAFE.search(text) is None:
         return text
     return text.replace("\r\n", "\n").translate(_SIGNS)
 
 
 def one_line(text: str, longest: int = 200) -> str:
-    """The text on one line that a terminal obeys nothing in, its own line ends made visible."""
+    """The text on one line, without anything that a terminal would obey; its line ends are made
+    visible.
+    """
     line = neutralise(text[: 4 * longest]).replace("\n", "␤").replace("\t", " ")
     return line if len(line) <= longest else f"{line[: longest - 1]}…"
 
 
 class _Guarded:
-    """A terminal's stream that shows every text and obeys none."""
+    """A terminal stream that shows all text and obeys none of it."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
@@ -81,19 +82,19 @@ class _Guarded:
 
 
 def guarded(stream: TextIO) -> TextIO:
-    """The stream; where it is a terminal, behind the gate."""
+    """The stream; if it is a terminal, behind the gate."""
     if isinstance(stream, _Guarded) or not stream.isatty():
         return stream
     return cast(TextIO, _Guarded(stream))
 
 
 def unguarded(stream: TextIO) -> TextIO:
-    """The stream itself, for what draws on the whole screen and guards every cell of it."""
+    """The stream itself, for code that draws the whole screen and guards every cell of it."""
     return stream.stream if isinstance(stream, _Guarded) else stream
 
 
 def guard_standard_streams() -> None:
-    """Put standard output and error behind the gate, where they are terminals."""
+    """Put standard output and error behind the gate, if they are terminals."""
     import sys
 
     sys.stdout, sys.stderr = guarded(sys.stdout), guarded(sys.stderr)
@@ -106,7 +107,7 @@ def draw_on(stream: TextIO, text: Drawn) -> None:
 
 
 class Inbox:
-    """Collects pieces of a text as they come; taken out, it is safe however it was cut."""
+    """Collects chunks of text; what is taken out is safe however it was split."""
 
     __slots__ = ("_pieces",)
 
@@ -114,11 +115,11 @@ class Inbox:
         self._pieces: list[str] = []
 
     def add(self, text: str) -> None:
-        """Keep a piece: all that is done for each delta."""
+        """Store a chunk: the only work for each delta."""
         self._pieces.append(text)
 
     def take(self, *, final: bool = False) -> str:
-        """What came since the last time; half of a line's end waits for the other half."""
+        """The text since the last call; half of a line end waits for the other half."""
         if not self._pieces:
             return ""
         text = "".join(self._pieces)

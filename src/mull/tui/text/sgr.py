@@ -1,4 +1,4 @@
-"""Lines of styled text written as the bytes of a terminal, with as few escapes as it takes."""
+"""Lines of styled text encoded for a terminal, with as few escape sequences as possible."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from mull.tui.text.safe import Drawn, neutralise
 
 __all__ = ["encode", "encode_line"]
 
-# In the order of Style's fields after the colours: the code that begins and the one that ends it.
+# In the order of Style's fields after the colours: the codes that turn it on and off.
 _ATTRIBUTES = ((1, 22), (3, 23), (2, 22), (4, 24), (7, 27), (9, 29))
 
 
 def encode(lines: Iterable[Line], depth: Depth) -> Drawn:
-    """The lines, each with a newline at its end and no style left on."""
+    """The lines, each with a newline and no style left on."""
     return Drawn("".join(encode_line(line, depth) + "\n" for line in lines))
 
 
 def encode_line(line: Line, depth: Depth) -> Drawn:
-    """One line without its newline. Whatever a span holds, nothing but styles gets through."""
+    """One line without its newline. Whatever a span contains, only styles get through."""
     if depth == "none":
         return Drawn("".join([_safe(text) for text, _ in line]).rstrip(" "))
     parts: list[str] = []
@@ -44,7 +44,7 @@ def _safe(text: str) -> str:
 
 @lru_cache(4096)
 def _change(before: Style, after: Style, depth: Depth) -> str:
-    """The shorter of: say only what differs, or reset and say everything."""
+    """The shorter of: only the differences, or a reset and everything."""
     old, new = _codes(before, depth), _codes(after, depth)
     if old == new:
         return ""
@@ -55,7 +55,7 @@ def _change(before: Style, after: Style, depth: Depth) -> str:
         str(end) for was, now, (_, end) in zip(old, new, _ENDS, strict=True) if was and not now
     ]
     begun = [now for was, now in zip(old, new, strict=True) if now and now != was]
-    if "22" in ended:  # ends bold and dim alike, so what stays of the two is said again
+    if "22" in ended:  # turns off both bold and dim, so the one that stays is set again
         begun += [
             now for was, now in zip(old, new, strict=True) if now == was and now in ("1", "2")
         ]
@@ -68,7 +68,7 @@ _ENDS = ((0, 39), (0, 49), *_ATTRIBUTES)
 
 @lru_cache(1024)
 def _codes(style: Style, depth: Depth) -> tuple[str, ...]:
-    """One code for each field of the style, empty where it says nothing."""
+    """One code for each field of the style, empty if it is not set."""
     colours = (
         ("", "")
         if depth == "mono"

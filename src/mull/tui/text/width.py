@@ -1,9 +1,9 @@
-"""How many cells of a terminal text takes, and where it may be cut.
+"""How many terminal cells text takes, and where it may be cut.
 
-Text is measured by clusters: a letter with its marks, a flag, a family of joined emoji are one
-thing that is drawn in one place and never cut. Where terminals disagree (spacing marks of Indic
-scripts) the larger number is taken: a line that ends early is better than one that runs over.
-Control characters do not occur here; `mull.tui.text.safe` has made them visible.
+Text is measured in clusters: a letter with its marks, a flag, or a family of joined emoji is drawn
+in one place and never cut. If terminals disagree (spacing marks of Indic scripts) the larger width
+is used: a line that ends early is better than one that overflows. Control characters do not occur
+here; `mull.tui.text.safe` has made them visible.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WIDE_BY_NOW = ((0x2630, 0x2637), (0x268A, 0x268F), (0x4DC0, 0x4DFF), (0x1D300, 
 
 @cache
 def _kind(character: str) -> int:
-    """What a character does to the cluster before it, or which width it has of its own."""
+    """What a character does to the cluster before it, or its own width."""
     code = ord(character)
     category = unicodedata.category(character)
     if category in ("Mn", "Me", "Cf") or 0x1160 <= code <= 0x11FF or 0xD7B0 <= code <= 0xD7FF:
@@ -40,7 +40,7 @@ def _kind(character: str) -> int:
 
 
 def clusters(text: str) -> Iterator[tuple[str, int]]:
-    """The pieces that must stay whole, each with its width."""
+    """The clusters, each with its width."""
     start, width, last = 0, 0, _EXTEND
     for at, character in enumerate(text):
         kind = _kind(character)
@@ -69,12 +69,12 @@ def cell_width(text: str) -> int:
 
 
 def is_wide(character: str) -> bool:
-    """Whether a character takes two cells of its own, so that a line may end beside it."""
+    """Whether a character takes two cells, so that a line may break beside it."""
     return character > "\u10ff" and _kind(character) in (_WIDE, _REGION)
 
 
 def fitted(text: str, width: int, end: str = "…") -> str:
-    """The text, cut to `width` cells with `end` where something is missing."""
+    """The text, cut to `width` cells with `end` if something is missing."""
     if (len(text) <= width and text.isascii()) or cell_width(text) <= width:
         return text
     room, kept = width - cell_width(end), 0

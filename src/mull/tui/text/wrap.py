@@ -1,9 +1,9 @@
-"""Breaking styled text into lines of so many cells.
+"""Wraps styled text into lines of a given width.
 
-`Wrapper` breaks between words, takes text as it comes and gives a line out as soon as nothing that
-may still come can change it; how the text was cut into pieces makes no difference. A word that is
-longer than a line is broken, a cluster never. Between wide characters (Chinese, Japanese) a line
-may end as between words, but not before their closing punctuation.
+`Wrapper` breaks between words, accepts text as it arrives and gives out a line as soon as later
+text cannot change it; how the text was split into chunks makes no difference. A word longer than a
+line is broken, a cluster never. Between wide characters (Chinese, Japanese) a line may break as
+between words, but not before their closing punctuation.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _CLOSING = frozenset("、。，．・：；！？）〕］｝〉》」』】”�
 
 
 def expanded(text: str) -> str:
-    """The text with its tabs as spaces up to the next stop."""
+    """The text with tabs expanded to spaces."""
     return text.expandtabs(TAB) if "\t" in text else text
 
 
 class Wrapper:
-    """Words set into lines of `width` cells."""
+    """Words laid out in lines of `width` cells."""
 
     def __init__(self, width: int) -> None:
         self._width = width
@@ -52,22 +52,22 @@ class Wrapper:
                 self._grow(token, style)
 
     def newline(self) -> None:
-        """The line ends here, whatever it holds."""
+        """The line ends here, whatever it contains."""
         self._end_word()
         self._end_row()
 
     def take(self) -> list[Line]:
-        """The lines that are done."""
+        """The finished lines."""
         done, self._done = self._done, []
         return done
 
     @property
     def row(self) -> Line:
-        """The words of the open row that no word to come can move."""
+        """The words of the open row that no later word can move."""
         return tuple(self._row)
 
     def turn_over(self, width: int) -> None:
-        """Leave the open row as it is; what is not in it yet begins another, of another width."""
+        """Leave the open row as it is; what is not in it yet starts another, of another width."""
         word = self._word
         self._width = width
         self._row, self._gap, self._word = [], [], []
@@ -83,7 +83,7 @@ class Wrapper:
         return self.take()
 
     def resize(self, width: int) -> None:
-        """Set what is not given out yet, and all that follows, into another width."""
+        """Lay out what is not given out yet, and everything that follows, at another width."""
         rest = (*self._row, *self._gap, *self._word)
         self._width = width
         self._row, self._gap, self._word = [], [], []
@@ -92,14 +92,14 @@ class Wrapper:
             self.add(*span)
 
     def fork(self) -> Self:
-        """A copy that can go on without this one."""
+        """An independent copy."""
         twin = copy(self)
         twin._done, twin._row = self._done[:], self._row[:]
         twin._gap, twin._word = self._gap[:], self._word[:]
         return twin
 
     def _grow(self, token: str, style: Style) -> None:
-        """The word gets longer; what surely has no room in its row any more moves on."""
+        """Extend the word; what certainly no longer fits its row moves on."""
         word = self._word
         if word and word[-1].style == style:
             self._word_width -= cell_width(word[-1].text)
@@ -119,13 +119,13 @@ class Wrapper:
         if self._used + self._gap_width + self._word_width > self._width:
             if self._row:
                 self._end_row()
-            self._gap.clear()  # an indent that leaves the word no room goes too
+            self._gap.clear()  # an indent that leaves no room for the word is dropped
             self._gap_width = 0
             if self._word_width > self._width:
                 self._break_word()
 
     def _break_word(self) -> None:
-        """Give out the rows that the word fills; what is left goes on growing."""
+        """Give out the rows that the word fills; the rest keeps growing."""
         *rows, rest = chopped(self._word, self._width)
         self._done += rows
         self._word = list(rest)
@@ -152,7 +152,7 @@ class Wrapper:
 
 
 def _unbreakable(text: str) -> list[str]:
-    """A run without spaces, cut where a line may end: beside wide characters."""
+    """A run without spaces, split where a line may break: beside wide characters."""
     pieces: list[str] = []
     fits = False
     for cluster, _ in clusters(text):
@@ -195,7 +195,7 @@ def chopped(spans: Iterable[Span], width: int) -> Iterator[Line]:
 
 
 def wrapped(text: str, style: Style, width: int) -> list[Line]:
-    """A whole text of one style: its own line ends kept, long lines broken."""
+    """A complete text of one style: its own line breaks kept, long lines wrapped."""
     wrapper = Wrapper(width)
     for number, line in enumerate(text.split("\n")):
         if number:
