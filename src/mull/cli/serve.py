@@ -164,7 +164,7 @@ async def _run(
     from mull.gateway.told import Told
 
     def ready() -> None:
-        print(f"mull serves at {address_of(config)}; Ctrl-C ends it", flush=True)
+        print(f"mull serves at {address_of(config)}; press Ctrl-C to stop", flush=True)
 
     if config.workers > 1 and options.worker is None:
         if sys.platform == "win32":
