@@ -4,6 +4,9 @@ After a drawing the terminal is asked where its cursor is: the answer says that 
 arrived. Until then no other drawing is sent, so that on a slow line little waits in front of what
 matters next, and a key is answered soon. On a fast line only now and then a drawing asks. A
 terminal that never answers is drawn for as if the line were fast.
+
+A few bytes arrive soon on any line, and late on one with a long way: their time says little about
+the rate. It only counts if it shows a faster line than was known, or a slow answer.
 """
 
 from __future__ import annotations
@@ -15,7 +18,9 @@ __all__ = ["QUERY", "Pace"]
 
 QUERY = "\x1b[6n"
 _SLOW = 0.15
-"""Seconds for an answer, from which on a line is slow."""
+"""Seconds for an answer, from which on it is late."""
+_FAST = 16_000
+"""Bytes a second, from which on a line is fast."""
 _LOST = 10.0
 """Seconds after which an answer is taken for lost."""
 _SELDOM = 4000
@@ -32,11 +37,10 @@ class Pace:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._asked: float | None = None
-        self._unasked = _SELDOM  # bytes since it was asked last
+        self._unasked = 0  # bytes since it was asked last
         self._asked_about = 0
         self._answers = False
-        self._seconds = 0.0
-        self._rate = 0.0
+        self._rate: float | None = None
 
     @property
     def is_waiting(self) -> bool:
@@ -56,14 +60,14 @@ class Pace:
     @property
     def most(self) -> int:
         """Bytes that may be sent now."""
-        if self._seconds < _SLOW or not self._rate:
+        if self._rate is None:
             return _MOST
         return max(_LEAST, min(_MOST, int(self._rate * _AT_A_TIME)))
 
     def sent(self, size: int) -> bool:
         """So many bytes were sent; whether the terminal is to be asked for an answer now."""
         self._unasked += size
-        wants = self._seconds >= _SLOW or self._unasked >= _SELDOM
+        wants = self._rate is None or self._rate < _FAST or self._unasked >= _SELDOM
         if self._asked is not None or not wants:
             return False
         self._asked, self._asked_about, self._unasked = self._clock(), self._unasked, 0
@@ -73,8 +77,11 @@ class Pace:
         """The terminal has answered."""
         self._answers = True
         if self._asked is not None:
-            self._seconds = self._clock() - self._asked
-            self._rate = self._asked_about / max(self._seconds, 1e-6)
+            seconds = self._clock() - self._asked
+            rate = self._asked_about / max(seconds, 1e-6)
+            counts = seconds >= _SLOW or self._asked_about >= self.most / 2
+            if counts or self._rate is None or rate > self._rate:
+                self._rate = rate
             self._asked = None
 
     def forget(self) -> None:
