@@ -12,7 +12,7 @@ from mull.tui.screen.theme import Theme
 if TYPE_CHECKING:
     from mull.tui.screen.viewer import Document
 
-__all__ = ["WHOLE", "Choice", "Front", "Item", "Mark", "Question", "Unfolded"]
+__all__ = ["WHOLE", "Choice", "Front", "Item", "Mark", "Preview", "Question", "Unfolded"]
 
 Unfolded: TypeAlias = Literal["all", "last", "none"]
 """Which documents are open when one begins to read."""
@@ -42,10 +42,19 @@ class Item(Value, frozen=True):
     about: str = ""
     marked: bool = False
     """It is a favourite."""
+    current: bool = False
+    """It is the one in use."""
+
+    @property
+    def remark(self) -> str:
+        """What is said beside its name."""
+        return " · ".join(filter(None, ("in use" if self.current else "", self.about)))
 
 
 Mark: TypeAlias = Callable[[str], bool]
 """Marks an item by its name, or takes the mark away; whether it is marked now."""
+Preview: TypeAlias = Callable[[str], None]
+"""Shows what an item would be like, by its name."""
 
 
 class Front(Protocol):
@@ -85,10 +94,16 @@ class Front(Protocol):
         """The key of the choice that was made, and the text given with it."""
 
     async def pick(
-        self, title: str, items: Sequence[Item], found: str = "", mark: Mark | None = None
+        self,
+        title: str,
+        items: Sequence[Item],
+        found: str = "",
+        mark: Mark | None = None,
+        preview: Preview | None = None,
     ) -> str | None:
-        """The name of the item that was picked; None if none was. `found` begins the search, and
-        `mark` is what a key does that marks favourites."""
+        """The name of the item that was picked; None if none was. `found` begins the search,
+        `mark` is what a key does that marks favourites, and `preview` is called for each item that
+        the choice moves to."""
 
     async def secret(self, title: str) -> str | None:
         """A line that was typed without being shown; None if there is none, or nobody to ask."""
