@@ -181,10 +181,6 @@ def _slowly(script: Script, _: int) -> None:
     script.say("\n".join(f"{number}. point number {number}" for number in range(1, 200)), 12)
 
 
-def _fast(script: Script, _: int) -> None:
-    script.say("\n\n".join(f"Paragraph {number}: " + "word " * 40 for number in range(120)), 400)
-
-
 def _edit(script: Script, done: int) -> None:
     reads = script.offers("read")
     if done > reads:
@@ -235,7 +231,6 @@ _SEQUENCE = "for n in 1 2 3 4 5 6 7 8 9 10; do echo line $n; sleep 2; done"
 SCENES: Mapping[str, Scene] = {
     "think": _thinking,
     "slow": _slowly,
-    "fast": _fast,
     "edit": _edit,
     "write": _write,
     "run": _command("seq 1 5000"),
