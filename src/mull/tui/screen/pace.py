@@ -5,20 +5,25 @@ arrived. Until then no other drawing is sent, so that on a slow line little wait
 matters next, and a key is answered soon. On a fast line only now and then a drawing asks. A
 terminal that never answers is drawn for as if the line were fast.
 
-A few bytes arrive soon on any line, and late on one with a long way: their time says little about
-the rate. It only counts if it shows a faster line than was known, or a slow answer.
+The time of one answer is no measure: a few bytes arrive soon on any line, and late on one with a
+long way or at a busy terminal. But what has arrived in that time is the least that the line can
+carry, so the most of the last few answers is taken for its rate.
 """
 
 from __future__ import annotations
 
+import math
 import time
+from collections import deque
 from collections.abc import Callable
 
 __all__ = ["QUERY", "Pace"]
 
 QUERY = "\x1b[6n"
 _SLOW = 0.15
-"""Seconds for an answer, from which on it is late."""
+"""Seconds for an answer of a terminal that never gave one."""
+_REMEMBERED = 8
+"""Answers."""
 _FAST = 16_000
 """Bytes a second, from which on a line is fast."""
 _LOST = 10.0
@@ -40,7 +45,7 @@ class Pace:
         self._unasked = 0  # bytes since it was asked last
         self._asked_about = 0
         self._answers = False
-        self._rate: float | None = None
+        self._rates: deque[float] = deque(maxlen=_REMEMBERED)
 
     @property
     def is_waiting(self) -> bool:
@@ -60,14 +65,13 @@ class Pace:
     @property
     def most(self) -> int:
         """Bytes that may be sent now."""
-        if self._rate is None:
-            return _MOST
-        return max(_LEAST, min(_MOST, int(self._rate * _AT_A_TIME)))
+        rate = max(self._rates, default=math.inf)
+        return int(max(_LEAST, min(_MOST, rate * _AT_A_TIME)))
 
     def sent(self, size: int) -> bool:
         """So many bytes were sent; whether the terminal is to be asked for an answer now."""
         self._unasked += size
-        wants = self._rate is None or self._rate < _FAST or self._unasked >= _SELDOM
+        wants = max(self._rates, default=0) < _FAST or self._unasked >= _SELDOM
         if self._asked is not None or not wants:
             return False
         self._asked, self._asked_about, self._unasked = self._clock(), self._unasked, 0
@@ -77,11 +81,7 @@ class Pace:
         """The terminal has answered."""
         self._answers = True
         if self._asked is not None:
-            seconds = self._clock() - self._asked
-            rate = self._asked_about / max(seconds, 1e-6)
-            counts = seconds >= _SLOW or self._asked_about >= self.most / 2
-            if counts or self._rate is None or rate > self._rate:
-                self._rate = rate
+            self._rates.append(self._asked_about / max(self._clock() - self._asked, 1e-6))
             self._asked = None
 
     def forget(self) -> None:
