@@ -24,7 +24,7 @@ from tools.pseudo_terminal import PseudoTerminal
 from bench.report import Figure
 from mull.testing import Pause, Recorded, Reply, ScriptedServer
 
-ROUNDS = 7
+ROUNDS = 4
 LINES = {"a fast line": None, "a line of 1 kB/s": 1000}
 SIZE = (100, 32)
 _READY = "thinker · "

@@ -44,7 +44,7 @@ def test_on_a_slow_line_every_drawing_asks_and_is_small():
     pace = Pace(clock)
     assert pace.sent(2000)
     answer(pace, clock, 2.0)
-    assert pace.most == 400
+    assert pace.most == 200
     assert pace.sent(10)
     assert pace.is_waiting
     answer(pace, clock, 0.0001)  # it is fast again
@@ -58,7 +58,7 @@ def test_few_bytes_do_not_make_a_slow_line_look_fast():
     for size in (700, 60, 90, 50):  # as fast as a kilobyte a second lets them
         assert pace.sent(size)
         answer(pace, clock, size / 1000)
-        assert pace.most == 400
+        assert pace.most == 200
 
 
 def test_few_bytes_on_a_long_way_do_not_make_a_fast_line_look_slow():

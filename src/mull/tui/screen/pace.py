@@ -30,9 +30,9 @@ _LOST = 10.0
 """Seconds after which an answer is taken for lost."""
 _SELDOM = 4000
 """Bytes after which a fast line is asked again."""
-_AT_A_TIME = 0.3
+_AT_A_TIME = 0.2
 """Seconds that one drawing should take on a slow line."""
-_LEAST, _MOST = 400, 64 << 10
+_LEAST, _MOST = 200, 64 << 10
 """Bytes of finished lines in one drawing."""
 
 
