@@ -17,6 +17,7 @@ SECTIONS = {
     "draw": "Drawing a stream, with a repaint every 32 deltas",
     "road": "The whole road over loopback, per chunk",
     "client": "Over loopback HTTP: 20,000 chunks, per chunk, and the start of a question",
+    "interrupt": "From Esc to the end of an answer",
     "terminal": "At the terminal, beside other assistants",
 }
 

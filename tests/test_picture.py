@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 from tools.pictures import scene
-from tools.pictures.__main__ import IMAGES, PICTURES
+from tools.pictures.__main__ import COLUMNS, IMAGES, PICTURES
 from tools.pictures.screen import TerminalScreen
 from tools.pictures.svg import COLUMN, DARK, LIGHT, LINE, picture
 from tools.pseudo_terminal import PseudoTerminal, Timeout
@@ -152,7 +152,7 @@ def test_the_pictures_are_what_the_program_shows_today(name):
         rows = [re.sub(r"for [\d.]+ s", "for a while", row) for row in words(svg)]
         return [re.sub(r"[\d.]+k?/1M", "some/1M", row) for row in rows]
 
-    assert timeless(PICTURES[name]()) == timeless((IMAGES / name).read_text())
+    assert timeless(PICTURES[name](COLUMNS)) == timeless((IMAGES / name).read_text())
 
 
 ASKS = """

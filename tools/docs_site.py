@@ -68,6 +68,7 @@ PAGES: Mapping[str, Mapping[str, str]] = {
         "docs/security.md": "Security",
         "docs/accuracy.md": "Token count accuracy",
         "docs/embedded-model.md": "The embedded model",
+        "docs/terminal-comparison.md": "The terminal beside others",
         "bench/RESULTS.md": "Benchmarks",
         "docs/reference/cases.md": "Test cases",
     },

@@ -25,6 +25,8 @@ __all__ = ["PseudoTerminal", "Timeout"]
 _QUESTIONS = re.compile(
     rb"\x1b\](?P<colour>1[01]);\?(?:\x1b\\|\x07)|\x1b\[(?P<kind>0?c)|\x1b\[(?P<cursor>6n)"
 )
+_PER_SECOND = 100
+"""Pieces that a slow line brings in a second."""
 _UNFINISHED = 16
 """Bytes that a question may be cut at the end of what is read."""
 
@@ -38,10 +40,11 @@ class PseudoTerminal:
 
     `colours` are its text and its background, as `rrggbb`. `seen` is called with everything that is
     written, as it comes. `cursor` says in which row and column the cursor is, counted from 1; in a
-    terminal that has been used a while that is the last row.
+    terminal that has been used a while that is the last row. `rate` is how many bytes a second are
+    taken off the line, None for all that there are.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keywords, most of them optional
         self,
         command: Sequence[str],
         *,
@@ -51,12 +54,14 @@ class PseudoTerminal:
         colours: tuple[str, str] = ("cdd6f4", "1e1e2e"),
         seen: Callable[[bytes], None] = lambda _: None,
         cursor: Callable[[], tuple[int, int]] | None = None,
+        rate: int | None = None,
     ) -> None:
         columns, rows = size
         self._colours = {b"10": colours[0], b"11": colours[1]}
         self._seen = seen
         self._cursor = cursor or (lambda: (rows, 1))
         self._asked = b""
+        self._rate, self._free_at = rate, 0.0
         self.started = time.perf_counter()
         self.pid, self._end = pty.fork()
         if self.pid == 0:
@@ -73,12 +78,21 @@ class PseudoTerminal:
 
     def read(self, seconds: float) -> bytes:
         """What is written next, waiting at most so long; nothing if nothing comes or it ended."""
-        if not select.select([self._end], [], [], max(0.0, seconds))[0]:
+        until, most = time.perf_counter() + seconds, 65536
+        if self._rate is not None:
+            most = max(1, self._rate // _PER_SECOND)
+            time.sleep(max(0.0, min(self._free_at, until) - time.perf_counter()))
+            if self._free_at > until:
+                return b""
+        left = max(0.0, until - time.perf_counter())
+        if not select.select([self._end], [], [], left)[0]:
             return b""
         try:
-            piece = os.read(self._end, 65536)
+            piece = os.read(self._end, most)
         except OSError:  # the other side is gone
             return b""
+        if self._rate is not None:
+            self._free_at = max(self._free_at, time.perf_counter()) + len(piece) / self._rate
         self._seen(piece)
         self._answer(piece)
         return piece

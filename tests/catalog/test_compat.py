@@ -108,8 +108,8 @@ def test_rows_that_were_read_are_taken_as_they_are():
             "startsInReasoning, tagsAnywhere, cumulative, "
             "maxTokensField, omits, holds, eitherSampling, mostStops, hostedTools, namespaces, "
             "systemRole, systemInside, streamUsage, thinkingNeedsStream, emptyContent, "
-            "toolsNeedResponses, path, toolIdLength, resultMedia, bindsThinking, auth, "
-            "endThinking, extraBody.",
+            "toolsNeedResponses, path, toolIdLength, resultMedia, assistantAfterResults, "
+            "bindsThinking, auth, endThinking, extraBody.",
         ),
         (
             {"requiresReasoning": "some"},

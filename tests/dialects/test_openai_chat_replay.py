@@ -266,6 +266,26 @@ def test_an_empty_thought_is_not_sent_without_a_filler():
     )
 
 
+def test_a_short_answer_stands_between_results_and_a_user_where_it_must():
+    """Mistral refuses a user after tool results (avante-corp/avante.nvim#2562)."""
+    result = Message(role="tool", blocks=(ToolResultBlock("a", "1"),))
+    messages = (user("q"), assistant(ToolCallBlock("a", "f")), result, user("hurry"))
+    request = Request(messages=messages, thinking=ThinkingPlan("absent"))
+    sent, noted = [], []
+    for strict in (False, True):
+        wire = encode_request(request, target(compat={"assistant_after_results": strict}))
+        sent.append(msgspec.json.decode(wire.body)["messages"])
+        noted.append([note.text for note in wire.notes])
+    assert [message["role"] for message in sent[0]] == ["user", "assistant", "tool", "user"]
+    assert sent[1] == [
+        *sent[0][:3],
+        {"role": "assistant", "content": "I have the results."},
+        sent[0][3],
+    ]
+    added = "1 × “I have the results.” added: here only an answer may follow tool results"
+    assert (added in noted[0], added in noted[1]) == (False, True)
+
+
 def test_ids_of_a_form_the_endpoint_takes_and_pairs_stay_pairs():
     """Mistral takes ids of nine letters and digits only (anomalyco/opencode#1680)."""
     strict = target(compat={"tool_id_length": 9})

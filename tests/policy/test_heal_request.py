@@ -28,6 +28,16 @@ CHAT = target(
 )
 
 
+def test_an_endpoint_that_wants_an_answer_after_results_gets_one():
+    history = [*open_turn(CHAT, "c"), user("hurry")]
+    refused = prepared(CHAT, history)
+    assert [message["role"] for message in body(refused)["messages"]][-2:] == ["tool", "user"]
+    repaired = mended(refused, "Unexpected role 'user' after role 'tool'")
+    assert repaired.learn.compat == {"assistantAfterResults": True}
+    sent = json.loads(encode_request(repaired.request, repaired.target).body)["messages"]
+    assert [message["role"] for message in sent][-3:] == ["tool", "assistant", "user"]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -64,9 +64,14 @@ class FakeFront:
         return self.secrets.pop(0) if self.secrets else None
 
     async def pick(
-        self, title: str, items: Sequence[Item], found: str = "", mark: Any = None
+        self,
+        title: str,
+        items: Sequence[Item],
+        found: str = "",
+        mark: Any = None,
+        preview: Any = None,
     ) -> str | None:
-        self.mark = mark
+        self.mark, self.preview = mark, preview
         self.offered.append((title, list(items)))
         return self.picks.pop(0)
 

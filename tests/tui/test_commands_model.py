@@ -99,7 +99,7 @@ def test_a_bare_model_offers_those_with_a_key_first(tmp_path, monkeypatch):
         text = drive(talk, "/model")
         title, items = talk.front.offered[0]
     assert title == "Which model?"
-    names = [item.name for item in items if "recently used" not in item.about]
+    names = [item.name for item in items if "recently used" not in item.about and not item.current]
     with_key = [name for name in names if name.startswith("deepseek/")]
     assert names[: len(with_key)] == with_key
     assert "anthropic/claude-sonnet-4-5" in names

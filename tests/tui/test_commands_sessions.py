@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import nullcontext
+
 import pytest
 
 from mull.agent.attachments import expand_mentions
@@ -14,7 +17,7 @@ from mull.tui.commands.look import _SHOWN
 from mull.tui.commands.tools import MODES
 from mull.tui.conversation.thought import MODES as VIEWS
 from mull.tui.screen.theme import THEMES
-from tui.fronts import answer, at_terminal, drive
+from tui.fronts import FakeFront, answer, at_terminal, drive
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(50)
 
@@ -287,6 +290,34 @@ def test_theme_is_named_or_picked(talk):
     assert [item.name for item in talk.front.offered[0][1]] == list(THEMES)
     with pytest.raises(LocalError, match="unknown theme"):
         drive(talk, "/theme pink")
+
+
+class Previewing(FakeFront):
+    """Moves to a theme, and then picks nothing or is interrupted."""
+
+    def __init__(self, ends_with):
+        super().__init__()
+        self.ends_with = ends_with
+
+    async def pick(self, title, items, found="", mark=None, preview=None):
+        self.current = [item.name for item in items if item.current]
+        preview("light")
+        preview("no such theme")
+        self.previewed = self.theme.name
+        if self.ends_with is not None:
+            raise self.ends_with
+
+
+@pytest.mark.parametrize("ends_with", [None, asyncio.CancelledError()])
+def test_a_theme_is_shown_while_the_choice_is_on_it_and_then_the_one_before(tmp_path, ends_with):
+    front = Previewing(ends_with)
+    with at_terminal(tmp_path, front=front) as talk:
+        with nullcontext() if ends_with is None else pytest.raises(asyncio.CancelledError):
+            drive(talk, "/theme")
+        assert front.current == ["plain"]
+        assert front.previewed == "light"
+        assert front.theme.name == "plain"
+        assert talk.text == ""
 
 
 # /image

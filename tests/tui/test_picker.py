@@ -65,6 +65,31 @@ def test_the_choice_is_always_shown_and_no_row_is_too_wide(pairs, width, steps):
     assert sum(row.startswith("❯ ") for row in rows) == (1 if pairs else 0)
 
 
+def test_the_choice_begins_at_the_one_in_use():
+    items = [*MODELS[:2], Item("anthropic/claude-opus", "200k", current=True), MODELS[3]]
+    picker = Picker("Which?", items)
+    assert picker.chosen == "anthropic/claude-opus"
+    assert text_of(picker.lines(PLAIN, 60))[3].split("  ")[-1] == "in use · 200k"
+    picker.search("gpt")
+    assert picker.chosen == "openai/gpt-5"
+    picker.search("")
+    assert picker.chosen == "anthropic/claude-opus"
+
+
+def test_each_item_that_the_choice_moves_to_is_previewed_once():
+    seen = []
+    picker = Picker("Which?", MODELS, preview=seen.append)
+    picker.search("")
+    assert seen == []
+    picker.move(1)
+    picker.move(-1)
+    picker.move(-1)
+    picker.search("claude")
+    picker.search("claude-")
+    picker.search("nothing fits this")
+    assert seen == ["openai/gpt-5-mini", "openai/gpt-5", "anthropic/claude-opus"]
+
+
 def test_a_key_marks_the_item_that_the_choice_stands_on():
     marked = set()
 

@@ -155,9 +155,10 @@ def test_a_long_turn_rings_and_the_window_has_a_title(converse):
         terminal = converse(server, *how)
         terminal.wait_for(lambda t: b"\x1b]2;mull \xc2\xb7 project\x07" in t.raw)
         assert terminal.raw.count(b"\x1b[22;2t") == 1
-        terminal.say("q")
+        terminal.say("why so")
         terminal.wait_for("Half")
-        terminal.wait_for(lambda t: "… mull · project" in t.raw.decode(errors="replace"))
+        titled = "\x1b]2;… mull · project · why so\x07"
+        terminal.wait_for(lambda t: titled in t.raw.decode(errors="replace"))
         assert b"\x1b]9;" not in terminal.raw
         gate.open()
         terminal.wait_for(lambda t: b"\x1b]9;mull: the turn is over\x07" in t.raw)

@@ -37,6 +37,13 @@ def test_the_last_document_is_open_and_in_sight():
     assert rows[-1].startswith("Thoughts 3 of 3 · ")
 
 
+def test_the_key_that_closes_is_named_however_narrow_and_all_keys_where_there_is_room():
+    keys = "q closes · Tab next · Enter folds · a all · / search · ↑↓ PgUp PgDn scroll"
+    for width, said in ((100, keys), (80, keys[:40]), (60, keys[:20])):
+        footer = plain_text(three().lines(Look(BARE, width, "full"), 8)).split("\n")[-1]
+        assert said in footer
+
+
 def test_one_is_opened_alone_and_closed_again_and_all_at_once():
     viewer = three(())
     assert shown(viewer)[:3] == ["▸ 1. Doc a", "▸ 2. Doc b", "▸ 3. Doc c"]

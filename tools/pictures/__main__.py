@@ -1,15 +1,18 @@
 """`python -m tools.pictures [NAME…]` runs mull at a terminal and draws docs/images/NAME.
 
 Without names it makes those whose words are scripted. `ask.svg` shows the embedded model, which
-says something else each time: look at it before you keep it.
+says something else each time: look at it before you keep it. `--columns 60 --to FOLDER` draws what
+is scripted as a narrower terminal shows it, to be looked at.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -72,7 +75,7 @@ def _environment(home: str) -> dict[str, str]:
     return {"PATH": paths, "HOME": home, **looks}
 
 
-def terminal(look: Look) -> str:
+def terminal(look: Look, columns: int = COLUMNS) -> str:
     """A question, two thoughts, a file read and edited, an answer."""
     with ScriptedServer(scene.model) as server, TemporaryDirectory() as home:
         folder = Path(home) / "shop"
@@ -80,13 +83,14 @@ def terminal(look: Look) -> str:
         (folder / scene.FILE).write_text(scene.SOURCE)
         environment = {**_environment(home), "DEEPSEEK_API_KEY": "scripted"}
         command = ["mull", "-m", scene.MODEL, "--base-url", f"{server.url}/v1", "--view", "full"]
-        run = Run(command, folder, look, environment, COLUMNS)
+        run = Run(command, folder, look, environment, columns)
+        last = scene.ANSWER.strip().splitlines()[-1].split()
         with run.terminal:
             run.wait(re.escape(f"{scene.MODEL} · "))
             run.type(scene.QUESTION)
             run.wait(r"\[y\]")
             run.terminal.press("y")
-            run.wait(re.escape(scene.ANSWER.strip().splitlines()[-1]))
+            run.wait(r"\s+".join(map(re.escape, last)))
     return picture(run.screen.rows(), look, f"mull at a terminal: {scene.QUESTION}")
 
 
@@ -103,17 +107,22 @@ def ask() -> str:
     return picture(rows, DARK, ASKED)
 
 
-SCRIPTED: dict[str, Callable[[], str]] = {
-    "terminal-dark.svg": lambda: terminal(DARK),
-    "terminal-light.svg": lambda: terminal(LIGHT),
+SCRIPTED: dict[str, Callable[[int], str]] = {
+    "terminal-dark.svg": partial(terminal, DARK),
+    "terminal-light.svg": partial(terminal, LIGHT),
 }
-PICTURES = {**SCRIPTED, "ask.svg": ask}
+PICTURES: dict[str, Callable[[int], str]] = {**SCRIPTED, "ask.svg": lambda _: ask()}
 
 
-def main(names: list[str]) -> None:
+def main(arguments: list[str]) -> None:
     """Make the pictures that are named, or all whose words are scripted."""
-    for name in names or SCRIPTED:
-        (IMAGES / name).write_text(PICTURES[name]())
+    parser = argparse.ArgumentParser(prog="python -m tools.pictures")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--columns", type=int, default=COLUMNS)
+    parser.add_argument("--to", type=Path, default=IMAGES)
+    wanted = parser.parse_args(arguments)
+    for name in wanted.names or SCRIPTED:
+        (wanted.to / name).write_text(PICTURES[name](wanted.columns))
 
 
 if __name__ == "__main__":

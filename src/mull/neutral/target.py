@@ -192,6 +192,7 @@ class Compat(Value, frozen=True):
     path: str | None = None
     tool_id_length: int | None = None
     result_media: Literal["user", "tool"] = "user"
+    assistant_after_results: bool = False
     binds_thinking: bool = False
     auth: (
         Literal[

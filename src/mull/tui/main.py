@@ -124,12 +124,13 @@ class _Parts:
         return typed if self._completer is None else self._completer.taken(typed)
 
     def title(self) -> str:
-        """The window title: the folder, and whether mull is working or asking."""
+        """The window title: the folder, the session, and whether mull is working or asking."""
         talk = self.talk
         if talk is None or not talk.is_open:
             return ""
         sign = "? " if self.painter.asks else "… " if talk.busy else ""
-        text = f"{sign}mull · {Path(talk.session.info.folder).name}"
+        info = talk.session.info
+        text = sign + " · ".join(filter(None, ("mull", Path(info.folder).name, info.label)))
         if text != self._titled[0]:  # it is requested whenever something is drawn
             wanted = talk.session.snapshot()["terminal.title"]
             self._titled = text, text if wanted else ""

@@ -33,6 +33,7 @@ from mull.neutral.request import Note
 __all__ = ["MessageList"]
 
 _encode = msgspec.json.Encoder().encode
+_BRIDGE = "I have the results."
 _SOUNDS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 _LEFT_OUT = {
     "media": ("media", "{n} attachment{s} not sent: this API has no field for them"),
@@ -49,6 +50,7 @@ class MessageList:
         self._compat = rule.compat
         self.messages: list[dict[str, Any]] = []
         self._left_out: Counter[str] = Counter()
+        self._bridged = 0
         self._unnamed: list[str] = []
         self._calls = 0
 
@@ -73,9 +75,17 @@ class MessageList:
         elif message.role == "system":
             self.add_system("\n\n".join(b.text for b in message.blocks if isinstance(b, TextBlock)))
         elif message.role == "user" and (len(results) < len(message.blocks) or not results):
-            self.messages.append({"role": "user", "content": self._content(message.blocks, shown)})
+            self._add_user(self._content(message.blocks, shown))
         elif shown:
-            self.messages.append({"role": "user", "content": shown})
+            self._add_user(shown)
+
+    def _add_user(self, content: str | list[dict[str, Any]]) -> None:
+        """Write what a user says; an interrupted turn or steering may leave results before it."""
+        follows_results = bool(self.messages) and self.messages[-1]["role"] == "tool"
+        if follows_results and self._compat.assistant_after_results:
+            self.messages.append({"role": "assistant", "content": _BRIDGE})
+            self._bridged += 1
+        self.messages.append({"role": "user", "content": content})
 
     def notes(self) -> list[Note]:
         """What the endpoint does not get."""
@@ -84,6 +94,11 @@ class MessageList:
             for kind, (about, text) in _LEFT_OUT.items()
             if (n := self._left_out[kind])
         ]
+        if self._bridged:
+            text = (
+                f"{self._bridged} × “{_BRIDGE}” added: here only an answer may follow tool results"
+            )
+            notes.append(Note("history", text))
         if self.messages and self.messages[-1]["role"] == "assistant":
             text = (
                 "the request ends with an answer: the endpoint will continue it, or reject "

@@ -426,6 +426,15 @@ _REST = (
         (r"conversation must end with a user message", "langchain-ai/deepagents#1585"),
     ),
     known(
+        rest.answer_results,
+        "the endpoint accepts only an answer after tool results",
+        _ROW,
+        (
+            r"unexpected role user after role tool",
+            "avante-corp/avante.nvim#2562; mistralai/mistral-vibe#578 (vLLM)",
+        ),
+    ),
+    known(
         rest.rename_limit,
         "the endpoint has another name for the answer limit",
         _ROW,

@@ -26,6 +26,7 @@ from mull.policy.heal.plan import (
 
 __all__ = [
     "add_reasoning",
+    "answer_results",
     "drop_parameter",
     "end_with_user",
     "format_in_words",
@@ -86,6 +87,13 @@ def _lacks_reasoning(case: Case, everywhere: bool) -> bool:
     if not _has_fields(case) or case.target.compat.reasoning_out == _FIELD:
         return False
     return any(block.source_field != _FIELD for m in answers for block in m.thinking)
+
+
+def answer_results(case: Case, found: re.Match[str]) -> Mends:
+    """No message may follow tool results but an answer: a short one is put between."""
+    if _has_fields(case) and not case.target.compat.assistant_after_results:
+        lesson = Lesson(compat={"assistantAfterResults": True})
+        yield Mend("a short answer sent between tool results and the next message", lesson)
 
 
 def keep_reasoning_home(case: Case, found: re.Match[str]) -> Mends:

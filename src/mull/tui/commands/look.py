@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
+from msgspec.structs import replace
+
+from mull.neutral.errors import LocalError
 from mull.tui.commands.host import Host
 from mull.tui.commands.known import Known
 from mull.tui.commands.words import choice, single, split_words
@@ -41,12 +45,27 @@ async def choose_theme(host: Host, text: str) -> None:
     Raises:
         LocalError: there is no theme of this name.
     """
-    name = single(split_words(text), "/theme [NAME]")
-    if name is None:
-        name = await host.front.pick("Which theme?", _themes(host.session))
+    name = single(split_words(text), "/theme [NAME]") or await _picked_theme(host)
     if name is not None:
         host.set_theme(name)
         host.tell(f"Theme: {name}.")
+
+
+async def _picked_theme(host: Host) -> str | None:
+    """The theme that was picked; while the choice is on one, everything is drawn in it."""
+
+    def preview(name: str) -> None:
+        with suppress(LocalError):  # one with a mistake is told when it is chosen
+            host.set_theme(name)
+
+    before, picked = host.front.theme.name, None
+    items = [replace(one, current=one.name == before) for one in _themes(host.session)]
+    try:
+        picked = await host.front.pick("Which theme?", items, preview=preview)
+    finally:
+        if picked is None and host.front.theme.name != before:
+            host.set_theme(before)
+    return picked
 
 
 def view_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:

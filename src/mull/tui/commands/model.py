@@ -44,9 +44,10 @@ async def choose_model(host: Host, text: str) -> None:
     budget = take_option(words, _BUDGET)
     name = single(words, f"/model {USAGE}")
     if name is None:
+        session = host.session
         name = await host.front.pick(
             "Which model?",
-            await all_models(host.session.engine, host.session.store),
+            await all_models(session.engine, session.store, session.target.name),
             mark=Favourites(data_dir()).toggle,
         )
     elif name.startswith("-"):

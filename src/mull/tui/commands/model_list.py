@@ -1,14 +1,16 @@
 """The models to choose from, in order of usefulness.
 
-Favourites and recently used models come first, then models that can be used now (a server on this
-machine, a key, a login), then models that need a key; within each part, a maker's own models come
-before those of resellers, and newer models first.
+Favourites, the model in use and recently used models come first, then models that can be used now
+(a server on this machine, a key, a login), then models that need a key; within each part, a maker's
+own models come before those of resellers, and newer models first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from mull.agent.usable import keyed_providers
 from mull.catalog.order import ranked
@@ -30,15 +32,16 @@ _RECENT = 5
 _SESSIONS_SEEN = 50
 
 
-async def all_models(engine: Engine, store: SessionStore) -> list[Item]:
-    """All models."""
+async def all_models(engine: Engine, store: SessionStore, current: str) -> list[Item]:
+    """All models, with the one in use marked."""
     catalog = engine.setup.catalog()
     usable = await usable_models(engine)
     there = {item.name for item in usable}
     providers = {name.partition("/")[0] for name in there} | keyed_providers(engine)
     rest = ranked(catalog, [name for name in catalog.providers if name not in providers])
     others = [Item(one.name, _joined("no key", _window(catalog, one.name))) for one in rest]
-    return with_chosen([*usable, *others], store)
+    items = with_chosen(list(_once([*usable, *others, Item(current)])), store, current)
+    return [replace(item, current=item.name == current) for item in items]
 
 
 async def usable_models(engine: Engine) -> list[Item]:
@@ -69,13 +72,14 @@ def _embedded() -> list[Item]:
     return [Item(SMALL, "the small model embedded in mull")] if is_installed() else []
 
 
-def with_chosen(items: list[Item], store: SessionStore) -> list[Item]:
-    """The items with favourites and recent models on top."""
+def with_chosen(items: list[Item], store: SessionStore, current: str = "") -> list[Item]:
+    """The items with favourites, the model in use and recent models on top."""
     by_name = {item.name: item for item in items}
     marked = [name for name in Favourites(data_dir()).names() if name in by_name]
     recent = [name for name in _recent(store) if name in by_name and name not in marked]
     top = [
         *(Item(name, by_name[name].about, marked=True) for name in marked),
+        *(by_name[name] for name in (current,) if name in by_name),
         *(Item(name, _joined("recently used", by_name[name].about)) for name in recent[:_RECENT]),
     ]
     return list(_once([*top, *items]))

@@ -23,7 +23,7 @@ from mull.tui.screen.asking import Asking
 from mull.tui.screen.bindings import bind
 from mull.tui.screen.bottom import InlineApplication, InlineOutput, InlineScreen
 from mull.tui.screen.echo import Echo
-from mull.tui.screen.front import WHOLE, Item, Mark, Question, Unfolded
+from mull.tui.screen.front import WHOLE, Item, Mark, Preview, Question, Unfolded
 from mull.tui.screen.keyboard import Keyboard
 from mull.tui.screen.keys import KEYS, Key
 from mull.tui.screen.layout import lay_out
@@ -235,10 +235,15 @@ class TerminalFront:
         return key, await self.asking.words() if choice.wants_text else ""
 
     async def pick(
-        self, title: str, items: Sequence[Item], found: str = "", mark: Mark | None = None
+        self,
+        title: str,
+        items: Sequence[Item],
+        found: str = "",
+        mark: Mark | None = None,
+        preview: Preview | None = None,
     ) -> str | None:
         """Let the user search and choose one of the items."""
-        picker = Picker(title, items, mark)
+        picker = Picker(title, items, mark, preview)
         picker.search(found)
         return await self.asking.item(picker, found)
 

@@ -33,6 +33,8 @@ from mull.tui.text.safe import neutralise
 from mull.tui.text.sgr import encode
 
 if TYPE_CHECKING:
+    from prompt_toolkit.key_binding.key_bindings import NotImplementedOrNone
+
     from mull.tui.screen.painter import Frame
 
 __all__ = ["PAUSE", "InlineApplication", "InlineOutput", "InlineScreen", "fragments"]
@@ -123,10 +125,11 @@ class InlineApplication(Application[None]):
                 async with asyncio.timeout(_LAST_ANSWER):
                     await self._answer.wait()
 
-    def _answered(self, _: KeyPressEvent) -> None:
+    def _answered(self, _: KeyPressEvent) -> NotImplementedOrNone:
         self._answer.set()
         self.pace.answered()
         self.on_answer()
+        return NotImplemented  # an answer is no reason to draw, and to ask once more
 
     @property
     def is_lent(self) -> bool:

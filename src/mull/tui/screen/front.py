@@ -12,7 +12,7 @@ from mull.tui.screen.theme import Theme
 if TYPE_CHECKING:
     from mull.tui.screen.viewer import Document
 
-__all__ = ["WHOLE", "Choice", "Front", "Item", "Mark", "Question", "Unfolded"]
+__all__ = ["WHOLE", "Choice", "Front", "Item", "Mark", "Preview", "Question", "Unfolded"]
 
 Unfolded: TypeAlias = Literal["all", "last", "none"]
 """Which documents are open at first."""
@@ -42,10 +42,19 @@ class Item(Value, frozen=True):
     about: str = ""
     marked: bool = False
     """It is a favourite."""
+    current: bool = False
+    """It is the one in use."""
+
+    @property
+    def remark(self) -> str:
+        """What is said beside its name."""
+        return " · ".join(filter(None, ("in use" if self.current else "", self.about)))
 
 
 Mark: TypeAlias = Callable[[str], bool]
 """Toggles the mark of an item by name; returns whether it is now marked."""
+Preview: TypeAlias = Callable[[str], None]
+"""Shows, by its name, what an item would look like."""
 
 
 class Front(Protocol):
@@ -86,10 +95,15 @@ class Front(Protocol):
         """The key of the choice, and the text given with it."""
 
     async def pick(
-        self, title: str, items: Sequence[Item], found: str = "", mark: Mark | None = None
+        self,
+        title: str,
+        items: Sequence[Item],
+        found: str = "",
+        mark: Mark | None = None,
+        preview: Preview | None = None,
     ) -> str | None:
-        """The name of the picked item; None if none was. `found` starts the search, and `mark`
-        toggles a favourite.
+        """The name of the picked item; None if none was. `found` starts the search, `mark` toggles
+        a favourite, and `preview` is called for each item that the selection moves to.
         """
 
     async def secret(self, title: str) -> str | None:

@@ -4,25 +4,35 @@ After a redraw mull asks the terminal for its cursor position: the reply shows t
 before it has arrived. Until then no other redraw is sent, so that on a slow connection the queue
 stays short and keys are answered soon. On a fast connection only an occasional redraw asks. A
 terminal that never replies is treated as fast.
+
+The time of a single reply says little: a few bytes arrive soon on any connection, and late on one
+with high latency or at a busy terminal. But what has arrived by then is the least that the
+connection can carry, so the highest of the last few replies is taken as its rate.
 """
 
 from __future__ import annotations
 
+import math
 import time
+from collections import deque
 from collections.abc import Callable
 
 __all__ = ["QUERY", "Pace"]
 
 QUERY = "\x1b[6n"
 _SLOW = 0.15
-"""Seconds for a reply above which a connection counts as slow."""
+"""Seconds to wait for a reply from a terminal that has never sent one."""
+_REMEMBERED = 8
+"""Replies."""
+_FAST = 16_000
+"""Bytes per second from which a connection counts as fast."""
 _LOST = 10.0
 """Seconds after which a reply counts as lost."""
 _SELDOM = 4000
 """Bytes after which a fast connection is measured again."""
-_AT_A_TIME = 0.3
+_AT_A_TIME = 0.2
 """Seconds that one redraw should take on a slow connection."""
-_LEAST, _MOST = 400, 64 << 10
+_LEAST, _MOST = 200, 64 << 10
 """Bytes of finished lines in one redraw."""
 
 
@@ -32,11 +42,10 @@ class Pace:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._asked: float | None = None
-        self._unasked = _SELDOM  # bytes since the last query
+        self._unasked = 0  # bytes since the last query
         self._asked_about = 0
         self._answers = False
-        self._seconds = 0.0
-        self._rate = 0.0
+        self._rates: deque[float] = deque(maxlen=_REMEMBERED)
 
     @property
     def is_waiting(self) -> bool:
@@ -58,14 +67,13 @@ class Pace:
     @property
     def most(self) -> int:
         """Bytes that may be sent now."""
-        if self._seconds < _SLOW or not self._rate:
-            return _MOST
-        return max(_LEAST, min(_MOST, int(self._rate * _AT_A_TIME)))
+        rate = max(self._rates, default=math.inf)
+        return int(max(_LEAST, min(_MOST, rate * _AT_A_TIME)))
 
     def sent(self, size: int) -> bool:
         """Record the bytes sent; returns whether to ask the terminal for a reply now."""
         self._unasked += size
-        wants = self._seconds >= _SLOW or self._unasked >= _SELDOM
+        wants = max(self._rates, default=0) < _FAST or self._unasked >= _SELDOM
         if self._asked is not None or not wants:
             return False
         self._asked, self._asked_about, self._unasked = self._clock(), self._unasked, 0
@@ -75,8 +83,7 @@ class Pace:
         """The terminal has replied."""
         self._answers = True
         if self._asked is not None:
-            self._seconds = self._clock() - self._asked
-            self._rate = self._asked_about / max(self._seconds, 1e-6)
+            self._rates.append(self._asked_about / max(self._clock() - self._asked, 1e-6))
             self._asked = None
 
     def forget(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from mull.tui.screen.front import Item, Mark
+from mull.tui.screen.front import Item, Mark, Preview
 from mull.tui.screen.theme import Theme
 from mull.tui.text.lines import Line, Span
 from mull.tui.text.width import cell_width, fitted
@@ -79,20 +79,37 @@ def matching(items: Sequence[Item], wanted: str) -> list[Item]:
 class Picker:
     """The items, the typed text, and the current choice."""
 
-    def __init__(self, title: str, items: Sequence[Item], mark: Mark | None = None) -> None:
+    def __init__(
+        self,
+        title: str,
+        items: Sequence[Item],
+        mark: Mark | None = None,
+        preview: Preview | None = None,
+    ) -> None:
         self.title = title if mark is None else f"{title}  Ctrl-F marks a favourite."
         self._mark = mark
+        self._preview = preview
         self._items = items
         self._shown: list[Item] = list(items)
-        self._at = 0
+        self._at = self._start = next((at for at, one in enumerate(items) if one.current), 0)
+        self._seen = self.chosen
 
     def search(self, text: str) -> None:
-        """Show what matches."""
-        self._shown, self._at = matching(self._items, text), 0
+        """Show what matches; for an empty search everything, starting at the item in use."""
+        self._shown = matching(self._items, text)
+        self._at = 0 if text.strip() else self._start
+        self._show()
 
     def move(self, steps: int) -> None:
         """Move the choice up or down."""
         self._at = max(0, min(len(self._shown) - 1, self._at + steps))
+        self._show()
+
+    def _show(self) -> None:
+        name = self.chosen
+        if self._preview is not None and name is not None and name != self._seen:
+            self._seen = name
+            self._preview(name)
 
     def mark(self) -> None:
         """Toggle the mark of the current item."""
@@ -119,7 +136,7 @@ class Picker:
             name = fitted(item.name, wide)
             gap = " " * (wide - cell_width(name) + 2)
             star = "" if not item.marked else "favourite · " if theme.marks else "★ "
-            about = fitted(star + item.about, max(0, width - wide - 4))
+            about = fitted(star + item.remark, max(0, width - wide - 4))
             style = theme.accent if here else theme.text
             out.append(
                 (

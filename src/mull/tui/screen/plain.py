@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from mull.neutral.errors import LocalError
 from mull.tui.conversation.sections import Look
-from mull.tui.screen.front import Item, Mark, Question, Unfolded
+from mull.tui.screen.front import Item, Mark, Preview, Question, Unfolded
 from mull.tui.screen.keys import Key
 from mull.tui.screen.picker import matching
 from mull.tui.screen.plain_lines import LineReader, unechoed
@@ -137,7 +137,12 @@ class PlainFront:
                     return choice.key, text or ""
 
     async def pick(
-        self, title: str, items: Sequence[Item], found: str = "", mark: Mark | None = None
+        self,
+        title: str,
+        items: Sequence[Item],
+        found: str = "",
+        mark: Mark | None = None,
+        preview: Preview | None = None,
     ) -> str | None:
         """Show a numbered list; a number picks, words search, an empty line picks nothing."""
         self._write()
@@ -145,7 +150,7 @@ class PlainFront:
             fitting = matching(items, found)
             print(one_line(title))
             for number, item in enumerate(fitting[:_SHOWN], 1):
-                print(one_line(f"{number}. {item.name}  {item.about}").rstrip())
+                print(one_line(f"{number}. {item.name}  {item.remark}").rstrip())
             if len(fitting) > _SHOWN:
                 print(f"{len(fitting) - _SHOWN} more")
             said = await self._read("Number, words to search for, or Enter to cancel: ")

@@ -179,9 +179,8 @@ class Viewer:
         seen = "all" if count <= room else f"{min(100, (top + room) * 100 // count)} %"
         many = "" if self.is_alone else f" {self.at + 1} of {len(self._documents)}"
         left = f"{self.title}{many} · {seen}"
-        keys = "↑↓ PgUp PgDn scroll · / search · q closes"
-        if not self.is_alone:
-            keys = "Tab next · Enter opens or closes · a all · " + keys
+        of_parts = "" if self.is_alone else "Tab next · Enter folds · a all · "
+        keys = f"q closes · {of_parts}/ search · ↑↓ PgUp PgDn scroll"
         room_left = width - cell_width(left) - 3
         shown = fitted(keys, room_left) if room_left >= 12 else ""
         bold = Span(fitted(left, width), theme.status._replace(bold=True))

@@ -1,0 +1,109 @@
+"""From the key to the end of an answer: Esc at a fast terminal and over a line of 1 kB/s.
+
+An endpoint sends 200 deltas a second, more than the slow line can show. Measured are how long
+after Esc the endpoint sees the connection closed, how long until the terminal no longer says that
+the model works, and, before that, how long a letter takes to be seen. mull waits 25 ms after an Esc
+byte because a key may begin with it; a terminal with the kitty keyboard protocol saves that.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from tools.pictures.screen import TerminalScreen
+from tools.pseudo_terminal import PseudoTerminal
+
+from bench.report import Figure
+from mull.testing import Pause, Recorded, Reply, ScriptedServer
+
+ROUNDS = 4
+LINES = {"a fast line": None, "a line of 1 kB/s": 1000}
+SIZE = (100, 32)
+_READY = "thinker · "
+_WORKS = "Esc stops"
+_LETTER = "\u0101"
+
+
+class Stop(NamedTuple):
+    """Milliseconds until a letter is seen, the endpoint is left, and that is seen."""
+
+    letter: float
+    left: float
+    seen: float
+
+
+def _reply(recorded: Recorded) -> Reply:
+    if recorded.method == "GET":
+        return Reply.json({"object": "list", "data": [{"id": "thinker"}]})
+    said = [{"content": f"word{n} " if n % 12 else "\n\n"} for n in range(4000)]
+    chunks = [{"choices": [{"index": 0, "delta": delta}]} for delta in said]
+    return Reply.events(*(step for chunk in chunks for step in (chunk, Pause(0.005))))
+
+
+def stop(home: Path, rate: int | None) -> Stop:
+    """Ask, type a letter, press Esc."""
+    screen = TerminalScreen(*SIZE)
+    looks = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"}
+    program = str(Path(sys.executable).with_name("mull"))
+    with ScriptedServer(_reply) as server:
+        terminal = PseudoTerminal(
+            [program, "-m", "openai-compatible/thinker", "--base-url", f"{server.url}/v1"],
+            environment={"PATH": os.environ["PATH"], "HOME": str(home), **looks},
+            folder=home,
+            size=SIZE,
+            seen=screen.feed,
+            cursor=screen.cursor,
+            rate=rate,
+        )
+        with terminal:
+            terminal.read_until(lambda _: _READY in screen.text)
+            terminal.rest(2)
+            terminal.press("go\r")
+            terminal.read_until(lambda _: _WORKS in screen.text)
+            terminal.rest(4)
+            letter = _seen(terminal, _LETTER, lambda: _LETTER in screen.text)
+            terminal.rest(1)
+            asked = next(one for one in server.requests if one.method == "POST")
+            ended: list[float] = []
+            watch = threading.Thread(
+                target=lambda: ended.append(time.perf_counter() if asked.wait_left() else 0.0)
+            )
+            watch.start()
+            began = time.perf_counter()
+            seen = _seen(
+                terminal, "\x1b", lambda: _WORKS not in screen.text and _READY in screen.text
+            )
+            watch.join()
+    return Stop(letter, (ended[0] - began) * 1e3, seen)
+
+
+def _seen(terminal: PseudoTerminal, key: str, reached: Callable[[], bool]) -> float:
+    pressed = time.perf_counter()
+    terminal.press(key)
+    terminal.read_until(lambda _: reached())
+    return (time.perf_counter() - pressed) * 1e3
+
+
+def run() -> list[Figure]:
+    """Both lines in every round."""
+    taken: dict[str, list[Stop]] = {name: [] for name in LINES}
+    with TemporaryDirectory() as home:
+        for _ in range(ROUNDS):
+            for name, rate in LINES.items():
+                taken[name].append(stop(Path(home), rate))
+    figures = []
+    parts = ("a letter is seen", "Esc until the endpoint is left", "Esc until that is seen")
+    for at, part in enumerate(parts):
+        for name, stops in taken.items():
+            times = [one[at] for one in stops]
+            figures.append(Figure(f"{part}, {name}", statistics.median(times), "ms"))
+            figures.append(Figure(f"{part}, {name}, least", min(times), "ms"))
+    return figures
