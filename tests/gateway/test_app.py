@@ -8,10 +8,12 @@ import json
 
 import pytest
 
+from gateway.stores import Flaky
 from mull.agent.engine import Engine
 from mull.gateway.app import GatewayApp
 from mull.gateway.door import Door
 from mull.gateway.envelope import Envelopes
+from mull.gateway.guard import Guarded
 from mull.gateway.http import MOST_BODY
 from mull.gateway.memory import InProcess
 from mull.gateway.routes import Routes
@@ -233,3 +235,36 @@ def test_a_foreign_name_and_a_wrong_token_are_not_let_in():
     evil = once(app, "GET", "/v1/models", **{**named, "host": "evil.example"})
     assert evil.status == 403
     assert once(app, "GET", "/health", **named).json == {"status": "ok"}
+
+
+def test_a_store_that_fails_is_told_and_refuses_nobody():
+    flaky = Flaky(InProcess())
+    flaky.broken = True
+    body = {"model": "m", "messages": [{"role": "user", "content": "q"}]}
+    more = [*body["messages"], {"role": "assistant", "content": "Bread."}, *body["messages"]]
+
+    async def work(app):
+        gateway = app._gateway
+        gateway.memory = Guarded(flaky)
+        first = await ask(app, "POST", "/v1/chat/completions", json.dumps(body).encode())
+        streamed = json.dumps({**body, "messages": more, "stream": True}).encode()
+        second = await ask(app, "POST", "/v1/chat/completions", streamed)
+        sick = await ask(app, "GET", "/health")
+        flaky.broken = False
+        while gateway.memory.health()["store"] != "ok":  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        third = await ask(app, "POST", "/v1/chat/completions", streamed)
+        well = await ask(app, "GET", "/health")
+        await gateway.close()
+        return first, second, sick, third, well
+
+    with StrictServer("kimi", SCRIPT * 3) as server:
+        first, second, sick, third, well = asyncio.run(work(app_for(server.url)))
+    assert (first.status, second.status, third.status) == (200, 200, 200)
+    assert "cannot be written" in first.headers["x-mull-notes"]
+    assert "cannot be read" in second.headers["x-mull-notes"]
+    assert "store:" not in third.headers.get("x-mull-notes", "")
+    assert sick.status == 200
+    assert sick.json["status"] == "degraded"
+    assert sick.json["store"].startswith("could not be")
+    assert well.json == {"status": "ok"}

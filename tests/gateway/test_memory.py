@@ -88,7 +88,7 @@ def test_the_file_is_bounded_and_what_was_used_last_stays(tmp_path, monkeypatch)
 
     async def work(one):
         for n in range(40):
-            await one.keep("", [f"k{n}"], bytes(100_000))
+            await one.keep("", [f"k{n}"], bytes([n]) * 100_000)
         return await one.find("", [f"k{n}" for n in range(40)])
 
     found = run(SqliteMemory(path, megabytes=1), work)

@@ -86,6 +86,12 @@ class Broken:
     async def keep(self, scope, keys, data):
         raise OSError("no store")
 
+    async def agree(self, key):
+        raise OSError("no store")
+
+    def health(self):
+        return {"store": "broken"}
+
     async def close(self):
         pass
 

@@ -22,8 +22,9 @@ from mull.gateway.ledger_sqlite import SqliteLedger
 from mull.gateway.memory import InProcess
 from mull.gateway.metrics import Metrics
 from mull.gateway.routes import Routes
-from mull.gateway.serve import STORE_FILE, build_app
+from mull.gateway.serve import build_app
 from mull.gateway.service import Gateway
+from mull.gateway.stores import STORE_FILE
 from mull.gateway.tokens import Budget, ClientToken, Limits, hashed
 from mull.store.serve import ServeConfig, ServedModel
 from mull.testing import CUT, Gate, Reply, ScriptedServer, StrictServer

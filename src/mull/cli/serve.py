@@ -160,7 +160,7 @@ async def _run(
     config: ServeConfig,
     opened: Sequence[socket.socket],
 ) -> None:
-    from mull.gateway.serve import build_app, reloader_of, seal_key, serve, supervise
+    from mull.gateway.serve import build_app, reloader_of, seal_keys, serve, supervise
     from mull.gateway.told import Told
 
     def ready() -> None:
@@ -169,7 +169,7 @@ async def _run(
     if config.workers > 1 and options.worker is None:
         if sys.platform == "win32":
             raise ConfigError("several workers need a system that shares sockets: use one")
-        seal_key()  # made here, so that no two of them make one
+        seal_keys()  # made here, so that no two of them make one
         command = [sys.executable, "-P", "-m", "mull", *sys.argv[1:], "--worker"]
         await supervise(command, opened, config, Told(ready))
         return
@@ -185,9 +185,11 @@ async def _run(
 
 
 def _check(engine: Engine, config: ServeConfig, only: str | None) -> int:
-    """Say of every model whether it can be reached as it is configured."""
+    """Say of every model, and of shared stores, whether they can be used as configured."""
+    from mull.gateway.memory import OK
     from mull.gateway.routes import Routes
     from mull.gateway.serve import check_listen
+    from mull.gateway.stores import check_stores
 
     routes = Routes(engine, config, only)
     failed = 0
@@ -203,4 +205,8 @@ def _check(engine: Engine, config: ServeConfig, only: str | None) -> int:
     except MullError as error:
         failed += 1
         print(f"✗ listen: {error}", file=sys.stderr)
+    for part, said in asyncio.run(check_stores(config)).items():
+        failed += said != OK
+        sign, stream = ("✓", sys.stdout) if said == OK else ("✗", sys.stderr)
+        print(f"{sign} {part}: {said}", file=stream)
     return 2 if failed else 0

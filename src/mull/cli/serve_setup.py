@@ -48,7 +48,7 @@ def on_ledger(options: Namespace, work: Callable[[Ledger], Awaitable[_T]]) -> _T
     import asyncio
 
     from mull.agent.setup import load_setup
-    from mull.gateway.serve import open_ledger
+    from mull.gateway.stores import open_ledger
 
     config = load_setup(config=options.config).config.serve or ServeConfig()
 

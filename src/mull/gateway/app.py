@@ -25,6 +25,7 @@ from mull.gateway.http import (
     while_there,
 )
 from mull.gateway.listing import listed_as, listing
+from mull.gateway.memory import OK
 from mull.gateway.relay import Client
 from mull.gateway.responses import Responses
 from mull.gateway.socket import Socket, decline
@@ -55,6 +56,7 @@ class Page(NamedTuple):
     public: bool = False
 
 
+_encode = msgspec.json.Encoder().encode
 _UNANSWERED = {
     "path": (404, "there is nothing at this address: /v1/models lists what is served"),
     "method": (405, "this method is not allowed here"),
@@ -189,7 +191,10 @@ class GatewayApp:
             await give(send, document, note_headers(job.notes))
 
     async def _health(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await give(send, msgspec.json.encode({"status": "ok", **self.told()}))
+        """Requests are answered; what they are answered without is said beside it."""
+        wrong = {part: said for part, said in self._gateway.memory.health().items() if said != OK}
+        status = "degraded" if wrong else OK
+        await give(send, _encode({"status": status, **wrong, **self.told()}))
 
     async def close(self) -> None:
         """End what is kept open."""
@@ -206,6 +211,7 @@ class GatewayApp:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
+                await self._gateway.open()
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
                 await self.close()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mull.neutral.asked import Asked
     from mull.neutral.messages import Dialect
 
-__all__ = ["Draft", "Drafts"]
+__all__ = ["Draft", "Drafts", "Recalled"]
 
 
 class Draft(NamedTuple):
@@ -39,24 +39,31 @@ class Draft(NamedTuple):
     records: Mapping[str, Kept]
 
 
+class Recalled(NamedTuple):
+    """What the store knows of a conversation. `keys` are those that its answers may be found by,
+    `records` those found; `notes` say what could not be looked for."""
+
+    keys: Sequence[tuple[str, ...]]
+    records: Mapping[str, Kept]
+    notes: tuple[Note, ...] = ()
+    is_whole: bool = True
+
+
 class Drafts:
-    """Makes the drafts of one request. `keys` are those that its answers may be found by, `found`
-    the records, None where the store could not be asked."""
+    """Makes the drafts of one request."""
 
     def __init__(
         self,
         client: Client,
         asked: Asked,
         offer: Offer,
-        keys: Sequence[tuple[str, ...]],
-        found: Mapping[str, Kept] | None,
+        recalled: Recalled,
         unseal: Callable[[str], Sealed | None],
     ) -> None:
         self._client = client
         self._asked = asked
         self._offer = offer
-        self._keys = keys
-        self._found = found
+        self._recalled = recalled
         self._unseal = unseal
         self._attached: dict[Unknown, Attached] = {}
 
@@ -83,18 +90,22 @@ class Drafts:
         attached = self._attach(self._unknown(route.target.dialect))
         wishes = self._with_defaults(route)
         prepared, left_out = prepare_for(route, attached.messages, wishes)
-        notes = (*attached.notes, *wishes.notes, *left_out, *prepared.notes)
+        notes = (*self._recalled.notes, *attached.notes, *wishes.notes, *left_out, *prepared.notes)
         return Draft(route, prepared, notes, attached.records)
 
     def _attach(self, unknown: Unknown) -> Attached:
         if unknown not in self._attached:
             self._attached[unknown] = attach(
-                self._asked.messages, self._keys, self._found or {}, self._unseal, unknown
+                self._asked.messages,
+                self._recalled.keys,
+                self._recalled.records,
+                self._unseal,
+                unknown,
             )
         return self._attached[unknown]
 
     def _unknown(self, upstream: Dialect) -> Unknown:
-        if self._found is None and self._client.dialect == upstream and self._is_alone:
+        if not self._recalled.is_whole and self._client.dialect == upstream and self._is_alone:
             return "trusted"  # nobody could be asked, and whose else should it be?
         return "readable" if TRAITS[upstream].takes == "fields" else "bare"
 

@@ -12,6 +12,7 @@ import binascii
 import hmac
 import zlib
 from base64 import b64decode, b64encode
+from collections.abc import Callable
 from hashlib import sha256
 
 import msgspec
@@ -48,10 +49,24 @@ def is_envelope(text: str) -> bool:
 
 
 class Envelopes:
-    """Seals and opens. The first key seals; all of them open, so that keys can be rotated."""
+    """Seals and opens. The first key seals; all of them open, so that keys can be rotated.
+    `keep` is told of a key that comes first from now on."""
 
-    def __init__(self, *keys: bytes) -> None:
+    def __init__(self, *keys: bytes, keep: Callable[[bytes], None] | None = None) -> None:
         self._keys = keys
+        self._keep = keep
+
+    @property
+    def key(self) -> bytes:
+        """The key that seals."""
+        return self._keys[0]
+
+    def adopt(self, key: bytes) -> None:
+        """Seal with this key from now on, as the other gateways do."""
+        if key != self.key:
+            self._keys = (key, *(one for one in self._keys if one != key))
+            if self._keep is not None:
+                self._keep(key)
 
     def seal(self, scope: str, sealed: Sealed, most: int = MOST_SEALED) -> str | None:
         """The envelope; None where the blocks are too long for one of `most` bytes."""

@@ -164,10 +164,10 @@ class Responses:
     async def _outputs(self, client: Client, responses: Sequence[Stored]) -> list[list[Item]]:
         """The output items of responses, with the thoughts that their answers are kept with."""
         keys = [answer_key(stored.id) for stored in responses if _thinks(stored)]
-        found = await self._gateway.find(client.scope, keys) if keys else None
+        found, _ = await self._gateway.find(client.scope, keys) if keys else ({}, ())
         outputs = []
         for stored in responses:
-            data = (found or {}).get(answer_key(stored.id))
+            data = found.get(answer_key(stored.id))
             kept = kept_from(data) if data is not None else None
             told = self._told(client, stored, kept) if kept is not None else []
             outputs.append(with_thoughts(stored.response["output"], told))

@@ -3,54 +3,49 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 import socket
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mull.gateway.accounts import Accounts
 from mull.gateway.app import GatewayApp, Page
 from mull.gateway.door import Door
 from mull.gateway.envelope import Envelopes
+from mull.gateway.key_file import put_first, read_keys
 from mull.gateway.keyring import Keyring
 from mull.gateway.ledger import Ledger
 from mull.gateway.listening import Listener
-from mull.gateway.memory import InProcess, Memory
 from mull.gateway.metrics import Metrics
 from mull.gateway.pages import pages_of
 from mull.gateway.reload import Files, Reloader
 from mull.gateway.routes import Routes
 from mull.gateway.service import Gateway
+from mull.gateway.stores import open_ledger, open_memory
 from mull.gateway.supervise import Supervisor
 from mull.gateway.told import Told
 from mull.gateway.watching import Watch
 from mull.neutral.errors import ConfigError
-from mull.store.files import read_bytes, write_atomic
 from mull.store.paths import data_dir
 from mull.store.serve import ServeConfig, is_local, read_listen, socket_path
 
 if TYPE_CHECKING:
     from mull.agent.engine import Engine
+    from mull.gateway.memory import Memory
     from mull.gateway.observing import Observer
 
 __all__ = [
-    "STORE_FILE",
     "build_app",
     "check_listen",
     "has_tokens",
-    "open_ledger",
     "reloader_of",
-    "seal_key",
+    "seal_keys",
     "serve",
     "supervise",
 ]
 
-STORE_FILE = "serve.db"
-"""Answers, tokens and usage, in the data folder."""
-
-_SECRET_BYTES = 32
+KEY_FILE = "serve.key"
 
 
 def build_app(
@@ -65,11 +60,11 @@ def build_app(
     """The application, with its store and its ledger in the data folder unless others are given.
 
     Raises:
-        ConfigError: the key that seals envelopes cannot be read or written.
+        ConfigError: the key that seals envelopes cannot be read or written, or the store is not
+            configured rightly.
     """
-    folder = data_dir()
     routes = Routes(engine, config, only)
-    kept = memory if memory is not None else _memory(config, folder)
+    kept = memory if memory is not None else open_memory(config)
     ledger = ledger if ledger is not None else open_ledger(config)
     keyring = Keyring(ledger)
     watch = (
@@ -80,7 +75,7 @@ def build_app(
         engine,
         routes,
         kept,
-        Envelopes(seal_key()),
+        Envelopes(*seal_keys(), keep=partial(put_first, data_dir() / KEY_FILE)),
         (*observers, metrics, *((watch,) if watch is not None else ())),
         Accounts(ledger, keyring, metrics=metrics),
     )
@@ -107,34 +102,13 @@ async def has_tokens(config: ServeConfig) -> bool:
         await ledger.close()
 
 
-def open_ledger(config: ServeConfig) -> Ledger:
-    """The ledger that the configuration names."""
-    from mull.gateway.ledger_sqlite import SqliteLedger
-
-    return SqliteLedger(data_dir() / STORE_FILE)
-
-
-def _memory(config: ServeConfig, folder: Path) -> Memory:
-    if config.store == "none":
-        return InProcess()
-    from mull.gateway.sqlite import SqliteMemory
-
-    return SqliteMemory(folder / STORE_FILE, days=config.keep_days, megabytes=config.keep_mb)
-
-
-def seal_key() -> bytes:
-    """The key of this installation's envelopes; it is made once.
+def seal_keys() -> tuple[bytes, ...]:
+    """The keys of this installation's envelopes; the first is made once.
 
     Raises:
-        ConfigError: it cannot be read or written.
+        ConfigError: they cannot be read or written.
     """
-    path = data_dir() / "serve.key"
-    held = read_bytes(path)
-    if held is not None and len(held) == _SECRET_BYTES:
-        return held
-    made = secrets.token_bytes(_SECRET_BYTES)
-    write_atomic(path, made)
-    return read_bytes(path) or made
+    return read_keys(data_dir() / KEY_FILE)
 
 
 def _names(config: ServeConfig) -> tuple[str, ...]:

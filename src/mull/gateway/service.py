@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Container, Iterable, Mapping, Sequence
@@ -19,9 +20,10 @@ from mull.dialects.writer import About
 from mull.gateway.anchors import Past
 from mull.gateway.attach import keys_of, past_of
 from mull.gateway.cooldown import Cooldowns
-from mull.gateway.drafts import Draft, Drafts
+from mull.gateway.drafts import Draft, Drafts, Recalled
 from mull.gateway.envelope import Envelopes
 from mull.gateway.ids import mint_answer_id
+from mull.gateway.memory import OK, StoreUnavailable
 from mull.gateway.notes import worth_telling
 from mull.gateway.observing import Observed, Observer
 from mull.gateway.record import Kept, kept_from, kept_to
@@ -50,6 +52,17 @@ __all__ = ["Gateway", "Job"]
 
 _OPTIONS = ExchangeOptions(retry=RetryRules(attempts=1))
 """Clients ask again themselves, and know better how long they want to wait."""
+_AGREE_AGAIN = 1.0
+_UNREAD = Note(
+    "store",
+    "the gateway's store cannot be read: reasoning that this client dropped may be missing",
+    warning=True,
+)
+_UNWRITTEN = Note(
+    "store",
+    "the gateway's store cannot be written: reasoning of this answer may be missing later",
+    warning=True,
+)
 
 
 class Job:
@@ -138,7 +151,7 @@ class Job:
                     if not told:
                         continue
                     if isinstance(told[-1], Finished):
-                        await self._gateway.remember(self, self._relay)
+                        await self._remember()
                     observed.heard(told)
                     yield told
 
@@ -208,6 +221,11 @@ class Job:
     async def settle(self, writer: AnswerWriter) -> None:
         """Called when the end of the answer is written, before it goes to the client."""
 
+    async def _remember(self) -> None:
+        stored = await self._gateway.remember(self, self._relay)
+        if not stored and _UNWRITTEN not in self.notes:
+            self.notes = (*self.notes, _UNWRITTEN)
+
     async def whole(self) -> Message:
         """The answer in one piece.
 
@@ -254,6 +272,7 @@ class Gateway:
         self.accounts = accounts
         self.store_failures: Counter[str] = Counter()
         self.cooldowns = cooldowns or Cooldowns()
+        self._agreeing: asyncio.Task[None] | None = None
 
     def renew(self, engine: Engine, routes: Routes) -> Engine:
         """Take requests to come to other models; the engine that is not needed any more."""
@@ -293,20 +312,27 @@ class Gateway:
         offer = self.routes.offer(asked.model)
         keys = keys_of(asked.messages)
         wanted = dict.fromkeys(key for some in keys for key in some)
-        stored = await self.find(client.scope, wanted) if wanted else {}
-        found = None if stored is None else _readable(stored)
+        stored, notes = await self.find(client.scope, wanted) if wanted else ({}, ())
+        if not notes and self.memory.health()["store"] != OK:
+            notes = (_UNWRITTEN,)
         unseal = partial(self.envelopes.open, client.scope)
-        drafts = Drafts(client, asked, offer, keys, found, unseal)
+        recalled = Recalled(keys, _readable(stored), notes, is_whole=_UNREAD not in notes)
+        drafts = Drafts(client, asked, offer, recalled, unseal)
         return kind(self, client, asked, drafts, body)
 
-    async def find(self, scope: str, keys: Iterable[str]) -> Mapping[str, bytes] | None:
-        """The records; None where the store cannot be asked."""
+    async def find(
+        self, scope: str, keys: Iterable[str]
+    ) -> tuple[Mapping[str, bytes], tuple[Note, ...]]:
+        """The records that can be found; with a note where the store cannot be asked."""
         try:
-            return await self.memory.find(scope, keys)
+            return await self.memory.find(scope, keys), ()
+        except StoreUnavailable as error:
+            self.store_failures["read"] += 1
+            return error.found, (_UNREAD,)
         except Exception as error:  # envelopes may still hold it; a request never fails for this
             self.store_failures["read"] += 1
             log_warning(f"the gateway's store cannot be read: {error!r:.200}")
-            return None
+            return {}, (_UNREAD,)
 
     async def count(self, client: Client, asked: Asked) -> int:
         """How many tokens the request would hold, by the model's own counter.
@@ -320,8 +346,32 @@ class Gateway:
         log, target = made.log, job.prepared.target
         return prepare(log, made.snapshot, target, made.options, counter=counter).estimate
 
+    async def open(self) -> None:
+        """Agree with the other gateways of this store on the key of envelopes, so that each opens
+        what another one sealed. While the store is away, each seals with its own."""
+        if not await self._agree():
+            self._agreeing = asyncio.get_running_loop().create_task(self._agree_later())
+
+    async def _agree(self) -> bool:
+        try:
+            self.envelopes.adopt(await self.memory.agree(self.envelopes.key))
+        except StoreUnavailable:
+            return False
+        except Exception as error:
+            log_warning(f"the gateway's store cannot be read: {error!r:.200}")
+            return False
+        return True
+
+    async def _agree_later(self) -> None:
+        while True:
+            await asyncio.sleep(_AGREE_AGAIN)
+            if await self._agree():
+                return
+
     async def close(self) -> None:
         """End what is kept open."""
+        if self._agreeing is not None:
+            self._agreeing.cancel()
         if self.accounts is not None:
             await self.accounts.close()
         await self.memory.close()
@@ -332,18 +382,25 @@ class Gateway:
         try:
             if keys:
                 await self.memory.forget(client.scope, keys)
+        except StoreUnavailable:
+            self.store_failures["write"] += 1
         except Exception as error:
             log_warning(f"the gateway's store cannot be written: {error!r:.200}")
 
-    async def remember(self, job: Job, relay: Relay) -> None:
-        """Store an answer, so that it is found when it comes back."""
+    async def remember(self, job: Job, relay: Relay) -> bool:
+        """Store an answer, so that it is found when it comes back; whether it is stored now."""
         past: Past = past_of(job.asked.messages)
         keys, kept = relay.keep(past)
         try:
             await self.memory.keep(job.client.scope, [*keys, *job.keys], kept_to(kept))
+        except StoreUnavailable:
+            self.store_failures["write"] += 1
+            return False
         except Exception as error:
             self.store_failures["write"] += 1
             log_warning(f"the gateway's store cannot be written: {error!r:.200}")
+            return False
+        return True
 
 
 def _readable(stored: Mapping[str, bytes]) -> dict[str, Kept]:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from mull.gateway.http import TooLarge
-from mull.gateway.memory import Memory
+from mull.gateway.memory import Memory, StoreUnavailable
 from mull.logs import log_warning
 from mull.neutral.blocks import Value
 from mull.neutral.errors import RefusedError
@@ -92,6 +93,7 @@ class Shelf:
     def __init__(self, scope: str, *memories: Memory) -> None:
         self._scope = scope
         self._memories = memories
+        self._is_cut_off = False
 
     async def find(self, response_id: str) -> Stored | None:
         """The response of this id."""
@@ -101,12 +103,12 @@ class Shelf:
         """The conversation that ends with this response, oldest response first.
 
         Raises:
-            RefusedError: a response in it is not there.
+            RefusedError: a response in it is not there, or cannot be looked for.
             TooLarge: it has become too long to be held.
         """
         found = await self.known(response_id)
         if not found or found[0].before:
-            raise _previous_not_found(response_id)
+            raise _unavailable() if self._is_cut_off else _previous_not_found(response_id)
         return found
 
     async def known(self, response_id: str) -> list[Stored]:
@@ -147,13 +149,16 @@ class Shelf:
         keys = [_key(stored.id), *map(_item_key, named)]
         try:
             await memory.keep(self._scope, keys, _packed(stored))
+        except StoreUnavailable:  # it is held until the store takes it
+            return
         except Exception as error:  # the answer goes out all the same
             log_warning(f"the gateway's store cannot be written: {error!r:.200}")
 
     async def forget(self, response_id: str) -> None:
         """Remove a response, and its answer with it."""
         for memory in self._memories:
-            await memory.forget(self._scope, [_key(response_id), answer_key(response_id)])
+            with suppress(StoreUnavailable):  # it is not found any more, and removed later
+                await memory.forget(self._scope, [_key(response_id), answer_key(response_id)])
 
     async def _find(self, keys: Iterable[str]) -> dict[str, Stored]:
         found: dict[str, Stored] = {}
@@ -170,6 +175,9 @@ class Shelf:
     async def _asked(self, memory: Memory, keys: Sequence[str]) -> Mapping[str, bytes]:
         try:
             return await memory.find(self._scope, keys)
+        except StoreUnavailable as error:
+            self._is_cut_off = True
+            return error.found
         except Exception as error:
             log_warning(f"the gateway's store cannot be read: {error!r:.200}")
             return {}
@@ -179,6 +187,12 @@ def not_found(what: str, name: str) -> RefusedError:
     """There is no such thing here."""
     text = f"{what} with id '{name[:100]}' not found."
     return RefusedError(text, status=404, text=text, code="not_found")
+
+
+def _unavailable() -> RefusedError:
+    """Nobody knows whether it is there: the client may ask again."""
+    text = "The gateway's store cannot be read at the moment; try again in a few seconds."
+    return RefusedError(text, status=503, text=text, retry_after=2)
 
 
 def _previous_not_found(name: str) -> RefusedError:

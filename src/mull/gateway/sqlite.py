@@ -1,8 +1,10 @@
 """Answers on disk, in one SQLite file that any number of gateways on this machine share.
 
-One thread does all the work. What waits while it commits goes into the next commit together, so the
-cost of a commit is shared. Records that have not been asked for longest go first when the file has
-grown too large or they too old.
+One thread reads and one writes, each with a connection of its own: readers of a WAL file wait for
+nobody. What waits while the writer commits goes into the next commit together, so the cost of a
+commit is shared. A commit survives the end of the process; after a power failure the last moments
+may be missing, and the file is still sound. Records that have not been asked for longest go first
+when the file has grown too large or they too old.
 """
 
 from __future__ import annotations
@@ -12,90 +14,86 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
-from mull.logs import log_warning
+from mull.gateway.memory import OK, anchor_of, record_id
 from mull.store.files import make_parents
 
 __all__ = ["SqliteMemory"]
 
-_VERSION = 1
+_VERSION = 2
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS record ("
-    " id INTEGER PRIMARY KEY, data BLOB NOT NULL, size INTEGER NOT NULL, used REAL NOT NULL)",
+    " id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, used REAL NOT NULL, data BLOB NOT NULL)",
     "CREATE INDEX IF NOT EXISTS record_used ON record (used)",
     "CREATE TABLE IF NOT EXISTS anchor ("
-    " scope TEXT NOT NULL, key TEXT NOT NULL,"
-    " record INTEGER NOT NULL REFERENCES record (id) ON DELETE CASCADE,"
-    " PRIMARY KEY (scope, key)) WITHOUT ROWID",
+    " key BLOB PRIMARY KEY,"
+    " record INTEGER NOT NULL REFERENCES record (id) ON DELETE CASCADE) WITHOUT ROWID",
     "CREATE INDEX IF NOT EXISTS anchor_record ON anchor (record)",
 )
+_FROM_1 = (
+    "ALTER TABLE record RENAME TO record_1",
+    "ALTER TABLE anchor RENAME TO anchor_1",
+    "DROP INDEX record_used",
+    "DROP INDEX anchor_record",
+    *_SCHEMA,
+    "INSERT OR IGNORE INTO record (digest, used, data)"
+    " SELECT record_id(scope, data), used, data FROM anchor_1 JOIN record_1 ON record = id",
+    "INSERT INTO anchor (key, record)"
+    " SELECT anchor_of(scope, key), record.id FROM anchor_1"
+    " JOIN record_1 ON anchor_1.record = record_1.id"
+    " JOIN record ON digest = record_id(scope, record_1.data)",
+    "DROP TABLE anchor_1",
+    "DROP TABLE record_1",
+)
+"""In version 1 a record was told from others by its number, and keys were texts."""
 _MOST_VARIABLES = 500
+_MOST_REMOVED = 200
+_ROOM = 0.9
 _CLEAN_EVERY = 300.0
 _TOUCH_AFTER = 3600.0
-_PATIENCE = 5.0
+_LAST_PATIENCE = 2.0
+_LOCK_PATIENCE = 5.0
 _DAY = 86_400.0
+
+_Work: TypeAlias = Callable[[sqlite3.Connection], Any]
 
 
 class _Job(NamedTuple):
-    work: Callable[[sqlite3.Connection], Any]
+    work: _Work
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
 
 
-class SqliteMemory:
-    """Keeps records for `days` since their last use, and at most `megabytes` of them."""
+class _Worker:
+    """A thread with a connection, and the jobs that wait for it."""
 
-    def __init__(self, path: Path, *, days: float = 30, megabytes: float = 2_000) -> None:
-        self._path = path
-        self._days = days
-        self._most = int(megabytes * 1_000_000)
+    def __init__(
+        self, name: str, path: Path, do: Callable[[sqlite3.Connection, list[_Job]], None]
+    ) -> None:
+        self._name, self._path, self._do = name, path, do
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._cleaned = 0.0
 
-    async def find(self, scope: str, keys: Iterable[str]) -> Mapping[str, bytes]:
-        """The records that are there, by key.
-
-        Raises:
-            sqlite3.Error: the file cannot be read.
-        """
-        wanted = tuple(keys)
-        found: dict[str, bytes] = await self._do(lambda db: _find(db, scope, wanted, time.time()))
-        return found
-
-    async def keep(self, scope: str, keys: Iterable[str], data: bytes) -> None:
-        """Store a record; when this returns, another process finds it.
-
-        Raises:
-            sqlite3.Error: the file cannot be written.
-        """
-        named = tuple(keys)
-        await self._do(lambda db: _keep(db, scope, named, data, time.time()))
-
-    async def forget(self, scope: str, keys: Iterable[str]) -> None:
-        """Remove the records that these keys lead to."""
-        named = tuple(keys)
-        await self._do(lambda db: _forget(db, scope, named))
+    def submit(self, work: _Work) -> asyncio.Future[Any]:
+        """Have work done; the future holds what it comes to."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            self._thread.start()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        self._jobs.put(_Job(work, loop, future))
+        return future
 
     async def close(self) -> None:
-        """Write what is still to be written and close the file."""
+        """Do what waits, and end."""
         thread, self._thread = self._thread, None
         if thread is not None:
             self._jobs.put(None)
-            await asyncio.to_thread(thread.join, _PATIENCE)
-
-    async def _do(self, work: Callable[[sqlite3.Connection], Any]) -> Any:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="mull-memory", daemon=True)
-            self._thread.start()
-        loop = asyncio.get_running_loop()
-        future = loop.create_future()
-        self._jobs.put(_Job(work, loop, future))
-        return await future
+            await asyncio.to_thread(thread.join, _LAST_PATIENCE)
 
     def _run(self) -> None:
         """Do jobs until there is none to come; a file that cannot be opened fails each of them."""
@@ -103,11 +101,9 @@ class SqliteMemory:
         while (jobs := self._waiting()) is not None:
             try:
                 db = db or _open(self._path)
-                self._work(db, jobs)
-                self._clean(db)
-            except sqlite3.Error as error:
-                for job in jobs:
-                    _settle(job, error=error)
+                self._do(db, jobs)
+            except Exception as error:
+                _settle(jobs, [error] * len(jobs))
                 if db is not None:
                     db.close()
                 db = None
@@ -128,107 +124,220 @@ class SqliteMemory:
             jobs.append(following)
         return jobs
 
-    def _work(self, db: sqlite3.Connection, jobs: list[_Job]) -> None:
+
+class SqliteMemory:
+    """Keeps records for `days` since their last use, in a file of at most `megabytes`."""
+
+    def __init__(self, path: Path, *, days: float = 30, megabytes: float = 2_000) -> None:
+        self._days = days
+        self._most = int(megabytes * 1_000_000)
+        self._reader = _Worker("mull-memory-reader", path, _read_all)
+        self._writer = _Worker("mull-memory-writer", path, self._write_all)
+        self._cleaned = 0.0
+
+    async def find(self, scope: str, keys: Iterable[str]) -> Mapping[str, bytes]:
+        """The records that are there, by key.
+
+        Raises:
+            sqlite3.Error: the file cannot be read.
+        """
+        wanted = {anchor_of(scope, key): key for key in keys}
+        now = time.time()
+        found, stale = await self._reader.submit(lambda db: _find(db, wanted, now))
+        if stale:  # nobody waits for this, and it is done another time if it fails
+            touched = self._writer.submit(lambda db: _touch(db, stale, now))
+            touched.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return dict(found)
+
+    async def keep(self, scope: str, keys: Iterable[str], data: bytes) -> None:
+        """Store a record; when this returns, another process finds it.
+
+        Raises:
+            sqlite3.Error: the file cannot be written.
+        """
+        anchors, digest = [anchor_of(scope, key) for key in keys], record_id(scope, data)
+        await self._writer.submit(lambda db: _keep(db, anchors, digest, data))
+
+    async def forget(self, scope: str, keys: Iterable[str]) -> None:
+        """Remove the records that these keys lead to, under all their keys.
+
+        Raises:
+            sqlite3.Error: the file cannot be written.
+        """
+        anchors = [(anchor_of(scope, key),) for key in keys]
+        await self._writer.submit(lambda db: _forget(db, anchors))
+
+    async def agree(self, key: bytes) -> bytes:
+        """Gateways that share this file share the file of the key too. The file is opened, so that
+        the first request does not wait for that."""
+        await self._reader.submit(lambda db: None)
+        return key
+
+    def health(self) -> Mapping[str, str]:
+        """Whether a file works is seen when it is used."""
+        return {"store": OK}
+
+    async def close(self) -> None:
+        """Write what is still to be written and close the file."""
+        await self._writer.close()
+        await self._reader.close()
+
+    def _write_all(self, db: sqlite3.Connection, jobs: list[_Job]) -> None:
         """Do them in one transaction, and tell of each when that is committed."""
         with db:
             db.execute("BEGIN IMMEDIATE")
             results = [job.work(db) for job in jobs]
-        for job, result in zip(jobs, results, strict=True):
-            _settle(job, result)
+        _settle(jobs, results)
+        self._clean(db)
 
     def _clean(self, db: sqlite3.Connection) -> None:
-        now = time.time()
-        if now - self._cleaned < _CLEAN_EVERY:
+        """Remove what is too old or too much: some of it, because others wait, and the rest after
+        the next write."""
+        now, held = time.time(), _held(db, self._most)
+        if held <= self._most and now - self._cleaned < _CLEAN_EVERY:
             return
-        self._cleaned = now
-        try:
-            with db:
-                db.execute("DELETE FROM record WHERE used < ?", (now - self._days * _DAY,))
-                _shrink(db, self._most)
-        except sqlite3.Error as error:  # the jobs are done; it is tried again later
-            log_warning(f"the gateway's store cannot be cleaned: {error}")
+        oldest = now - self._days * _DAY
+        surplus = int(held - self._most * _ROOM) if held > self._most else 0
+        with suppress(sqlite3.Error), db:  # what was written is written
+            db.execute("BEGIN IMMEDIATE")
+            gone = _superfluous(db, oldest, surplus)
+            db.executemany("DELETE FROM record WHERE id = ?", gone)
+            if len(gone) < _MOST_REMOVED:
+                self._cleaned = now
+
+
+def _held(db: sqlite3.Connection, most: int) -> int:
+    """Bytes of the file that are in use; exact where they may be more than `most`."""
+    pages, size = _pragma(db, "page_count"), _pragma(db, "page_size")
+    if pages * size <= most:
+        return pages * size
+    return (pages - _pragma(db, "freelist_count")) * size
+
+
+def _pragma(db: sqlite3.Connection, name: str) -> int:
+    return int(db.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def _superfluous(db: sqlite3.Connection, oldest: float, surplus: int) -> list[tuple[int]]:
+    """Records to remove: those last used before `oldest`, and others until as many bytes go."""
+    gone: list[tuple[int]] = []
+    with closing(db.execute("SELECT id, used, length(data) FROM record ORDER BY used")) as rows:
+        for number, used, size in rows:
+            if len(gone) == _MOST_REMOVED or (used >= oldest and surplus <= 0):
+                break
+            gone.append((number,))
+            surplus -= size
+    return gone
+
+
+_opening = threading.Lock()
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    make_parents(path.parent)
-    path.touch(mode=0o600, exist_ok=True)
-    db = sqlite3.connect(path, isolation_level=None, timeout=_PATIENCE)
-    try:
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = NORMAL")
-        db.execute("PRAGMA foreign_keys = ON")
-        for statement in _SCHEMA:
+    """A connection to the file, which is made, or brought up to date, where that is needed."""
+    if not path.exists():
+        make_parents(path.parent)
+        path.touch(mode=0o600, exist_ok=True)
+    until = time.monotonic() + _LOCK_PATIENCE
+    while True:
+        db = sqlite3.connect(path, isolation_level=None, timeout=_LOCK_PATIENCE)
+        try:
+            with _opening:
+                _set_up(db)
+        except sqlite3.Error as error:
+            db.close()
+            # SQLite does not wait itself while another process changes the journal's mode
+            if "locked" not in str(error) or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+        else:
+            return db
+
+
+def _set_up(db: sqlite3.Connection) -> None:
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = NORMAL")
+    db.execute("PRAGMA foreign_keys = ON")
+    if _pragma(db, "user_version") == _VERSION:
+        return
+    db.create_function("anchor_of", 2, anchor_of, deterministic=True)
+    db.create_function("record_id", 2, record_id, deterministic=True)
+    with db:
+        db.execute("BEGIN IMMEDIATE")
+        version = _pragma(db, "user_version")  # another process may have been first
+        if version > _VERSION:
+            raise sqlite3.DatabaseError("the file was made by a newer mull")
+        for statement in _FROM_1 if version == 1 else _SCHEMA:
             db.execute(statement)
         db.execute(f"PRAGMA user_version = {_VERSION}")
-    except sqlite3.Error:
-        db.close()
-        raise
-    return db
+
+
+def _read_all(db: sqlite3.Connection, jobs: list[_Job]) -> None:
+    _settle(jobs, [job.work(db) for job in jobs])
 
 
 def _find(
-    db: sqlite3.Connection, scope: str, keys: tuple[str, ...], now: float
-) -> dict[str, bytes]:
+    db: sqlite3.Connection, wanted: Mapping[bytes, str], now: float
+) -> tuple[dict[str, bytes], set[int]]:
+    """The records by key, and those whose last use was noted too long ago."""
     found: dict[str, bytes] = {}
     stale: set[int] = set()
-    for start in range(0, len(keys), _MOST_VARIABLES):
-        some = keys[start : start + _MOST_VARIABLES]
+    anchors = list(wanted)
+    for start in range(0, len(anchors), _MOST_VARIABLES):
+        some = anchors[start : start + _MOST_VARIABLES]
         marks = ",".join("?" * len(some))
         rows = db.execute(
             "SELECT anchor.key, record.id, record.data, record.used FROM anchor"
-            " JOIN record ON record.id = anchor.record"
-            f" WHERE anchor.scope = ? AND anchor.key IN ({marks})",
-            (scope, *some),
+            f" JOIN record ON record.id = anchor.record WHERE anchor.key IN ({marks})",
+            some,
         )
         for key, number, data, used in rows:
-            found[key] = data
+            found[wanted[key]] = data
             if now - used > _TOUCH_AFTER:
                 stale.add(number)
-    db.executemany("UPDATE record SET used = ? WHERE id = ?", [(now, one) for one in stale])
-    return found
+    return found, stale
 
 
-def _keep(
-    db: sqlite3.Connection, scope: str, keys: tuple[str, ...], data: bytes, now: float
-) -> None:
+def _touch(db: sqlite3.Connection, records: Iterable[int], now: float) -> None:
+    db.executemany("UPDATE record SET used = ? WHERE id = ?", [(now, one) for one in records])
+
+
+def _keep(db: sqlite3.Connection, anchors: list[bytes], digest: bytes, data: bytes) -> None:
+    now = time.time()
     row = db.execute(
-        "INSERT INTO record (data, size, used) VALUES (?, ?, ?)", (data, len(data), now)
+        "INSERT OR IGNORE INTO record (digest, used, data) VALUES (?, ?, ?)", (digest, now, data)
     )
+    number = row.lastrowid
+    if not row.rowcount:  # it is there already
+        (number,) = db.execute("SELECT id FROM record WHERE digest = ?", (digest,)).fetchone()
+        db.execute("UPDATE record SET used = ? WHERE id = ?", (now, number))
     db.executemany(
-        "INSERT OR REPLACE INTO anchor (scope, key, record) VALUES (?, ?, ?)",
-        [(scope, key, row.lastrowid) for key in keys],
+        "INSERT OR REPLACE INTO anchor (key, record) VALUES (?, ?)",
+        [(anchor, number) for anchor in anchors],
     )
 
 
-def _forget(db: sqlite3.Connection, scope: str, keys: tuple[str, ...]) -> None:
+def _forget(db: sqlite3.Connection, anchors: list[tuple[bytes]]) -> None:
     db.executemany(
-        "DELETE FROM record WHERE id IN (SELECT record FROM anchor WHERE scope = ? AND key = ?)",
-        [(scope, key) for key in keys],
+        "DELETE FROM record WHERE id IN (SELECT record FROM anchor WHERE key = ?)", anchors
     )
 
 
-def _shrink(db: sqlite3.Connection, most: int) -> None:
-    """Remove what was not used for longest, until a tenth of the room is free again."""
-    (held,) = db.execute("SELECT coalesce(sum(size), 0) FROM record").fetchone()
-    if held <= most:
-        return
-    gone = []
-    for number, size in db.execute("SELECT id, size FROM record ORDER BY used"):
-        if held <= most * 0.9:
-            break
-        gone.append((number,))
-        held -= size
-    db.executemany("DELETE FROM record WHERE id = ?", gone)
+def _settle(jobs: list[_Job], results: Iterable[Any]) -> None:
+    """Tell those who wait, each event loop once; a result that is an exception is raised there."""
+    waiting: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
+    for job, result in zip(jobs, results, strict=True):
+        waiting.setdefault(job.loop, []).append((job.future, result))
+    for loop, pairs in waiting.items():
+        with suppress(RuntimeError):  # the loop is gone, and whoever waited with it
+            loop.call_soon_threadsafe(_set_results, pairs)
 
 
-def _settle(job: _Job, result: Any = None, error: Exception | None = None) -> None:
-    def settle() -> None:
-        if job.future.done():
-            return
-        if error is not None:
-            job.future.set_exception(error)
+def _set_results(pairs: list[tuple[asyncio.Future[Any], Any]]) -> None:
+    for future, result in pairs:
+        if future.done():
+            continue
+        if isinstance(result, Exception):
+            future.set_exception(result)
         else:
-            job.future.set_result(result)
-
-    with suppress(RuntimeError):  # its event loop is gone, and whoever waited with it
-        job.loop.call_soon_threadsafe(settle)
+            future.set_result(result)

@@ -40,14 +40,25 @@ _HIGHEST_PORT = 65_535
 _UNIX = "unix:"
 _ALLOWED_LISTEN = f"HOST:PORT, such as {DEFAULT_LISTEN}, or unix:/path/of/a.sock"
 MOST_WORKERS, MOST_CONNECTIONS = 256, 1_000_000
+_SERVERS = {
+    "store": (
+        ("postgresql", "postgres"),
+        'a URL such as postgresql://USER@HOST/NAME, "$VARIABLE", or "none"',
+    ),
+    "cache": (
+        ("valkey", "valkeys", "redis", "rediss"),
+        'a URL such as valkey://HOST:6379, or "$VARIABLE"',
+    ),
+}
 
 
 class ServeConfig(Struct, frozen=True):
     """All that `[serve]` says. `default` is the name that stands for every name not listed,
     `hosts` are further names that this server may be called by, `origins` pages that may call it
-    from a browser. `store` is a URL, `keep_days` and `keep_mb` bound the file that it is by
-    default. `watch` keeps the latest requests in memory for the page at `/`; without a word it does
-    so where there are no client tokens.
+    from a browser. `store` is the URL of a database in the place of a file, `cache` that of a cache
+    in front of it; a request waits `store_timeout` seconds for the store at most, `keep_days` and
+    `keep_mb` bound it. `watch` keeps the latest requests in memory for the page at `/`; without a
+    word it does so where there are no client tokens.
 
     `workers` processes share the address, each with at most `connections` clients; when told to
     end they let running answers finish for `grace` seconds. `cert` and `key` are the files that
@@ -60,6 +71,8 @@ class ServeConfig(Struct, frozen=True):
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     store: str | None = None
+    cache: str | None = None
+    store_timeout: float = 0.25
     keep_days: float = 30.0
     keep_mb: float = 2_000.0
     watch: bool | None = None
@@ -89,7 +102,9 @@ def read_serve(table: Mapping[str, Any], file: str) -> ServeConfig:
         default=read(lambda: _default(table, where), None),
         hosts=read(lambda: _texts(table, "hosts", where), usual.hosts),
         origins=read(lambda: _texts(table, "origins", where), usual.origins),
-        store=read(lambda: _store(table.get("store"), where), None),
+        store=read(lambda: _url(table, "store", where), None),
+        cache=read(lambda: _url(table, "cache", where), None),
+        store_timeout=read(lambda: _number(table, "store_timeout", where), usual.store_timeout),
         keep_days=read(lambda: _number(table, "keep_days", where), usual.keep_days),
         keep_mb=read(lambda: _number(table, "keep_mb", where), usual.keep_mb),
         watch=read(lambda: _switch(table, "watch", where), None),
@@ -196,9 +211,11 @@ def _file(table: Mapping[str, Any], key: str, where: str) -> Path | None:
     return path
 
 
-def _store(value: object, where: str) -> str | None:
-    if value is None or value == "none":
-        return None if value is None else "none"
-    if isinstance(value, str) and value.startswith(("postgresql://", "postgres://")):
+def _url(table: Mapping[str, Any], key: str, where: str) -> str | None:
+    """The URL of a server, or a variable that holds it. It may hold a password and is not shown."""
+    value, (schemes, usual) = table.get(key), _SERVERS[key]
+    if value is None or (key == "store" and value == "none"):
         return value
-    raise refused(where, "store", value, 'a URL such as postgresql://host/name, or "none"')
+    if isinstance(value, str) and (value.startswith("$") or value.partition("://")[0] in schemes):
+        return value
+    raise ConfigError(f"{where}: {key} cannot be that: use {usual}")

@@ -17,7 +17,7 @@ from mull.neutral.errors import ConfigError
 from mull.settings.words import looks_secret
 from mull.store.mcp import McpConfig
 
-__all__ = ["Settled", "names_secret", "refers", "settle", "without_references"]
+__all__ = ["Settled", "filled", "names_secret", "refers", "settle", "without_references"]
 
 _REFERENCE = re.compile(r"\$(?:(\$)|\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
 _SECRET_NAME = re.compile(
@@ -66,9 +66,9 @@ def settle(name: str, config: McpConfig, environ: Mapping[str, str]) -> Settled:
     Raises:
         ConfigError: one is missing, or a header cannot be sent; says which.
     """
-    env = {k: _filled(v, environ, f"mcp.{name}: env.{k}") for k, v in config.env.items()}
+    env = {k: filled(v, environ, f"mcp.{name}: env.{k}") for k, v in config.env.items()}
     headers = {
-        k: _header(_filled(v, environ, f"mcp.{name}: headers.{k}"), f"mcp.{name}: headers.{k}")
+        k: _header(filled(v, environ, f"mcp.{name}: headers.{k}"), f"mcp.{name}: headers.{k}")
         for k, v in config.headers.items()
     }
     given = {k: v for k, v in environ.items() if k in _PASSED_ON or k.startswith("LC_")}
@@ -78,7 +78,7 @@ def settle(name: str, config: McpConfig, environ: Mapping[str, str]) -> Settled:
         args=config.args,
         env={**given, **env},
         cwd=Path(config.cwd).expanduser() if config.cwd else None,
-        url=_filled(config.url, environ, f"mcp.{name}: url") if config.url else None,
+        url=filled(config.url, environ, f"mcp.{name}: url") if config.url else None,
         headers=headers,
         secrets=_longest_first(_secrets(config, env, headers, environ)),
     )
@@ -105,7 +105,12 @@ def referred(text: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _filled(text: str, environ: Mapping[str, str], where: str) -> str:
+def filled(text: str, environ: Mapping[str, str], where: str) -> str:
+    """The text with the values of the variables that it names.
+
+    Raises:
+        ConfigError: one is not set; says which.
+    """
     missing = [name for name in referred(text) if not environ.get(name)]
     if missing:
         raise ConfigError(

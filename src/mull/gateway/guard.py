@@ -1,0 +1,269 @@
+"""A store that keeps no request waiting.
+
+A store may be gone, full, locked or slow. A request waits for it a quarter of a second; after that
+nobody waits until it answers again, which is tried in the background. What could not be written is
+held here, found here, and written as soon as the store takes it. Reading and writing fail apart: a
+full disk can still be read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import NamedTuple, TypeVar
+
+from mull.gateway.memory import Memory, StoreUnavailable
+from mull.logs import log_warning
+
+__all__ = ["Guarded"]
+
+_PER_KEY = 0.000_5
+_PER_BYTE = 1 / 20_000_000
+_MOST_HELD = 64_000_000
+_OVERHEAD = 200
+_LONGEST_PAUSE = 2.0
+_PROBE_PATIENCE = 2.0
+_LAST_PATIENCE = 2.0
+_QUIET = 60.0
+_T = TypeVar("_T")
+
+
+class _Held(NamedTuple):
+    """A change that is not written yet; without data the records of its keys are to be removed."""
+
+    scope: str
+    keys: tuple[str, ...]
+    data: bytes | None
+
+    @property
+    def size(self) -> int:
+        return len(self.data or b"") + sum(map(len, self.keys)) + _OVERHEAD
+
+
+class _Circuit:
+    """Whether one way of using the store works, and since when it does not."""
+
+    def __init__(self, name: str, verb: str, meanwhile: str) -> None:
+        self._name, self._verb, self._meanwhile = name, verb, meanwhile
+        self.broken_since: float | None = None
+        self._told = float("-inf")
+
+    def open(self, error: BaseException) -> None:
+        """Stop using it. Says so once; a store that comes and goes is not told of each time."""
+        if self.broken_since is not None:
+            return
+        now = self.broken_since = time.monotonic()
+        if now - self._told > _QUIET:
+            self._told = now
+            log_warning(
+                f"the gateway's {self._name} cannot be {self._verb} ({_words(error)});"
+                f" until it can, {self._meanwhile}"
+            )
+
+    def close(self) -> None:
+        """Use it again."""
+        if self.broken_since is not None and self.broken_since == self._told:
+            log_warning(f"the gateway's {self._name} can be {self._verb} again")
+        self.broken_since = None
+
+    @property
+    def trouble(self) -> str | None:
+        if self.broken_since is None:
+            return None
+        seconds = time.monotonic() - self.broken_since
+        return f"could not be {self._verb} for the last {seconds:.0f} s"
+
+
+class Guarded:
+    """A memory in front of another one, which may fail. `patience` is how many seconds a request
+    waits for it."""
+
+    def __init__(self, memory: Memory, *, patience: float = 0.25, name: str = "store") -> None:
+        self._memory = memory
+        self._patience = patience
+        self._name = name
+        self._reading = _Circuit(name, "read", "reasoning that clients drop is not put back")
+        self._writing = _Circuit(name, "written", "new records are kept in memory")
+        self._held: deque[_Held] = deque()
+        self._held_size = 0
+        self._index: dict[tuple[str, str], bytes | None] = {}
+        self._mending: asyncio.Task[None] | None = None
+
+    async def find(self, scope: str, keys: Iterable[str]) -> Mapping[str, bytes]:
+        """The records that are there, by key.
+
+        Raises:
+            StoreUnavailable: the store does not answer; with what is held here.
+        """
+        wanted = tuple(keys)
+        held = self._in_hand(scope, wanted)
+        left = tuple(key for key in wanted if key not in held)
+        known = {key: data for key, data in held.items() if data is not None}
+        if not left:
+            return known
+        patience = self._patience + _PER_KEY * len(left)
+        try:
+            found = await self._ask(self._reading, patience, lambda: self._memory.find(scope, left))
+        except StoreUnavailable:
+            raise StoreUnavailable(known) from None
+        return {**found, **known}
+
+    async def keep(self, scope: str, keys: Iterable[str], data: bytes) -> None:
+        """Store a record.
+
+        Raises:
+            StoreUnavailable: it is not written yet, but held until it is.
+        """
+        named = tuple(keys)
+        patience = self._patience + _PER_BYTE * len(data)
+        await self._change(
+            _Held(scope, named, data), patience, lambda: self._memory.keep(scope, named, data)
+        )
+
+    async def forget(self, scope: str, keys: Iterable[str]) -> None:
+        """Remove the records that these keys lead to.
+
+        Raises:
+            StoreUnavailable: they are not removed yet.
+        """
+        named = tuple(keys)
+        await self._change(
+            _Held(scope, named, None), self._patience, lambda: self._memory.forget(scope, named)
+        )
+
+    async def agree(self, key: bytes) -> bytes:
+        """The key that all gateways of the store seal envelopes with.
+
+        Raises:
+            StoreUnavailable: nobody can be asked.
+        """
+        return await self._ask(self._reading, _PROBE_PATIENCE, lambda: self._memory.agree(key))
+
+    def health(self) -> Mapping[str, str]:
+        """What is wrong with the store now."""
+        wrong = [one.trouble for one in (self._reading, self._writing) if one.trouble]
+        if not wrong:
+            return self._memory.health()
+        if self._held:
+            wrong.append(f"changes that wait to be written: {len(self._held)}")
+        return {**self._memory.health(), self._name: "; ".join(wrong)}
+
+    async def close(self) -> None:
+        """Write what is held, if the store takes it soon, and close it."""
+        mending, self._mending = self._mending, None
+        if mending is not None:
+            mending.cancel()
+            with suppress(asyncio.CancelledError):
+                await mending
+        if self._held:
+            with suppress(Exception):
+                async with asyncio.timeout(_LAST_PATIENCE):
+                    await self._write_held()
+        if self._held:
+            lost = len(self._held)
+            log_warning(f"the gateway's {self._name} could not be written: {lost} changes are lost")
+        await self._memory.close()
+
+    async def _change(
+        self, change: _Held, patience: float, work: Callable[[], Awaitable[None]]
+    ) -> None:
+        try:  # while changes are held this fails, so that they keep their order
+            await self._ask(self._writing, patience, work)
+        except StoreUnavailable:
+            self._hold(change)
+            raise
+
+    async def _ask(
+        self, circuit: _Circuit, patience: float, work: Callable[[], Awaitable[_T]]
+    ) -> _T:
+        if circuit.broken_since is not None:
+            raise StoreUnavailable
+        try:
+            return await _within(patience, work)
+        except Exception as error:
+            circuit.open(error)
+            if self._mending is None or self._mending.done():
+                self._mending = asyncio.get_running_loop().create_task(self._mend())
+            raise StoreUnavailable from None
+
+    def _in_hand(self, scope: str, keys: Iterable[str]) -> dict[str, bytes | None]:
+        if not self._index:
+            return {}
+        return {key: self._index[scope, key] for key in keys if (scope, key) in self._index}
+
+    def _hold(self, change: _Held) -> None:
+        self._held.append(change)
+        self._held_size += change.size
+        gone = set()
+        if change.data is None:
+            gone = {self._index.get((change.scope, key)) for key in change.keys} - {None}
+        for name, data in list(self._index.items()) if gone else ():
+            if name[0] == change.scope and data in gone:
+                self._index[name] = None
+        for key in change.keys:
+            self._index[change.scope, key] = change.data
+        while self._held_size > _MOST_HELD and len(self._held) > 1:
+            self._drop(self._held.popleft())
+
+    def _drop(self, change: _Held) -> None:
+        """Take a change out of the index, where no later one has its keys."""
+        self._held_size -= change.size
+        if not self._held:
+            self._index.clear()
+            return
+        for key in change.keys:
+            if self._index.get((change.scope, key)) is change.data:
+                self._index.pop((change.scope, key), None)
+
+    async def _mend(self) -> None:
+        """Try until the store reads and writes again. First at once: it may have been one slow
+        request."""
+        pause = 0.0
+        while True:
+            await asyncio.sleep(pause)
+            pause = min(_LONGEST_PAUSE, pause * 2 or 0.1)
+            with suppress(Exception):
+                async with asyncio.timeout(_PROBE_PATIENCE):
+                    await self._memory.find("", ("probe",))
+                self._reading.close()
+            with suppress(Exception):
+                await self._write_held()
+                self._writing.close()
+            if self._reading.broken_since is None and self._writing.broken_since is None:
+                return
+
+    async def _write_held(self) -> None:
+        """Write what waits, in its order."""
+        while self._held:
+            scope, keys, data = change = self._held[0]
+            async with asyncio.timeout(_PROBE_PATIENCE + _PER_BYTE * change.size):
+                if data is None:
+                    await self._memory.forget(scope, keys)
+                else:
+                    await self._memory.keep(scope, keys, data)
+            if self._held and self._held[0] is change:
+                self._drop(self._held.popleft())
+
+
+async def _within(patience: float, work: Callable[[], Awaitable[_T]]) -> _T:
+    """What the work comes to, unless it takes too long. Where this process was busy itself, the
+    store is not to blame, and is asked once more."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    try:
+        async with asyncio.timeout(patience):
+            return await work()
+    except TimeoutError:
+        if loop.time() - began < 2 * patience:
+            raise
+    async with asyncio.timeout(patience):
+        return await work()
+
+
+def _words(error: BaseException) -> str:
+    if isinstance(error, TimeoutError) and not str(error):
+        return "it does not answer in time"
+    return f"{type(error).__name__}: {error}"[:200]

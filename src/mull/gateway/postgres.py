@@ -1,0 +1,308 @@
+"""Answers in PostgreSQL, which any number of gateways on any number of machines share.
+
+The tables are made, and brought up to date, by whichever gateway comes first. One gateway at a time
+removes what is too old or too much. A connection that was lost is opened again when it is needed.
+asyncpg is the driver underneath; it is imported here alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from mull.gateway.memory import OK, anchor_of, record_id
+from mull.neutral.errors import ConfigError
+
+__all__ = ["Connection", "Database", "PostgresMemory", "Schema"]
+
+Connection: TypeAlias = Any
+"""A connection of asyncpg, which has no types."""
+_T = TypeVar("_T")
+_PATIENCE = 5.0
+_LAST_PATIENCE = 1.0
+_MOST_CONNECTIONS = 10
+_SCHEMA_LOCK, _CLEAN_LOCK = 0x6D756C6C_00000001, 0x6D756C6C_00000002
+
+
+class Schema(NamedTuple):
+    """The tables of one part: the statements that lead from each version to the next one."""
+
+    part: str
+    versions: tuple[tuple[str, ...], ...]
+
+
+class Database:
+    """Connections to one database, with the tables that a part needs."""
+
+    def __init__(self, url: str, schema: Schema, *, connections: int = _MOST_CONNECTIONS) -> None:
+        try:
+            import asyncpg
+        except ImportError:
+            raise ConfigError(
+                "a store in PostgreSQL needs asyncpg: install it with"
+                " pip install 'mull[serve,postgres]'"
+            ) from None
+        self._driver: Any = asyncpg
+        self._url, self._schema, self._connections = url, schema, connections
+        self._pool: Any = None
+        self._opening = asyncio.Lock()
+        self._is_ready = False
+        self._running: set[asyncio.Task[Any]] = set()
+
+    async def run(self, work: Callable[[Connection], Awaitable[_T]]) -> _T:
+        """What work with a connection comes to. Whoever stops waiting for it does not stop it.
+
+        Raises:
+            OSError: the database cannot be reached, or does not answer.
+            asyncpg.PostgresError: it refuses.
+        """
+        return await asyncio.shield(self.start(self._run(work)))
+
+    def start(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
+        """Have something done that `close` is to wait for."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            task.exception()  # whoever waits has it; perhaps nobody does any more
+
+    async def _run(self, work: Callable[[Connection], Awaitable[_T]]) -> _T:
+        if not self._is_ready:
+            await self._make_ready()
+        connection = await self._pool.acquire(timeout=_PATIENCE)
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                return await work(connection)
+        except self._driver.UndefinedTableError:
+            self._is_ready = False  # somebody has dropped them
+            raise
+        except TimeoutError:
+            connection.terminate()  # who does not answer does not answer a cancellation either
+            raise
+        finally:
+            await self._pool.release(connection, timeout=_PATIENCE)
+
+    async def _make_ready(self) -> None:
+        async with self._opening:
+            if self._is_ready:
+                return
+            if self._pool is None:
+                self._pool = await self._driver.create_pool(
+                    self._url,
+                    min_size=0,
+                    max_size=self._connections,
+                    timeout=_PATIENCE,
+                    reset=_reset,
+                )
+            async with self._pool.acquire(timeout=_PATIENCE) as connection:
+                await self._migrate(connection)
+            self._is_ready = True
+
+    async def _migrate(self, connection: Connection) -> None:
+        part, versions = self._schema
+        with suppress(self._driver.UndefinedTableError):
+            if await connection.fetchval(_READ_VERSION, part) == len(versions):
+                return
+        async with connection.transaction():
+            await connection.execute("SELECT pg_advisory_xact_lock($1)", _SCHEMA_LOCK)
+            await connection.execute(
+                "CREATE TABLE IF NOT EXISTS mull_schema"
+                " (part text PRIMARY KEY, version integer NOT NULL)"
+            )
+            done = await connection.fetchval(_READ_VERSION, part) or 0
+            if done > len(versions):
+                raise ConfigError(
+                    f"the tables of {part} were made by a newer mull: update this one"
+                )
+            for statements in versions[done:]:
+                for statement in statements:
+                    await connection.execute(statement)
+            await connection.execute(
+                "INSERT INTO mull_schema (part, version) VALUES ($1, $2)"
+                " ON CONFLICT (part) DO UPDATE SET version = excluded.version",
+                part,
+                len(versions),
+            )
+
+    async def close(self) -> None:
+        """Wait for what is being done, and close all connections."""
+        if self._running:
+            await asyncio.wait(self._running, timeout=_LAST_PATIENCE)
+        for task in self._running:
+            task.cancel()
+        if self._pool is not None:
+            pool, self._pool, self._is_ready = self._pool, None, False
+            try:
+                async with asyncio.timeout(_LAST_PATIENCE):
+                    await pool.close()
+            except (OSError, self._driver.PostgresError):
+                pool.terminate()
+
+
+async def _reset(connection: Connection) -> None:
+    """Nothing here outlives its transaction, and a round trip less is a faster request."""
+
+
+_READ_VERSION = "SELECT version FROM mull_schema WHERE part = $1"
+_SCHEMA = Schema(
+    "memory",
+    (
+        (
+            "CREATE TABLE IF NOT EXISTS mull_record"
+            " (id bytea PRIMARY KEY, used timestamptz NOT NULL, data bytea NOT NULL)",
+            "CREATE INDEX IF NOT EXISTS mull_record_used ON mull_record (used)",
+            "CREATE TABLE IF NOT EXISTS mull_anchor"
+            " (key bytea PRIMARY KEY,"
+            " record bytea NOT NULL REFERENCES mull_record ON DELETE CASCADE)",
+            "CREATE INDEX IF NOT EXISTS mull_anchor_record ON mull_anchor (record)",
+            "CREATE TABLE IF NOT EXISTS mull_key"
+            " (id integer PRIMARY KEY DEFAULT 1 CHECK (id = 1), key bytea NOT NULL)",
+        ),
+    ),
+)
+_FIND = """
+SELECT array_agg(anchor.key) AS keys, record.id, record.data,
+       record.used < now() - interval '1 hour' AS stale
+FROM mull_anchor anchor JOIN mull_record record ON record.id = anchor.record
+WHERE anchor.key = ANY($1::bytea[]) GROUP BY record.id
+"""
+_KEEP = """
+WITH kept AS (
+  INSERT INTO mull_record (id, used, data) VALUES ($1, now(), $2)
+  ON CONFLICT (id) DO UPDATE SET used = excluded.used RETURNING id)
+INSERT INTO mull_anchor (key, record) SELECT key, kept.id FROM unnest($3::bytea[]) key, kept
+ON CONFLICT (key) DO UPDATE SET record = excluded.record
+"""
+_FORGET = """
+DELETE FROM mull_record
+WHERE id IN (SELECT record FROM mull_anchor WHERE key = ANY($1::bytea[]))
+"""
+_TOUCH = "UPDATE mull_record SET used = now() WHERE id = ANY($1::bytea[])"
+_REMOVE_OLD = """
+DELETE FROM mull_record WHERE id IN (
+  SELECT id FROM mull_record WHERE used < now() - $1::interval ORDER BY used LIMIT $2)
+"""
+_REMOVE_SURPLUS = """
+DELETE FROM mull_record WHERE id IN (
+  SELECT id FROM (
+    SELECT id, sum(size) OVER (ORDER BY used, id) - size AS before FROM (
+      SELECT id, used, octet_length(data) AS size FROM mull_record ORDER BY used LIMIT $2
+    ) AS oldest
+  ) AS summed WHERE before < $1)
+"""
+_MOST_REMOVED = 2_000
+_ROOM = 0.9
+_CLEAN_EVERY = 300.0
+
+
+class PostgresMemory:
+    """Keeps records for `days` since their last use, and at most `megabytes` of them."""
+
+    def __init__(self, url: str, *, days: float = 30, megabytes: float = 2_000) -> None:
+        self._database = Database(url, _SCHEMA)
+        self._days = timedelta(days=days)
+        self._most = int(megabytes * 1_000_000)
+        self._cleaning: asyncio.Task[None] | None = None
+
+    async def find(self, scope: str, keys: Iterable[str]) -> Mapping[str, bytes]:
+        """The records that are there, by key, in one round trip.
+
+        Raises:
+            OSError: the database cannot be reached, or does not answer.
+            asyncpg.PostgresError: it refuses.
+        """
+        wanted = {anchor_of(scope, key): key for key in keys}
+        rows = await self._database.run(lambda one: one.fetch(_FIND, list(wanted)))
+        if stale := [row["id"] for row in rows if row["stale"]]:  # nobody waits for this
+            self._database.start(self._execute(_TOUCH, stale))
+        return {wanted[key]: row["data"] for row in rows for key in row["keys"]}
+
+    async def keep(self, scope: str, keys: Iterable[str], data: bytes) -> None:
+        """Store a record; when this returns, another process finds it.
+
+        Raises:
+            OSError: the database cannot be reached, or does not answer.
+            asyncpg.PostgresError: it refuses.
+        """
+        anchors = sorted({anchor_of(scope, key) for key in keys})  # one order: no deadlocks
+        await self._execute(_KEEP, record_id(scope, data), data, anchors)
+
+    async def forget(self, scope: str, keys: Iterable[str]) -> None:
+        """Remove the records that these keys lead to, under all their keys.
+
+        Raises:
+            OSError: the database cannot be reached, or does not answer.
+            asyncpg.PostgresError: it refuses.
+        """
+        await self._execute(_FORGET, [anchor_of(scope, key) for key in keys])
+
+    async def _execute(self, statement: str, *values: object) -> None:
+        await self._database.run(lambda one: one.execute(statement, *values))
+        if self._cleaning is None:
+            self._cleaning = asyncio.get_running_loop().create_task(self._clean_regularly())
+
+    async def agree(self, key: bytes) -> bytes:
+        """The key that all gateways of this store seal envelopes with: this one, unless another
+        gateway was first.
+
+        Raises:
+            OSError: the database cannot be reached, or does not answer.
+            asyncpg.PostgresError: it refuses.
+        """
+        await self._execute("INSERT INTO mull_key (key) VALUES ($1) ON CONFLICT DO NOTHING", key)
+        agreed = await self._database.run(lambda one: one.fetchval("SELECT key FROM mull_key"))
+        return bytes(agreed)
+
+    def health(self) -> Mapping[str, str]:
+        """Whether a database works is seen when it is used."""
+        return {"store": OK}
+
+    async def close(self) -> None:
+        """Write what is still to be written, and close all connections."""
+        if self._cleaning is not None:
+            self._cleaning.cancel()
+        await self._database.close()
+
+    async def _clean_regularly(self) -> None:
+        while True:  # at times of its own: there are others
+            await asyncio.sleep(_CLEAN_EVERY * random.uniform(0.5, 1.5))
+            with suppress(Exception):  # whether it can be written is seen by those who wait for it
+                await self.clean()
+
+    async def clean(self) -> None:
+        """Remove what is too old or too much, unless another gateway is doing that.
+
+        Raises:
+            OSError: the database cannot be reached, or does not answer.
+            asyncpg.PostgresError: it refuses.
+        """
+        while await self._database.run(self._clean_some):
+            pass
+
+    async def _clean_some(self, connection: Connection) -> bool:
+        """Remove little at a time, because others wait; whether there is more."""
+        async with connection.transaction():
+            if not await connection.fetchval("SELECT pg_try_advisory_xact_lock($1)", _CLEAN_LOCK):
+                return False
+            done = await connection.execute(_REMOVE_OLD, self._days, _MOST_REMOVED)
+            if _count(done) == _MOST_REMOVED:
+                return True
+            held = await connection.fetchval("SELECT sum(octet_length(data)) FROM mull_record")
+            if (held or 0) <= self._most:
+                return False
+            surplus = int(held - self._most * _ROOM)
+            done = await connection.execute(_REMOVE_SURPLUS, surplus, _MOST_REMOVED)
+            return _count(done) == _MOST_REMOVED
+
+
+def _count(done: str) -> int:
+    """The number in a command's completion, such as `DELETE 12`."""
+    return int(done.rpartition(" ")[2])

@@ -1,0 +1,116 @@
+"""Which store the gateway has, by its configuration."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from urllib.parse import urlsplit
+
+from mull.agent.mcp.settled import filled
+from mull.gateway.guard import Guarded
+from mull.gateway.ledger import Ledger
+from mull.gateway.memory import OK, InProcess, Memory
+from mull.neutral.errors import ConfigError
+from mull.store.paths import data_dir
+from mull.store.serve import ServeConfig
+
+__all__ = ["STORE_FILE", "check_stores", "open_ledger", "open_memory"]
+
+STORE_FILE = "serve.db"
+"""Answers, tokens and usage, in the data folder."""
+_CHECK_PATIENCE = 5.0
+_SCHEMES = ("postgresql", "postgres")
+
+
+def open_memory(config: ServeConfig) -> Memory:
+    """The store, behind a cache where there is one. Nothing is connected to yet.
+
+    Raises:
+        ConfigError: a URL is not one, a variable in it is not set, or a package is missing.
+    """
+    memory = _store(config)
+    if config.cache is None:
+        return memory
+    from mull.gateway.valkey import Cached
+
+    return Cached(filled(config.cache, os.environ, "serve: cache"), memory)
+
+
+def _store(config: ServeConfig) -> Memory:
+    if config.store == "none":
+        return InProcess()
+    return Guarded(_database(config), patience=config.store_timeout)
+
+
+def _database(config: ServeConfig) -> Memory:
+    days, megabytes = config.keep_days, config.keep_mb
+    url = _url(config)
+    if url is None:
+        from mull.gateway.sqlite import SqliteMemory
+
+        return SqliteMemory(data_dir() / STORE_FILE, days=days, megabytes=megabytes)
+    from mull.gateway.postgres import PostgresMemory
+
+    return PostgresMemory(url, days=days, megabytes=megabytes)
+
+
+def open_ledger(config: ServeConfig) -> Ledger:
+    """The ledger, in the same place as the store. Nothing is connected to yet.
+
+    Raises:
+        ConfigError: the URL is not one, a variable in it is not set, or a package is missing.
+    """
+    url = _url(config)
+    if url is None:
+        from mull.gateway.ledger_sqlite import SqliteLedger
+
+        return SqliteLedger(data_dir() / STORE_FILE)
+    from mull.gateway.ledger_postgres import PostgresLedger
+
+    return PostgresLedger(url)
+
+
+async def check_stores(config: ServeConfig) -> Mapping[str, str]:
+    """Each server that the configuration names: `OK`, or why it cannot be used.
+
+    Raises:
+        ConfigError: a URL is not one, a variable in it is not set, or a package is missing.
+    """
+    said = {}
+    if _url(config) is not None:
+        memory = _database(config)
+        said["store"] = await _tried(memory.find("", ("probe",)), memory.close)
+    if config.cache is not None:
+        from mull.gateway.resp import RespClient, read_address
+
+        url = filled(config.cache, os.environ, "serve: cache")
+        client = RespClient(read_address(url), patience=_CHECK_PATIENCE)
+        said["cache"] = await _tried(client.ask([("PING",)]), client.close)
+    return said
+
+
+async def _tried(work: Awaitable[object], close: Callable[[], Awaitable[None]]) -> str:
+    try:
+        async with asyncio.timeout(_CHECK_PATIENCE):
+            await work
+    except Exception as error:
+        return str(error) or "it does not answer"
+    finally:
+        await close()
+    return OK
+
+
+def _url(config: ServeConfig) -> str | None:
+    """The address of the shared database; None where there is none."""
+    if config.store in (None, "none"):
+        return None
+    url = filled(config.store or "", os.environ, "serve: store")
+    try:
+        parts = urlsplit(url)
+        sound = parts.scheme in _SCHEMES and parts.port != 0
+    except ValueError:
+        sound = False
+    if not sound:
+        raise ConfigError("serve: store cannot be this URL: use postgresql://USER@HOST:PORT/NAME")
+    return url
