@@ -83,16 +83,23 @@ class Past:
                 self._call, self._answers = normalised(calls[-1].id), 0
             self._answers += 1
 
-    def keys(self, answer: Message) -> Iterator[str]:
-        """The keys of an answer that follows, best first."""
-        calls = [(call.name, call.input) for call in answer.tool_calls]
-        said = b"|" + _plain(answer.text).encode("utf-8", "replace") + _encode(calls)
+    def key(self, answer: Message) -> str:
+        """The key of an answer that follows, by all that was said before it."""
         hashed = self._hash.copy()
-        hashed.update(said)
-        yield f"said:{hashed.hexdigest()}"
-        if self._call and not calls:
+        hashed.update(_said(answer))
+        return f"said:{hashed.hexdigest()}"
+
+    def keys(self, answer: Message) -> Iterator[str]:
+        """All keys of an answer that follows, best first."""
+        yield self.key(answer)
+        if self._call and not answer.tool_calls:
             place = f"{self._call}:{self._answers}".encode()
-            yield f"after:{blake2b(place + said, digest_size=20).hexdigest()}"
+            yield f"after:{blake2b(place + _said(answer), digest_size=20).hexdigest()}"
+
+
+def _said(answer: Message) -> bytes:
+    calls = [(call.name, call.input) for call in answer.tool_calls]
+    return b"|" + _plain(answer.text).encode("utf-8", "replace") + _encode(calls)
 
 
 def _given(blocks: Sequence[Block]) -> Iterator[bytes]:
