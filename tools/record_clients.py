@@ -1,11 +1,8 @@
 """Records what coding agents send, into `tests/fixtures/clients`.
 
-    npm install --prefix FOLDER @anthropic-ai/claude-code @openai/codex @google/gemini-cli \\
-        @qwen-code/qwen-code opencode-ai
-    python -m tools.record_clients FOLDER [NAME ...]
+    python -m tools.record_clients [NAME ...]
 
-npm may leave out install scripts: `node install.cjs` in the folder of claude-code and `node
-postinstall.mjs` in that of opencode-ai put their programs in place. Each agent is run without a
+The agents are those of tools/agents.py, installed if they are missing. Each is run without a
 terminal, in a home and a project made for it, against a server on loopback that plays the model,
 and asked twice in one conversation. What names this machine or its user gets a plain name.
 """
@@ -13,7 +10,6 @@ and asked twice in one conversation. What names this machine or its user gets a 
 from __future__ import annotations
 
 import argparse
-import os
 import platform
 import re
 import shlex
@@ -45,6 +41,7 @@ from mull.neutral.messages import Dialect, Message, assistant
 from mull.neutral.usage import Usage
 from mull.testing import Call, Say, Think
 from mull.testing.server import Recorded, Reply, ScriptedServer
+from tools.agents import PACKAGES, PATH, install
 from tools.clients import CLIENTS, Client, Scripted
 
 FIXTURES = Path(__file__).parent.parent / "tests" / "fixtures" / "clients"
@@ -145,7 +142,7 @@ def _aside(asked: Asked) -> str:
     return msgspec.json.encode(dict.fromkeys(names, True)).decode()
 
 
-def record(client: Client, folder: Path, root: Path) -> Iterator[list[Recorded]]:
+def record(client: Client, root: Path) -> Iterator[list[Recorded]]:
     """The requests of a conversation with an agent, by question."""
     home, project = root / "home", root / "project"
     project.mkdir()
@@ -157,8 +154,7 @@ def record(client: Client, folder: Path, root: Path) -> Iterator[list[Recorded]]
         for name, text in client.files.items():
             (home / name).parent.mkdir(parents=True, exist_ok=True)
             (home / name).write_text(_filled(text, words))
-        programs = f"{folder / 'node_modules' / '.bin'}{os.pathsep}{os.environ['PATH']}"
-        variables = {"HOME": str(home), "PATH": programs, "USER": "user", "LANG": "C.UTF-8"}
+        variables = {"HOME": str(home), "PATH": PATH, "USER": "user", "LANG": "C.UTF-8"}
         variables |= {name: _filled(value, words) for name, value in client.variables.items()}
         for command, question in zip(client.commands, QUESTIONS, strict=True):
             asking = {**words, "{question}": question}
@@ -251,22 +247,20 @@ def kept(requests: Iterable[Recorded]) -> dict[str, Recorded]:
 def main() -> None:
     """Records the agents that are named, or all."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("folder", type=Path, help="where npm has installed the agents")
     parser.add_argument("name", nargs="*", help="an agent: " + ", ".join(CLIENTS))
     options = parser.parse_args()
     for name in options.name or CLIENTS:
-        client, folder = CLIENTS[name], options.folder.resolve()
-        package = (folder / "node_modules" / client.package / "package.json").read_bytes()
-        version = msgspec.json.decode(package)["version"]
+        client = CLIENTS[name]
+        install(client.package)
         shutil.rmtree(FIXTURES / name, ignore_errors=True)
         (FIXTURES / name).mkdir(parents=True)
         with tempfile.TemporaryDirectory() as root:
             cleaner = Cleaner(Path(root))
-            for number, requests in enumerate(record(client, folder, Path(root)), 1):
+            for number, requests in enumerate(record(client, Path(root)), 1):
                 for kind, recorded in kept(requests).items():
                     headers = {k: v for k, v in recorded.headers.items() if HEADERS.match(k)}
                     fixture = {
-                        "client": f"{client.package} {version}",
+                        "client": f"{client.package} {PACKAGES[client.package]}",
                         "path": recorded.path,
                         "headers": cleaner.clean(headers),
                         "body": cleaner.clean(recorded.json),

@@ -1,39 +1,23 @@
 """Coding agents that others wrote, from npm, each on the strict server that it should satisfy.
 
-They are installed beside the virtual environment once, or taken from the folder in MULL_AGENTS; a
-judge that cannot be installed is a failure. Each is asked twice in one session and makes three tool
-calls a turn: what they send is right in life, so nothing of it may be refused.
+A judge that cannot be installed is a failure. Each is asked twice in one session and makes three
+tool calls a turn: what they send is right in life, so nothing of it may be refused.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import shutil
 import subprocess
-import sys
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tools.agents import PATH, install
 
 from mull.testing import Call, Say, StrictServer, Think
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-HOME = Path(os.environ.get("MULL_AGENTS") or Path(sys.prefix) / "agents-judge")
-BIN = Path(sys.executable).parent  # Node.js may come as a Python package
-PATH = f"{HOME / 'node_modules/.bin'}{os.pathsep}{BIN}{os.pathsep}{os.environ['PATH']}"
-CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
-NODE_TRUSTS = {"NODE_EXTRA_CA_CERTS": str(CERTIFICATES)} if CERTIFICATES.exists() else {}
-"""Node.js brings certificates of its own, and leaves out those that a machine was given."""
-PACKAGES = {
-    "@anthropic-ai/claude-code": "2.1.325",
-    "@google/gemini-cli": "0.61.0",
-    "@mariozechner/pi-coding-agent": "0.73.1",
-    "@openai/codex": "0.166.0",
-}
 CODEX = """model_provider = "played"
 model_reasoning_effort = "high"
 model_reasoning_summary = "auto"
@@ -117,18 +101,6 @@ AGENTS = {
 }
 
 
-def installed(package: str) -> None:
-    folder = HOME / "node_modules" / package
-    if folder.exists():
-        return
-    npm = str(shutil.which("npm", path=PATH))
-    command = [npm, "install", "--silent", "--prefix", str(HOME), f"{package}@{PACKAGES[package]}"]
-    environ = {**NODE_TRUSTS, **os.environ, "PATH": PATH}
-    subprocess.run(command, env=environ, check=True, timeout=400)
-    if (folder / "install.cjs").exists():  # npm may leave out install scripts
-        subprocess.run(["node", "install.cjs"], cwd=folder, env=environ, check=True, timeout=200)
-
-
 def script(agent: Agent) -> list:
     def call(text: str) -> Call:
         described = {"description": text} if "description" in agent.more else {}
@@ -145,7 +117,7 @@ def script(agent: Agent) -> list:
 @pytest.mark.parametrize("name", AGENTS)
 def test_an_agent_is_not_refused(name, tmp_path):
     agent = AGENTS[name]
-    installed(agent.package)
+    install(agent.package)
     aside = [Say('{"title": "Notes", "reasoning": "", "model_choice": "pro"}')]
     with StrictServer(agent.provider, script(agent), aside=aside) as server:
         for file, text in agent.files.items():

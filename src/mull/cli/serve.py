@@ -14,7 +14,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mull.cli.serve_reach import print_setup
 from mull.cli.serve_setup import load_gateway
+from mull.gateway.setups import SETUPS
 from mull.neutral.errors import ConfigError, MullError
 from mull.store.config import CONFIG_FILE
 from mull.store.keys import KEYS_FILE
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 ACTIONS: dict[str, tuple[str, str]] = {
     "token": ("mull.cli.serve_token", "make, list, change and revoke the tokens of clients"),
     "usage": ("mull.cli.serve_usage", "see what clients used of which models"),
+    "run": ("mull.cli.serve_run", "start a client that uses this gateway"),
 }
 """Subcommands: a module with `arguments(parser)` and `run(options)`, and its one line of help.
 Without a subcommand the gateway is served."""
@@ -54,7 +57,8 @@ examples:
   mull serve
   mull serve -m moonshotai/kimi-k2-thinking
   mull serve --check
-  ANTHROPIC_BASE_URL=http://127.0.0.1:8484 ANTHROPIC_API_KEY=none claude
+  mull serve --print-setup claude-code
+  mull serve run claude-code
 """
 
 
@@ -78,9 +82,13 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--watch", action="store_true", help="print requests, thoughts and answers as they stream"
     )
+    parser.add_argument(
+        "--print-setup",
+        metavar="CLIENT",
+        choices=SETUPS,
+        help=f"print what points a client at this gateway: {', '.join(SETUPS)}",
+    )
     parser.set_defaults(action=_serve)
-    if not ACTIONS:
-        return
     actions = parser.add_subparsers(metavar="ACTION")
     for name, (module, line) in ACTIONS.items():
         action = import_module(module)
@@ -114,6 +122,8 @@ def _serve(options: Namespace) -> int:
     engine, config = load_gateway(options)
     if options.check:
         return _check(engine, config, options.model)
+    if options.print_setup is not None:
+        return print_setup(options, engine, config)
     from mull.gateway.listening import open_sockets
     from mull.gateway.serve import check_listen
     from mull.gateway.tracing import set_up_tracing

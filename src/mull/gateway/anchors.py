@@ -1,7 +1,9 @@
 """What an answer is found by when it comes back: the keys under which the store keeps it.
 
 An answer with calls has their ids. One without has what was said before it and what it said: texts
-are compared without regard to line ends and outer blanks, because clients normalise them.
+are compared without regard to line ends and outer blanks, because clients normalise them. As some
+clients move or renew what they add to the words of their user, such as today's date, it has its
+place after the last call as well.
 """
 
 from __future__ import annotations
@@ -61,24 +63,43 @@ def same_calls(one: Message, other: Message) -> bool:
 
 
 class Past:
-    """What was said before an answer, folded message by message."""
+    """What came before an answer, folded message by message."""
 
     def __init__(self) -> None:
         self._hash = blake2b(digest_size=20)
+        self._call = ""
+        self._answers = 0
+        """How many there were since that call."""
 
     def add(self, message: Message) -> None:
-        """Take in what is not the model's: answers are what is looked for."""
+        """Take in a message; of answers only their calls, because answers are what is looked
+        for."""
         if message.role in ("user", "tool"):
             for piece in _given(message.blocks):
                 self._hash.update(b"%d:" % len(piece))
                 self._hash.update(piece)
+        elif message.role == "assistant":
+            if calls := message.tool_calls:
+                self._call, self._answers = normalised(calls[-1].id), 0
+            self._answers += 1
 
     def key(self, answer: Message) -> str:
-        """The key of an answer that follows."""
+        """The key of an answer that follows, by all that was said before it."""
         hashed = self._hash.copy()
-        calls = [(call.name, call.input) for call in answer.tool_calls]
-        hashed.update(b"|" + _plain(answer.text).encode("utf-8", "replace") + _encode(calls))
+        hashed.update(_said(answer))
         return f"said:{hashed.hexdigest()}"
+
+    def keys(self, answer: Message) -> Iterator[str]:
+        """All keys of an answer that follows, best first."""
+        yield self.key(answer)
+        if self._call and not answer.tool_calls:
+            place = f"{self._call}:{self._answers}".encode()
+            yield f"after:{blake2b(place + _said(answer), digest_size=20).hexdigest()}"
+
+
+def _said(answer: Message) -> bytes:
+    calls = [(call.name, call.input) for call in answer.tool_calls]
+    return b"|" + _plain(answer.text).encode("utf-8", "replace") + _encode(calls)
 
 
 def _given(blocks: Sequence[Block]) -> Iterator[bytes]:

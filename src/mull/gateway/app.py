@@ -57,6 +57,8 @@ class Page(NamedTuple):
 
 
 _encode = msgspec.json.Encoder().encode
+OURS = ("x-mull", "gateway")
+"""What tells this gateway from any other server that has a `/health`."""
 _UNANSWERED = {
     "path": (404, "there is nothing at this address: /v1/models lists what is served"),
     "method": (405, "this method is not allowed here"),
@@ -194,7 +196,7 @@ class GatewayApp:
         """Requests are answered; what they are answered without is said beside it."""
         wrong = {part: said for part, said in self._gateway.memory.health().items() if said != OK}
         status = "degraded" if wrong else OK
-        await give(send, _encode({"status": status, **wrong, **self.told()}))
+        await give(send, _encode({"status": status, **wrong, **self.told()}), [OURS])
 
     async def close(self) -> None:
         """End what is kept open."""

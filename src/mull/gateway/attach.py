@@ -66,7 +66,7 @@ def past_of(messages: Iterable[Message]) -> Past:
 def _keys(message: Message, past: Past) -> Iterator[str]:
     for call in message.tool_calls:
         yield call_key(call.id)
-    yield past.key(message)
+    yield from past.keys(message)
     for block in message.blocks:
         for carrier in carriers_of(block):
             if not is_envelope(carrier):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from mull.dialects.serving import write_failure
 from mull.gateway.http import TooLarge, TooSlow
+from mull.gateway.too_long import told_too_long
 from mull.neutral.errors import (
     CatalogError,
     LocalError,
@@ -34,13 +35,13 @@ class Refusal(NamedTuple):
 
 
 def refusal_of(error: BaseException, dialect: Dialect, source: Dialect | None = None) -> Refusal:
-    """The error in the client's dialect. A provider's own words are passed on: clients repair
-    their requests by them."""
+    """The error in the client's dialect. A provider's own words are passed on, because clients
+    repair their requests by them; of length they know one sentence alone."""
     match error:
         case RefusedError() if error.status < BAD_REQUEST:  # a redirect, or a web page
             status, text = BAD_GATEWAY, str(error)
         case RefusedError():
-            failed = Failed(error.text or str(error), error.code)
+            failed = told_too_long(error, dialect) or Failed(error.text or str(error), error.code)
             status, body = write_failure(failed, dialect, error.status, source)
             return Refusal(status, body, _retry_headers(error))
         case SilenceError():

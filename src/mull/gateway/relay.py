@@ -161,7 +161,7 @@ class Relay:
             for at, minted in self._ids.items()
             if isinstance(call := message.blocks[at], ToolCallBlock)
         }
-        keys = [*ids, past.key(message)]
+        keys = [*ids, *past.keys(message)]
         if self._own:
             keys += [carrier_key(one) for block in message.blocks for one in carriers_of(block)]
         return keys, Kept(self._origin, message.blocks, ids)

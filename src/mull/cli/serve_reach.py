@@ -1,0 +1,87 @@
+"""How clients reach the gateway: its address, and the model that they are to ask for."""
+
+from __future__ import annotations
+
+import asyncio
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from mull.gateway.setups import SETUPS, TOKEN_VARIABLE, Reach, setup_lines
+from mull.neutral.errors import CatalogError, ConfigError, NoModelError
+from mull.store.serve import ServeConfig, read_listen, socket_path
+
+if TYPE_CHECKING:
+    from mull.agent.engine import Engine
+
+__all__ = ["client_url", "print_setup", "reach_of", "served_model"]
+
+_EVERYWHERE = ("0.0.0.0", "::")
+
+
+def print_setup(options: Namespace, engine: Engine, config: ServeConfig) -> int:
+    """Print what points the client at this gateway.
+
+    Raises:
+        ConfigError: no client can be, or the tokens cannot be read.
+    """
+    from mull.gateway.serve import has_tokens
+
+    token = f"${TOKEN_VARIABLE}" if asyncio.run(has_tokens(config)) else None
+    try:
+        model = served_model(engine, config, options.model)
+    except NoModelError:
+        model = "PROVIDER/MODEL"
+    try:
+        reach = reach_of(engine, config, model, token)
+    except CatalogError:  # another machine's configuration may know it
+        reach = Reach(client_url(config), model, token=token)
+    print("\n".join(setup_lines(SETUPS[options.print_setup], reach)))
+    return 0
+
+
+def client_url(config: ServeConfig, *, is_here: bool = False) -> str:
+    """The address of the gateway for clients. Where it listens on all addresses, that is the name
+    it is called by, and for clients on this machine its own.
+
+    Raises:
+        ConfigError: it listens on a Unix socket, which clients cannot use.
+    """
+    if socket_path(config.listen) is not None:
+        raise ConfigError(
+            f"clients cannot connect to {config.listen}: choose an address with --listen"
+        )
+    host, port = read_listen(config.listen)
+    if host in _EVERYWHERE:
+        host = "127.0.0.1" if is_here else next(iter(config.hosts), "127.0.0.1")
+    scheme = "http" if config.cert is None else "https"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+
+def served_model(engine: Engine, config: ServeConfig, only: str | None) -> str:
+    """The name that a client is to ask for when its user does not say.
+
+    Raises:
+        NoModelError: several models are served, and none is chosen.
+    """
+    from mull.gateway.routes import Routes
+
+    chosen = only or config.default or next(iter(config.models), None)
+    chosen = chosen or engine.setup.settings.snapshot().model
+    if chosen is not None:
+        return chosen
+    names = Routes(engine, config).names()
+    if len(names) != 1:
+        engine.target()  # which says what to do
+    return names[0]
+
+
+def reach_of(engine: Engine, config: ServeConfig, model: str, token: str | None = None) -> Reach:
+    """How clients reach a model of this gateway.
+
+    Raises:
+        CatalogError: no model has this name.
+    """
+    served = config.models.get(model)
+    name = served.upstreams[0].model if served is not None else model
+    limit = engine.target(name).facts.limit
+    return Reach(client_url(config), model, limit.context or None, limit.output or None, token)

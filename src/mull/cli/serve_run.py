@@ -1,0 +1,203 @@
+"""`mull serve run CLIENT`: starts a client that uses the gateway, and returns its exit status.
+
+A gateway that answers at the configured address and serves the model is used as it is. Otherwise
+one is started in this process, and ends with the client. The user's own configuration of the client
+is not touched: variables, arguments or a home in mull's data folder point it at the gateway.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import sys
+from argparse import REMAINDER, ArgumentParser, Namespace
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from mull.cli.serve_reach import reach_of, served_model
+from mull.cli.serve_setup import load_gateway
+from mull.gateway.setups import SETUPS, TOKEN_VARIABLE, Reach, Wiring
+from mull.neutral.errors import ConfigError
+from mull.store.files import write_atomic
+from mull.store.paths import data_dir
+from mull.store.serve import LOOPBACK, read_listen, socket_path
+
+if TYPE_CHECKING:
+    from mull.agent.engine import Engine
+    from mull.gateway.app import GatewayApp
+    from mull.store.files import write_atomic
+from mull.store.serve import ServeConfig
+
+__all__ = ["arguments", "run"]
+
+_EXAMPLES = """\
+examples:
+  mull serve run claude-code
+  mull serve -m moonshotai/kimi-k2.5 run codex exec "What does this project do?"
+
+Options of mull serve go before run; everything after CLIENT is passed to the client.
+"""
+_RUNNABLE = [name for name, setup in SETUPS.items() if setup.program is not None]
+_PASSED_ON = ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+_ANY_PORT = "127.0.0.1:0"
+_SIGNALLED = 128
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add the client and its arguments."""
+    parser.epilog = _EXAMPLES
+    parser.add_argument(
+        "client", metavar="CLIENT", choices=_RUNNABLE, help=f"one of {', '.join(_RUNNABLE)}"
+    )
+    parser.add_argument("words", metavar="ARG", nargs=REMAINDER, help="arguments of the client")
+
+
+def run(options: Namespace) -> int:
+    """Run the client; its exit status.
+
+    Raises:
+        LocalError: the client is not installed, or the gateway cannot serve as configured.
+    """
+    setup = SETUPS[options.client]
+    assert setup.program is not None
+    assert setup.wire is not None
+    program = shutil.which(setup.program)
+    if program is None:
+        raise ConfigError(
+            f"{setup.program} is not on the PATH: install {setup.title} with `{setup.install}`"
+        )
+    engine, config = load_gateway(options)
+    wire, home = setup.wire, data_dir() / "clients" / options.client
+
+    async def work() -> int:
+        async with _gateway(engine, config, options.model) as reach:
+            wiring = wire(reach)
+            command = [program, *wiring.arguments, *options.words]
+            return await _client(command, _environ(wiring, home))
+
+    return asyncio.run(work())
+
+
+@asynccontextmanager
+async def _gateway(engine: Engine, config: ServeConfig, only: str | None) -> AsyncIterator[Reach]:
+    """Where a gateway serves the model: one that answers already, or one that is started here.
+
+    Raises:
+        LocalError: a token is missing, or none can be started as configured.
+    """
+    from mull.cli.serve_find import find_gateway, needs_token
+    from mull.gateway.routes import Routes
+    from mull.gateway.serve import build_app, has_tokens
+
+    token = os.environ.get(TOKEN_VARIABLE) or None
+    found = await asyncio.to_thread(find_gateway, config, only, token)
+    if found is not None:
+        yield found
+        return
+    model = served_model(engine, config, only)
+    if not await has_tokens(config):
+        token = None
+    elif token is None:
+        raise needs_token("the gateway")
+    Routes(engine, config, only).find(model)  # a key may be missing
+    with _opened(config) as (opened, own):
+        own = replace(own, default=config.default or (model if config.models else None))
+        async with _started(build_app(engine, own, only=only), opened, own):
+            yield reach_of(engine, own, model, token)
+
+
+@contextmanager
+def _opened(config: ServeConfig) -> Iterator[tuple[socket.socket, ServeConfig]]:
+    """A socket of this machine alone, at the configured port if that is free, and the
+    configuration of a gateway there. The client is told where it is."""
+    from mull.gateway.listening import open_sockets
+
+    config = replace(config, workers=1, cert=None, key=None)
+    tries = [replace(config, listen=_ANY_PORT)]
+    if socket_path(config.listen) is None and read_listen(config.listen)[0] in LOOPBACK:
+        tries.insert(0, config)
+    for at, wanted in enumerate(tries):
+        try:
+            (opened,) = open_sockets(wanted)
+            break
+        except ConfigError:
+            if at == len(tries) - 1:
+                raise
+    with opened:
+        host, port = opened.getsockname()[:2]
+        shown = f"[{host}]" if ":" in host else host
+        yield opened, replace(config, listen=f"{shown}:{port}")
+
+
+@asynccontextmanager
+async def _started(
+    app: GatewayApp, opened: socket.socket, config: ServeConfig
+) -> AsyncIterator[None]:
+    """The gateway, served in this process."""
+    from mull.gateway.listening import Listener
+
+    stop = asyncio.Event()
+    serving = asyncio.create_task(Listener(app, opened, config).run(stop, stop))
+    try:
+        yield
+    finally:
+        stop.set()
+        await serving
+
+
+def _environ(wiring: Wiring, home: Path) -> dict[str, str]:
+    """The variables that the client is started with. What it needs in a home of its own is written
+    there once, so that it may change it."""
+    environ = {name: value for name, value in os.environ.items() if name not in wiring.removed}
+    if wiring.home is not None:
+        environ[wiring.home] = str(home)
+    for name, text in wiring.files.items():
+        if not (home / name).exists():
+            write_atomic(home / name, text.encode())
+    for name in ("NO_PROXY", "no_proxy"):  # nobody else reaches this machine's loopback
+        own = [one for one in (environ.get(name), *LOOPBACK) if one]
+        environ[name] = ",".join(own)
+    return {**environ, **wiring.variables}
+
+
+async def _client(command: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Run the client on this terminal; its exit status, as a shell would say it."""
+    try:
+        process = await asyncio.create_subprocess_exec(*command, env=environ)
+    except OSError as error:
+        raise ConfigError(f"cannot start {command[0]}: {error.strerror}") from None
+    with _passing_on(process):
+        status = await process.wait()
+    return _SIGNALLED - status if status < 0 else status
+
+
+@contextmanager
+def _passing_on(process: asyncio.subprocess.Process) -> Iterator[None]:
+    """Signals go to the client. A terminal sends Ctrl-C to the client by itself."""
+
+    def pass_on(number: int) -> None:
+        with suppress(ProcessLookupError):
+            process.send_signal(number)
+
+    loop = asyncio.get_running_loop()
+    names = _PASSED_ON if sys.stdin.isatty() else ("SIGINT", *_PASSED_ON)
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    taken = []
+    with suppress(NotImplementedError):  # Windows has none of this
+        loop.add_signal_handler(signal.SIGINT, lambda: None)
+        taken.append(signal.SIGINT)
+        for number in numbers:
+            loop.add_signal_handler(number, pass_on, number)
+            taken.append(number)
+    try:
+        yield
+    finally:
+        for number in taken:
+            loop.remove_signal_handler(number)
