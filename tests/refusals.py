@@ -689,6 +689,14 @@ REST = [
         )
     ),
     row(
+        EFFORT,
+        "Unexpected role 'user' after role 'tool'",
+        lambda body: (
+            [m["role"] for m in body["messages"]][-4:] == ["assistant", "tool", "assistant", "user"]
+        ),
+        history=[*open_turn(EFFORT, "a"), user("hurry")],
+    ),
+    row(
         chat("openai-effort", LEVELS),
         "Unsupported parameter: 'max_tokens' is not supported with this model. Use"
         " 'max_completion_tokens' instead.",

@@ -29,7 +29,7 @@ _PYTHON_BIN = Path(sys.executable).parent  # Node.js may come as a Python packag
 PATH = os.pathsep.join((str(FOLDER / "node_modules/.bin"), str(_PYTHON_BIN), os.environ["PATH"]))
 """Where the agents are found, and a Node.js that all of them run on."""
 _CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
-_NODE_TRUSTS = {"NODE_EXTRA_CA_CERTS": str(_CERTIFICATES)} if _CERTIFICATES.exists() else {}
+NODE_TRUSTS = {"NODE_EXTRA_CA_CERTS": str(_CERTIFICATES)} if _CERTIFICATES.exists() else {}
 """Node.js brings certificates of its own, and leaves out those that a machine was given."""
 _INSTALL_SCRIPTS = ("install.cjs", "postinstall.mjs")
 """npm may leave these out."""
@@ -46,7 +46,7 @@ def install(package: str) -> None:
         return
     npm = str(shutil.which("npm", path=PATH))
     command = [npm, "install", "--silent", "--prefix", str(FOLDER), f"{package}@{version}"]
-    environ = {**_NODE_TRUSTS, **os.environ, "PATH": PATH}
+    environ = {**NODE_TRUSTS, **os.environ, "PATH": PATH}
     subprocess.run(command, env=environ, check=True, timeout=400)
     for script in _INSTALL_SCRIPTS:
         if (folder / script).exists():

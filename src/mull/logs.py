@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import logging
 
-__all__ = ["log_warning"]
+__all__ = ["log_to_stderr", "log_warning"]
 
 
 def log_warning(text: str) -> None:
@@ -21,6 +21,15 @@ def log_warning(text: str) -> None:
     Nothing is printed unless that program has set up logging.
     """
     _logger().warning("%s", text)
+
+
+def log_to_stderr() -> None:
+    """Print what is logged, with the time: for a program that runs on its own."""
+    import logging
+
+    shown = logging.StreamHandler()
+    shown.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    _logger().addHandler(shown)
 
 
 @cache

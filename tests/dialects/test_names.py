@@ -16,6 +16,7 @@ ROOT = Path(mull.__file__).parent
 NAMING = {
     "neutral/messages.py": "the list of names, for type checkers",
     "dialects/openai_chat/__init__.py": "the other API of its provider",
+    "gateway/setups.py": "clients, some of which are called like a dialect",
     "neutral/former.py": "what the four first ones wrote once",
 }
 

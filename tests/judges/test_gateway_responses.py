@@ -7,11 +7,12 @@ import shlex
 import subprocess
 
 import pytest
+from tools.agents import PATH, install
 
 from gateway.conftest import serving
 from gateway.responding import ASKS, LOOKS
 from gateway.test_square import EACH_DIALECT, UPSTREAMS
-from judges.test_strict_agents import AGENTS, CODEX, PATH, installed, script
+from judges.test_strict_agents import AGENTS, CODEX, script
 from mull.gateway import socket as sockets
 from mull.store.serve import ServedModel
 from mull.testing import Say, StrictServer, Think
@@ -149,7 +150,7 @@ def codex(tmp_path, url, settings, command):
 @pytest.mark.parametrize("name", ["kimi", "anthropic"])
 def test_codex_compacts_on_a_foreign_model(name, transport, tmp_path, monkeypatch):
     agent = AGENTS["codex"]
-    installed(agent.package)
+    install(agent.package)
     opened = []
     run = sockets.Socket.run
     monkeypatch.setattr(sockets.Socket, "run", lambda self: opened.append(1) or run(self))
@@ -173,7 +174,7 @@ def test_codex_compacts_on_a_foreign_model(name, transport, tmp_path, monkeypatc
 
 def test_codex_speaks_over_a_websocket_and_sends_only_what_is_new(tmp_path):
     agent = AGENTS["codex"]
-    installed(agent.package)
+    install(agent.package)
     with StrictServer("kimi", script(agent)) as server:
         model = ServedModel(UPSTREAMS["kimi"], base_url=server.url)
         with serving({"any": model}, default="any") as url:

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from tools.agents import NODE_TRUSTS
 
-from judges.test_strict_agents import NODE_TRUSTS
 from mcp_servers import serving
 from mull.neutral.blocks import ToolCallBlock
 from mull.store.mcp import McpConfig

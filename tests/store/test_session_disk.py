@@ -91,5 +91,5 @@ def test_one_can_talk_on_a_read_only_disk(disk, talks, words, capsys, monkeypatc
         sent = server.requests[0].json["messages"]
     said = capsys.readouterr()
     assert said.out == "hello\n"
-    assert "This conversation is kept in memory only" in said.err
+    assert "This conversation is kept only in memory" in said.err
     assert len(sent) == (1 if not words else 21)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from mull.cli.serve_reach import print_setup
 from mull.cli.serve_setup import load_gateway
 from mull.gateway.setups import SETUPS
+from mull.logs import log_to_stderr
 from mull.neutral.errors import ConfigError, MullError
 from mull.store.config import CONFIG_FILE
 from mull.store.keys import KEYS_FILE
@@ -128,7 +129,7 @@ def _serve(options: Namespace) -> int:
     from mull.gateway.serve import check_listen
     from mull.gateway.tracing import set_up_tracing
 
-    _log_to_stderr()
+    log_to_stderr()
     if missing := set_up_tracing(os.environ):
         print(f"mull: {missing}", file=sys.stderr)
     if options.worker is not None:
@@ -153,14 +154,6 @@ def address_of(config: ServeConfig) -> str:
     if socket_path(config.listen) is not None:
         return config.listen
     return f"{'http' if config.cert is None else 'https'}://{config.listen}"
-
-
-def _log_to_stderr() -> None:
-    import logging
-
-    shown = logging.StreamHandler()
-    shown.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
-    logging.getLogger("mull").addHandler(shown)
 
 
 async def _run(

@@ -16,7 +16,17 @@ from mull.dialects.traits import DIALECTS, package_of
 from mull.neutral.blocks import Value
 from mull.neutral.messages import Dialect
 
-__all__ = ["Listed", "Operation", "Path", "Place", "Surface", "find_place", "spoken", "surface_of"]
+__all__ = [
+    "Listed",
+    "Operation",
+    "Path",
+    "Place",
+    "Surface",
+    "TooLong",
+    "find_place",
+    "spoken",
+    "surface_of",
+]
 
 Operation: TypeAlias = Literal[
     "answer",
@@ -52,9 +62,22 @@ class Path(NamedTuple):
     operation: Operation
 
 
+class TooLong(NamedTuple):
+    """The words by which clients know that a request is too long: they compress the conversation,
+    or ask for a shorter response, when they read the sentence of their own provider. `beside` is
+    for a request that would fit without its response; `vague` precedes another provider's words
+    where these name no numbers."""
+
+    code: str | None
+    sentence: str
+    beside: str | None = None
+    vague: str = ""
+
+
 class Surface(NamedTuple):
     """The paths of a dialect and their responses. `header` is what only its clients send; `as_list`
-    tells from the query whether a stream is one JSON list.
+    tells from the query whether a stream is one JSON list. `budget_status` is the status of a
+    refusal because a budget is used up.
     """
 
     paths: tuple[Path, ...]
@@ -62,7 +85,9 @@ class Surface(NamedTuple):
     write_count: Callable[[int], bytes]
     write_models: Callable[[Sequence[Listed]], bytes]
     write_model: Callable[[Listed], bytes]
+    too_long: TooLong
     as_list: Callable[[Mapping[str, Sequence[str]]], bool] = lambda _: False
+    budget_status: int = 429
 
 
 class Place(NamedTuple):

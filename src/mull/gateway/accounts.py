@@ -18,6 +18,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, NamedTuple
 
 from mull.dialects.serving import server_codec
+from mull.dialects.surface import surface_of
 from mull.gateway.keyring import Keyring
 from mull.gateway.labels import ModelNames
 from mull.gateway.ledger import Entry, Ledger, Spent, Tally, day_of
@@ -41,8 +42,6 @@ __all__ = ["Accounts"]
 _PAUSE = 2.0
 _WRITE_PATIENCE = 5.0
 _MOST_PENDING = 10_000
-_BUDGET_STATUS: dict[Dialect, int] = {"anthropic": 402}
-"""Where a budget that is used up has a status of its own."""
 _TOO_MANY = 429
 
 
@@ -277,7 +276,8 @@ def _refusal(lack: Lack, dialect: Dialect) -> RefusedError:
     """The lack as the client's dialect says it: a used-up budget apart from too many requests."""
     status, code, headers = _TOO_MANY, None, {}
     if lack.of_budget:
-        status = _BUDGET_STATUS.get(dialect, _TOO_MANY)
+        surface = surface_of(dialect)
+        status = surface.budget_status if surface is not None else _TOO_MANY
         statuses = server_codec(dialect).statuses
         word = statuses.word(402)
         code = word if statuses.status(word) == 402 else None

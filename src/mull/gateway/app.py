@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, unquote
 
 import msgspec
 
+from mull.dialects.openai_responses import DIALECT as RESPONSES
 from mull.dialects.serving import decode_request, write_failure
 from mull.dialects.surface import Operation, find_place, spoken, surface_of
 from mull.gateway.calls import Call
@@ -148,7 +149,7 @@ class GatewayApp:
         async def enter() -> Client:
             await self._door.refresh()
             token = self._door.enter(headers, query, _address(scope))
-            return Client("openai-responses", token.name if token else "")
+            return Client(RESPONSES, token.name if token else "")
 
         try:
             self._door.check_host(headers)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from mull.dialects.surface import Listed, Path, Surface
+from mull.dialects.surface import Listed, Path, Surface, TooLong
 from mull.dialects.writer import encode
 
 __all__ = ["SURFACE"]
@@ -42,4 +42,12 @@ SURFACE = Surface(
     write_count=lambda tokens: encode({"input_tokens": tokens}),
     write_models=_models,
     write_model=lambda one: encode(_model(one)),
+    too_long=TooLong(
+        "invalid_request_error",
+        "prompt is too long: {held} tokens > {limit} maximum",
+        "input length and `max_tokens` exceed context limit: {held} + {asked} > {limit}, decrease"
+        " input length or `max_tokens` and try again",
+        "prompt is too long: ",
+    ),
+    budget_status=402,
 )

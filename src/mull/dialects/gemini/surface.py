@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mull.dialects.surface import Listed, Path, Surface
+from mull.dialects.surface import Listed, Path, Surface, TooLong
 from mull.dialects.writer import encode
 
 __all__ = ["SURFACE"]
@@ -47,4 +47,8 @@ SURFACE = Surface(
     write_models=_models,
     write_model=lambda one: encode(_model(one)),
     as_list=_as_list,
+    too_long=TooLong(
+        None,
+        "The input token count ({held}) exceeds the maximum number of tokens allowed ({limit}).",
+    ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mull.dialects.surface import Listed, Path, Surface
+from mull.dialects.surface import Listed, Path, Surface, TooLong
 from mull.dialects.writer import encode
 
 __all__ = ["SURFACE"]
@@ -37,4 +37,9 @@ SURFACE = Surface(
     write_count=lambda tokens: encode({"input_tokens": tokens}),
     write_models=_models,
     write_model=lambda one: encode(_model(one)),
+    too_long=TooLong(
+        "context_length_exceeded",
+        "This model's maximum context length is {limit} tokens. However, your messages resulted in"
+        " {held} tokens. Please reduce the length of the messages.",
+    ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mull.dialects.surface import Path, Surface
+from mull.dialects.surface import Path, Surface, TooLong
 from mull.dialects.writer import encode
 
 __all__ = ["SURFACE"]
@@ -21,4 +21,9 @@ SURFACE = Surface(
     write_count=lambda tokens: encode({"object": "response.input_tokens", "input_tokens": tokens}),
     write_models=lambda models: b"",
     write_model=lambda one: b"",
+    too_long=TooLong(
+        "context_length_exceeded",
+        "This model's maximum context length is {limit} tokens. However, your messages resulted in"
+        " {held} tokens. Please reduce the length of the messages.",
+    ),
 )
