@@ -81,7 +81,8 @@ class Load:
 
     def put(self, way: Way, text: str, clients: int, requests: int, *, held: bool = False) -> Told:
         """Send requests, and say what they took."""
-        assert self._process.stdin and self._process.stdout
+        assert self._process.stdin
+        assert self._process.stdout
         asked = {"port": way.server.port, "path": way.path, "body": text, "clients": clients}
         before = way.server.cpu
         self._process.stdin.write(json.dumps(asked | {"requests": requests, "held": held}) + "\n")

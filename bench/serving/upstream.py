@@ -20,7 +20,9 @@ from mull.dialects.serving import answer_writer
 from mull.neutral.events import BlockEnded, Event, Finished, Started, TextDelta, ThinkingDelta
 
 CHUNKS = 2_000
-_STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+_STREAM = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+)
 _WHOLE = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
 _WORDS: list[Event] = [
     Started("r1", "m"),
@@ -69,7 +71,10 @@ class Answering(asyncio.Protocol):
             length = int(head[at + 15 :].split(b"\r\n", 1)[0])
             if len(self._held) < end + 4 + length:
                 return
-            body, self._held = self._held[end + 4 : end + 4 + length], self._held[end + 4 + length :]
+            body, self._held = (
+                self._held[end + 4 : end + 4 + length],
+                self._held[end + 4 + length :],
+            )
             self._transport.write(_answer(head, body))
 
 

@@ -12,7 +12,7 @@ import os
 import socket
 import stat
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from mull.logs import log_warning
 from mull.neutral.errors import ConfigError
 from mull.store.serve import ServeConfig, read_listen, socket_path
 
-__all__ = ["Listener", "open_sockets", "raise_file_limit"]
+__all__ = ["Listener", "open_sockets", "raise_file_limit", "run_fast"]
 
 MOST_HEAD = 64 << 10
 """Bytes of a request's head."""
@@ -38,6 +38,16 @@ _SPARE_FILES = 100
 _OWN_ONLY = 0o600
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+def run_fast(work: Coroutine[Any, Any, None]) -> None:
+    """Run it to its end, on uvloop's event loop where that is installed."""
+    try:
+        from uvloop import run
+    except ImportError:
+        asyncio.run(work)
+    else:
+        run(work)
 
 
 def open_sockets(config: ServeConfig) -> list[socket.socket]:
