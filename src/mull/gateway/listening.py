@@ -78,6 +78,8 @@ def _open_address(listen: str, *, shared: bool = False) -> socket.socket:
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if shared:
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        # Connections have it from here: without it the pieces of a stream wait for each other.
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         opened.bind((host, port))
         opened.listen(_BACKLOG)
     except OSError as error:
