@@ -4,6 +4,7 @@ Beside it, in the same run, a pass-through: granian and mull's HTTP client with 
 them. CPU is that of the gateway's process alone, so it holds on a busy machine too; requests per
 second and core are 1 s over the CPU of one request. The store is on (SQLite), and so is the page.
 Small requests have 3 messages, those of an agent 60 kB of instructions and tools and 40 messages.
+PEERS=1 measures other gateways in the same run, QUICK=1 a tenth of everything.
 """
 
 from __future__ import annotations
@@ -14,15 +15,17 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench.client import say
 from bench.report import Figure
+from bench.serving.peers import peers
 from bench.serving.process import Measured, free_port
 from bench.serving.upstream import CHUNKS
 
-QUICK = bool(os.environ.get("QUICK"))
+QUICK, PEERS = bool(os.environ.get("QUICK")), bool(os.environ.get("PEERS"))
 REQUESTS = 500 if QUICK else 6_000
 LARGE = 30 if QUICK else 300
 STREAMS = 8 if QUICK else 64
@@ -38,6 +41,7 @@ class Way(NamedTuple):
     name: str
     server: Measured
     path: str
+    headers: Mapping[str, Mapping[str, str]] = {}
 
 
 class Told(NamedTuple):
@@ -83,14 +87,21 @@ class Load:
         """Send requests, and say what they took."""
         assert self._process.stdin
         assert self._process.stdout
-        asked = {"port": way.server.port, "path": way.path, "body": text, "clients": clients}
+        asked = {
+            "port": way.server.port,
+            "path": way.path,
+            "headers": way.headers.get(json.loads(text)["model"], {}),
+            "body": text,
+            "clients": clients,
+            "requests": requests,
+            "held": held,
+        }
         before = way.server.cpu
-        self._process.stdin.write(json.dumps(asked | {"requests": requests, "held": held}) + "\n")
+        self._process.stdin.write(json.dumps(asked) + "\n")
         self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError("the load failed")
-        told = json.loads(line)
+        told = json.loads(self._process.stdout.readline())
+        if "error" in told:
+            raise RuntimeError(f"{way.name}: {told['error']}")
         return Told(told["p50"], told["wall"], way.server.cpu - before)
 
     def end(self) -> None:
@@ -105,9 +116,18 @@ def _started(module: str) -> subprocess.Popen[str]:
     )
 
 
+class Serving(NamedTuple):
+    """What is measured: the ways, the pass-through first, and mull with two workers."""
+
+    bare: Way
+    mull: list[Way]
+    peers: list[Way]
+    pair: Way
+
+
 @contextlib.contextmanager
-def gateways() -> Iterator[tuple[Measured, Measured]]:
-    """The pass-through and `mull serve`, before the same upstream."""
+def serving() -> Iterator[Serving]:
+    """All gateways, before the same upstream."""
     upstream = _started("bench.serving.upstream")
     assert upstream.stdout
     url = f"http://127.0.0.1:{int(upstream.stdout.readline())}"
@@ -119,19 +139,30 @@ def gateways() -> Iterator[tuple[Measured, Measured]]:
         command = [sys.executable, "-m", "bench.serving.passing", str(port), f"{url}/short"]
         bare = Measured(command, port, env)
         ending.callback(bare.end)
-        mull = _served(Path(home), url, env)
+        mull = _mull(Path(home), url, env)
         ending.callback(mull.end)
-        yield bare, mull
+        pair = _mull(Path(home), url, env, workers=2)
+        ending.callback(pair.end)
+        found = list(peers(url, Path(home), env)) if PEERS else []
+        for peer in found:
+            ending.callback(peer.server.end)
+        yield Serving(
+            Way("pass-through", bare, _CHAT),
+            [Way("mull, chat", mull, _CHAT), Way("mull, Messages to chat", mull, _MESSAGES)],
+            [Way(f"{peer.name}, chat", peer.server, _CHAT, peer.headers) for peer in found],
+            Way("mull, chat, 2 workers", pair, _CHAT),
+        )
 
 
-def _served(home: Path, url: str, env: dict[str, str]) -> Measured:
-    port, config = free_port(), home / "serve.toml"
+def _mull(home: Path, url: str, env: dict[str, str], workers: int = 1) -> Measured:
+    port, config = free_port(), home / f"serve-{workers}.toml"
     named = (
         f'[serve.models.{name}]\nmodel = "moonshotai/kimi-k2.5"\nbase_url = "{url}/{name}/v1"\n'
         for name in ("short", "long", "held")
     )
-    config.write_text(f'[serve]\nlisten = "127.0.0.1:{port}"\n' + "".join(named))
-    command = [str(Path(sys.executable).with_name("mull")), "serve", "--config", str(config)]
+    head = f'[serve]\nlisten = "127.0.0.1:{port}"\nworkers = {workers}\n'
+    config.write_text(head + "".join(named))
+    command = [sys.executable, "-m", "mull", "serve", "--config", str(config)]
     return Measured(command, port, env)
 
 
@@ -139,22 +170,30 @@ def run() -> list[Figure]:
     """Measure."""
     load = Load()
     try:
-        with gateways() as (bare, mull):
-            ways = [
-                Way("pass-through", bare, _CHAT),
-                Way("mull, same dialect", mull, _CHAT),
-                Way("mull, Messages to chat", mull, _MESSAGES),
-            ]
-            for way in ways:
+        with serving() as all_of_it:
+            bare, mull, others, pair = all_of_it
+            for way in (bare, *mull, pair):
                 load.put(way, body(way.path, "short", stream=True), 4, 100)
+            others = [way for way in others if _answers(load, way)]
             return [
-                *_small(load, ways),
-                *_long(load, ways[1:]),
-                *_chunks(load, ways[1:]),
-                *_memory(load, ways[1]),
+                *_small(load, [bare, *mull, *others]),
+                *_workers(load, mull[0], pair),
+                *_long(load, mull),
+                *_chunks(load, [*mull, *others]),
+                *_memory(load, mull[0]),
             ]
     finally:
         load.end()
+
+
+def _answers(load: Load, way: Way) -> bool:
+    """Whether another gateway can be measured here."""
+    try:
+        load.put(way, body(way.path, "short", stream=True), 4, 100)
+    except RuntimeError as error:
+        say(f"left out: {error}")
+        return False
+    return True
 
 
 def _small(load: Load, ways: list[Way]) -> Iterator[Figure]:
@@ -163,19 +202,29 @@ def _small(load: Load, ways: list[Way]) -> Iterator[Figure]:
     for how in ("whole", "streamed"):
         for way in ways:
             text = body(way.path, "short", stream=how == "streamed")
-            alone = load.put(way, text, 1, REQUESTS // 4)
-            many = load.put(way, text, CLIENTS, REQUESTS)
+            requests = REQUESTS if "mull" in way.name or way is ways[0] else REQUESTS // 10
+            alone = load.put(way, text, 1, requests // 4)
+            many = load.put(way, text, CLIENTS, requests)
             base = bare.setdefault(how, alone)
-            cost = many.cpu / REQUESTS
+            cost = many.cpu / requests
             added = (alone.p50 - base.p50) * 1e3
             name = f"{way.name}, {how}"
             if way is not ways[0]:
                 told = f"pass-through {base.p50 * 1e3:.2f} ms"
-                yield Figure(f"{name}: p50 added at 1 client", added, "ms", told, None, "≤ 1 ms")
+                most = "≤ 1 ms" if "mull" in way.name else ""
+                yield Figure(f"{name}: p50 added at 1 client", added, "ms", told, None, most)
             yield Figure(f"{name}: CPU of a request, {CLIENTS} clients", cost * 1e6, "µs")
-            target = "" if way is ways[0] else "≥ 3,000"
-            per_core = f"{REQUESTS / many.wall:,.0f}/s on the clock"
+            target = "≥ 3,000" if "mull" in way.name else ""
+            per_core = f"{requests / many.wall:,.0f}/s on the clock"
             yield Figure(f"{name}: requests per core", 1 / cost, "/s", per_core, None, target)
+
+
+def _workers(load: Load, one: Way, two: Way) -> Iterator[Figure]:
+    text = body(_CHAT, "short", stream=True)
+    alone = load.put(one, text, CLIENTS, REQUESTS).wall
+    both = load.put(two, text, CLIENTS, REQUESTS).wall
+    told = f"one worker {REQUESTS / alone:,.0f}/s"
+    yield Figure(f"{two.name}: requests", REQUESTS / both, "/s", told, alone / both, "≥ 1.7×")
 
 
 def _long(load: Load, ways: list[Way]) -> Iterator[Figure]:
@@ -191,7 +240,8 @@ def _chunks(load: Load, ways: list[Way]) -> Iterator[Figure]:
     for way in ways:
         told = load.put(way, body(way.path, "long", stream=True), 4, STREAMS)
         each = told.cpu / STREAMS / CHUNKS * 1e6
-        yield Figure(f"{way.name}: CPU of a streamed chunk", each, "µs", target="≤ 10 µs")
+        most = "≤ 10 µs" if "mull" in way.name else ""
+        yield Figure(f"{way.name}: CPU of a streamed chunk", each, "µs", target=most)
 
 
 def _memory(load: Load, way: Way) -> Iterator[Figure]:

@@ -116,7 +116,10 @@ async def _main() -> None:
     while line := await loop.run_in_executor(None, sys.stdin.readline):
         for client in clients:
             client.close()
-        told, clients = await run(json.loads(line))
+        try:
+            told, clients = await run(json.loads(line))
+        except RuntimeError as error:
+            told, clients = {"error": str(error)}, []
         print(json.dumps(told), flush=True)
 
 

@@ -67,15 +67,20 @@ class Answering(asyncio.Protocol):
         self._held += data
         while (end := self._held.find(b"\r\n\r\n")) >= 0:
             head = self._held[:end].lower()
-            at = head.index(b"content-length:")
-            length = int(head[at + 15 :].split(b"\r\n", 1)[0])
-            if len(self._held) < end + 4 + length:
+            stop = _end(head, self._held, end + 4)
+            if not 0 < stop <= len(self._held):
                 return
-            body, self._held = (
-                self._held[end + 4 : end + 4 + length],
-                self._held[end + 4 + length :],
-            )
+            body, self._held = self._held[end + 4 : stop], self._held[stop:]
             self._transport.write(_answer(head, body))
+
+
+def _end(head: bytes, data: bytes, start: int) -> int:
+    """Where the body of a request ends; 0 where that is not known yet."""
+    at = head.find(b"content-length:")
+    if at < 0:  # in chunks
+        found = data.find(b"\r\n0\r\n\r\n", start)
+        return found + 7 if found >= 0 else 0
+    return start + int(head[at + 15 :].split(b"\r\n", 1)[0])
 
 
 def _answer(head: bytes, body: bytes) -> bytes:
