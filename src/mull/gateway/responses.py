@@ -180,7 +180,7 @@ class Responses:
         relay = Relay(client, kept.origin, self._gateway.envelopes)
         given = Message(role="assistant", status="complete", origin=kept.origin, blocks=kept.blocks)
         folded = Assembler(kept.origin)
-        folded.add_all(relay.told(tell(given)))
+        folded.add_all(relay.told([*tell(given)]))
         about = About(source=kept.origin.dialect, id=stored.id)
         told: list[Item] = _decode(write_document(folded.message(), about))["output"]
         return told
