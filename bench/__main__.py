@@ -18,6 +18,7 @@ SECTIONS = {
     "road": "The whole road over loopback, per chunk",
     "client": "Over loopback HTTP: 20,000 chunks, per chunk, and the start of a question",
     "interrupt": "From Esc to the end of an answer",
+    "gateway": "The gateway, beside a bare pass-through",
     "terminal": "At the terminal, beside other assistants",
 }
 

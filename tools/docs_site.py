@@ -67,6 +67,7 @@ PAGES: Mapping[str, Mapping[str, str]] = {
         "docs/reliability.md": "Reliability",
         "docs/security.md": "Security",
         "docs/accuracy.md": "Token count accuracy",
+        "docs/performance.md": "Gateway performance",
         "docs/embedded-model.md": "The embedded model",
         "docs/terminal-comparison.md": "The terminal beside others",
         "bench/RESULTS.md": "Benchmarks",

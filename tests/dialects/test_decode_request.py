@@ -663,3 +663,15 @@ def is_json(text: str, kept: str) -> bool:
         return all(one in kept for one in leaves(json.loads(text)))
     except ValueError:
         return False
+
+
+def test_an_answer_that_was_read_before_is_the_same_in_its_own_dialect_alone():
+    said = {"role": "assistant", "content": "<think>hm</think>so"}
+    body = msgspec.json.encode({"messages": [{"role": "user", "content": "q"}, said]})
+
+    chat, again = (decode_request("openai-chat", body).messages[1] for _ in range(2))
+    messages = decode_request("anthropic", body).messages[1]
+
+    assert chat is again
+    assert [block.thought for block in chat.thinking] == ["hm"]
+    assert messages.text == "<think>hm</think>so"

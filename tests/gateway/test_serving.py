@@ -249,3 +249,13 @@ def test_the_application_for_others_reads_its_configuration(tmp_path):
     with pytest.raises(ConfigError, match="workers cannot be"):
         serve_app(file)
     assert isinstance(serve_app(engine=Engine(isolated=True), hosts=["x"]), ServeApp)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="connections have it from the socket there")
+def test_the_pieces_of_a_stream_do_not_wait_for_each_other():
+    (listening,) = open_sockets(at(free_port()))
+    with listening, socket.create_connection(listening.getsockname()):
+        listening.setblocking(True)
+        accepted, _ = listening.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

@@ -125,7 +125,7 @@ def _serve(options: Namespace) -> int:
         return _check(engine, config, options.model)
     if options.print_setup is not None:
         return print_setup(options, engine, config)
-    from mull.gateway.listening import open_sockets
+    from mull.gateway.listening import open_sockets, run_fast
     from mull.gateway.serve import check_listen
     from mull.gateway.tracing import set_up_tracing
 
@@ -134,13 +134,13 @@ def _serve(options: Namespace) -> int:
         print(f"mull: {missing}", file=sys.stderr)
     if options.worker is not None:
         opened = [socket.socket(fileno=options.worker)]
-        asyncio.run(_run(options, files, engine, config, opened))
+        run_fast(_run(options, files, engine, config, opened))
         return 0
     asyncio.run(check_listen(config))
     opened, at = open_sockets(config), socket_path(config.listen)
     try:
         with suppress(KeyboardInterrupt):  # where signals cannot be waited for
-            asyncio.run(_run(options, files, engine, config, opened))
+            run_fast(_run(options, files, engine, config, opened))
     finally:
         for one in opened:
             one.close()

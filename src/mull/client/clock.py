@@ -9,6 +9,7 @@ on what the model shows of its thinking; the numbers stand here and nowhere else
 from __future__ import annotations
 
 import asyncio
+import functools
 import math
 import time
 from typing import Literal, Protocol
@@ -46,7 +47,7 @@ _UPLOAD_BYTES_PER_SECOND = 64 * 1024
 
 def idle_limit(request: Request, target: Target) -> float:
     """How long this target may be silent over this request before it is given up."""
-    if not request.stream or _is_near(target):
+    if not request.stream or _is_near(target.endpoint or ""):
         return IDLE_OUT_OF_SIGHT
     plan = request.thinking
     if plan.state == "off" or not target.facts.reasoning:
@@ -65,9 +66,10 @@ def idle_limit(request: Request, target: Target) -> float:
             return IDLE
 
 
-def _is_near(target: Target) -> bool:
+@functools.lru_cache(maxsize=256)
+def _is_near(endpoint: str) -> bool:
     try:
-        return is_loopback(urlsplit(target.endpoint or "").hostname or "")
+        return is_loopback(urlsplit(endpoint).hostname or "")
     except ValueError:
         return False
 

@@ -14,6 +14,7 @@ import math
 import os
 import zlib
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import NamedTuple, Self
 from urllib.parse import SplitResult, urlsplit
 
@@ -57,6 +58,7 @@ class TransportOptions(Struct, frozen=True):
     connect: float = 20.0
 
 
+@lru_cache(maxsize=256)
 def host_of(url: str) -> str:
     """The host and port of an address, as a person may see it: no user, password or query."""
     try:
@@ -341,6 +343,7 @@ def _address(request: HttpRequest) -> tuple[Address, bytes]:
         raise ConfigError(f"the request to {place.name} cannot be sent: {error}") from None
 
 
+@lru_cache(maxsize=256)
 def _split(url: str) -> tuple[SplitResult, int]:
     try:
         parts = urlsplit(url)

@@ -8,6 +8,7 @@ This machine's own addresses are never asked for through a proxy: a local model 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -31,6 +32,7 @@ class Proxy(NamedTuple):
         return f"Proxy({self.host}:{self.port}, {self.variable})"
 
 
+@lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
     """Whether a host is this machine."""
     if host == "localhost" or host.endswith(".localhost"):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -44,13 +45,12 @@ class Fields:
     def take(self, *paths: str) -> Any:
         """The value at the first of these paths that exists; null counts as missing."""
         for path in paths:
-            *outer, last = path.split(".")
+            outer, last = _steps(path)
             holder: Any = self._held
-            for at, name in enumerate(outer):
+            for name, opened in outer:
                 inner = holder.get(name)
                 if not isinstance(inner, dict):
                     break
-                opened = ".".join(outer[: at + 1])
                 if opened not in self._opened:
                     self._opened.add(opened)
                     inner = holder[name] = dict(inner)
@@ -117,6 +117,13 @@ class Fields:
                 yield from self._flat(value, f"{path}.")
             else:
                 yield path, value
+
+
+@cache  # paths stand in the code
+def _steps(path: str) -> tuple[Sequence[tuple[str, str]], str]:
+    """The keys on the way to a value, each with its own path, and its last key."""
+    *outer, last = path.split(".")
+    return tuple((name, ".".join(outer[: at + 1])) for at, name in enumerate(outer)), last
 
 
 def template_thinking(fields: Fields) -> tuple[bool | None, str | None]:

@@ -7,8 +7,10 @@ field, signatures, calls, order. What the interpreter cannot read is an error.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from mull.dialects.decoder import Interpreter
@@ -17,9 +19,14 @@ from mull.neutral.blocks import Block, OpaqueBlock, TextBlock, ThinkingBlock, To
 from mull.neutral.errors import ConfigError
 from mull.neutral.events import BlockEnded, Event, Failed
 from mull.neutral.messages import Dialect, Message
+from mull.neutral.recent import Recent
 from mull.neutral.target import Compat, ModelFacts, Target
 
 __all__ = ["AnswerReader"]
+
+_encode = msgspec.msgpack.Encoder().encode
+_READ: Recent[tuple[Dialect, bytes], Message] = Recent(8 << 20)
+"""A client sends all of a conversation each time, so most of its answers have been read before."""
 
 
 class AnswerReader:
@@ -36,14 +43,7 @@ class AnswerReader:
         written_by: Target | None,
     ) -> None:
         self._interpreter = interpreter
-        self._target = Target(
-            provider="",
-            provider_name="",
-            model="",
-            dialect=dialect,
-            facts=ModelFacts(),
-            compat=Compat(),
-        )
+        self._target = _somebody(dialect)
         self._writer = written_by
         if written_by is not None and written_by.dialect == dialect:
             self._target = written_by
@@ -54,7 +54,15 @@ class AnswerReader:
         Raises:
             ConfigError: it cannot be read; `where` says which it is.
         """
-        return self._message(self._interpreter(self._target).whole(response), where)
+        key = None
+        if self._writer is None:
+            key = self._target.dialect, _encode(response)
+            if (known := _READ.get(key)) is not None:
+                return known
+        message = self._message(self._interpreter(self._target).whole(response), where)
+        if key is not None:
+            _READ.put(key, message, len(key[1]))
+        return message
 
     def read_pieces(self, pieces: Iterable[dict[str, Any]], where: str) -> Message:
         """The message in responses that contain one block each; adjacent ones are not joined.
@@ -88,6 +96,19 @@ class AnswerReader:
                 "give the model that wrote it, or none"
             )
         return message
+
+
+@cache
+def _somebody(dialect: Dialect) -> Target:
+    """A target of which nothing is known but its dialect."""
+    return Target(
+        provider="",
+        provider_name="",
+        model="",
+        dialect=dialect,
+        facts=ModelFacts(),
+        compat=Compat(),
+    )
 
 
 def _is_bound(message: Message) -> bool:

@@ -40,11 +40,13 @@ class Codec(NamedTuple):
     framing: Callable[[], FrameReader]
 
 
+@cache
 def module_of(dialect: Dialect, name: str) -> ModuleType:
     """A module of a dialect's package."""
     return import_module(f"{package_of(dialect)}.{name}")
 
 
+@cache
 def codec(dialect: Dialect) -> Codec:
     """The client's side of a dialect."""
     decode = module_of(dialect, "decode")

@@ -22,7 +22,9 @@ character if one of the configured pairs says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import NamedTuple
 
 from mull.dialects.echo import Echo
 from mull.dialects.harmony import HARMONY_OPENINGS, Harmony, is_harmony
@@ -39,6 +41,37 @@ _QUOTES = frozenset("`\"'“‘«‹([{„")
 _AFTER_A_WORD = frozenset(" \t.,;:!?\"'”’»›)]}`")
 
 
+class _Table(NamedTuple):
+    """What follows from the pairs of tags that an endpoint is configured with."""
+
+    usual: str
+    openers: frozenset[str]
+    closers: Mapping[str, Marks]
+    closing: Marks
+    in_thoughts: Marks
+    calls: tuple[str, ...]
+    opening_marks: Marks
+    harmony: bool
+
+
+@lru_cache(maxsize=64)
+def _table_of(pairs: tuple[tuple[str, str], ...]) -> _Table:
+    pairs = tuple((opener, closer) for opener, closer in pairs if opener and closer)
+    tags = [p for p in pairs if p != HERMES and not is_harmony(p[0])]
+    openers = frozenset(opener for opener, _ in tags)
+    closing = Marks.of(*(closer for _, closer in tags))
+    return _Table(
+        usual=tags[0][0] if tags else "",
+        openers=openers,
+        closers={one: Marks.of(*(c for o, c in tags if o == one)) for one in openers},
+        closing=closing,
+        in_thoughts=Marks.of(*closing.all, *openers),
+        calls=(*KIMI_OPENINGS, *HERMES[:1]) if HERMES in pairs else KIMI_OPENINGS,
+        opening_marks=Marks.of(*HARMONY_OPENINGS, *openers),
+        harmony=any(is_harmony(opener) for opener, _ in pairs),
+    )
+
+
 class TagSplitter:
     """Feed it the text of an answer as it arrives, then close it; how it is split makes no
     difference.
@@ -51,18 +84,11 @@ class TagSplitter:
         starts_in_reasoning: bool = False,
         anywhere: bool = False,
     ) -> None:
-        pairs = tuple((opener, closer) for opener, closer in pairs if opener and closer)
-        tags = [p for p in pairs if p != HERMES and not is_harmony(p[0])]
-        self._usual = tags[0][0] if tags else ""
-        self._openers = frozenset(opener for opener, _ in tags)
-        self._closers: dict[str, Marks] = {
-            opener: Marks.of(*(c for o, c in tags if o == opener)) for opener in self._openers
-        }
-        self._closing = Marks.of(*(closer for _, closer in tags))
-        self._in_thoughts = Marks.of(*self._closing.all, *self._openers)
-        self._calls = (*KIMI_OPENINGS, *HERMES[:1]) if HERMES in pairs else KIMI_OPENINGS
-        self._opening_marks = Marks.of(*HARMONY_OPENINGS, *self._openers)
-        self._harmony = any(is_harmony(opener) for opener, _ in pairs)
+        table = _table_of(tuple(pairs))
+        self._usual, self._openers, self._closers = table.usual, table.openers, table.closers
+        self._closing, self._in_thoughts = table.closing, table.in_thoughts
+        self._calls, self._opening_marks = table.calls, table.opening_marks
+        self._harmony = table.harmony
         self._inside = starts_in_reasoning
         self._anywhere = anywhere
         self._orphan = not starts_in_reasoning

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Accounts"]
 
-_PAUSE = 2.0
+_GATHER, _PAUSE = 0.1, 2.0
+"""Seconds in which what ends is written together, and after which a failed write is repeated."""
 _WRITE_PATIENCE = 5.0
 _MOST_PENDING = 10_000
 _TOO_MANY = 429
@@ -234,6 +235,7 @@ class Accounts:
         """Write until nothing waits; a batch that may have been written is written again under its
         id."""
         while self._pending or self._writing:
+            await asyncio.sleep(_GATHER)
             try:
                 await self._write_batch()
             except Exception as error:

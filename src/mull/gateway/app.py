@@ -20,10 +20,10 @@ from mull.gateway.http import (
     Receive,
     Scope,
     Send,
+    WhileThere,
     give,
     note_headers,
     read_body,
-    while_there,
 )
 from mull.gateway.listing import listed_as, listing
 from mull.gateway.memory import OK
@@ -190,7 +190,8 @@ class GatewayApp:
             as_list = call.surface.as_list(call.query)
             await Streaming(job, receive, send, as_list=as_list).run()
         else:
-            document = await while_there(job.document(), receive)
+            with WhileThere(receive):
+                document = await job.document()
             await give(send, document, note_headers(job.notes))
 
     async def _health(self, scope: Scope, receive: Receive, send: Send) -> None:

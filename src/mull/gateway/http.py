@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
-from contextlib import suppress
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from mull.neutral.errors import ConfigError
 from mull.neutral.nesting import is_deep
@@ -22,19 +21,18 @@ __all__ = [
     "Send",
     "TooLarge",
     "TooSlow",
+    "WhileThere",
     "give",
     "leave",
     "note_headers",
     "read_body",
     "start",
-    "while_there",
 ]
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers: TypeAlias = Iterable[tuple[str, str]]
-_T = TypeVar("_T")
 
 MOST_BODY = 32 << 20
 """Bytes of a request, unpacked."""
@@ -42,6 +40,8 @@ BODY_SECONDS, LOWEST_RATE = 30.0, 16_384
 """How long a body may take to come: so many seconds, and more by the bytes that came."""
 JSON = "application/json"
 _MOST_NOTES = 2_000
+_LOOK_AFTER = 0.05
+"""Seconds of work after which it is watched whether the client is still there."""
 
 
 class Gone(Exception):
@@ -141,22 +141,42 @@ async def leave(receive: Receive) -> None:
         pass
 
 
-async def while_there(work: Awaitable[_T], receive: Receive) -> _T:
-    """The result, unless the client goes away before it is there: then the work ends too.
+class WhileThere:
+    """`with WhileThere(receive)`: a client that goes away ends the work in the block, soon.
+
+    Most answers to quick questions are there before anybody has to look.
 
     Raises:
         Gone: it did.
     """
-    task = asyncio.ensure_future(work)
-    leaving = asyncio.ensure_future(leave(receive))
-    try:
-        await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            return task.result()
-        raise Gone
-    finally:
-        for one in (task, leaving):
-            if not one.done():
-                one.cancel()
-                with suppress(asyncio.CancelledError):
-                    await one
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._watch: asyncio.Task[None] | None = None
+        self._is_gone = False
+
+    def __enter__(self) -> None:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        self._work: asyncio.Task[Any] = task
+        self._timer = loop.call_later(_LOOK_AFTER, self._look)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._timer.cancel()
+        if self._watch is not None:
+            self._watch.cancel()
+        if self._is_gone and self._work.uncancel() == 0 and kind is asyncio.CancelledError:
+            raise Gone from None
+
+    def _look(self) -> None:
+        self._watch = asyncio.get_running_loop().create_task(self._leave())
+
+    async def _leave(self) -> None:
+        await leave(self._receive)
+        self.give_up()
+
+    def give_up(self) -> None:
+        """End the work: the client counts as gone."""
+        if not self._is_gone:
+            self._is_gone = True
+            self._work.cancel()

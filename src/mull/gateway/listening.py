@@ -12,7 +12,7 @@ import os
 import socket
 import stat
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from mull.logs import log_warning
 from mull.neutral.errors import ConfigError
 from mull.store.serve import ServeConfig, read_listen, socket_path
 
-__all__ = ["Listener", "open_sockets", "raise_file_limit"]
+__all__ = ["Listener", "open_sockets", "raise_file_limit", "run_fast"]
 
 MOST_HEAD = 64 << 10
 """Bytes of a request's head."""
@@ -38,6 +38,16 @@ _SPARE_FILES = 100
 _OWN_ONLY = 0o600
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+def run_fast(work: Coroutine[Any, Any, None]) -> None:
+    """Run it to its end, on uvloop's event loop where that is installed."""
+    try:
+        from uvloop import run
+    except ImportError:
+        asyncio.run(work)
+    else:
+        run(work)
 
 
 def open_sockets(config: ServeConfig) -> list[socket.socket]:
@@ -68,6 +78,8 @@ def _open_address(listen: str, *, shared: bool = False) -> socket.socket:
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if shared:
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        # Connections have it from here: without it the pieces of a stream wait for each other.
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         opened.bind((host, port))
         opened.listen(_BACKLOG)
     except OSError as error:

@@ -7,7 +7,7 @@ travels in an envelope, in the place where this client keeps what it does not un
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -68,8 +68,11 @@ class Relay:
         self._thoughts = 0
         self._calls_signed = False
 
-    def told(self, events: Iterable[Event]) -> list[Event]:
-        """The events as the client is to hear them."""
+    def told(self, events: Sequence[Event]) -> list[Event]:
+        """The events as the client is to hear them: most are told as they are."""
+        if self._own and ToolCallDelta not in map(type, events):
+            self._upstream.add_all(events)
+            return [*events]
         return [told for event in events for told in self._tell(event)]
 
     def _tell(self, event: Event) -> Iterator[Event]:

@@ -25,7 +25,7 @@ from mull.dialects.openai_responses.state import (
 )
 from mull.dialects.writer import About, encode
 from mull.gateway.compaction import compact
-from mull.gateway.http import Receive, Send, give, note_headers, read_body, while_there
+from mull.gateway.http import Receive, Send, WhileThere, give, note_headers, read_body
 from mull.gateway.record import Kept, kept_from
 from mull.gateway.relay import Client, Relay
 from mull.gateway.response_job import ResponseJob, Turn, asked_for
@@ -66,7 +66,8 @@ class Responses:
         if job.asked.stream:
             await Streaming(job, receive, send, as_list=False).run()
         else:
-            document = await while_there(job.document(), receive)
+            with WhileThere(receive):
+                document = await job.document()
             await give(send, document, note_headers(job.notes))
 
     async def count(self, call: Call, receive: Receive, send: Send) -> None:
@@ -78,7 +79,8 @@ class Responses:
     async def compact(self, call: Call, receive: Receive, send: Send) -> None:
         """`POST /responses/compact`"""
         job = await self._read(call, receive)
-        made = await while_there(compact(self._gateway, job, job.id), receive)
+        with WhileThere(receive):
+            made = await compact(self._gateway, job, job.id)
         room = min(job.prepared.window or MOST_KEPT, MOST_KEPT)
         document = {
             "id": job.id,
@@ -178,7 +180,7 @@ class Responses:
         relay = Relay(client, kept.origin, self._gateway.envelopes)
         given = Message(role="assistant", status="complete", origin=kept.origin, blocks=kept.blocks)
         folded = Assembler(kept.origin)
-        folded.add_all(relay.told(tell(given)))
+        folded.add_all(relay.told([*tell(given)]))
         about = About(source=kept.origin.dialect, id=stored.id)
         told: list[Item] = _decode(write_document(folded.message(), about))["output"]
         return told

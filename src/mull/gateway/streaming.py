@@ -10,9 +10,8 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
-from typing import Any
 
-from mull.gateway.http import JSON, Receive, Send, leave, note_headers, start
+from mull.gateway.http import JSON, Gone, Receive, Send, WhileThere, note_headers, start
 from mull.gateway.service import Job
 from mull.neutral.errors import MullError
 from mull.neutral.events import Failed, Finished
@@ -33,8 +32,9 @@ class Streaming:
         self._writer = job.writer(as_list=as_list)
         self._media = JSON if as_list else self._writer.MEDIA_TYPE
         self._alive = b"\n" if as_list else self._writer.ALIVE
-        self._receive, self._send = receive, send
-        self._begun = self._sending = self._gone = False
+        self._there, self._send = WhileThere(receive), send
+        self._begun = self._sending = False
+        self._telling: asyncio.Task[None] | None = None
         self._last = time.monotonic()
 
     async def run(self) -> None:
@@ -43,22 +43,21 @@ class Streaming:
         Raises:
             MullError: there is no answer, and the client was told nothing yet.
         """
-        main, loop = asyncio.current_task(), asyncio.get_running_loop()
-        assert main is not None
-        beside = [loop.create_task(self._watch(main)), loop.create_task(self._keep_alive(main))]
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(SILENCE, self._begin_to_tell)
         try:
-            await self._pump()
-        except asyncio.CancelledError:
-            if not self._gone:
-                raise
-            main.uncancel()
+            with self._there:
+                await self._pump()
+        except Gone:
+            pass
         except MullError as error:
             if not self._begun:
                 raise
             await self._put(self._writer.feed(Failed(str(error))), more=False)
         finally:
-            for task in beside:
-                task.cancel()
+            timer.cancel()
+            if self._telling is not None:
+                self._telling.cancel()
 
     async def _pump(self) -> None:
         feed = None
@@ -85,7 +84,10 @@ class Streaming:
             self._sending = False
             self._last = time.monotonic()
 
-    async def _keep_alive(self, main: asyncio.Task[Any]) -> None:
+    def _begin_to_tell(self) -> None:
+        self._telling = asyncio.get_running_loop().create_task(self._keep_alive())
+
+    async def _keep_alive(self) -> None:
         """Tell the client that the answer is still coming, for as long as it takes anything."""
         with suppress(TimeoutError):
             while not self._sending or time.monotonic() - self._last < STUCK:
@@ -97,14 +99,4 @@ class Streaming:
                 else:
                     async with asyncio.timeout(STUCK):
                         await self._put(self._alive)
-        self._leave(main)
-
-    async def _watch(self, main: asyncio.Task[Any]) -> None:
-        """Stop the upstream when the client goes away."""
-        await leave(self._receive)
-        self._leave(main)
-
-    def _leave(self, main: asyncio.Task[Any]) -> None:
-        if not self._gone:
-            self._gone = True
-            main.cancel()
+        self._there.give_up()

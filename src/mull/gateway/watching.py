@@ -123,6 +123,7 @@ class Watch:
         self._is_on = is_on
         self._most, self._most_bytes = most, most_bytes
         self._seen: OrderedDict[int, Seen] = OrderedDict()
+        self._size = 0
         self._done: deque[Summary] = deque(maxlen=_MOST_SUMMARIES)
         self._subscribers: set[Subscriber] = set()
         self._count = 0
@@ -151,18 +152,17 @@ class Watch:
             return
         seen.summary = summary_of(job, outcome, seen.summary.id)
         self._done.append(seen.summary)
+        self._size += seen.size
         self._tell(seen, {"type": "request", "request": seen.summary})
         self._trim()
 
     def _trim(self) -> None:
         """Let the oldest requests that are over go."""
-        size = sum(seen.size for seen in self._seen.values())
-        for key, seen in list(self._seen.items()):
-            if len(self._seen) <= self._most and size <= self._most_bytes:
+        while len(self._seen) > self._most or self._size > self._most_bytes:
+            over = (key for key, seen in self._seen.items() if seen.summary.state != "open")
+            if (oldest := next(over, None)) is None:
                 return
-            if seen.summary.state != "open":
-                del self._seen[key]
-                size -= seen.size
+            self._size -= self._seen.pop(oldest).size
 
     def summaries(self, scope: str | None = None) -> list[Summary]:
         """All requests that are remembered, oldest first; those that are open come last."""

@@ -79,24 +79,24 @@ class Message(Value, frozen=True):
     @property
     def text(self) -> str:
         """The visible text, in order."""
-        return "".join(b.text for b in self.blocks if isinstance(b, TextBlock))
+        return "".join([b.text for b in self.blocks if isinstance(b, TextBlock)])
 
     @property
     def thinking(self) -> tuple[ThinkingBlock, ...]:
         """The thinking blocks, in order."""
-        return tuple(b for b in self.blocks if isinstance(b, ThinkingBlock))
+        return tuple([b for b in self.blocks if isinstance(b, ThinkingBlock)])
 
     @property
     def tool_calls(self) -> tuple[ToolCallBlock, ...]:
         """The tool calls, in order."""
-        return tuple(b for b in self.blocks if isinstance(b, ToolCallBlock))
+        return tuple([b for b in self.blocks if isinstance(b, ToolCallBlock)])
 
     @property
     def carries_results(self) -> bool:
         """Whether it contains tool results; some APIs send results in the user's name."""
         if self.role != "user":
             return self.role == "tool"
-        return bool(self.blocks) and all(isinstance(b, ToolResultBlock) for b in self.blocks)
+        return {ToolResultBlock}.issuperset(map(type, self.blocks)) and bool(self.blocks)
 
     @property
     def is_spoken(self) -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from operator import add, sub
-from typing import assert_never
 
 from msgspec.structs import astuple
 
@@ -15,7 +14,6 @@ from mull.neutral.blocks import (
     Block,
     MediaBlock,
     OpaqueBlock,
-    TextBlock,
     ThinkingBlock,
     ToolCallBlock,
     ToolResultBlock,
@@ -64,6 +62,16 @@ _SPEAKER: dict[Role, str] = {
 }
 
 
+_PART_OF: dict[type[Block], str] = {
+    ThinkingBlock: "thinking",
+    ToolCallBlock: "calls",
+    ToolResultBlock: "results",
+    MediaBlock: "other",
+    OpaqueBlock: "other",
+}
+"""What a block is; a text is its speaker's."""
+
+
 def count_parts(messages: Iterable[Message], count: Callable[[Block], int]) -> Parts:
     """The tokens of messages, block by block."""
     found: dict[str, int] = {}
@@ -71,22 +79,6 @@ def count_parts(messages: Iterable[Message], count: Callable[[Block], int]) -> P
         speaker = _SPEAKER["tool" if message.carries_results else message.role]
         found[speaker] = found.get(speaker, 0) + MESSAGE_OVERHEAD
         for block in message.blocks:
-            part = _part_of(block, message.role)
+            part = _PART_OF.get(type(block)) or _SPEAKER[message.role]
             found[part] = found.get(part, 0) + count(block)
     return Parts(**found)
-
-
-def _part_of(block: Block, role: Role) -> str:
-    match block:
-        case TextBlock():
-            return _SPEAKER[role]
-        case ThinkingBlock():
-            return "thinking"
-        case ToolCallBlock():
-            return "calls"
-        case ToolResultBlock():
-            return "results"
-        case MediaBlock() | OpaqueBlock():
-            return "other"
-        case _:
-            assert_never(block)

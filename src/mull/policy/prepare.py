@@ -26,7 +26,7 @@ from mull.policy.answer_format import ask_in_format, format_notes
 from mull.policy.heal.amendment import UNAMENDED, Amendment, amend_messages, amend_options
 from mull.policy.parts import Parts, count_parts
 from mull.policy.reported import corrected, last_report
-from mull.policy.thinking.budget import ANSWER_ROOM, least_answer
+from mull.policy.thinking.budget import ANSWER_ROOM, is_full, least_answer
 from mull.policy.thinking.parameters import (
     forced_tools_stop_thinking,
     foreign_notes,
@@ -209,8 +209,9 @@ def prepare(
     if log.active:
         check_question(log.active[-1], target)
     made = Made(log, snapshot, conversation, counter, home or target.origin, amendment)
-    conversation = _with_wire_names(_asked(made, target), target)
-    settled = _settle(made, target)
+    asked = _asked(made, target)
+    conversation = _with_wire_names(asked, target)
+    settled = _settle(made, target, asked)
     view, planned = settled.view, settled.planned
     parameters = settle_parameters(conversation, target, planned)
     window = window_of(target, snapshot)
@@ -237,7 +238,7 @@ def prepare(
             *view_notes(view.tally, view.news, target.name),
             *history.notes,
             *format_notes(amend_options(made.options, amendment), target),
-            *_name_notes(_asked(made, target), conversation),
+            *_name_notes(asked, conversation),
             *_cache_notes(snapshot),
             *_counter_notes(counter),
         ),
@@ -268,7 +269,8 @@ def uncondensed(
     """
     if snapshot["reasoning.condenseOver"] is None:
         return []
-    view = _settle(Made(log, snapshot, conversation, counter, target.origin), target).view
+    made = Made(log, snapshot, conversation, counter, target.origin)
+    view = _settle(made, target, _asked(made, target)).view
     wanted = set(map(id, view.long_thoughts()))
     return [
         LongThought(position, at)
@@ -293,11 +295,10 @@ class _Settled(NamedTuple):
     held: _Count
 
 
-def _settle(made: Made, target: Target) -> _Settled:
+def _settle(made: Made, target: Target, options: RequestOptions) -> _Settled:
     """The view and the thinking plan, which depend on one another, and the count of both."""
     log, snapshot, counter = made.log, made.snapshot, made.counter
     memory = _memories.setdefault(log, Memory())
-    options = _asked(made, target)
     limits: dict[str, Any] = {"max_tokens": options.max_tokens, "amendment": made.amendment}
     plan = plan_least if options.least_thinking else plan_thinking
     fixed = _count_fixed(options, target, counter)
@@ -305,17 +306,19 @@ def _settle(made: Made, target: Target) -> _Settled:
     rules = _rules(made, target, planned)
     view = memory.view(log, rules, counter)
     count = _count(made, target, rules, (fixed + view.parts).total)
-    planned = plan(target, snapshot, **limits, used=count.estimate)
+    thought = planned.thinks
+    if planned.minds_size or is_full(window_of(target, snapshot), count.estimate):
+        planned = plan(target, snapshot, **limits, used=count.estimate)
     reason = _chain_lacks_thought(view, target, planned)
     reason = reason or forced_tools_stop_thinking(options, target, planned)
     if reason:
         planned = plan_least(target, snapshot, **limits, used=count.estimate)
         told = Note("reasoning.enabled", reason, warning=True, effective=planned.summary)
         planned = replace(planned, notes=(told, *planned.notes))
-    final = _rules(made, target, planned)
-    if final != rules:
-        view = memory.view(log, final, counter)
-        count = _count(made, target, final, (fixed + view.parts).total)
+    if planned.thinks != thought:
+        rules = _rules(made, target, planned)
+        view = memory.view(log, rules, counter)
+        count = _count(made, target, rules, (fixed + view.parts).total)
     return _Settled(view, planned, fixed, count)
 
 

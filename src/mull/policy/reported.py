@@ -8,11 +8,10 @@ own tools: it includes everything they read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import islice
 
 from mull.history.log import Log
-from mull.neutral.blocks import Block, OpaqueBlock, ThinkingBlock, Value
+from mull.neutral.blocks import OpaqueBlock, ThinkingBlock, Value
 from mull.neutral.messages import Message, Origin
 from mull.policy.tokens import CHARACTERS, MESSAGE_OVERHEAD, count_blocks
 
@@ -43,20 +42,24 @@ def last_report(log: Log, origin: Origin, characters: int) -> Reported | None:
     `characters` is what the next request contains. If the count of the answered request was not
     recorded, it is that without the messages since.
     """
-    since = 0
+    since: list[Message] = []
     for entry in islice(log.newest(), LOOKED_AT):
         message = entry.message
-        since += MESSAGE_OVERHEAD + count_blocks(_spoken(message), CHARACTERS)
-        if message.origin != origin or message.usage is None or not message.usage.input:
+        since.append(message)
+        if message.usage is None or not message.usage.input or message.origin != origin:
             continue
         if not any(isinstance(block, OpaqueBlock) for block in message.blocks):
-            counted = max(characters - since, 1) if entry.counted is None else entry.counted
+            counted = entry.counted
+            if counted is None:
+                counted = max(characters - sum(map(_spoken, since)), 1)
             return Reported(counted, message.usage.input)
     return None
 
 
-def _spoken(message: Message) -> Iterator[Block]:
-    return (block for block in message.blocks if not isinstance(block, ThinkingBlock))
+def _spoken(message: Message) -> int:
+    """What a message costs without its thoughts."""
+    said = [block for block in message.blocks if not isinstance(block, ThinkingBlock)]
+    return MESSAGE_OVERHEAD + count_blocks(said, CHARACTERS)
 
 
 def corrected(tokens: int, characters: int, last: Reported) -> int:

@@ -67,6 +67,8 @@ class Snapshot(Struct, frozen=True):
         Raises:
             SettingError: one of them is not allowed.
         """
+        if not own:
+            return self
         values = parse_all(own)
         return replace(
             self,

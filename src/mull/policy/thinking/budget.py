@@ -22,6 +22,7 @@ __all__ = [
     "budget_for_level",
     "check_range",
     "fit_budget",
+    "is_full",
     "least",
     "least_answer",
     "level_for_budget",
@@ -48,6 +49,11 @@ def least_answer(window: int) -> int:
     return min(LEAST_ANSWER, max(window // 8, 1))
 
 
+def is_full(context: int | None, used: int) -> bool:
+    """Whether hardly an answer fits beside what is used of a context window, by our count."""
+    return context is not None and context - used < least_answer(context)
+
+
 class Window(Value, frozen=True):
     """The limits a budget must fit: the user's max_tokens, the model's output limit, and the
     context window with its current content. None is unknown.
@@ -61,7 +67,7 @@ class Window(Value, frozen=True):
     @property
     def is_full(self) -> bool:
         """Whether hardly an answer fits beside the context, by our count."""
-        return self.context is not None and self.context - self.used < least_answer(self.context)
+        return is_full(self.context, self.used)
 
     @property
     def ceiling(self) -> int | None:

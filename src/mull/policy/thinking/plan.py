@@ -70,7 +70,8 @@ NOTHING = "nothing"
 class Planned(Value, frozen=True):
     """The plan, the max_tokens it needs, notes for the user, and the one-line summary.
 
-    `thinks` is whether the model may think in answer to this request.
+    `thinks` is whether the model may think in answer to this request, `minds_size` whether the
+    plan depends on how much the request holds even while that is far from the window.
     """
 
     plan: ThinkingPlan
@@ -78,6 +79,7 @@ class Planned(Value, frozen=True):
     thinks: bool = True
     max_tokens: int | None = None
     notes: tuple[Note, ...] = ()
+    minds_size: bool = False
 
     @property
     def sent_as(self) -> str | None:
@@ -186,10 +188,11 @@ def _plan(
         text = f"the request holds about {used:,} tokens of a window of {window.context:,}"
         notes.append(Note(about="context.limit", text=text, warning=True, kind="full"))
     _check_limit(target, max_tokens)
+    needs = TRAITS[target.dialect].needs_limit
+    minds_size = bool(choice.budget) or (max_tokens is None and needs == "always")
     if choice.budget:
         choice, more = _fit(target, snapshot, choice, window, bends=amendment.limit is not None)
         notes += more
-    needs = TRAITS[target.dialect].needs_limit
     if max_tokens is None and (needs == "always" or (needs == "budget" and choice.budget)):
         max_tokens = window.answer(choice.budget or 0)
     plan = sayable(_plan_of(target, snapshot, choice))
@@ -204,7 +207,8 @@ def _plan(
         sent_as=planned.sent_as,
         kind=OUTCOME,
     )
-    return msgspec.structs.replace(planned, notes=(*notes, outcome))
+    notes.append(outcome)
+    return msgspec.structs.replace(planned, notes=tuple(notes), minds_size=minds_size)
 
 
 def _plan_of(target: Target, snapshot: Snapshot, choice: Choice) -> ThinkingPlan:

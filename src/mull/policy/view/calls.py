@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 
 from msgspec.structs import replace
@@ -33,6 +34,7 @@ def has_object(call: ToolCallBlock) -> bool:
     return text is None or not text.strip() or bool(call.input) or read_object(text) is not None
 
 
+@lru_cache(maxsize=4096)
 def wire_name(name: str, dialect: Dialect) -> str:
     """The name, or a derived one if the dialect's endpoints do not accept it."""
     if re.fullmatch(TRAITS[dialect].tool_names, name):

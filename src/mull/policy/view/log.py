@@ -37,6 +37,8 @@ __all__ = ["LogView", "Memory"]
 KEPT_VIEWS = 4
 """One request may need two views, with two counters, if its own history keeps it from thinking."""
 _NOTHING = View((), Tally())
+_NO_PARTS = Parts()
+_UNREPAIRED = Repair(())
 _LEFT_OUT = View((), Tally(unanswered=1))
 
 
@@ -47,9 +49,9 @@ class _Round:
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
-        self.repaired = Repair(())
+        self.repaired = _UNREPAIRED
         self.view = _NOTHING
-        self.parts = Parts()
+        self.parts = _NO_PARTS
 
 
 class _Turn:
@@ -88,11 +90,15 @@ class _Turn:
             return False
         return not any(m.blocks and m.role != "user" for one in self.rounds for m in one.messages)
 
-    def repair(self) -> bool:
-        """Repair the new rounds; returns whether the turn waits for the model after its calls."""
+    def repair(self) -> None:
+        """Repair the new rounds."""
         last = len(self.rounds) - 1
         for at, one in enumerate(self.rounds[self.fresh :], self.fresh):
             one.repaired = repair_turn(one.messages, goes_on=at < last)
+
+    @property
+    def is_open_chain(self) -> bool:
+        """Whether the repaired turn waits for the model after its calls."""
         left = (one.repaired.messages for one in reversed(self.rounds))
         return is_open_chain(next(filter(_has_unspoken, left), ()))
 
@@ -229,8 +235,9 @@ class LogView:
 
     def _renew(self, index: int) -> None:
         turn = self._turns[index]
+        turn.repair()
         place = Standing(index == len(self._turns) - 1, index == self._last_thinking)
-        keep = keep_for(place, self._rules, open_chain=turn.repair())
+        keep = keep_for(place, self._rules, open_chain=place.last and turn.is_open_chain)
         is_left_out = not place.last and turn.is_unanswered
         start = turn.fresh if (keep, is_left_out) == (turn.keep, turn.is_left_out) else 0
         if index >= self._placed:  # turns are placed in order, so a new one goes at the end
@@ -254,9 +261,9 @@ class LogView:
 
     def _take_view(self, one: _Round, view: View) -> None:
         parts = count_parts(view.messages, self._counts.sent)
-        if view.tally != one.view.tally:
+        if view.tally is not one.view.tally and view.tally != one.view.tally:
             self.tally += view.tally - one.view.tally
-        self.parts += parts - one.parts
+        self.parts += parts if one.parts is _NO_PARTS else parts - one.parts
         one.view, one.parts = view, parts
 
     def _put(self, at: int, old: Sequence[Message], new: Sequence[Message]) -> None:

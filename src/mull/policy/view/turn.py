@@ -9,7 +9,7 @@ has a condensed version.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from operator import add, sub
+from operator import add, is_, sub
 from typing import Literal, NamedTuple, TypeAlias, assert_never
 
 import msgspec
@@ -147,6 +147,9 @@ class Tally(Value, frozen=True):
         return Tally(*map(sub, msgspec.structs.astuple(self), msgspec.structs.astuple(less)))
 
 
+_UNCHANGED = Tally()
+
+
 class View(Value, frozen=True):
     """Messages as sent. `long` are thinking blocks above the limit without a condensed version."""
 
@@ -204,15 +207,17 @@ def view_repaired(
     """The view of a turn, or of one round of it, that is already repaired."""
     out: list[Message] = []
     shorter = _Shorter(condensing)
-    tally = Tally(
-        unfinished=repaired.unfinished,
-        interrupted=repaired.interrupted,
-        unmade_calls=repaired.unmade_calls,
-        empty=repaired.empty,
-        closed_calls=repaired.closed_calls,
-        orphans=repaired.orphans,
-        cut_calls=repaired.cut_calls,
-    )
+    tally = _UNCHANGED
+    if repaired.is_mended:
+        tally = Tally(
+            unfinished=repaired.unfinished,
+            interrupted=repaired.interrupted,
+            unmade_calls=repaired.unmade_calls,
+            empty=repaired.empty,
+            closed_calls=repaired.closed_calls,
+            orphans=repaired.orphans,
+            cut_calls=repaired.cut_calls,
+        )
     for given in repaired.messages:
         message, strange = _without_strange(given, rules.origin.dialect)
         if strange:
@@ -226,7 +231,8 @@ def view_repaired(
                 out.append(seen)
             continue
         seen, more = _view_message(message, keep, rules, shorter)
-        tally += more
+        if more is not _UNCHANGED:
+            tally += more
         if seen.blocks:
             out.append(seen)
     if shorter.used:
@@ -236,6 +242,8 @@ def view_repaired(
 
 def _without_strange(message: Message, dialect: str) -> tuple[Message, int]:
     """The message without blocks that a client wrote in another dialect, and how many those are."""
+    if OpaqueBlock not in map(type, message.blocks):
+        return message, 0
     blocks = tuple(
         b for b in message.blocks if not (isinstance(b, OpaqueBlock) and _is_strange(b, dialect))
     )
@@ -292,13 +300,11 @@ def _view_message(
         blocks, named, wrapped = sendable_calls(blocks, rules.intake.dialect, renamed)
         if named or wrapped:
             tally += Tally(renamed=named, malformed=wrapped)
-    if len(blocks) == len(message.blocks) and all(map(_same, blocks, message.blocks)):
+    if blocks is message.blocks:
+        return message, tally
+    if len(blocks) == len(message.blocks) and all(map(is_, blocks, message.blocks)):
         return message, tally
     return msgspec.structs.replace(message, blocks=tuple(blocks)), tally
-
-
-def _same(one: Block, other: Block) -> bool:
-    return one is other
 
 
 def _own_blocks(
@@ -306,7 +312,7 @@ def _own_blocks(
 ) -> tuple[Sequence[Block], Tally]:
     """What is wanted or required, in the form that the endpoint accepts."""
     kept, tally = _kept(message, keep, rules)
-    if not rules.intake.refused and not any(isinstance(b, ThinkingBlock) for b in kept):
+    if not rules.intake.refused and ThinkingBlock not in map(type, kept):
         return kept, tally
     out: list[Block] = []
     sent = 0
@@ -333,11 +339,11 @@ def _own_blocks(
 def _kept(message: Message, keep: Keep, rules: Rules) -> tuple[Sequence[Block], Tally]:
     thoughts = len(message.thinking)
     if not thoughts:
-        return message.blocks, Tally()
+        return message.blocks, _UNCHANGED
     if rules.forbidden:
         return _others(message), Tally(forbidden=thoughts)
     if keep.unwanted is None:
-        return message.blocks, Tally()
+        return message.blocks, _UNCHANGED
     if not keep.in_chain or not (rules.required or rules.returned):
         return _others(message), Tally(**{keep.unwanted: thoughts})
     kept = [block for block in message.blocks if _goes_along(block, rules)]
@@ -382,4 +388,6 @@ def _foreign_blocks(
                 out.append(block)
             case _:
                 assert_never(block)
+    if not (dropped or opaque or handed):
+        return out, _UNCHANGED
     return out, Tally(foreign=dropped, opaque=opaque, handed_over=handed)

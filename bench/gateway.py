@@ -1,0 +1,259 @@
+"""`mull serve` between a fast upstream and fast clients, each in a process of its own, on loopback.
+
+Beside it, in the same run, a pass-through: granian and mull's HTTP client with nothing between
+them. CPU is that of the gateway's process alone, so it holds on a busy machine too; requests per
+second and core are 1 s over the CPU of one request. The store is on (SQLite), and so is the page.
+Small requests have 3 messages, those of an agent 60 kB of instructions and tools and 40 messages.
+PEERS=1 measures other gateways in the same run, QUICK=1 a tenth of everything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench.client import say
+from bench.report import Figure
+from bench.serving.peers import peers
+from bench.serving.process import Measured, free_port
+from bench.serving.upstream import CHUNKS
+
+QUICK, PEERS = bool(os.environ.get("QUICK")), bool(os.environ.get("PEERS"))
+REQUESTS = 500 if QUICK else 6_000
+LARGE = 30 if QUICK else 300
+STREAMS = 8 if QUICK else 64
+OPEN = 100 if QUICK else 1_000
+MANY = 5_000 if QUICK else 200_000
+CLIENTS = 32
+_CHAT, _MESSAGES = "/v1/chat/completions", "/v1/messages"
+
+
+class Way(NamedTuple):
+    """A gateway, a path of it, and how a request to it is written."""
+
+    name: str
+    server: Measured
+    path: str
+    headers: Mapping[str, Mapping[str, str]] = {}
+
+
+class Told(NamedTuple):
+    """What a load measured, and the CPU that the gateway spent on it."""
+
+    p50: float
+    wall: float
+    cpu: float
+
+
+def body(path: str, model: str, messages: int = 3, *, large: bool = False, stream: bool) -> str:
+    """A request."""
+    system = "You are helpful. " * (3_500 if large else 3)
+    words = "word " * 200 if large else ""
+    turns = [
+        {"role": "assistant" if at % 2 else "user", "content": f"message {at} {words}"}
+        for at in range(messages - 1 + messages % 2)
+    ]
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}}
+    tools = [(f"tool_{at}", "What it does. " * 30, schema) for at in range(12 if large else 0)]
+    asked: dict[str, Any] = {"model": model, "stream": stream, "messages": turns}
+    if path == _MESSAGES:
+        asked |= {"system": system, "max_tokens": 1_000}
+        asked["tools"] = [
+            {"name": name, "description": text, "input_schema": of} for name, text, of in tools
+        ]
+    else:
+        asked["messages"] = [{"role": "system", "content": system}, *turns]
+        functions = [{"name": n, "description": text, "parameters": of} for n, text, of in tools]
+        asked["tools"] = [{"type": "function", "function": one} for one in functions]
+    if not tools:
+        del asked["tools"]
+    return json.dumps(asked)
+
+
+class Load:
+    """The clients."""
+
+    def __init__(self) -> None:
+        self._process = _started("bench.serving.load")
+
+    def put(self, way: Way, text: str, clients: int, requests: int, *, held: bool = False) -> Told:
+        """Send requests, and say what they took."""
+        assert self._process.stdin
+        assert self._process.stdout
+        asked = {
+            "port": way.server.port,
+            "path": way.path,
+            "headers": way.headers.get(json.loads(text)["model"], {}),
+            "body": text,
+            "clients": clients,
+            "requests": requests,
+            "held": held,
+        }
+        before = way.server.cpu
+        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.flush()
+        told = json.loads(self._process.stdout.readline())
+        if "error" in told:
+            raise RuntimeError(f"{way.name}: {told['error']}")
+        return Told(told["p50"], told["wall"], way.server.cpu - before)
+
+    def end(self) -> None:
+        """End them."""
+        self._process.kill()
+        self._process.wait()
+
+
+def _started(module: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+
+class Serving(NamedTuple):
+    """What is measured: the ways, the pass-through first, and mull with two workers."""
+
+    bare: Way
+    mull: list[Way]
+    peers: list[Way]
+    pair: Way
+
+
+@contextlib.contextmanager
+def serving() -> Iterator[Serving]:
+    """All gateways, before the same upstream."""
+    upstream = _started("bench.serving.upstream")
+    assert upstream.stdout
+    url = f"http://127.0.0.1:{int(upstream.stdout.readline())}"
+    with tempfile.TemporaryDirectory() as home, contextlib.ExitStack() as ending:
+        ending.callback(upstream.wait)
+        ending.callback(upstream.kill)
+        env = os.environ | {"HOME": home, "XDG_DATA_HOME": home, "XDG_CONFIG_HOME": home}
+        port = free_port()
+        command = [sys.executable, "-m", "bench.serving.passing", str(port), f"{url}/short"]
+        bare = Measured(command, port, env)
+        ending.callback(bare.end)
+        mull = _mull(Path(home), url, env)
+        ending.callback(mull.end)
+        pair = _mull(Path(home), url, env, workers=2)
+        ending.callback(pair.end)
+        found = list(peers(url, Path(home), env)) if PEERS else []
+        for peer in found:
+            ending.callback(peer.server.end)
+        yield Serving(
+            Way("pass-through", bare, _CHAT),
+            [Way("mull, chat", mull, _CHAT), Way("mull, Messages to chat", mull, _MESSAGES)],
+            [Way(f"{peer.name}, chat", peer.server, _CHAT, peer.headers) for peer in found],
+            Way("mull, chat, 2 workers", pair, _CHAT),
+        )
+
+
+def _mull(home: Path, url: str, env: dict[str, str], workers: int = 1) -> Measured:
+    port, config = free_port(), home / f"serve-{workers}.toml"
+    named = (
+        f'[serve.models.{name}]\nmodel = "moonshotai/kimi-k2.5"\nbase_url = "{url}/{name}/v1"\n'
+        for name in ("short", "long", "held")
+    )
+    head = f'[serve]\nlisten = "127.0.0.1:{port}"\nworkers = {workers}\n'
+    config.write_text(head + "".join(named))
+    command = [sys.executable, "-m", "mull", "serve", "--config", str(config)]
+    return Measured(command, port, env)
+
+
+def run() -> list[Figure]:
+    """Measure."""
+    load = Load()
+    try:
+        with serving() as all_of_it:
+            bare, mull, others, pair = all_of_it
+            for way in (bare, *mull, pair):
+                load.put(way, body(way.path, "short", stream=True), 4, 100)
+            others = [way for way in others if _answers(load, way)]
+            return [
+                *_small(load, [bare, *mull, *others]),
+                *_workers(load, mull[0], pair),
+                *_long(load, mull),
+                *_chunks(load, [*mull, *others]),
+                *_memory(load, mull[0]),
+            ]
+    finally:
+        load.end()
+
+
+def _answers(load: Load, way: Way) -> bool:
+    """Whether another gateway can be measured here."""
+    try:
+        load.put(way, body(way.path, "short", stream=True), 4, 100)
+    except RuntimeError as error:
+        say(f"left out: {error}")
+        return False
+    return True
+
+
+def _small(load: Load, ways: list[Way]) -> Iterator[Figure]:
+    """Small requests: what one client waits for, and what a request costs with many."""
+    bare: dict[str, Told] = {}
+    for how in ("whole", "streamed"):
+        for way in ways:
+            text = body(way.path, "short", stream=how == "streamed")
+            requests = REQUESTS if "mull" in way.name or way is ways[0] else REQUESTS // 10
+            alone = load.put(way, text, 1, requests // 4)
+            many = load.put(way, text, CLIENTS, requests)
+            base = bare.setdefault(how, alone)
+            cost = many.cpu / requests
+            added = (alone.p50 - base.p50) * 1e3
+            name = f"{way.name}, {how}"
+            if way is not ways[0]:
+                told = f"pass-through {base.p50 * 1e3:.2f} ms"
+                most = "≤ 1 ms" if "mull" in way.name else ""
+                yield Figure(f"{name}: p50 added at 1 client", added, "ms", told, None, most)
+            yield Figure(f"{name}: CPU of a request, {CLIENTS} clients", cost * 1e6, "µs")
+            target = "≥ 3,000" if "mull" in way.name else ""
+            per_core = f"{requests / many.wall:,.0f}/s on the clock"
+            yield Figure(f"{name}: requests per core", 1 / cost, "/s", per_core, None, target)
+
+
+def _workers(load: Load, one: Way, two: Way) -> Iterator[Figure]:
+    text = body(_CHAT, "short", stream=True)
+    alone = load.put(one, text, CLIENTS, REQUESTS).wall
+    both = load.put(two, text, CLIENTS, REQUESTS).wall
+    told = f"one worker {REQUESTS / alone:,.0f}/s"
+    yield Figure(f"{two.name}: requests", REQUESTS / both, "/s", told, alone / both, "≥ 1.7×")
+
+
+def _long(load: Load, ways: list[Way]) -> Iterator[Figure]:
+    for way in ways:
+        for name, messages, large in (("an agent's", 40, True), ("400 messages'", 400, False)):
+            text = body(way.path, "short", messages, large=large, stream=True)
+            told = load.put(way, text, 4, LARGE)
+            label = f"{way.name}: CPU of {name} request"
+            yield Figure(label, told.cpu / LARGE * 1e6, "µs", f"{len(text) // 1000} kB")
+
+
+def _chunks(load: Load, ways: list[Way]) -> Iterator[Figure]:
+    for way in ways:
+        streams = STREAMS if "mull" in way.name else STREAMS // 8
+        told = load.put(way, body(way.path, "long", stream=True), 4, streams)
+        each = told.cpu / streams / CHUNKS * 1e6
+        most = "≤ 10 µs" if "mull" in way.name else ""
+        yield Figure(f"{way.name}: CPU of a streamed chunk", each, "µs", target=most)
+
+
+def _memory(load: Load, way: Way) -> Iterator[Figure]:
+    text = body(way.path, "short", stream=True)
+    load.put(way, text, CLIENTS, MANY // 10)
+    before = way.server.megabytes
+    load.put(way, text, CLIENTS, MANY - MANY // 10)
+    after = way.server.megabytes
+    told = f"{before:.0f} MB after {MANY // 10:,}"
+    yield Figure(f"memory after {MANY:,} requests", after, "MB", told, after / before, "flat")
+    load.put(way, body(way.path, "held", stream=True), OPEN, OPEN, held=True)
+    held = way.server.megabytes
+    told = f"{after:.0f} MB before"
+    yield Figure(f"memory with {OPEN:,} streams open", held, "MB", told, None, "≤ 300 MB")
