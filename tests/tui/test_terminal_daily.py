@@ -143,6 +143,11 @@ def test_a_key_is_typed_unseen_and_stored_and_the_keys_are_the_users_own(start):
         terminal.wait_for("Key for  moonshotai")
         terminal.press("esc")
         terminal.wait_for("No key entered")
+        terminal.say("hello")  # asked for once more, as soon as it is needed
+        terminal.wait_for("Key for  moonshotai")
+        terminal.press("esc")
+        terminal.wait_for("no API key for Moonshot AI")
+        terminal.wait_for(lambda t: t.text.count("❯ hello") == 2)
         assert "sk-ant" not in terminal.raw.decode()
         assert "sk-ant" not in (data_dir() / "typed").read_text()
         assert Keys(data_dir(), {}).stored() == {"anthropic": "file"}

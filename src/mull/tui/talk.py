@@ -248,8 +248,8 @@ class Talk:
         if not self.front.echoes:
             self._painter.said(message)
         try:
-            stream = self.session.submit(message)
-        except LocalError:  # nothing was sent or stored: it can be sent again
+            stream = await self._submit(message)
+        except (LocalError, asyncio.CancelledError):  # nothing was sent or stored
             self.front.put(text)
             raise
         attached, self.attached = self.attached, []
@@ -260,6 +260,17 @@ class Talk:
             if not _came(stream):
                 self.attached[:0], self.ran[:0] = attached, ran
             raise
+
+    async def _submit(self, message: Message) -> AsyncStream:
+        """Start the turn; a missing key is asked for first."""
+        try:
+            return self.session.submit(message)
+        except LocalError:
+            from mull.tui.commands.model import offer_key
+
+            if not await offer_key(self):
+                raise
+        return self.session.submit(message)
 
     def send(self, text: str) -> None:
         """Send a text from a command, as if it had been typed."""
