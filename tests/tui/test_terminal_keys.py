@@ -179,6 +179,7 @@ def test_a_server_that_is_down_is_asked_again_until_esc(converse):
         terminal.press("esc")
         terminal.wait_for(lambda t: t.text.count("❯ a question") == 2)
         terminal.wait_gone("Retrying in")
+        terminal.wait_for("Interrupted; nothing had arrived.")
         assert len(server.requests) == 1
 
 

@@ -99,6 +99,7 @@ class Talk:
         self._session: Session | None = None
         self._work: asyncio.Task[None] | None = None
         self._is_turn = self._leaving = False
+        self._came = True
         self._beside: set[asyncio.Task[None]] = set()
 
     # The session
@@ -485,7 +486,7 @@ class Talk:
             self._beside.add(task)
             task.add_done_callback(self._beside.discard)
         else:
-            self._work, self._is_turn = task, is_turn
+            self._work, self._is_turn, self._came = task, is_turn, True
             task.add_done_callback(self._ended)
 
     async def _guard(self, work: Work, is_turn: bool) -> None:
@@ -500,7 +501,7 @@ class Talk:
             self._painter.failed(str(error))
         except asyncio.CancelledError:
             if is_turn:
-                self._painter.stopped()
+                self._painter.stopped(came=self._came)
         except Exception as error:  # a bug in mull must not cost the conversation
             self.mistake(repr(error))
 
@@ -533,7 +534,8 @@ class Talk:
             await self._draw(stream)
         except (MullError, asyncio.CancelledError):
             if not self._leaving:
-                back = [] if _came(stream) else [asked]
+                self._came = _came(stream)
+                back = [] if self._came else [asked]
                 for text in reversed([*back, *self._give_back()]):
                     if text:
                         self.front.put(text)
