@@ -93,7 +93,7 @@ def show_model(host: Host) -> None:
     target = session.target
     for line in feedback(target, plan_now(session)):
         if line.startswith("✓"):
-            shown.text(line, shown.theme.accent)
+            shown.text(line.removeprefix("✓ "), shown.theme.accent, mark="✓ ")
         elif line.startswith("  ⚠ "):
             shown.note(line[4:], warning=True)
         else:
