@@ -96,8 +96,9 @@ def run_conversation(text: str, monkeypatch) -> str:
 
 def assert_shown(shown: str, printed: str) -> None:
     """Each line that is shown is printed, in this order; without `...` nothing else is. Pages show
-    the terminal, where a list has dots; what is run here is plain."""
-    lines, left = shown.replace("·", "-").splitlines(), printed.splitlines()
+    the terminal, where a list has dots and a switch a tick; what is run here is plain."""
+    plain = shown.replace("·", "-").replace("✓ Switched", "Switched")
+    lines, left = plain.splitlines(), printed.splitlines()
     if "..." not in lines:
         assert left == lines
         return

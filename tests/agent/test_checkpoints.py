@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import tried
-from mull.agent.checkpoints import CHANGED_SINCE, NOT_KEPT, Keeper, plan_restoring
+from mull.agent.checkpoints import CHANGED_SINCE, NOT_KEPT, UNOBSERVED, Keeper, plan_restoring
 from mull.agent.tools.snapshot import take_snapshot
 from mull.agent.tools.states import look_at, put_at
 from mull.store import checkpoints as stored
@@ -263,6 +263,20 @@ def test_ignored_files_and_folders_without_git_are_left_alone(turns, folder, tmp
     assert turns.kept.changes() == []
     (tmp_path / "plain").mkdir()
     assert take_snapshot(tmp_path / "plain") is None
+
+
+def test_a_command_that_nothing_observed_is_told_when_it_is_undone(turns, folder):
+    turns.change(folder / "a", text(b"a\n"))
+    ran(turns, folder, "echo b >> a; echo c > c")
+    ran(turns, folder, "echo d > d")
+    assert [(r.path, r.problem) for r in turns.undo()] == [
+        (str(folder / "a"), CHANGED_SINCE),
+        ("", UNOBSERVED),
+    ]
+    assert (folder / "a").read_text() == "a\nb\n"
+    assert [r.path for r in turns.undo(again=True)] == [str(folder / "a")]
+    turns.now = 5
+    assert turns.undo() == []
 
 
 @pytest.mark.usefixtures("repository")

@@ -44,6 +44,7 @@ print("loaded")
 Many = list[Data]
 Models = list[Model]
 nothing = object()
+three = 3
 """
 
 
@@ -205,10 +206,13 @@ def test_a_model_that_only_calls_tools_is_made_to_call_one(ask):
         ("kinds_of_answers:nothing", "cannot be a schema"),
         ("no_such_module:X", "cannot load no_such_module for --schema"),
         ("list.json", "is JSON but not a JSON schema"),
+        ("typo.json", 'the schema is not valid: $.type: must be one of ["object","array"'),
+        ("kinds_of_answers:three", "3 cannot be a schema"),
     ],
 )
 def test_what_is_no_schema_is_told_before_anything_is_sent(ask, tmp_path, given, said):
     (tmp_path / "list.json").write_text("[1]")
+    (tmp_path / "typo.json").write_text('{"type": "objekt"}')
     status, out, err, requests = ask([ADA], "--schema", given)
     assert (status, out, requests) == (2, "", [])
     assert said in err

@@ -225,6 +225,14 @@ def test_the_project_is_listed_without_what_is_ignored_and_again_when_it_is_old(
     assert next(item.name for item in files.find("out")) == "out.txt"
 
 
+def test_the_file_whose_letters_are_closest_together_comes_first(tmp_path):
+    for name in ("d14/file_199.py", "d4/file_99.py", "a/do4/files9x9.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    found = [item.name for item in ProjectFiles(str(tmp_path)).find("d4file99")]
+    assert found == ["d4/file_99.py", "d14/file_199.py", "a/do4/files9x9.py"]
+
+
 def test_enter_takes_the_command_that_is_offered(talk):
     completer = SlashCompleter(lambda: talk)
     assert completer.taken("/mo") == "/model"

@@ -28,6 +28,13 @@ def test_what_is_long_is_a_label_and_comes_back_whole():
     assert pastes.label_before(f"a {first}b") == ""
 
 
+def test_the_end_of_the_last_line_is_no_line():
+    pastes = Pastes()
+    label = pastes.label(f"{LONG}\n")
+    assert label == "[Pasted text #1 +300 lines]"
+    assert pastes.whole(label) == f"{LONG}\n"
+
+
 def test_a_pasted_label_is_text():
     pastes = Pastes()
     label = pastes.label(LONG)

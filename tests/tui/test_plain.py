@@ -37,12 +37,14 @@ def test_a_conversation_through_a_pipe_has_no_escape_at_all():
         answer(say("\x1b[31mBye.")),
     ]
     with ScriptedServer(replies) as server:
-        done = piped(server, "first\n\n/view full\nsecond\n/quit\n")
+        done = piped(server, "first\n\n/view full\n/tools\nsecond\n/quit\n")
         assert [len(request.json["messages"]) for request in server.requests][1] > 2
     assert done.returncode == 0
     assert done.stderr == ""
     assert "\x1b" not in done.stdout
     assert "\r" not in done.stdout
+    assert not re.search("[✓✗⚠●│└❯]", done.stdout)  # a screen reader would spell them out
+    assert "  - Rules you choose to keep are stored in" in done.stdout
     lines = done.stdout.splitlines()
     assert lines.index("You: first") < lines.index("You: second")
     assert re.search(r"Thought for [\d.]+ s, about 4 tokens: Hm, let me see\.", done.stdout)

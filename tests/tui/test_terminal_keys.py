@@ -122,6 +122,37 @@ def test_what_is_typed_while_the_model_works_goes_along_with_the_next_result(con
         assert sent[-1]["content"] == "please hurry"
 
 
+def test_what_goes_back_into_the_line_stands_before_what_is_being_typed(converse):
+    with ScriptedServer([answer(say("Working"), STALL)]) as server:
+        terminal = converse(server)
+        terminal.say("one")
+        terminal.wait_for("Working")
+        terminal.say("two")
+        terminal.wait_for("next: two")
+        terminal.type("three")
+        terminal.press("c-q")
+        terminal.wait_for("queued: three")
+        terminal.type("fou")
+        terminal.wait_for("❯ fou")
+        terminal.press("esc")
+        terminal.wait_for("Interrupted")
+        terminal.type("r")
+        terminal.wait_for(re.compile(r"❯ two\n +three\n +four"))
+
+
+def test_a_key_pressed_before_the_question_counts_is_not_left_in_the_line(converse):
+    with ScriptedServer([calls(call("run", command="true")), answer(say("Ran."))]) as server:
+        terminal = converse(server)
+        terminal.say("go")
+        terminal.wait_for("Run this command? …")
+        terminal.type("y")
+        terminal.wait_for("❯ y")
+        terminal.wait_for("[y] yes")
+        terminal.type("y")
+        terminal.wait_for("Ran.")
+        terminal.wait_gone("❯ y")
+
+
 def test_a_failed_question_is_in_the_line_again_and_is_sent_once(converse):
     down = Reply.json({"error": {"message": "out of order"}}, 500, {"x-should-retry": "false"})
     with ScriptedServer([down, down, answer(say("Back again."))]) as server:
@@ -148,6 +179,7 @@ def test_a_server_that_is_down_is_asked_again_until_esc(converse):
         terminal.press("esc")
         terminal.wait_for(lambda t: t.text.count("❯ a question") == 2)
         terminal.wait_gone("Retrying in")
+        terminal.wait_for("Interrupted; nothing had arrived.")
         assert len(server.requests) == 1
 
 

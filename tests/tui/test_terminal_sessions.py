@@ -124,10 +124,12 @@ def test_a_refusal_is_told_and_the_conversation_goes_on(converse):
 
 
 @pytest.mark.slow
-def test_a_missing_key_is_told_and_the_words_stay_in_the_line(start):
+def test_a_missing_key_is_asked_for_and_the_words_stay_in_the_line(start):
     terminal = start("-m", "anthropic/claude-sonnet-4-5")
     terminal.wait_for("/help lists commands")
     terminal.say("a long question")
+    terminal.wait_for("Key for anthropic (hidden")
+    terminal.press("esc")
     terminal.wait_for("ANTHROPIC_API_KEY")
     terminal.wait_for(lambda t: t.text.count("❯ a long question") == 2)
 

@@ -46,7 +46,7 @@ def test_undo_puts_files_back_also_after_the_session_was_left(converse, start):
         again.say("/undo 2")
         again.wait_for("notes.txt +1 −1")
         again.wait_for("made.txt +0 −1")
-        again.wait_for("other.txt was left unchanged: someone else has changed it since")
+        again.wait_for("other.txt was left unchanged: a command or another program has")
         assert Path("notes.txt").read_text() == "old line\nkept line\n"
         assert not Path("made.txt").exists()
         assert Path("other.txt").read_text() == "changed by a person\n"
@@ -84,7 +84,19 @@ def test_what_a_stopped_command_printed_is_kept_for_the_person_and_the_model(con
         terminal.say("what now?")
         terminal.wait_for("I see.")
         (result,) = (m for m in server.requests[1].json["messages"] if m["role"] == "tool")
-        assert result["content"].endswith("printed by then:\nfirst\nsecond")
+        assert result["content"].endswith("Output up to that point:\nfirst\nsecond")
+
+
+def test_undo_without_git_says_that_what_a_command_changed_stays(converse):
+    replies = [calls(call("run", command="echo made > made.txt")), answer(say("Ran it."))]
+    with ScriptedServer(replies) as server:
+        terminal = converse(server, "--yes")
+        terminal.say("make")
+        terminal.wait_for("Ran it.")
+        terminal.wait_idle()
+        terminal.say("/undo")
+        terminal.wait_for("What commands changed was left as it is: a command can be undone only")
+        assert Path("made.txt").read_text() == "made\n"
 
 
 def test_a_copy_is_called_one(converse):

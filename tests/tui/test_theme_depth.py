@@ -32,6 +32,7 @@ from mull.tui.screen.depth import (
         ({"TERM": "tmux-256color", "TMUX": "/tmp/x", "COLORTERM": "truecolor"}, "256"),
         ({"TERM": "screen.xterm-256color", "COLORTERM": "truecolor"}, "256"),
         ({"TERM": "tmux-direct", "TMUX": "/tmp/x"}, "truecolor"),
+        ({"TERM": "vt100", "TMUX": "/tmp/x"}, "mono"),
     ],
 )
 def test_the_environment_tells_the_depth(environment, depth):

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mull.agent.tools.output import Kept
 from mull.neutral.assemble import assemble
 from mull.neutral.blocks import (
     MediaBlock,
@@ -258,6 +259,16 @@ def test_of_a_command_the_end_is_shown_also_under_a_name_that_models_know():
     assert said(long.commit())[1:] == [
         "  └ 6 lines above (Ctrl-O)", "    7", "    8", "    9"
     ]  # fmt: skip
+
+
+def test_lines_that_were_left_out_are_counted_too():
+    kept = Kept(None, 4096)
+    for number in range(100_000):
+        kept.add(f"row {number}\n")
+    view = view_of()
+    view.message(assistant(ToolCallBlock("a", "run", {"command": "rows"})))
+    view.message(Message(role="tool", blocks=(ToolResultBlock("a", kept.text()),)))
+    assert said(view.commit())[1:3] == ["  └ 99,997 lines above (Ctrl-O)", "    row 99997"]
 
 
 def test_calls_and_results_stand_together_and_a_result_apart_from_its_call_has_a_name():

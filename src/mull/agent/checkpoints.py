@@ -1,7 +1,7 @@
 """Undoes what a session's tools did to files, and redoes it.
 
 A file is restored only if it still has the content that the tools left: a file that someone else
-has changed since is reported and left alone.
+has changed since is reported and left alone. So is a command whose changes were not observed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Keeper", "Restored", "Restoring", "plan_restoring"]
 
-CHANGED_SINCE = "someone else has changed it since"
+CHANGED_SINCE = "a command or another program has changed it since"
+UNOBSERVED = (
+    "a command can be undone only in a folder under git, and not if it ran in the background"
+)
 NOT_KEPT = "too large to save"
 
 
@@ -43,16 +46,28 @@ class Keeper:
             changes.append(Change(turn, path, *states))
             found = (one for one in (before, after) if one is not None)
             contents += [one.content for one in found if one.content is not None]
-        if not changes:
-            return
+        if changes:
+            self._add(changes, contents)
+
+    def keep_unobserved(self) -> None:
+        """Store that a command ran whose changes are unknown, so that undoing the turn says so."""
+        change = Change(self._turn(), "")
+        if change not in self.checkpoints.changes():
+            self._add([change], ())
+
+    def _add(self, changes: Sequence[Change], contents: Iterable[bytes]) -> None:
         try:
             self.checkpoints.add(changes, contents)
         except ConfigError as error:
             self._warn(f"/undo cannot restore what just changed: {error}")
 
-    def keep_changed(self, since: Snapshot) -> None:
+    def keep_changed(self, since: Snapshot | None) -> None:
         """Store what differs from a snapshot, if that can be determined."""
-        changed = since.changed()
+        changed = None if since is None else since.changed()
+        if changed is None:
+            self.keep_unobserved()
+        if since is None:
+            return
         if changed is None:
             self._warn("/undo cannot restore what this command changed: it is too much")
         else:
@@ -61,7 +76,7 @@ class Keeper:
 
 class Restored(Value, frozen=True):
     """A restored file, with the number of lines added and removed, or the reason why it was not
-    restored.
+    restored. Without a path, it is about files that commands changed unobserved.
     """
 
     path: str
@@ -127,11 +142,14 @@ def plan_restoring(
     first: dict[str, FileState | None] = {}
     last: dict[str, FileState | None] = {}
     broken: list[str] = []
+    unobserved = False
     for change in kept.changes():
         if change.turn not in wanted:
             continue
         path = change.path
-        if path not in first:
+        if not path:
+            unobserved = not again  # left as they were, so there is nothing to redo
+        elif path not in first:
             first[path], last[path] = change.before, change.after
         elif change.before == last[path]:
             last[path] = change.after
@@ -143,7 +161,12 @@ def plan_restoring(
         for path in first
         if path not in broken and first[path] != last[path]
     ]
-    return Restoring(steps, broken, kept) if steps or broken else None
+    if not (steps or broken or unobserved):
+        return None
+    restoring = Restoring(steps, broken, kept)
+    if unobserved:
+        restoring.files.append(Restored("", problem=UNOBSERVED))
+    return restoring
 
 
 def _text(content: bytes) -> str:

@@ -213,7 +213,7 @@ class _Summary:
                 self._told = self._length
                 self._tell(f"{self._length:,} characters of summary")
         elif isinstance(event, Retrying):
-            self._tell(f"{event.reason}: retrying in {event.seconds:.0f} s")
+            self._tell(event.words)
 
     def _again(self, reason: str) -> None:
         self._length = self._told = 0

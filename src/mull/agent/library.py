@@ -492,7 +492,8 @@ class Conversation:
         if not starts:
             raise LocalError("there are no turns yet")
         if not 1 <= turns <= len(starts):
-            raise LocalError(f"cannot undo {turns} turns: there are {len(starts)}")
+            there = "is only one" if len(starts) == 1 else f"are {len(starts)}"
+            raise LocalError(f"cannot undo {turns} turns: there {there}")
         return starts[-turns]
 
 

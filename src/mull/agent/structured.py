@@ -21,10 +21,12 @@ from mull.neutral.messages import Message, user
 from mull.neutral.request import AnswerFormat
 from mull.policy.answer_format import answer_value, tool_name
 from mull.policy.json_schema import first_misfit, resolve
+from mull.policy.json_schema_faults import first_fault
 
 __all__ = ["Shape", "shape_of"]
 
 _MEMBER = "value"
+_LONGEST = 60
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 _DEFINITIONS = ("$defs", "definitions")
 
@@ -95,8 +97,10 @@ def shape_of(kind: Any, name: str | None = None) -> Shape:
         LocalError: it describes no form; says why.
     """
     if isinstance(kind, Mapping):
+        if (fault := first_fault(kind)) is not None:
+            raise LocalError(f"the schema is not valid: {fault}")
         return Shape(kind, name or str(kind.get("title") or "answer"))
-    called = name or str(getattr(kind, "__name__", "answer"))
+    called = name or str(getattr(kind, "__name__", None) or repr(kind)[:_LONGEST])
     made = _of_pydantic(kind, called) if _is_pydantic(kind) else _of_msgspec(kind, called)
     return made
 

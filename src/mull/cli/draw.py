@@ -109,7 +109,7 @@ class Plain:
             case TextDelta() if event.text:
                 self._take_text(event.text)
             case Retrying():
-                self._say(f"{event.reason}: retrying in {event.seconds:.0f} s")
+                self._say(event.words)
             case Healed():
                 self._say(f"the endpoint rejected the request ({event.reason}): {event.change}")
             case StateChanged(state="tools"):  # the user may be asked now, in plain lines

@@ -224,6 +224,12 @@ class Retrying(Value, frozen=True, tag_field="type", tag="retrying"):
     reason: str
     attempts: int = 0
 
+    @property
+    def words(self) -> str:
+        """What happened, and when the next attempt is made."""
+        when = f" in {self.seconds:.0f} s" if self.seconds >= 1 else ""
+        return f"{self.reason}: retrying{when}"
+
 
 class Healed(Value, frozen=True, tag_field="type", tag="healed"):
     """The endpoint rejected the request because of its reasoning; a fixed one is sent."""

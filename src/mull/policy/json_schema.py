@@ -14,11 +14,12 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-__all__ = ["first_misfit", "resolve"]
+__all__ = ["TYPE_NAMES", "first_misfit", "points_nowhere", "resolve"]
 
 Schema: TypeAlias = "Mapping[str, Any] | bool"
 _DEEPEST = 200
 _LONGEST = 80
+_MISSING = object()
 
 
 def first_misfit(value: Any, schema: Schema) -> str | None:
@@ -38,10 +39,18 @@ def resolve(schema: Mapping[str, Any], root: Schema) -> Mapping[str, Any]:
     return schema
 
 
+def points_nowhere(ref: str, root: Schema) -> bool:
+    """Whether a reference within its document has no target."""
+    return ref.startswith("#") and _target(ref, root) is _MISSING
+
+
 def _pointed(ref: str, root: Any) -> Any:
     """The target of a reference; True, which everything matches, for an external one."""
-    if not ref.startswith("#"):
-        return True
+    found = _target(ref, root) if ref.startswith("#") else _MISSING
+    return True if found is _MISSING else found
+
+
+def _target(ref: str, root: Any) -> Any:
     found: Any = root
     for part in ref[1:].split("/")[1:]:
         name = part.replace("~1", "/").replace("~0", "~")
@@ -50,7 +59,7 @@ def _pointed(ref: str, root: Any) -> Any:
         elif isinstance(found, Sequence) and name.isdigit() and int(name) < len(found):
             found = found[int(name)]
         else:
-            return True
+            return _MISSING
     return found
 
 
@@ -211,6 +220,8 @@ _TYPES: Mapping[str, Callable[[Any], bool]] = {
     "boolean": lambda value: isinstance(value, bool),
     "null": lambda value: value is None,
 }
+TYPE_NAMES = tuple(_TYPES)
+"""What `type` can be."""
 
 
 def _matches(pattern: str, text: str) -> bool:

@@ -39,7 +39,9 @@ class FileState(Value, frozen=True):
 
 
 class Change(Value, frozen=True):
-    """One path that the turn beginning at record `turn` changed. None is no file."""
+    """One path that the turn beginning at record `turn` changed. None is no file. An empty path
+    stands for whatever a command changed unobserved.
+    """
 
     turn: int
     path: str

@@ -169,7 +169,10 @@ def greet(talk: Talk) -> None:
     target, snapshot = talk.session.target, talk.session.snapshot()
     said = feedback(target, plan_thinking(target, snapshot))
     keys = _HELP if talk.front.has_keys else _PLAIN_HELP
-    talk.tell("\n".join((*said, *target.notes, *_withheld(talk.session), keys)))
+    lines = "\n".join(said)
+    if talk.front.theme.words:
+        lines = lines.removeprefix("✓ ")
+    talk.tell("\n".join((lines, *target.notes, *_withheld(talk.session), keys)))
 
 
 def _withheld(session: Session) -> tuple[str, ...]:

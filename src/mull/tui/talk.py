@@ -99,6 +99,7 @@ class Talk:
         self._session: Session | None = None
         self._work: asyncio.Task[None] | None = None
         self._is_turn = self._leaving = False
+        self._came = True
         self._beside: set[asyncio.Task[None]] = set()
 
     # The session
@@ -248,8 +249,8 @@ class Talk:
         if not self.front.echoes:
             self._painter.said(message)
         try:
-            stream = self.session.submit(message)
-        except LocalError:  # nothing was sent or stored: it can be sent again
+            stream = await self._submit(message)
+        except (LocalError, asyncio.CancelledError):  # nothing was sent or stored
             self.front.put(text)
             raise
         attached, self.attached = self.attached, []
@@ -260,6 +261,17 @@ class Talk:
             if not _came(stream):
                 self.attached[:0], self.ran[:0] = attached, ran
             raise
+
+    async def _submit(self, message: Message) -> AsyncStream:
+        """Start the turn; a missing key is asked for first."""
+        try:
+            return self.session.submit(message)
+        except LocalError:
+            from mull.tui.commands.model import offer_key
+
+            if not await offer_key(self):
+                raise
+        return self.session.submit(message)
 
     def send(self, text: str) -> None:
         """Send a text from a command, as if it had been typed."""
@@ -474,7 +486,7 @@ class Talk:
             self._beside.add(task)
             task.add_done_callback(self._beside.discard)
         else:
-            self._work, self._is_turn = task, is_turn
+            self._work, self._is_turn, self._came = task, is_turn, True
             task.add_done_callback(self._ended)
 
     async def _guard(self, work: Work, is_turn: bool) -> None:
@@ -489,7 +501,7 @@ class Talk:
             self._painter.failed(str(error))
         except asyncio.CancelledError:
             if is_turn:
-                self._painter.stopped()
+                self._painter.stopped(came=self._came)
         except Exception as error:  # a bug in mull must not cost the conversation
             self.mistake(repr(error))
 
@@ -522,7 +534,8 @@ class Talk:
             await self._draw(stream)
         except (MullError, asyncio.CancelledError):
             if not self._leaving:
-                back = [] if _came(stream) else [asked]
+                self._came = _came(stream)
+                back = [] if self._came else [asked]
                 for text in reversed([*back, *self._give_back()]):
                     if text:
                         self.front.put(text)

@@ -94,6 +94,8 @@ class Run(BuiltinTool[RunArguments]):
         job = self.workspace.jobs.start(
             _shell(given.command), given.command, self.workspace.root, self._environment()
         )
+        if self.workspace.keeper is not None:
+            self.workspace.keeper.keep_unobserved()
         job.ended.wait(_FIRST_LOOK)
         return job_outcome(job, room(tokens, MOST))
 
@@ -118,7 +120,7 @@ class Run(BuiltinTool[RunArguments]):
             output.close()
             left_behind = command.left_behind
             status = await command.end()
-            if keeper is not None and before is not None:
+            if keeper is not None:
                 await asyncio.to_thread(keeper.keep_changed, before)
         return _outcome(output.text(), status, seconds if is_late else None, left_behind)
 

@@ -69,18 +69,20 @@ def _listed(folder: str, clock: Callable[[], float]) -> Iterator[str]:
 
 
 def _best(names: Iterable[tuple[str, str]], typed: str) -> list[str]:
-    """The matching names; equal matches keep their order."""
+    """The matching names, those with the letters closest together first; equal matches keep their
+    order.
+    """
     spread = re.compile("[^\n]*?".join(map(re.escape, typed))).search
     ranked = []
     for at, (name, lower) in enumerate(names):
-        rank = _rank(lower, typed)
-        if rank is None and spread(lower):
-            rank = 4
+        rank, gaps = _rank(lower, typed), 0
+        if rank is None and (found := spread(lower)):
+            rank, gaps = 4, found.end() - found.start()
         if rank is not None and "/." in f"/{lower}" and not typed.startswith("."):
             rank = rank + _HIDDEN if typed else None
         if rank is not None:
-            ranked.append((rank, at, name))
-    return [name for _, _, name in sorted(ranked)[:MOST_FILES]]
+            ranked.append((rank, gaps, at, name))
+    return [name for *_, name in sorted(ranked)[:MOST_FILES]]
 
 
 def _rank(name: str, typed: str) -> int | None:

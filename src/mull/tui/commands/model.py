@@ -27,7 +27,7 @@ from mull.tui.screen.front import Item
 if TYPE_CHECKING:
     from mull.agent.session import Session
 
-__all__ = ["choose_model", "model_offers", "show_model"]
+__all__ = ["choose_model", "model_offers", "offer_key", "show_model"]
 
 USAGE = "[MODEL[/LEVEL]] [--thinking-budget=N]"
 _BUDGET = "thinking-budget"
@@ -75,7 +75,7 @@ async def _switch(host: Host, name: str, budget: str | None) -> None:
             session.set("reasoning.maxTokens", tokens)
     await session.inspect_server()
     show_model(host)
-    await _offer_key(host)
+    await offer_key(host)
 
 
 def _check(session: Session, name: str, tokens: object) -> None:
@@ -93,7 +93,7 @@ def show_model(host: Host) -> None:
     target = session.target
     for line in feedback(target, plan_now(session)):
         if line.startswith("✓"):
-            shown.text(line, shown.theme.accent)
+            shown.text(line.removeprefix("✓ "), shown.theme.accent, mark="✓ ")
         elif line.startswith("  ⚠ "):
             shown.note(line[4:], warning=True)
         else:
@@ -116,16 +116,17 @@ def _missing_key(session: Session) -> str | None:
     return None
 
 
-async def _offer_key(host: Host) -> None:
-    """Ask for the key that a model lacks, if there is a user to ask."""
+async def offer_key(host: Host) -> bool:
+    """Ask for the key that a model lacks, if there is a user to ask; True if there is one now."""
     session = host.session
     if _missing_key(session) is None or not (host.front.has_keys or host.front.echoes):
-        return
+        return False
     provider = session.target.provider
     if provider in LOGINS:
         host.tell(f"Log in with /login {provider}.")
     elif not session.address:
-        await enter_key(host, provider)
+        return await enter_key(host, provider)
+    return False
 
 
 def model_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:

@@ -49,8 +49,12 @@ class Page:
         self.lines.append(spans)
 
     def text(self, text: str, style: Style | None = None, indent: int = 0, mark: str = "") -> None:
-        """Text that wraps; `mark` precedes its first line and never wraps."""
+        """Text that wraps; `mark` precedes its first line and never wraps. A symbol is left
+        out where words replace symbols.
+        """
         style = self.theme.text if style is None else style
+        if self.theme.words and not mark.isascii():
+            mark = ""
         mark = " " * indent + mark
         below = " " * cell_width(mark)
         rows = wrapped(neutralise(text), style, self.width - len(below)) or [()]

@@ -222,8 +222,10 @@ async def redo_turn(host: Host, text: str) -> None:
 def _tell_files(host: Host) -> None:
     """Report changes to files: `retry.py +1 −1`."""
     for file in host.session.restored:
-        name = path_words(host, Path(file.path))
-        if file.problem:
+        name = path_words(host, Path(file.path)) if file.path else ""
+        if not name:
+            host.tell(f"What commands changed was left as it is: {file.problem}", warning=True)
+        elif file.problem:
             host.tell(f"{name} was left unchanged: {file.problem}", warning=True)
         else:
             host.tell(f"{name} +{file.added:,} −{file.removed:,}")

@@ -78,9 +78,10 @@ def _show_tools(host: Host, toolbox: Toolbox) -> None:
     theme, offered = shown.theme, toolbox.offered(host.session.target.facts.taught_tools)
     shown.text(f"Approval: {gate.mode}, {MODES[gate.mode]}.")
     shown.text(f"Offered: {len(offered)} of {len(toolbox.all)} tools ({toolbox.wanted}).")
+    marks = ("not offered", "offered") if theme.words else ("–", "✓")
     rows = [
         (
-            "✓" if name in offered else "–",
+            marks[name in offered],
             name,
             "changes something" if tool.changes else "read-only",
             tool.source,

@@ -8,6 +8,7 @@ the result names its call. The viewer shows everything.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -37,6 +38,7 @@ _CHANGES = ("edit", "write")
 _SHORT = 24
 _ENDS = re.compile(r"\[((?:exit status|ended|what it left).*)\]")
 """Lines that mull appends to the output of a command."""
+_CUT = re.compile(r"\[\d[\d,]{,19} of (\d[\d,]{,19}) lines, .* left out here.*\]")
 _NUMBERED = re.compile(r"\s*\d+\t")
 
 
@@ -179,7 +181,7 @@ def _command_lines(tool: ToolUse, look: Look, label: str) -> list[Line]:
         rows.pop()
     most = _FAILED_ROWS if tool.failed else _END_ROWS
     tail = rows[-most:]
-    hidden = len(rows) - len(tail)
+    hidden = _printed(rows) - len(tail)
     above = f"{_plural(hidden)} above{_key(theme)}" if hidden else ""
     told = " · ".join(filter(None, ("; ".join(ends), above)))
     if not told and len(tail) == 1:
@@ -192,6 +194,13 @@ def _command_lines(tool: ToolUse, look: Look, label: str) -> list[Line]:
     ]
     said = told or (_plural(len(rows)) if rows else "no output")
     return [_told(look, label, said, "", tool.failed), *lines]
+
+
+def _printed(rows: Sequence[str]) -> int:
+    """How many lines a command printed, including those that were left out as too many."""
+    cuts = (_CUT.fullmatch(row) for row in rows if row.startswith("["))
+    totals = (int(cut[1].replace(",", "")) for cut in cuts if cut)
+    return max(len(rows), next(totals, 0))
 
 
 def _key(theme: Theme) -> str:

@@ -52,7 +52,7 @@ from mull.tui.conversation.tool_lines import (
     call_title,
     running_call,
 )
-from mull.tui.conversation.words import ENDINGS, remark
+from mull.tui.conversation.words import ENDINGS, STOPPED_EARLY, remark
 from mull.tui.screen.canvas import Canvas, Redrawn
 from mull.tui.screen.theme import Theme
 from mull.tui.text.lines import Line, plain_text
@@ -223,14 +223,17 @@ class ConversationView:
         if message.status is not None:
             self.end(message.status, broke=message.stop_reason == FAILED)
 
-    def end(self, status: Status, *, broke: bool = False) -> None:
-        """How an answer ended, if that needs saying: interrupted by the user, or `broke` off."""
+    def end(self, status: Status, *, broke: bool = False, came: bool = True) -> None:
+        """How an answer ended, if that needs saying: interrupted by the user, or `broke` off. None
+        of it may have arrived.
+        """
         self._flush(None)
         self._keep_running()
         if broke and status == "interrupted":
             status = "error"
         if status in ENDINGS:
-            self._canvas.add(remarked("warning", ENDINGS[status]))
+            said = ENDINGS[status] if came else STOPPED_EARLY
+            self._canvas.add(remarked("warning", said))
 
     def _block(self, block: Block) -> None:
         """Draw a block that is not thinking."""

@@ -17,7 +17,7 @@ from mull.neutral.events import (
 )
 from mull.neutral.messages import Status
 
-__all__ = ["ENDINGS", "Remark", "remark"]
+__all__ = ["ENDINGS", "STOPPED_EARLY", "Remark", "remark"]
 
 ENDINGS: Mapping[Status, str] = {
     "interrupted": "Interrupted; what arrived is kept.",
@@ -26,6 +26,7 @@ ENDINGS: Mapping[Status, str] = {
     "no_answer": "The model thought but gave no answer.",
     "error": "The answer broke off; what arrived is kept.",
 }
+STOPPED_EARLY = "Interrupted; nothing had arrived."
 
 
 class Remark(NamedTuple):

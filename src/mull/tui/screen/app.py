@@ -177,10 +177,11 @@ class TerminalFront:
         self.refresh()
 
     def put(self, text: str) -> None:
-        """Insert text into the input line, before its content."""
-        rest, text = self.buffer.text, self.pastes.short(text)
+        """Insert text into the input line, before its content; typing continues where it was."""
+        rest, after = self.buffer.text, len(self.buffer.document.text_after_cursor)
+        text = self.pastes.short(text)
         self.buffer.text = f"{text}\n{rest}" if rest else text
-        self.buffer.cursor_position = len(text)
+        self.buffer.cursor_position = len(self.buffer.text) - after
 
     def paste(self, text: str) -> None:
         """Insert pasted text; long text appears in the line as a label."""
@@ -231,6 +232,8 @@ class TerminalFront:
             key = await self.asking.key(question)
         finally:
             sign.cancel()
+        if not self.buffer.text.lower().strip(key):  # the same key, pressed before it counted
+            self.buffer.reset()
         choice = next(one for one in question.choices if one.key == key)
         return key, await self.asking.words() if choice.wants_text else ""
 

@@ -46,7 +46,7 @@ def colour_depth(environment: Mapping[str, str], *, is_terminal: bool) -> Depth:
     if term.endswith("-direct"):
         return "truecolor"
     if environment.get("TMUX") or environment.get("STY") or _MULTIPLEXED.match(term):
-        return "256"
+        return "mono" if _COLOURLESS.match(term) else "256"
     return _plain_terminal(environment, term)
 
 

@@ -139,9 +139,9 @@ class Painter:
             if note.warning:
                 self._view.say(note.text, "warning")
 
-    def stopped(self) -> None:
-        """The user has interrupted the turn."""
-        self._over("interrupted")
+    def stopped(self, *, came: bool = True) -> None:
+        """The user has interrupted the turn, before or after something `came`."""
+        self._over("interrupted", came=came)
 
     def failed(self, text: str) -> None:
         """The turn, or a command, has failed."""
@@ -275,9 +275,9 @@ class Painter:
         for remark in waiting:
             remark(self._view)
 
-    def _over(self, status: Status, *, broke: bool = False) -> None:
+    def _over(self, status: Status, *, broke: bool = False, came: bool = True) -> None:
         self._state, self._arriving = None, False
-        self._view.end(status, broke=broke)
+        self._view.end(status, broke=broke, came=came)
         self._add_waiting()
         self._refresh()
 

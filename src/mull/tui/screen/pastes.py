@@ -19,7 +19,7 @@ class Pastes:
 
     def label(self, text: str) -> str:
         """The label for a pasted text; a short text is its own label."""
-        lines = text.count("\n") + 1
+        lines = text.removesuffix("\n").count("\n") + 1
         if lines <= MOST_LINES and len(text) <= MOST_CHARACTERS:
             return text
         self._count += 1
