@@ -51,8 +51,13 @@ def carriers_of(block: Block) -> tuple[str, ...]:
 
 
 def same_text(one: Message, other: Message) -> bool:
-    """Whether both say the same."""
-    return _plain(one.text) == _plain(other.text)
+    """Whether both say the same, as a whole or piece by piece, outer blanks aside."""
+    return _plain(one.text) == _plain(other.text) or _pieces(one) == _pieces(other)
+
+
+def _pieces(message: Message) -> list[str]:
+    said = (_plain(block.text) for block in message.blocks if isinstance(block, TextBlock))
+    return [text for text in said if text]
 
 
 def same_calls(one: Message, other: Message) -> bool:
@@ -99,7 +104,8 @@ class Past:
 
 def _said(answer: Message) -> bytes:
     calls = [(call.name, call.input) for call in answer.tool_calls]
-    return b"|" + _plain(answer.text).encode("utf-8", "replace") + _encode(calls)
+    said = "".join(answer.text.split())  # some clients trim each of several pieces
+    return b"|" + said.encode("utf-8", "replace") + _encode(calls)
 
 
 def _given(blocks: Sequence[Block]) -> Iterator[bytes]:

@@ -47,12 +47,29 @@ class Attached(NamedTuple):
 
 
 def keys_of(messages: Sequence[Message]) -> list[tuple[str, ...]]:
-    """For each message the keys that its record may have, best first; none if it is no answer."""
+    """For each message the keys that its record may have, best first; none if it is no answer.
+    Answers in a row may be the pieces of one: the first key of each is that of all up to it."""
     past, keys = Past(), []
+    row: Message | None = None
     for message in messages:
-        keys.append(tuple(_keys(message, past)) if message.role == "assistant" else ())
-        past.add(message)
+        if message.role != "assistant":
+            row = None
+            keys.append(())
+            past.add(message)
+            continue
+        named = _keys(message, past)
+        if row is None:
+            row = message
+            keys.append(tuple(named))
+        else:
+            row = _one(row, message)
+            keys.append((past.key(row), *named))
     return keys
+
+
+def _one(message: Message, more: Message) -> Message:
+    """Two pieces of one answer put together."""
+    return replace(message, blocks=(*message.blocks, *more.blocks))
 
 
 def past_of(messages: Iterable[Message]) -> Past:
@@ -130,28 +147,56 @@ def _answered(message: Message) -> list[str]:
 def _joined(
     messages: Sequence[Message], keys: Sequence[tuple[str, ...]], found: Mapping[str, Kept]
 ) -> tuple[Sequence[Message], Sequence[tuple[str, ...]]]:
-    """The conversation with each answer in one piece: some clients tell calls and results in turn,
-    as if each call had been an answer of its own."""
+    """The conversation with each answer in one piece. Some clients send back every block as an
+    answer of its own, and some tell calls and results in turn."""
     said: list[Message] = []
     named: list[tuple[str, ...]] = []
-    last: tuple[int, dict[str, str]] | None = None
-    for message, wanted in zip(messages, keys, strict=True):
-        ids = next((found[key].ids for key in wanted if key in found), {})
+    last: int | None = None
+    record: Kept | None = None
+    for message, wanted in zip(*_rows(messages, keys, found), strict=True):
+        before = said[-1].role if said else None
         if message.role == "assistant":
-            if last is not None and ids and last[1] == ids and said[-1].role == "tool":
-                at = last[0]
-                said[at] = replace(said[at], blocks=(*said[at].blocks, *message.blocks))
-                named[at] = (*named[at], *wanted)
+            kept = next((found[key] for key in wanted if key in found), None)
+            if last is not None and _belongs(before, record, kept):
+                said[last] = _one(said[last], message)
+                named[last] = (*named[last], *wanted)
+                record = kept or record
                 continue
-            last = (len(said), ids)
-        elif message.role == "tool" and said and said[-1].role == "tool":
-            said[-1] = replace(said[-1], blocks=(*said[-1].blocks, *message.blocks))
+            last, record = len(said), kept
+        elif message.role == "tool" == before:
+            said[-1] = _one(said[-1], message)
             continue
         elif message.role != "tool":
             last = None
         said.append(message)
         named.append(wanted)
     return said, named
+
+
+def _rows(
+    messages: Sequence[Message], keys: Sequence[tuple[str, ...]], found: Mapping[str, Kept]
+) -> tuple[Sequence[Message], Sequence[tuple[str, ...]]]:
+    """The conversation with the answers in a row put together that are known as one. The pieces
+    alone may be found too, as answers of another conversation that began like this one."""
+    said: list[Message] = []
+    named: list[tuple[str, ...]] = []
+    begins = 0
+    for message, wanted in zip(messages, keys, strict=True):
+        if not said or message.role != "assistant" or said[-1].role != "assistant":
+            begins = len(said)
+        said.append(message)
+        named.append(wanted)
+        if begins < len(said) - 1 and wanted and wanted[0] in found:
+            one = replace(message, blocks=tuple(b for piece in said[begins:] for b in piece.blocks))
+            said[begins:], named[begins:] = [one], [wanted]
+    return said, named
+
+
+def _belongs(before: str | None, record: Kept | None, kept: Kept | None) -> bool:
+    """Whether an answer with one record goes on with a piece that has another, or the same."""
+    if before == "assistant":
+        return record is None or kept is None or record == kept
+    return kept is not None and bool(kept.ids) and record == kept
 
 
 def _from_record(message: Message, kept: Kept) -> tuple[Message, str]:
