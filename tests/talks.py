@@ -18,7 +18,8 @@ from naive_clients import post
 
 SCHEMA = {"type": "object", "properties": {"at": {"type": "string"}}}
 PIXEL = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJ"
+    "RU5ErkJggg=="
 )
 Entry = dict[str, Any]
 
@@ -78,8 +79,8 @@ class Talk:
 
     path: str
 
-    def __init__(self, manner: Manner = Manner()) -> None:
-        self.manner = manner
+    def __init__(self, manner: Manner | None = None) -> None:
+        self.manner = manner or Manner()
         self.turns: list[list[Entry]] = []
         self.system = "Be brief."
 
@@ -98,7 +99,9 @@ class Talk:
         return heard
 
     def answer(self, calls: Sequence[Called], results: Sequence[Result]) -> None:
-        given = [(self.id_of(c), r) for c, r in zip(calls, results, strict=True) if r.text is not None]
+        given = [
+            (self.id_of(c), r) for c, r in zip(calls, results, strict=True) if r.text is not None
+        ]
         self.turns[-1] += self.results(given)
 
     def id_of(self, call: Called) -> Called:
@@ -260,7 +263,7 @@ def merged(details: list[Entry]) -> list[Entry]:
 
 class Messages(Talk):
     def spoken(self, text):
-        return [{"role": "assistant", "content": text}]
+        return [{"role": "assistant", "content": [{"type": "text", "text": text}]}]
 
     path = "/v1/messages"
 
@@ -278,7 +281,7 @@ class Messages(Talk):
             "stream": stream,
         }
 
-    def fold(self, events):
+    def fold(self, events):  # noqa: PLR0912
         whole: Any = {}
         parts: list[str] = []
         ended = False
@@ -396,8 +399,11 @@ class Contents(Talk):
             for part in event["candidates"][0].get("content", {}).get("parts", ()):
                 before = parts[-1] if parts else {}
                 plain = "text" in part and "thoughtSignature" not in part
-                if plain and "text" in before and "thoughtSignature" not in before and (
-                    before.get("thought") == part.get("thought")
+                if (
+                    plain
+                    and "text" in before
+                    and "thoughtSignature" not in before
+                    and (before.get("thought") == part.get("thought"))
                 ):
                     before["text"] += part["text"]
                 else:

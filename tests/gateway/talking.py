@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from gateway.conftest import serving
 from mull.store.serve import ServedModel
 from mull.testing import Call, Say, StrictServer, Think
-from mull.testing.script import Act, calls_in, said_in
-from talks import TALKS, Heard, Manner, Result, Talk, Usage
+from mull.testing.script import Act, calls_in
+from talks import TALKS, Heard, Manner, Result, Talk
 
 UPSTREAMS = {
     "kimi": "moonshotai/kimi-k2.5",
@@ -78,10 +78,11 @@ class World:
 
     urls: Sequence[str]
     upstreams: dict[str, Upstream]
+    remembers: bool = True
 
 
 @contextmanager
-def world(*memories: Any) -> Iterator[World]:
+def world(*memories: Any, remembers: bool = True) -> Iterator[World]:
     """Every upstream behind as many gateways as there are memories."""
     with ExitStack() as stack:
         upstreams = {name: Upstream(name) for name in UPSTREAMS}
@@ -92,7 +93,7 @@ def world(*memories: Any) -> Iterator[World]:
             for name, one in upstreams.items()
         }
         urls = [stack.enter_context(serving(models, memory)) for memory in memories]
-        yield World(urls, upstreams)
+        yield World(urls, upstreams, remembers)
 
 
 @dataclass(frozen=True)
@@ -129,9 +130,12 @@ class Held:
     carriers: list[list[tuple[str, tuple[str, ...]]]] = field(default_factory=list)
     altered: bool = False
 
-    def take_turn(self, world: World, turn: Turn) -> None:
-        self.talk.ask(turn.text)
+    def begin(self, question: str) -> None:
+        self.talk.ask(question)
         self.carriers.append([])
+
+    def take_turn(self, world: World, turn: Turn) -> None:
+        self.begin(turn.text)
         for step in turn.rounds:
             self.take_round(world, step)
 
@@ -154,10 +158,14 @@ class Held:
                 if name == step.upstream
             ]
             came = list(upstream.server.returned[-1])
+            if not world.remembers:  # what others thought may be told to whom it can be told
+                came = [one for one in came if one in wanted]
             assert came == wanted, f"{step.upstream}: came {came}, not {wanted}"
         self.carriers[-1].append((step.upstream, upstream.issued))
         if self.talk.manner.nameless:  # then their order is all that there is
-            self.talk.answer(heard.calls, [replace(one, text=one.text or "") for one in step.results])
+            self.talk.answer(
+                heard.calls, [replace(one, text=one.text or "") for one in step.results]
+            )
             return
         self.talk.answer(
             [heard.calls[at] for at in step.order], [step.results[at] for at in step.order]
@@ -207,7 +215,6 @@ results = st.builds(
 manners = st.builds(
     Manner, st.booleans(), st.booleans(), st.booleans(), st.booleans(), st.booleans()
 )
-EACH = tuple(UPSTREAMS)
 
 
 @st.composite
@@ -247,12 +254,15 @@ def turns(draw: Any, upstreams: st.SearchStrategy[str], gateways: int) -> Turn:
 
 
 changes = st.builds(
-    Change, st.sampled_from(["retell", "delete", "back", "compact"]), st.floats(0, 1, exclude_max=True)
+    Change,
+    st.sampled_from(["retell", "delete", "back", "compact"]),
+    st.floats(0, 1, exclude_max=True),
 )
 
 
-def conversations(gateways: int, among: Sequence[str] = EACH) -> st.SearchStrategy[list[Any]]:
-    upstreams = st.sampled_from(among)
+def conversations(gateways: int = 1) -> st.SearchStrategy[list[Turn | Change]]:
+    """Turns, and what the client does to its history between them."""
+    upstreams = st.sampled_from(tuple(UPSTREAMS))
     return st.lists(turns(upstreams, gateways) | changes, min_size=1, max_size=5)
 
 
@@ -263,6 +273,3 @@ def hold(world: World, talk: Talk, conversation: Sequence[Turn | Change]) -> Non
             held.take_turn(world, step)
         else:
             held.change(step)
-
-
-__all__ = ["UPSTREAMS", "Usage", "World", "conversations", "hold", "manners", "said_in", "world"]

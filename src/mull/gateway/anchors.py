@@ -13,6 +13,7 @@ from hashlib import blake2b
 
 import msgspec
 
+from mull.dialects.registry import seals
 from mull.gateway.ids import normalised
 from mull.neutral.blocks import (
     Block,
@@ -47,7 +48,8 @@ def carriers_of(block: Block) -> tuple[str, ...]:
         held = (block.signature, None, None)
     else:
         return ()
-    return tuple(one for one in held if one)
+    plain = tuple(one for one in held if one)
+    return plain if block.wire is None else (*plain, *(seal for _, seal in seals(block)))
 
 
 def same_text(one: Message, other: Message) -> bool:

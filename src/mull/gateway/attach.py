@@ -154,16 +154,15 @@ def _joined(
     last: int | None = None
     record: Kept | None = None
     for message, wanted in zip(*_rows(messages, keys, found), strict=True):
-        before = said[-1].role if said else None
         if message.role == "assistant":
             kept = next((found[key] for key in wanted if key in found), None)
-            if last is not None and _belongs(before, record, kept):
+            if last is not None and _belongs(said[-1], message, record, kept):
                 said[last] = _one(said[last], message)
                 named[last] = (*named[last], *wanted)
                 record = kept or record
                 continue
             last, record = len(said), kept
-        elif message.role == "tool" == before:
+        elif message.role == "tool" and said and said[-1].role == "tool":
             said[-1] = _one(said[-1], message)
             continue
         elif message.role != "tool":
@@ -192,11 +191,15 @@ def _rows(
     return said, named
 
 
-def _belongs(before: str | None, record: Kept | None, kept: Kept | None) -> bool:
-    """Whether an answer with one record goes on with a piece that has another, or the same."""
-    if before == "assistant":
-        return record is None or kept is None or record == kept
-    return kept is not None and bool(kept.ids) and record == kept
+def _belongs(before: Message, piece: Message, record: Kept | None, kept: Kept | None) -> bool:
+    """Whether an answer with one record, after which `before` was said, goes on with a piece that
+    has another, or the same."""
+    if record is not None and record == kept:
+        return before.role == "assistant" or bool(record.ids)
+    if before.role != "assistant" or (record is None) == (kept is None):
+        return False
+    unknown = before if record is None else piece
+    return not unknown.tool_calls
 
 
 def _from_record(message: Message, kept: Kept) -> tuple[Message, str]:
@@ -231,20 +234,17 @@ def _from_envelopes(
     message: Message, unseal: Callable[[str], Sealed | None], unknown: Unknown
 ) -> tuple[Message, str]:
     """The answer with what its envelopes hold, each block in the place that it had."""
-    opened = [
-        sealed
-        for block in message.blocks
-        for carrier in carriers_of(block)
-        if (sealed := unseal(carrier)) is not None
-    ]
+    carriers = [carrier for block in message.blocks for carrier in carriers_of(block)]
+    opened = [sealed for carrier in carriers if (sealed := unseal(carrier)) is not None]
     if not opened:
-        if unknown == "trusted":
+        if unknown == "trusted" and not any(map(is_envelope, carriers)):
             return replace(message, origin=None), "unknown"
-        bare = _without_carriers(message.blocks, thoughts=unknown == "readable")
+        bare = _without_carriers(message.blocks, thoughts=unknown != "bare")
         return replace(message, blocks=tuple(bare), origin=None), "unknown"
     held = {at: block for sealed in opened for at, block in sealed.blocks.items()}
+    calls = {at: count for sealed in opened for at, count in sealed.calls.items()}
     said = _without_carriers(message.blocks, thoughts=False)
-    blocks = tuple(_in_place(held, said))
+    blocks = tuple(_in_place(held, calls, said))
     return replace(message, blocks=blocks, origin=opened[0].origin), "found"
 
 
@@ -254,18 +254,25 @@ def _moved(before: Message, after: Message) -> dict[str, str]:
     return {call_key(one.id): other.id for one, other in pairs if one.id != other.id}
 
 
-def _in_place(held: Mapping[int, Block], said: Iterable[Block]) -> Iterator[Block]:
-    """Thoughts where they stood, and between them what the client says was said and called."""
-    thoughts = {at: block for at, block in held.items() if isinstance(block, ThinkingBlock)}
-    calls = [block for block in held.values() if isinstance(block, ToolCallBlock)]
-    at = 0
+def _in_place(
+    held: Mapping[int, Block], calls: Mapping[int, int], said: Iterable[Block]
+) -> Iterator[Block]:
+    """Thoughts where they stood, and between them what the client says was said and called. Each
+    call is the mark of what was thought before it: of texts there may be fewer than there were."""
+    thoughts = [at for at in sorted(held) if isinstance(held[at], ThinkingBlock)]
+    signed = [block for block in held.values() if isinstance(block, ToolCallBlock)]
+    at = called = 0
     for block in said:
-        while at in thoughts:
-            yield thoughts.pop(at)
+        is_call = isinstance(block, ToolCallBlock)
+        while thoughts and calls.get(thoughts[0], called) <= called:
+            if not is_call and thoughts[0] > at:
+                break
+            yield held[thoughts.pop(0)]
             at += 1
         at += 1
-        yield _signed(block, calls)
-    yield from (thoughts[at] for at in sorted(thoughts))
+        called += is_call
+        yield _signed(block, signed)
+    yield from (held[one] for one in thoughts)
 
 
 def _signed(block: Block, sealed: list[ToolCallBlock]) -> Block:
