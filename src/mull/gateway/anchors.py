@@ -76,7 +76,8 @@ class Past:
         self._hash = blake2b(digest_size=20)
         self._call = ""
         self._answers = 0
-        """How many there were since that call."""
+        """How many there were since that call; those in a row are one."""
+        self._is_row = False
 
     def add(self, message: Message) -> None:
         """Take in a message; of answers only their calls, because answers are what is looked
@@ -85,10 +86,11 @@ class Past:
             for piece in _given(message.blocks):
                 self._hash.update(b"%d:" % len(piece))
                 self._hash.update(piece)
-        elif message.role == "assistant":
-            if calls := message.tool_calls:
-                self._call, self._answers = normalised(calls[-1].id), 0
-            self._answers += 1
+        elif calls := message.tool_calls:
+            self._call, self._answers = normalised(calls[-1].id), 1
+        elif not self._is_row:
+            self._answers += message.role == "assistant"
+        self._is_row = message.role == "assistant"
 
     def key(self, answer: Message) -> str:
         """The key of an answer that follows, by all that was said before it."""

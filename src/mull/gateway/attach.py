@@ -49,21 +49,22 @@ class Attached(NamedTuple):
 def keys_of(messages: Sequence[Message]) -> list[tuple[str, ...]]:
     """For each message the keys that its record may have, best first; none if it is no answer.
     Answers in a row may be the pieces of one: the first key of each is that of all up to it."""
-    past, keys = Past(), []
+    past = Past()
+    keys: list[tuple[str, ...]] = []
     row: Message | None = None
     for message in messages:
         if message.role != "assistant":
-            row = None
-            keys.append(())
+            if row is not None:
+                past.add(row)
+                row = None
             past.add(message)
-            continue
-        named = _keys(message, past)
-        if row is None:
+            keys.append(())
+        elif row is None:
             row = message
-            keys.append(tuple(named))
+            keys.append(tuple(_keys(message, past)))
         else:
             row = _one(row, message)
-            keys.append((past.key(row), *named))
+            keys.append((*past.keys(row), *_keys(message, past)))
     return keys
 
 
