@@ -559,9 +559,36 @@ class Responses(Talk):
             said[-1]["content"] = [{"type": "output_text", "text": text, "annotations": []}]
 
 
+class Stored(Responses):
+    """One that refers to the answer before by its id, as long as it has changed nothing."""
+
+    def __init__(self, manner: Manner | None = None) -> None:
+        super().__init__(manner)
+        self._before: tuple[str, list[Entry]] | None = None
+
+    def body(self, model, stream):
+        whole = super().body(model, stream)
+        del whole["store"], whole["include"]
+        if self._before is not None:
+            name, said = self._before
+            if whole["input"][: len(said)] == said:
+                whole |= {"previous_response_id": name, "input": whole["input"][len(said) :]}
+        return whole
+
+    def read(self, whole):
+        self._answered = whole["id"]
+        return super().read(whole)
+
+    def hear(self, url, model, *, stream):
+        heard = super().hear(url, model, stream=stream)
+        self._before = (self._answered, self.history())
+        return heard
+
+
 TALKS: dict[str, Callable[..., Talk]] = {
     "chat": Chat,
     "messages": Messages,
     "contents": Contents,
     "responses": Responses,
+    "stored": Stored,
 }
