@@ -9,7 +9,11 @@ from hypothesis import strategies as st
 from effort import tried
 from gateway.talking import Held, Round, conversations, hold, manners, world
 from gateway.test_square import Broken
+from growth import ends
+from mull.gateway.attach import attach, keys_of
 from mull.gateway.memory import InProcess
+from mull.neutral.blocks import TextBlock, ToolResultBlock
+from mull.neutral.messages import Message
 from mull.testing import Call, Say, Think
 from talks import TALKS, Manner, Result
 
@@ -70,7 +74,7 @@ def test_texts_trimmed_piece_by_piece_are_still_the_same(everything, dialect):
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("upstream", ["anthropic", "openai"])
-@pytest.mark.parametrize("dialect", TALKS)
+@pytest.mark.parametrize("dialect", ["chat", "messages", "contents", "responses"])
 def test_envelopes_alone_keep_all_thoughts_in_place(forgetful, dialect, upstream, stream):
     first = [Think("a"), Think("b", hidden=True), Say("I look."), LOOK, Think("c"), LOOK]
     rest = [[Think("d"), LOOK], [Think("e"), Say("Done.")]]
@@ -92,3 +96,12 @@ def test_an_envelope_that_cannot_be_opened_goes_to_no_upstream(forgetful):
     upstream.script.append([Say("Done.")])
     talk.hear(forgetful.urls[0], "openrouter", stream=False)
     assert entry["data"][:9].encode() not in upstream.server.requests[-1].body
+
+
+def test_answers_in_a_row_take_time_by_their_number():
+    count = 30_000
+    row = [Message(role="assistant", blocks=(TextBlock("a"),))] * count
+    results = [Message(role="tool", blocks=(ToolResultBlock("c", "r"),))] * count
+    messages = [*row, *results]
+    with ends():
+        attach(messages, keys_of(messages), {}, lambda _: None)

@@ -9,6 +9,7 @@ found goes without carriers: whose they are is not known, and no endpoint is sen
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
@@ -48,29 +49,31 @@ class Attached(NamedTuple):
 
 def keys_of(messages: Sequence[Message]) -> list[tuple[str, ...]]:
     """For each message the keys that its record may have, best first; none if it is no answer.
-    Answers in a row may be the pieces of one: the first key of each is that of all up to it."""
+    Answers in a row may be the pieces of one: the first key of the last is that of them all."""
     past = Past()
     keys: list[tuple[str, ...]] = []
-    row: Message | None = None
-    for message in messages:
-        if message.role != "assistant":
-            if row is not None:
-                past.add(row)
-                row = None
-            past.add(message)
-            keys.append(())
-        elif row is None:
-            row = message
-            keys.append(tuple(_keys(message, past)))
+    for is_answer, run in groupby(messages, _is_answer):
+        row = list(run)
+        if is_answer:
+            keys += [tuple(_keys(message, past)) for message in row]
+            if len(row) > 1:
+                keys[-1] = (*past.keys(_one(row)), *keys[-1])
         else:
-            row = _one(row, message)
-            keys.append((*past.keys(row), *_keys(message, past)))
+            keys += [()] * len(row)
+        for message in row:
+            past.add(message)
     return keys
 
 
-def _one(message: Message, more: Message) -> Message:
-    """Two pieces of one answer put together."""
-    return replace(message, blocks=(*message.blocks, *more.blocks))
+def _is_answer(message: Message) -> bool:
+    return message.role == "assistant"
+
+
+def _one(pieces: Sequence[Message]) -> Message:
+    """The pieces of one message put together."""
+    if len(pieces) == 1:
+        return pieces[0]
+    return replace(pieces[0], blocks=tuple(block for piece in pieces for block in piece.blocks))
 
 
 def past_of(messages: Iterable[Message]) -> Past:
@@ -150,27 +153,27 @@ def _joined(
 ) -> tuple[Sequence[Message], Sequence[tuple[str, ...]]]:
     """The conversation with each answer in one piece. Some clients send back every block as an
     answer of its own, and some tell calls and results in turn."""
-    said: list[Message] = []
-    named: list[tuple[str, ...]] = []
+    said: list[list[Message]] = []
+    named: list[list[str]] = []
     last: int | None = None
     record: Kept | None = None
     for message, wanted in zip(*_rows(messages, keys, found), strict=True):
         if message.role == "assistant":
             kept = next((found[key] for key in wanted if key in found), None)
-            if last is not None and _belongs(said[-1], message, record, kept):
-                said[last] = _one(said[last], message)
-                named[last] = (*named[last], *wanted)
+            if last is not None and _belongs(said[-1][-1], message, record, kept):
+                said[last].append(message)
+                named[last] += wanted
                 record = kept or record
                 continue
             last, record = len(said), kept
-        elif message.role == "tool" and said and said[-1].role == "tool":
-            said[-1] = _one(said[-1], message)
+        elif message.role == "tool" and said and said[-1][-1].role == "tool":
+            said[-1].append(message)
             continue
         elif message.role != "tool":
             last = None
-        said.append(message)
-        named.append(wanted)
-    return said, named
+        said.append([message])
+        named.append([*wanted])
+    return [_one(pieces) for pieces in said], [tuple(some) for some in named]
 
 
 def _rows(
@@ -180,15 +183,13 @@ def _rows(
     alone may be found too, as answers of another conversation that began like this one."""
     said: list[Message] = []
     named: list[tuple[str, ...]] = []
-    begins = 0
-    for message, wanted in zip(messages, keys, strict=True):
-        if not said or message.role != "assistant" or said[-1].role != "assistant":
-            begins = len(said)
-        said.append(message)
-        named.append(wanted)
-        if begins < len(said) - 1 and wanted and wanted[0] in found:
-            one = replace(message, blocks=tuple(b for piece in said[begins:] for b in piece.blocks))
-            said[begins:], named[begins:] = [one], [wanted]
+    pairs = zip(messages, keys, strict=True)
+    for is_answer, run in groupby(pairs, lambda pair: _is_answer(pair[0])):
+        row, wanted = zip(*run, strict=True)
+        if is_answer and len(row) > 1 and wanted[-1][0] in found:
+            row, wanted = (_one(row),), wanted[-1:]
+        said += row
+        named += wanted
     return said, named
 
 
