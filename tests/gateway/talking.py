@@ -229,6 +229,8 @@ def rounds(draw: Any, upstreams: st.SearchStrategy[str], *, last: bool, gateways
         for gap in draw(between):
             acts += [*gap, draw(calls)]
         made = draw(st.lists(results, min_size=len(calls_in(acts)), max_size=len(calls_in(acts))))
+        if all(one.text is None for one in made):
+            made[0] = replace(made[0], text="r")  # with none at all, two answers would be in a row
     upstream = draw(upstreams)
     if upstream == "anthropic" and not isinstance(acts[0], Think):
         acts.insert(0, draw(thoughts))  # as it thinks at all, it begins so

@@ -54,14 +54,12 @@ def keys_of(messages: Sequence[Message]) -> list[tuple[str, ...]]:
     keys: list[tuple[str, ...]] = []
     for is_answer, run in groupby(messages, _is_answer):
         row = list(run)
-        if is_answer:
-            keys += [tuple(_keys(message, past)) for message in row]
-            if len(row) > 1:
-                keys[-1] = (*past.keys(_one(row)), *keys[-1])
-        else:
-            keys += [()] * len(row)
+        is_row = is_answer and len(row) > 1
+        whole = tuple(past.keys(_one(row))) if is_row else ()  # by what was before all of them
         for message in row:
+            keys.append(tuple(_keys(message, past)) if is_answer else ())
             past.add(message)
+        keys[-1] = (*whole, *keys[-1])
     return keys
 
 
