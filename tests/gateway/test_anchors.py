@@ -46,4 +46,4 @@ def test_the_same_words_said_twice_after_a_call_are_two_answers():
 @tried(1)
 def test_a_conversation_that_comes_back_unchanged_is_found_by_every_key(messages):
     stored = [*messages, DONE]
-    assert {*past_of(messages).keys(DONE)} == {*keys_of(stored)[-1]}
+    assert {*past_of(messages).keys(DONE)} <= {*keys_of(stored)[-1]}

@@ -13,6 +13,7 @@ from hashlib import blake2b
 
 import msgspec
 
+from mull.dialects.registry import seals
 from mull.gateway.ids import normalised
 from mull.neutral.blocks import (
     Block,
@@ -47,12 +48,18 @@ def carriers_of(block: Block) -> tuple[str, ...]:
         held = (block.signature, None, None)
     else:
         return ()
-    return tuple(one for one in held if one)
+    plain = tuple(one for one in held if one)
+    return plain if block.wire is None else (*plain, *(seal for _, seal in seals(block)))
 
 
 def same_text(one: Message, other: Message) -> bool:
-    """Whether both say the same."""
-    return _plain(one.text) == _plain(other.text)
+    """Whether both say the same, as a whole or piece by piece, outer blanks aside."""
+    return _plain(one.text) == _plain(other.text) or _pieces(one) == _pieces(other)
+
+
+def _pieces(message: Message) -> list[str]:
+    said = (_plain(block.text) for block in message.blocks if isinstance(block, TextBlock))
+    return [text for text in said if text]
 
 
 def same_calls(one: Message, other: Message) -> bool:
@@ -69,7 +76,8 @@ class Past:
         self._hash = blake2b(digest_size=20)
         self._call = ""
         self._answers = 0
-        """How many there were since that call."""
+        """How many there were since that call; those in a row are one."""
+        self._is_row = False
 
     def add(self, message: Message) -> None:
         """Take in a message; of answers only their calls, because answers are what is looked
@@ -78,10 +86,11 @@ class Past:
             for piece in _given(message.blocks):
                 self._hash.update(b"%d:" % len(piece))
                 self._hash.update(piece)
-        elif message.role == "assistant":
-            if calls := message.tool_calls:
-                self._call, self._answers = normalised(calls[-1].id), 0
-            self._answers += 1
+        elif calls := message.tool_calls:
+            self._call, self._answers = normalised(calls[-1].id), 1
+        elif not self._is_row:
+            self._answers += message.role == "assistant"
+        self._is_row = message.role == "assistant"
 
     def key(self, answer: Message) -> str:
         """The key of an answer that follows, by all that was said before it."""
@@ -99,7 +108,8 @@ class Past:
 
 def _said(answer: Message) -> bytes:
     calls = [(call.name, call.input) for call in answer.tool_calls]
-    return b"|" + _plain(answer.text).encode("utf-8", "replace") + _encode(calls)
+    said = "".join(answer.text.split())  # some clients trim each of several pieces
+    return b"|" + said.encode("utf-8", "replace") + _encode(calls)
 
 
 def _given(blocks: Sequence[Block]) -> Iterator[bytes]:

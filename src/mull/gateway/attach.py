@@ -9,6 +9,7 @@ found goes without carriers: whose they are is not known, and no endpoint is sen
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
@@ -47,12 +48,30 @@ class Attached(NamedTuple):
 
 
 def keys_of(messages: Sequence[Message]) -> list[tuple[str, ...]]:
-    """For each message the keys that its record may have, best first; none if it is no answer."""
-    past, keys = Past(), []
-    for message in messages:
-        keys.append(tuple(_keys(message, past)) if message.role == "assistant" else ())
-        past.add(message)
+    """For each message the keys that its record may have, best first; none if it is no answer.
+    Answers in a row may be the pieces of one: the first key of the last is that of them all."""
+    past = Past()
+    keys: list[tuple[str, ...]] = []
+    for is_answer, run in groupby(messages, _is_answer):
+        row = list(run)
+        is_row = is_answer and len(row) > 1
+        whole = tuple(past.keys(_one(row))) if is_row else ()  # by what was before all of them
+        for message in row:
+            keys.append(tuple(_keys(message, past)) if is_answer else ())
+            past.add(message)
+        keys[-1] = (*whole, *keys[-1])
     return keys
+
+
+def _is_answer(message: Message) -> bool:
+    return message.role == "assistant"
+
+
+def _one(pieces: Sequence[Message]) -> Message:
+    """The pieces of one message put together."""
+    if len(pieces) == 1:
+        return pieces[0]
+    return replace(pieces[0], blocks=tuple(block for piece in pieces for block in piece.blocks))
 
 
 def past_of(messages: Iterable[Message]) -> Past:
@@ -130,28 +149,57 @@ def _answered(message: Message) -> list[str]:
 def _joined(
     messages: Sequence[Message], keys: Sequence[tuple[str, ...]], found: Mapping[str, Kept]
 ) -> tuple[Sequence[Message], Sequence[tuple[str, ...]]]:
-    """The conversation with each answer in one piece: some clients tell calls and results in turn,
-    as if each call had been an answer of its own."""
-    said: list[Message] = []
-    named: list[tuple[str, ...]] = []
-    last: tuple[int, dict[str, str]] | None = None
-    for message, wanted in zip(messages, keys, strict=True):
-        ids = next((found[key].ids for key in wanted if key in found), {})
+    """The conversation with each answer in one piece. Some clients send back every block as an
+    answer of its own, and some tell calls and results in turn."""
+    said: list[list[Message]] = []
+    named: list[list[str]] = []
+    last: int | None = None
+    record: Kept | None = None
+    for message, wanted in zip(*_rows(messages, keys, found), strict=True):
         if message.role == "assistant":
-            if last is not None and ids and last[1] == ids and said[-1].role == "tool":
-                at = last[0]
-                said[at] = replace(said[at], blocks=(*said[at].blocks, *message.blocks))
-                named[at] = (*named[at], *wanted)
+            kept = next((found[key] for key in wanted if key in found), None)
+            if last is not None and _belongs(said[-1][-1], message, record, kept):
+                said[last].append(message)
+                named[last] += wanted
+                record = kept or record
                 continue
-            last = (len(said), ids)
-        elif message.role == "tool" and said and said[-1].role == "tool":
-            said[-1] = replace(said[-1], blocks=(*said[-1].blocks, *message.blocks))
+            last, record = len(said), kept
+        elif message.role == "tool" and said and said[-1][-1].role == "tool":
+            said[-1].append(message)
             continue
         elif message.role != "tool":
             last = None
-        said.append(message)
-        named.append(wanted)
+        said.append([message])
+        named.append([*wanted])
+    return [_one(pieces) for pieces in said], [tuple(some) for some in named]
+
+
+def _rows(
+    messages: Sequence[Message], keys: Sequence[tuple[str, ...]], found: Mapping[str, Kept]
+) -> tuple[Sequence[Message], Sequence[tuple[str, ...]]]:
+    """The conversation with the answers in a row put together that are known as one. The pieces
+    alone may be found too, as answers of another conversation that began like this one."""
+    said: list[Message] = []
+    named: list[tuple[str, ...]] = []
+    pairs = zip(messages, keys, strict=True)
+    for is_answer, run in groupby(pairs, lambda pair: _is_answer(pair[0])):
+        row, wanted = zip(*run, strict=True)
+        if is_answer and len(row) > 1 and wanted[-1][0] in found:
+            row, wanted = (_one(row),), wanted[-1:]
+        said += row
+        named += wanted
     return said, named
+
+
+def _belongs(before: Message, piece: Message, record: Kept | None, kept: Kept | None) -> bool:
+    """Whether an answer with one record, after which `before` was said, goes on with a piece that
+    has another, or the same."""
+    if record is not None and record == kept:
+        return before.role == "assistant" or bool(record.ids)
+    if before.role != "assistant" or (record is None) == (kept is None):
+        return False
+    unknown = before if record is None else piece
+    return not unknown.tool_calls
 
 
 def _from_record(message: Message, kept: Kept) -> tuple[Message, str]:
@@ -186,20 +234,17 @@ def _from_envelopes(
     message: Message, unseal: Callable[[str], Sealed | None], unknown: Unknown
 ) -> tuple[Message, str]:
     """The answer with what its envelopes hold, each block in the place that it had."""
-    opened = [
-        sealed
-        for block in message.blocks
-        for carrier in carriers_of(block)
-        if (sealed := unseal(carrier)) is not None
-    ]
+    carriers = [carrier for block in message.blocks for carrier in carriers_of(block)]
+    opened = [sealed for carrier in carriers if (sealed := unseal(carrier)) is not None]
     if not opened:
-        if unknown == "trusted":
+        if unknown == "trusted" and not any(map(is_envelope, carriers)):
             return replace(message, origin=None), "unknown"
-        bare = _without_carriers(message.blocks, thoughts=unknown == "readable")
+        bare = _without_carriers(message.blocks, thoughts=unknown != "bare")
         return replace(message, blocks=tuple(bare), origin=None), "unknown"
     held = {at: block for sealed in opened for at, block in sealed.blocks.items()}
+    calls = {at: count for sealed in opened for at, count in sealed.calls.items()}
     said = _without_carriers(message.blocks, thoughts=False)
-    blocks = tuple(_in_place(held, said))
+    blocks = tuple(_in_place(held, calls, said))
     return replace(message, blocks=blocks, origin=opened[0].origin), "found"
 
 
@@ -209,18 +254,25 @@ def _moved(before: Message, after: Message) -> dict[str, str]:
     return {call_key(one.id): other.id for one, other in pairs if one.id != other.id}
 
 
-def _in_place(held: Mapping[int, Block], said: Iterable[Block]) -> Iterator[Block]:
-    """Thoughts where they stood, and between them what the client says was said and called."""
-    thoughts = {at: block for at, block in held.items() if isinstance(block, ThinkingBlock)}
-    calls = [block for block in held.values() if isinstance(block, ToolCallBlock)]
-    at = 0
+def _in_place(
+    held: Mapping[int, Block], calls: Mapping[int, int], said: Iterable[Block]
+) -> Iterator[Block]:
+    """Thoughts where they stood, and between them what the client says was said and called. Each
+    call is the mark of what was thought before it: of texts there may be fewer than there were."""
+    thoughts = [at for at in sorted(held) if isinstance(held[at], ThinkingBlock)]
+    signed = [block for block in held.values() if isinstance(block, ToolCallBlock)]
+    at = called = 0
     for block in said:
-        while at in thoughts:
-            yield thoughts.pop(at)
+        is_call = isinstance(block, ToolCallBlock)
+        while thoughts and calls.get(thoughts[0], called) <= called:
+            if not is_call and thoughts[0] > at:
+                break
+            yield held[thoughts.pop(0)]
             at += 1
         at += 1
-        yield _signed(block, calls)
-    yield from (thoughts[at] for at in sorted(thoughts))
+        called += is_call
+        yield _signed(block, signed)
+    yield from (held[one] for one in thoughts)
 
 
 def _signed(block: Block, sealed: list[ToolCallBlock]) -> Block:

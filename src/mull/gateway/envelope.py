@@ -33,10 +33,12 @@ _MOST_OPENED = 1 << 20
 
 class Sealed(Value, frozen=True):
     """What an envelope holds: blocks of one answer by their place in it, and where they came
-    from. Places matter because not every client keeps the order of what it is sent."""
+    from. Places matter because not every client keeps the order of what it is sent; `calls` says
+    of each how many calls came before it, which holds also where a client joins texts."""
 
     origin: Origin
     blocks: dict[int, Block]
+    calls: dict[int, int] = {}
 
 
 _read: Reader[Sealed] = Reader(Sealed)

@@ -120,7 +120,8 @@ class Relay:
         yield BlockEnded(self._thought_key)
 
     def _seal(self, blocks: dict[int, Block]) -> str | None:
-        return self._envelopes.seal(self._client.scope, Sealed(self._origin, blocks))
+        calls = {at: sum(call < at for call in self._ids) for at in blocks}
+        return self._envelopes.seal(self._client.scope, Sealed(self._origin, blocks, calls))
 
     def _call(self, event: ToolCallDelta) -> ToolCallDelta:
         """A piece of a call under its minted id; without what another dialect cannot read."""

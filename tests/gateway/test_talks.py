@@ -1,0 +1,107 @@
+"""Whole conversations of every kind of client, on every upstream and from one to another."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from effort import tried
+from gateway.talking import Held, Round, conversations, hold, manners, world
+from gateway.test_square import Broken
+from growth import ends
+from mull.gateway.attach import attach, keys_of
+from mull.gateway.memory import InProcess
+from mull.neutral.blocks import TextBlock, ToolResultBlock
+from mull.neutral.messages import Message
+from mull.testing import Call, Say, Think
+from talks import TALKS, Manner, Result
+
+LOOK = Call("look", {"at": "a"})
+
+
+@pytest.fixture(scope="module")
+def everything():
+    with world(InProcess()) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def forgetful():
+    with world(Broken(), remembers=False) as made:
+        yield made
+
+
+@pytest.mark.parametrize("dialect", TALKS)
+@tried(0.4)
+@given(data=st.data())
+def test_no_conversation_loses_a_thought(everything, dialect, data):
+    hold(everything, TALKS[dialect](data.draw(manners)), data.draw(conversations()))
+
+
+def held(made, talk, upstream, *answers, stream=False):
+    """One turn; the property's own checks are in each round."""
+    one = Held(talk)
+    one.begin("go")
+    for acts in answers:
+        results = [Result() for act in acts if isinstance(act, Call)]
+        one.take_round(made, Round(acts, upstream, stream, 0, results, range(len(results))))
+
+
+PIECES = [Say("I look."), Think("a"), LOOK, Think("b"), LOOK]
+
+
+@pytest.mark.parametrize("dialect", ["messages", "contents"])
+@pytest.mark.parametrize("drops", [False, True])
+def test_an_answer_sent_back_block_by_block_is_known(everything, dialect, drops):
+    talk = TALKS[dialect](Manner(drops=drops, splits=True))
+    held(everything, talk, "openai", PIECES, [Think("c"), Say("Done.")])
+
+
+def test_pieces_known_from_another_conversation_are_still_pieces(everything):
+    """The first text of an answer may be all that another one said to the same question."""
+    held(everything, TALKS["contents"](), "kimi", [Say("I look.")])
+    talk = TALKS["contents"](Manner(drops=True, splits=True, nameless=True))
+    held(everything, talk, "openai", PIECES, [Say("Done.")])
+
+
+@pytest.mark.parametrize("dialect", TALKS)
+def test_texts_trimmed_piece_by_piece_are_still_the_same(everything, dialect):
+    talk = TALKS[dialect](Manner(respaces=True))
+    acts = [Think("a"), Say(" one\n"), Think("b"), Say("\ntwo "), LOOK]
+    held(everything, talk, "anthropic-bound", acts, [Say("Done.")])
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("upstream", ["anthropic", "openai"])
+@pytest.mark.parametrize("dialect", ["chat", "messages", "contents", "responses"])
+def test_envelopes_alone_keep_all_thoughts_in_place(forgetful, dialect, upstream, stream):
+    first = [Think("a"), Think("b", hidden=True), Say("I look."), LOOK, Think("c"), LOOK]
+    rest = [[Think("d"), LOOK], [Think("e"), Say("Done.")]]
+    held(forgetful, TALKS[dialect](), upstream, first, *rest, stream=stream)
+
+
+def test_an_envelope_keeps_its_place_where_texts_are_joined(forgetful):
+    acts = [Say("one"), Think("a"), Say("two"), LOOK, Think("b"), LOOK]
+    held(forgetful, TALKS["chat"](), "anthropic-bound", acts, [Say("Done.")])
+
+
+def test_an_envelope_that_cannot_be_opened_goes_to_no_upstream(forgetful):
+    """One that another gateway sealed, with a key that this one does not have."""
+    talk = TALKS["chat"]()
+    held(forgetful, talk, "anthropic", [Think("a"), LOOK])
+    (entry,) = talk.turns[0][1]["reasoning_details"]
+    entry["data"] = entry["data"][:-8] + "AAAAAAA="
+    upstream = forgetful.upstreams["openrouter"]
+    upstream.script.append([Say("Done.")])
+    talk.hear(forgetful.urls[0], "openrouter", stream=False)
+    assert entry["data"][:9].encode() not in upstream.server.requests[-1].body
+
+
+def test_answers_in_a_row_take_time_by_their_number():
+    count = 30_000
+    row = [Message(role="assistant", blocks=(TextBlock("a"),))] * count
+    results = [Message(role="tool", blocks=(ToolResultBlock("c", "r"),))] * count
+    messages = [*row, *results]
+    with ends():
+        attach(messages, keys_of(messages), {}, lambda _: None)
