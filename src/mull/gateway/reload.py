@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from mull.logs import log_warning
-from mull.neutral.errors import ConfigError, MullError
+from mull.neutral.errors import ConfigError
 from mull.store.serve import ServeConfig
 
 if TYPE_CHECKING:
@@ -96,11 +96,11 @@ class Reloader:
             if lost := self._files.lost():
                 raise ConfigError(f"{lost} is gone")
             engine, config = await asyncio.to_thread(self._load)
-        except (MullError, OSError) as error:
-            self.problem = str(error)
-            log_warning(f"the configuration was not taken, the old one holds: {error}")
+            await self._apply(engine, config)
+        except Exception as error:  # whatever a file holds, the next one is looked for
+            self.problem = str(error) or repr(error)
+            log_warning(f"the configuration was not taken, the old one holds: {self.problem}")
             return
-        await self._apply(engine, config)
         self.problem = None
         self.pending = tuple(needs_restart(self._started, config))
         log_warning("the configuration was read anew")

@@ -30,7 +30,8 @@ from mull.neutral.nesting import is_deep
 __all__ = ["Socket", "decline"]
 
 MOST_WAITING = 16
-"""Requests that may wait while one is answered."""
+"""Requests that may wait while one is answered; together they have no more bytes than one may."""
+_LONGEST_LANE = 256
 MOST_KEPT = 64 << 20
 """Bytes of responses that a connection remembers."""
 _EXTENSION = "websocket.http.response"
@@ -79,6 +80,7 @@ class Socket:
         self._enter = enter
         self._receive, self._send = receive, send
         self._waiting: asyncio.Queue[bytes | None] = asyncio.Queue(MOST_WAITING + 1)
+        self._waiting_bytes = 0
         self._left = asyncio.Event()
         self._local = _Local()
 
@@ -89,6 +91,7 @@ class Socket:
         reading = asyncio.get_running_loop().create_task(self._read())
         try:
             while not self._left.is_set() and (data := await self._waiting.get()) is not None:
+                self._waiting_bytes -= len(data)
                 if not await self._answer(data):
                     return
         except asyncio.CancelledError:
@@ -100,15 +103,22 @@ class Socket:
     async def _read(self) -> None:
         try:
             while (message := await self._receive())["type"] != "websocket.disconnect":
-                if self._waiting.qsize() >= MOST_WAITING:
-                    await self._send({"type": "websocket.close", "code": _TOO_MANY})
-                    break
                 text = message.get("text")
                 data = message.get("bytes") if text is None else text.encode("utf-8", "replace")
-                self._waiting.put_nowait(data or b"")
+                data = data or b""
+                if self._is_full(len(data)):
+                    await self._send({"type": "websocket.close", "code": _TOO_MANY})
+                    break
+                self._waiting_bytes += len(data)
+                self._waiting.put_nowait(data)
         finally:
             self._left.set()
             self._waiting.put_nowait(None)
+
+    def _is_full(self, size: int) -> bool:
+        """Whether a request of this size is one too many."""
+        waiting = self._waiting.qsize()
+        return waiting >= MOST_WAITING or (waiting > 0 and self._waiting_bytes + size > MOST_BODY)
 
     async def _answer(self, data: bytes) -> bool:
         """Answer one event of the client; whether the connection takes more."""
@@ -226,6 +236,6 @@ def _lane(body: dict[str, Any]) -> str | None:
     del body["type"]
     body["stream"] = True
     lane = body.pop("stream_id", None)
-    if lane is not None and not isinstance(lane, str):
-        raise ConfigError("stream_id must be text")
+    if lane is not None and not (isinstance(lane, str) and len(lane) <= _LONGEST_LANE):
+        raise ConfigError(f"stream_id must be text of at most {_LONGEST_LANE} characters")
     return lane
