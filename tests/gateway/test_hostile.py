@@ -1,5 +1,8 @@
-"""Hostile clients and upstreams, over raw sockets to a served gateway: whatever they send is refused
-or bounded, nothing of anybody else's is told, and the next request is answered."""
+"""Hostile clients and upstreams, over raw sockets to a served gateway.
+
+Whatever they send is refused or bounded, nothing of anybody else's is told, and the next request is
+answered.
+"""
 
 from __future__ import annotations
 

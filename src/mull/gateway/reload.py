@@ -54,6 +54,10 @@ class Files:
         """The first, where it was there and is not any more."""
         return self._paths[0] if self._first is not None and self._seen[0] is None else None
 
+    def odd(self) -> Path | None:
+        """The first that is something else than a file: reading a pipe might never end."""
+        return next((path for path in self._paths if path.exists() and not path.is_file()), None)
+
 
 class Reloader:
     """Watches files and reads them when one of them changes.
@@ -95,6 +99,8 @@ class Reloader:
         try:
             if lost := self._files.lost():
                 raise ConfigError(f"{lost} is gone")
+            if odd := self._files.odd():
+                raise ConfigError(f"{odd} is not a regular file")
             engine, config = await asyncio.to_thread(self._load)
             await self._apply(engine, config)
         except Exception as error:  # whatever a file holds, the next one is looked for
