@@ -153,7 +153,7 @@ CHUNKS = {
     "a size beyond all numbers": b"f" * 20 + b"\r\n" + BODY,
     "a size with a sign": b"-1\r\n" + BODY,
     "a size with a prefix": b"0x%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY),
-    "an endless extension": b"%x;" % len(BODY) + b"a" * 100_000 + b"\r\n" + BODY,
+    "an endless extension": b"%x;" % len(BODY) + b"a" * 17_000 + b"\r\n" + BODY,
     "a line end in an extension": b"%x;a\nb\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY),
 }
 
