@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -171,9 +172,8 @@ class _Sent(Streaming):
     def __init__(
         self, job: ResponseJob, send: Send, left: asyncio.Event, stream_id: str | None
     ) -> None:
-        super().__init__(job, _never, send, as_list=False)
+        super().__init__(job, partial(_leaving, left), send, as_list=False)
         self._alive = _ALIVE
-        self._left = left
         self._stream_id = stream_id
 
     async def _put(self, data: bytes, *, more: bool = True) -> None:
@@ -186,14 +186,11 @@ class _Sent(Streaming):
             self._sending = False
             self._last = time.monotonic()
 
-    async def _watch(self, main: asyncio.Task[Any]) -> None:
-        await self._left.wait()
-        self._gone = True
-        main.cancel()
 
-
-async def _never() -> Any:
-    raise AssertionError("the connection itself reads")
+async def _leaving(left: asyncio.Event) -> Any:
+    """What a stream over HTTP would receive: the connection itself reads the rest."""
+    await left.wait()
+    return {"type": "http.disconnect"}
 
 
 async def _say(send: Send, event: bytes, stream_id: str | None) -> None:
