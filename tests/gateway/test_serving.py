@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import sys
 from pathlib import Path
@@ -170,6 +171,27 @@ class Loads:
 
     async def apply(self, engine, config):
         self.applied.append(config)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pipes with names")
+def test_whatever_is_in_the_place_of_a_file_the_next_one_is_taken(tmp_path):
+    file = tmp_path / "c.toml"
+    file.write_text("a")
+    loads = Loads(file)
+    for problem in (RecursionError("deep"), KeyError(), ConfigError("wrong")):
+        loads.problem = problem
+        asyncio.run(loads.reloader.reload())
+        assert loads.reloader.problem
+    loads.problem = None
+    file.unlink()
+    os.mkfifo(file)
+    asyncio.run(loads.reloader.reload())
+    assert "not a regular file" in (loads.reloader.problem or "")
+    file.unlink()
+    file.write_text("b")
+    asyncio.run(loads.reloader.reload())
+    assert loads.reloader.problem is None
+    assert len(loads.applied) == 1
 
 
 def test_a_change_is_noticed_once_and_a_bad_one_keeps_the_old(tmp_path):

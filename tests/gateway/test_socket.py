@@ -266,6 +266,33 @@ def test_a_client_that_asks_without_waiting_is_let_go():
         gate.open()
 
 
+def test_what_waits_is_bounded_in_bytes_too(monkeypatch):
+    monkeypatch.setattr(sockets, "MOST_BODY", 1_000)
+    gate = Gate()
+
+    async def conversation(connection):
+        connection.say(input="q")
+        await connection.hear()  # it is being answered
+        for _ in range(3):
+            connection.say(input="q" * 500)
+        while (message := await connection.hear())["type"] != "websocket.close":
+            pass
+        return message
+
+    with ScriptedServer([Reply.events(gate)]) as server:
+        assert run(server.url, conversation)["code"] == 1008
+        gate.open()
+
+
+def test_the_name_of_a_lane_is_not_repeated_without_end():
+    async def conversation(connection):
+        return await connection.create(input="q", stream_id="a" * 5_000)
+
+    (error,) = run("http://127.0.0.1:9", conversation)
+    assert "stream_id" in error["error"]["message"]
+    assert len(str(error)) < 1_000
+
+
 @pytest.mark.parametrize(
     ("path", "headers", "status"),
     [

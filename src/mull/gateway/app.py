@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
-from urllib.parse import parse_qs, unquote
+from urllib.parse import parse_qs
 
 import msgspec
 
@@ -21,7 +21,9 @@ from mull.gateway.http import (
     Scope,
     Send,
     WhileThere,
+    check_head,
     give,
+    head_of,
     note_headers,
     read_body,
 )
@@ -60,6 +62,7 @@ class Page(NamedTuple):
 _encode = msgspec.json.Encoder().encode
 OURS = ("x-mull", "gateway")
 """What tells this gateway from any other server that has a `/health`."""
+_READING = frozenset({"GET", "HEAD"})
 _UNANSWERED = {
     "path": (404, "there is nothing at this address: /v1/models lists what is served"),
     "method": (405, "this method is not allowed here"),
@@ -100,11 +103,12 @@ class GatewayApp:
             await self._http(scope, receive, send)
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
+        headers = head_of(scope)
         path, query = _path(scope), parse_qs(scope["query_string"].decode("latin-1"))
         place = find_place(scope["method"], path, headers)
         dialect = spoken(headers) if isinstance(place, str) else place.dialect
         try:
+            check_head(scope, headers)
             self._door.check_host(headers)
             if origin := self._door.check_origin(headers):
                 send = shared_with(origin, send)
@@ -116,6 +120,9 @@ class GatewayApp:
             if page is None or not page.public:
                 await self._door.refresh()
                 token = self._door.enter(headers, query, _address(scope))
+            if page is not None and scope["method"] not in _READING:
+                await _unanswered(send, dialect, "method")
+                return
             if page is not None:
                 await page.handler({**scope, "user": token}, receive, send)
                 return
@@ -142,7 +149,7 @@ class GatewayApp:
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         """A WebSocket of the Responses API, at the path of its requests."""
-        headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
+        headers = head_of(scope)
         path, query = _path(scope), parse_qs(scope["query_string"].decode("latin-1"))
         place = find_place("POST", path, headers)
 
@@ -152,6 +159,7 @@ class GatewayApp:
             return Client(RESPONSES, token.name if token else "")
 
         try:
+            check_head(scope, headers)
             self._door.check_host(headers)
             self._door.check_origin(headers)
             await enter()
@@ -240,5 +248,5 @@ def _address(scope: Scope) -> str:
 
 def _path(scope: Scope) -> str:
     """The path below the place where the application is mounted."""
-    path, root = unquote(scope["path"]), scope.get("root_path") or ""
-    return path.removeprefix(root) if root else path
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path") or "")

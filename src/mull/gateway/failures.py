@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import NamedTuple
 
 from mull.dialects.serving import write_failure
@@ -23,7 +24,10 @@ __all__ = ["Refusal", "refusal_of"]
 
 BAD_REQUEST, NOT_FOUND, SERVER_ERROR, BAD_GATEWAY, TIMED_OUT = 400, 404, 500, 502, 504
 SLOW, TOO_LARGE = 408, 413
+_ERRORS = range(400, 600)
 _KEPT = ("retry-after", "retry-after-ms", "x-should-retry")
+_SOUND = re.compile(r"[\w ,:.+-]{1,64}", re.ASCII)
+"""A number, a date, or a word."""
 
 
 class Refusal(NamedTuple):
@@ -38,7 +42,9 @@ def refusal_of(error: BaseException, dialect: Dialect, source: Dialect | None = 
     """The error in the client's dialect. A provider's own words are passed on, because clients
     repair their requests by them; of length they know one sentence alone."""
     match error:
-        case RefusedError() if error.status < BAD_REQUEST:  # a redirect, or a web page
+        case RefusedError() if (
+            error.status not in _ERRORS
+        ):  # a redirect, a web page, or none at all
             status, text = BAD_GATEWAY, str(error)
         case RefusedError():
             failed = told_too_long(error, dialect) or Failed(error.text or str(error), error.code)
@@ -64,7 +70,11 @@ def refusal_of(error: BaseException, dialect: Dialect, source: Dialect | None = 
 
 
 def _retry_headers(error: RefusedError) -> tuple[tuple[str, str], ...]:
-    kept = {name: error.headers[name] for name in _KEPT if name in error.headers}
+    kept = {
+        name: value
+        for name in _KEPT
+        if (value := error.headers.get(name)) is not None and _SOUND.fullmatch(value)
+    }
     if "retry-after" not in kept and error.retry_after is not None:
         kept["retry-after"] = str(math.ceil(error.retry_after))
     return tuple(kept.items())

@@ -22,7 +22,9 @@ __all__ = [
     "TooLarge",
     "TooSlow",
     "WhileThere",
+    "check_head",
     "give",
+    "head_of",
     "leave",
     "note_headers",
     "read_body",
@@ -42,6 +44,18 @@ JSON = "application/json"
 _MOST_NOTES = 2_000
 _LOOK_AFTER = 0.05
 """Seconds of work after which it is watched whether the client is still there."""
+_SINGLE = frozenset(
+    {
+        "authorization",
+        "content-encoding",
+        "content-length",
+        "host",
+        "origin",
+        "transfer-encoding",
+    }
+)
+"""Headers that a request has once: of two, one server along the way may read the first and the next
+server the last."""
 
 
 class Gone(Exception):
@@ -56,39 +70,60 @@ class TooLarge(ConfigError):
     """The request is larger than is taken here."""
 
 
+def head_of(scope: Scope) -> dict[str, str]:
+    """The headers of a request."""
+    return {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
+
+
+def check_head(scope: Scope, headers: Mapping[str, str]) -> None:
+    """Check that everybody along the way reads the head of a request as we do: else the end of one
+    request can pass for the next.
+
+    Raises:
+        ConfigError: they may not.
+    """
+    if len(headers) < len(scope["headers"]):
+        names = [name.decode("latin-1").lower() for name, _ in scope["headers"]]
+        for name in _SINGLE:
+            if names.count(name) > 1:
+                raise ConfigError(f"the request has more than one {name} header")
+    coding = headers.get("transfer-encoding")
+    if coding is not None and coding.strip().lower() != "chunked":
+        raise ConfigError(f"transfer-encoding is {coding!r:.40}: use chunked")
+    if coding is not None and "content-length" in headers:
+        raise ConfigError("the request has both content-length and transfer-encoding")
+
+
 async def read_body(receive: Receive, headers: Mapping[str, str]) -> bytes:
     """The request's body, unpacked.
 
     Raises:
         TooLarge: it is.
         TooSlow: it comes more slowly than is waited for.
-        ConfigError: it is packed in an unknown way, or nested too deeply.
-        Gone: the client left before it was whole.
+        ConfigError: it breaks off, is packed in an unknown way, or nested too deeply.
     """
     length = headers.get("content-length", "")
     if length.isdecimal() and (len(length) > len(str(MOST_BODY)) or int(length) > MOST_BODY):
         raise _too_large()
-    pieces, size = [], 0
+    body = bytearray()  # and no list of pieces, which may be of one byte each
     began = asyncio.get_running_loop().time()
     while True:
         try:
-            async with asyncio.timeout_at(began + BODY_SECONDS + size / LOWEST_RATE):
+            async with asyncio.timeout_at(began + BODY_SECONDS + len(body) / LOWEST_RATE):
                 message = await receive()
         except TimeoutError:
             raise TooSlow("the request took too long to arrive") from None
         if message["type"] == "http.disconnect":
-            raise Gone
-        piece = message.get("body", b"")
-        size += len(piece)
-        if size > MOST_BODY:
+            raise ConfigError("the request broke off before it was complete")
+        body += message.get("body", b"")
+        if len(body) > MOST_BODY:
             raise _too_large()
-        pieces.append(piece)
         if not message.get("more_body"):
             break
-    body = _unpacked(b"".join(pieces), headers.get("content-encoding", "identity").lower())
-    if is_deep(body):
+    unpacked = _unpacked(bytes(body), headers.get("content-encoding", "identity").lower())
+    if is_deep(unpacked):
         raise ConfigError("the request is nested too deeply")
-    return body
+    return unpacked
 
 
 def _unpacked(data: bytes, packing: str) -> bytes:
@@ -97,11 +132,14 @@ def _unpacked(data: bytes, packing: str) -> bytes:
     if packing not in ("gzip", "deflate"):
         raise ConfigError(f"the request is packed as {packing!r:.40}: use gzip, or send it plain")
     try:
-        unpacked = zlib.decompressobj(wbits=47).decompress(data, MOST_BODY + 1)
+        unpacker = zlib.decompressobj(wbits=47)
+        unpacked = unpacker.decompress(data, MOST_BODY + 1)
     except zlib.error:
         raise ConfigError("the request cannot be unpacked") from None
     if len(unpacked) > MOST_BODY:
         raise _too_large()
+    if not unpacker.eof or unpacker.unused_data:
+        raise ConfigError("the request cannot be unpacked: its packed data is not complete")
     return unpacked
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from mull.logs import log_warning
-from mull.neutral.errors import ConfigError, MullError
+from mull.neutral.errors import ConfigError
 from mull.store.serve import ServeConfig
 
 if TYPE_CHECKING:
@@ -53,6 +53,10 @@ class Files:
     def lost(self) -> Path | None:
         """The first, where it was there and is not any more."""
         return self._paths[0] if self._first is not None and self._seen[0] is None else None
+
+    def odd(self) -> Path | None:
+        """The first that is something else than a file: reading a pipe might never end."""
+        return next((path for path in self._paths if path.exists() and not path.is_file()), None)
 
 
 class Reloader:
@@ -95,12 +99,14 @@ class Reloader:
         try:
             if lost := self._files.lost():
                 raise ConfigError(f"{lost} is gone")
+            if odd := self._files.odd():
+                raise ConfigError(f"{odd} is not a regular file")
             engine, config = await asyncio.to_thread(self._load)
-        except (MullError, OSError) as error:
-            self.problem = str(error)
-            log_warning(f"the configuration was not taken, the old one holds: {error}")
+            await self._apply(engine, config)
+        except Exception as error:  # whatever a file holds, the next one is looked for
+            self.problem = str(error) or repr(error)
+            log_warning(f"the configuration was not taken, the old one holds: {self.problem}")
             return
-        await self._apply(engine, config)
         self.problem = None
         self.pending = tuple(needs_restart(self._started, config))
         log_warning("the configuration was read anew")

@@ -10,7 +10,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from mull.client.exchange import ExchangeOptions
 from mull.client.http import host_of
@@ -35,7 +35,15 @@ from mull.logs import log_warning
 from mull.neutral.asked import Asked
 from mull.neutral.assemble import Assembler
 from mull.neutral.errors import LocalError, MullError, RemoteError
-from mull.neutral.events import Event, Failed, Finished
+from mull.neutral.events import (
+    Event,
+    Failed,
+    Finished,
+    TextDelta,
+    ThinkingCarrier,
+    ThinkingDelta,
+    ToolCallDelta,
+)
 from mull.neutral.messages import Message
 from mull.neutral.request import Note, WireRequest
 from mull.policy.heal.lessons import fingerprints
@@ -52,6 +60,10 @@ __all__ = ["Gateway", "Job"]
 
 _OPTIONS = ExchangeOptions(retry=RetryRules(attempts=1))
 """Clients ask again themselves, and know better how long they want to wait."""
+MOST_ANSWER = 64 << 20
+"""Bytes of an answer, roughly: it is held until it is stored."""
+_EVENT_SIZE = 100
+_ENDLESS = f"the answer has more than {MOST_ANSWER >> 20} MB, which is the limit"
 _AGREE_AGAIN = 1.0
 _UNREAD = Note(
     "store",
@@ -141,9 +153,13 @@ class Job:
         """
         if self._gateway.accounts is not None:
             await self._gateway.accounts.admit(self)
+        size = 0
         with Observed(self._gateway.observers, self) as observed:
             async with aclosing(self._answered()) as batches:
                 async for batch in batches:
+                    size += _size_of(batch)
+                    if size > MOST_ANSWER:
+                        batch = (Failed(_ENDLESS),)
                     if self._refused:
                         await self._gateway.forget(self.client, self._refused)
                         self._refused = []
@@ -154,6 +170,8 @@ class Job:
                         await self._remember()
                     observed.heard(told)
                     yield told
+                    if size > MOST_ANSWER:
+                        return
 
     async def _answered(self) -> AsyncGenerator[Sequence[Event], None]:
         """The answer of the first target that has one."""
@@ -236,7 +254,7 @@ class Job:
         async for events in self.events():
             folded = folded or Assembler(self.prepared.target.origin)
             folded.add_all(events)
-            if isinstance(events[-1], Failed) and not folded.blocks():
+            if isinstance(events[-1], Failed):  # a part of an answer would look like all of it
                 raise as_error(events[-1])
         return (folded or Assembler(self.prepared.target.origin)).message()
 
@@ -401,6 +419,23 @@ class Gateway:
             log_warning(f"the gateway's store cannot be written: {error!r:.200}")
             return False
         return True
+
+
+def _size_of(events: Iterable[Event]) -> int:
+    """What events take in memory, roughly."""
+    size = 0
+    for event in events:
+        size += _EVENT_SIZE
+        match event:
+            case TextDelta() | ThinkingDelta():
+                size += len(event.text)
+            case ToolCallDelta():
+                size += len(event.arguments)
+            case ThinkingCarrier():
+                size += sum(len(part) for part in astuple(event) if isinstance(part, str))
+            case _:
+                pass
+    return size
 
 
 def _readable(stored: Mapping[str, bytes]) -> dict[str, Kept]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -30,7 +31,8 @@ from mull.neutral.nesting import is_deep
 __all__ = ["Socket", "decline"]
 
 MOST_WAITING = 16
-"""Requests that may wait while one is answered."""
+"""Requests that may wait while one is answered; together they have no more bytes than one may."""
+_LONGEST_LANE = 256
 MOST_KEPT = 64 << 20
 """Bytes of responses that a connection remembers."""
 _EXTENSION = "websocket.http.response"
@@ -79,6 +81,7 @@ class Socket:
         self._enter = enter
         self._receive, self._send = receive, send
         self._waiting: asyncio.Queue[bytes | None] = asyncio.Queue(MOST_WAITING + 1)
+        self._waiting_bytes = 0
         self._left = asyncio.Event()
         self._local = _Local()
 
@@ -89,6 +92,7 @@ class Socket:
         reading = asyncio.get_running_loop().create_task(self._read())
         try:
             while not self._left.is_set() and (data := await self._waiting.get()) is not None:
+                self._waiting_bytes -= len(data)
                 if not await self._answer(data):
                     return
         except asyncio.CancelledError:
@@ -100,15 +104,22 @@ class Socket:
     async def _read(self) -> None:
         try:
             while (message := await self._receive())["type"] != "websocket.disconnect":
-                if self._waiting.qsize() >= MOST_WAITING:
-                    await self._send({"type": "websocket.close", "code": _TOO_MANY})
-                    break
                 text = message.get("text")
                 data = message.get("bytes") if text is None else text.encode("utf-8", "replace")
-                self._waiting.put_nowait(data or b"")
+                data = data or b""
+                if self._is_full(len(data)):
+                    await self._send({"type": "websocket.close", "code": _TOO_MANY})
+                    break
+                self._waiting_bytes += len(data)
+                self._waiting.put_nowait(data)
         finally:
             self._left.set()
             self._waiting.put_nowait(None)
+
+    def _is_full(self, size: int) -> bool:
+        """Whether a request of this size is one too many."""
+        waiting = self._waiting.qsize()
+        return waiting >= MOST_WAITING or (waiting > 0 and self._waiting_bytes + size > MOST_BODY)
 
     async def _answer(self, data: bytes) -> bool:
         """Answer one event of the client; whether the connection takes more."""
@@ -161,9 +172,8 @@ class _Sent(Streaming):
     def __init__(
         self, job: ResponseJob, send: Send, left: asyncio.Event, stream_id: str | None
     ) -> None:
-        super().__init__(job, _never, send, as_list=False)
+        super().__init__(job, partial(_leaving, left), send, as_list=False)
         self._alive = _ALIVE
-        self._left = left
         self._stream_id = stream_id
 
     async def _put(self, data: bytes, *, more: bool = True) -> None:
@@ -176,14 +186,11 @@ class _Sent(Streaming):
             self._sending = False
             self._last = time.monotonic()
 
-    async def _watch(self, main: asyncio.Task[Any]) -> None:
-        await self._left.wait()
-        self._gone = True
-        main.cancel()
 
-
-async def _never() -> Any:
-    raise AssertionError("the connection itself reads")
+async def _leaving(left: asyncio.Event) -> Any:
+    """What a stream over HTTP would receive: the connection itself reads the rest."""
+    await left.wait()
+    return {"type": "http.disconnect"}
 
 
 async def _say(send: Send, event: bytes, stream_id: str | None) -> None:
@@ -226,6 +233,6 @@ def _lane(body: dict[str, Any]) -> str | None:
     del body["type"]
     body["stream"] = True
     lane = body.pop("stream_id", None)
-    if lane is not None and not isinstance(lane, str):
-        raise ConfigError("stream_id must be text")
+    if lane is not None and not (isinstance(lane, str) and len(lane) <= _LONGEST_LANE):
+        raise ConfigError(f"stream_id must be text of at most {_LONGEST_LANE} characters")
     return lane
