@@ -6,13 +6,15 @@ module and tell nothing: they return notes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import logging
 
-__all__ = ["log_to_stderr", "log_warning"]
+__all__ = ["log_warning", "logging_to_stderr"]
 
 
 def log_warning(text: str) -> None:
@@ -23,13 +25,18 @@ def log_warning(text: str) -> None:
     _logger().warning("%s", text)
 
 
-def log_to_stderr() -> None:
+@contextmanager
+def logging_to_stderr() -> Iterator[None]:
     """Print what is logged, with the time: for a program that runs on its own."""
     import logging
 
     shown = logging.StreamHandler()
     shown.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     _logger().addHandler(shown)
+    try:
+        yield
+    finally:
+        _logger().removeHandler(shown)
 
 
 @cache

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from mull.cli.serve_reach import print_setup
 from mull.cli.serve_setup import load_gateway
 from mull.gateway.setups import SETUPS
-from mull.logs import log_to_stderr
+from mull.logs import logging_to_stderr
 from mull.neutral.errors import ConfigError, MullError
 from mull.store.config import CONFIG_FILE
 from mull.store.keys import KEYS_FILE
@@ -125,11 +125,16 @@ def _serve(options: Namespace) -> int:
         return _check(engine, config, options.model)
     if options.print_setup is not None:
         return print_setup(options, engine, config)
+    with logging_to_stderr():
+        return _serve_on(options, files, engine, config)
+
+
+def _serve_on(options: Namespace, files: Files, engine: Engine, config: ServeConfig) -> int:
+    """Listen, and serve what was loaded."""
     from mull.gateway.listening import open_sockets, run_fast
     from mull.gateway.serve import check_listen
     from mull.gateway.tracing import set_up_tracing
 
-    log_to_stderr()
     if missing := set_up_tracing(os.environ):
         print(f"mull: {missing}", file=sys.stderr)
     if options.worker is not None:
