@@ -87,7 +87,7 @@ def arguments(parser: ArgumentParser) -> None:
         "--print-setup",
         metavar="CLIENT",
         choices=SETUPS,
-        help=f"print how to point a client at this gateway: {', '.join(SETUPS)}",
+        help=f"print how to set up a client for this gateway: {', '.join(SETUPS)}",
     )
     parser.set_defaults(action=_serve)
     actions = parser.add_subparsers(metavar="ACTION")

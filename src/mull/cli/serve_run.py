@@ -45,7 +45,7 @@ examples:
 Put options of mull serve before run. Everything after CLIENT is passed to the client.
 """
 _RUNNABLE = [name for name, setup in SETUPS.items() if setup.program is not None]
-_PASSED_ON = ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+_FORWARDED = ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 _ANY_PORT = "127.0.0.1:0"
 _SIGNALLED = 128
 
@@ -107,14 +107,14 @@ async def _gateway(engine: Engine, config: ServeConfig, only: str | None) -> Asy
     elif token is None:
         raise needs_token("the gateway")
     Routes(engine, config, only).find(model)  # raises if an API key is missing
-    with _opened(config) as (opened, own):
+    with _listening(config) as (opened, own):
         own = replace(own, default=config.default or (model if config.models else None))
-        async with _started(build_app(engine, own, only=only), opened, own):
+        async with _serving(build_app(engine, own, only=only), opened, own):
             yield reach_of(engine, own, model, token)
 
 
 @contextmanager
-def _opened(config: ServeConfig) -> Iterator[tuple[socket.socket, ServeConfig]]:
+def _listening(config: ServeConfig) -> Iterator[tuple[socket.socket, ServeConfig]]:
     """A socket on the loopback address, at the configured port if that is free, and the
     configuration of a gateway that listens on it."""
     from mull.gateway.listening import open_sockets
@@ -137,7 +137,7 @@ def _opened(config: ServeConfig) -> Iterator[tuple[socket.socket, ServeConfig]]:
 
 
 @asynccontextmanager
-async def _started(
+async def _serving(
     app: GatewayApp, opened: socket.socket, config: ServeConfig
 ) -> AsyncIterator[None]:
     """Run the gateway in this process."""
@@ -176,31 +176,31 @@ async def _client(command: Sequence[str], environ: Mapping[str, str]) -> int:
         process = await asyncio.create_subprocess_exec(*command, env=environ)
     except OSError as error:
         raise ConfigError(f"cannot start {command[0]}: {error.strerror}") from None
-    with _passing_on(process):
+    with _forwarding_signals(process):
         status = await process.wait()
     return _SIGNALLED - status if status < 0 else status
 
 
 @contextmanager
-def _passing_on(process: asyncio.subprocess.Process) -> Iterator[None]:
+def _forwarding_signals(process: asyncio.subprocess.Process) -> Iterator[None]:
     """Forward signals to the client. Ctrl-C reaches it from the terminal directly."""
 
-    def pass_on(number: int) -> None:
+    def forward(number: int) -> None:
         with suppress(ProcessLookupError):
             process.send_signal(number)
 
     loop = asyncio.get_running_loop()
-    names = _PASSED_ON if sys.stdin.isatty() else ("SIGINT", *_PASSED_ON)
+    names = _FORWARDED if sys.stdin.isatty() else ("SIGINT", *_FORWARDED)
     numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
-    taken = []
+    handled = []
     with suppress(NotImplementedError):  # on Windows
         loop.add_signal_handler(signal.SIGINT, lambda: None)
-        taken.append(signal.SIGINT)
+        handled.append(signal.SIGINT)
         for number in numbers:
-            loop.add_signal_handler(number, pass_on, number)
-            taken.append(number)
+            loop.add_signal_handler(number, forward, number)
+            handled.append(number)
     try:
         yield
     finally:
-        for number in taken:
+        for number in handled:
             loop.remove_signal_handler(number)

@@ -54,7 +54,9 @@ def arguments(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     add = _action(actions, "add", _add, "create a token for a client and print it")
     _add_limits(add)
-    change = _action(actions, "set", _set, "change some limits of a client")
+    change = _action(
+        actions, "set", _set, "change the given limits of a client; none removes a limit"
+    )
     _add_limits(change)
     _action(actions, "rotate", _rotate, "replace a client's token with a new one")
     _action(actions, "revoke", _revoke, "refuse requests with a client's token from now on")
@@ -156,7 +158,7 @@ def _revoke(options: Namespace) -> int:
 
 def _change(options: Namespace, change: Callable[[ClientToken], ClientToken]) -> None:
     async def work(ledger: Ledger) -> None:
-        token = _named(options.name, await ledger.tokens())
+        token = _find(options.name, await ledger.tokens())
         if not await ledger.put_token(change(token), new=False):
             raise _unknown(options.name, ())
 
@@ -165,14 +167,14 @@ def _change(options: Namespace, change: Callable[[ClientToken], ClientToken]) ->
 
 def _remove(options: Namespace) -> int:
     async def work(ledger: Ledger) -> None:
-        _named(options.name, await ledger.tokens())
+        _find(options.name, await ledger.tokens())
         await ledger.remove_token(options.name)
 
     on_ledger(options, work)
     return 0
 
 
-def _named(name: str, tokens: Sequence[ClientToken]) -> ClientToken:
+def _find(name: str, tokens: Sequence[ClientToken]) -> ClientToken:
     for token in tokens:
         if token.name == name:
             return token

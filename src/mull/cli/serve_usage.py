@@ -52,7 +52,7 @@ def arguments(parser: ArgumentParser) -> None:
         "--since",
         metavar="WHEN",
         default="7d",
-        help="the first day, or a number of days (default 7d)",
+        help="the first day, or a number of days (default: 7d)",
     )
     parser.add_argument(
         "--by",

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Accounts"]
 
-_GATHER, _PAUSE = 0.1, 2.0
+_BATCH_SECONDS, _RETRY_SECONDS = 0.1, 2.0
 """Seconds during which finished requests are collected for one write, and the pause before a failed
 write is retried."""
 _WRITE_PATIENCE = 5.0
@@ -87,7 +87,7 @@ class Accounts:
         self._waiting: dict[str, list[_Waiting]] = {}
         self._deciding: set[asyncio.Task[None]] = set()
         self._pending: dict[tuple[str, str, int], Tally] = {}
-        self._most_pending = _MOST_PENDING
+        self._pending_limit = _MOST_PENDING
         self._writing: tuple[str, Sequence[Entry]] | None = None
         self._known: dict[str, tuple[Spent, float]] = {}
         self._settling = asyncio.Lock()
@@ -157,7 +157,7 @@ class Accounts:
         """Admit or refuse all waiting requests of a client with one read of the ledger. No batch is
         written during that read, so usage is counted either in the ledger or here, never in both.
         If the ledger does not respond in time, the last usage read from it is used."""
-        if abs(self._clock() - self._failed_at) < _PAUSE:
+        if abs(self._clock() - self._failed_at) < _RETRY_SECONDS:
             self._settle_waiting(client, self._last_spent(client))
             return
         try:
@@ -220,20 +220,20 @@ class Accounts:
         if self._metrics is not None:
             self._metrics.used(model, tally)
         self._pending[key] = self._pending.get(key, Tally()) + tally
-        if len(self._pending) > self._most_pending:
-            self._coarsen()
+        if len(self._pending) > self._pending_limit:
+            self._merge_by_hour()
         if self._writer is None or self._writer.done():
             self._writer = asyncio.get_running_loop().create_task(self._write())
 
-    def _coarsen(self) -> None:
+    def _merge_by_hour(self) -> None:
         """Merge unwritten usage by the hour to save memory: after a long wait only its day
         matters."""
-        coarse: dict[tuple[str, str, int], Tally] = {}
+        merged: dict[tuple[str, str, int], Tally] = {}
         for (client, model, at), tally in self._pending.items():
             key = client, model, at - at % 3_600
-            coarse[key] = coarse.get(key, Tally()) + tally
-        self._pending = coarse
-        self._most_pending = max(_MOST_PENDING, 2 * len(coarse))
+            merged[key] = merged.get(key, Tally()) + tally
+        self._pending = merged
+        self._pending_limit = max(_MOST_PENDING, 2 * len(merged))
 
     def _entries(self) -> list[Entry]:
         return [Entry(*key, tally) for key, tally in self._pending.items()]
@@ -242,12 +242,12 @@ class Accounts:
         """Write until nothing is pending. A failed batch keeps its id when it is retried, because
         the ledger may have stored it already."""
         while self._pending or self._writing:
-            await asyncio.sleep(_GATHER)
+            await asyncio.sleep(_BATCH_SECONDS)
             try:
                 await self._write_batch()
             except Exception as error:
                 self._fail(error)
-                await asyncio.sleep(_PAUSE)
+                await asyncio.sleep(_RETRY_SECONDS)
 
     async def _write_batch(self) -> None:
         async with self._settling:

@@ -20,16 +20,16 @@ LONGEST_ASKED = 3_600.0
 _MOST = 2_000
 
 
-class _Rest:
+class _Cooldown:
     """The cool-down of one target: how often it failed in a row, when the cool-down ends, and
     whether a request is probing the target."""
 
-    __slots__ = ("failures", "tried", "until")
+    __slots__ = ("failures", "probing", "until")
 
     def __init__(self) -> None:
         self.failures = 0
         self.until = 0.0
-        self.tried = False
+        self.probing = False
 
 
 class Cooldowns:
@@ -37,42 +37,42 @@ class Cooldowns:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._rests: OrderedDict[Hashable, _Rest] = OrderedDict()
+        self._cooldowns: OrderedDict[Hashable, _Cooldown] = OrderedDict()
 
     def wait(self, target: Hashable) -> float:
         """Seconds until the target may receive a request; 0 if it may now."""
-        rest = self._rests.get(target)
-        if rest is None:
+        cooldown = self._cooldowns.get(target)
+        if cooldown is None:
             return 0.0
-        left = rest.until - self._clock()
+        left = cooldown.until - self._clock()
         if left > 0:
             return left
-        return FIRST_REST if rest.tried else 0.0
+        return FIRST_REST if cooldown.probing else 0.0
 
     def begin(self, target: Hashable) -> None:
         """Record that a request is sent to the target."""
-        if rest := self._rests.get(target):
-            rest.tried = True
+        if cooldown := self._cooldowns.get(target):
+            cooldown.probing = True
 
     def succeed(self, target: Hashable) -> None:
         """Record that the target responded."""
-        self._rests.pop(target, None)
+        self._cooldowns.pop(target, None)
 
     def fail(self, target: Hashable, asked: float | None = None) -> None:
         """Record that the target failed; `asked` is the cool-down it asked for, in seconds."""
-        rest = self._rests.setdefault(target, _Rest())
-        self._rests.move_to_end(target)
-        while len(self._rests) > _MOST:
-            self._rests.popitem(last=False)
-        rest.tried = False
-        rest.failures += 1
-        seconds = min(FIRST_REST * 2.0 ** min(rest.failures - 1, 30), LONGEST_REST)
+        cooldown = self._cooldowns.setdefault(target, _Cooldown())
+        self._cooldowns.move_to_end(target)
+        while len(self._cooldowns) > _MOST:
+            self._cooldowns.popitem(last=False)
+        cooldown.probing = False
+        cooldown.failures += 1
+        seconds = min(FIRST_REST * 2.0 ** min(cooldown.failures - 1, 30), LONGEST_REST)
         if asked is not None:
             seconds = min(max(asked, 0.0), LONGEST_ASKED)
         # several requests may fail at the same time: the longest cool-down applies
-        rest.until = max(rest.until, self._clock() + seconds)
+        cooldown.until = max(cooldown.until, self._clock() + seconds)
 
     def leave(self, target: Hashable) -> None:
         """Record that the client cancelled the request, which says nothing about the target."""
-        if rest := self._rests.get(target):
-            rest.tried = False
+        if cooldown := self._cooldowns.get(target):
+            cooldown.probing = False

@@ -91,7 +91,7 @@ class Guarded:
         self._held: deque[_Held] = deque()
         self._held_size = 0
         self._index: dict[tuple[str, str], bytes | None] = {}
-        self._mending: asyncio.Task[None] | None = None
+        self._recovery: asyncio.Task[None] | None = None
 
     async def find(self, scope: str, keys: Iterable[str]) -> Mapping[str, bytes]:
         """The records found, by key.
@@ -100,14 +100,16 @@ class Guarded:
             StoreUnavailable: the store did not respond; `found` has the records held in memory.
         """
         wanted = tuple(keys)
-        held = self._in_hand(scope, wanted)
+        held = self._find_held(scope, wanted)
         left = tuple(key for key in wanted if key not in held)
         known = {key: data for key, data in held.items() if data is not None}
         if not left:
             return known
         patience = self._patience + _PER_KEY * len(left)
         try:
-            found = await self._ask(self._reading, patience, lambda: self._memory.find(scope, left))
+            found = await self._attempt(
+                self._reading, patience, lambda: self._memory.find(scope, left)
+            )
         except StoreUnavailable:
             raise StoreUnavailable(known) from None
         return {**found, **known}
@@ -141,7 +143,7 @@ class Guarded:
         Raises:
             StoreUnavailable: the store did not respond.
         """
-        return await self._ask(self._reading, _PROBE_PATIENCE, lambda: self._memory.agree(key))
+        return await self._attempt(self._reading, _PROBE_PATIENCE, lambda: self._memory.agree(key))
 
     def health(self) -> Mapping[str, str]:
         """The current state of the store."""
@@ -154,11 +156,11 @@ class Guarded:
 
     async def close(self) -> None:
         """Write the held changes, unless that takes too long, and close the store."""
-        mending, self._mending = self._mending, None
-        if mending is not None:
-            mending.cancel()
+        recovery, self._recovery = self._recovery, None
+        if recovery is not None:
+            recovery.cancel()
             with suppress(asyncio.CancelledError):
-                await mending
+                await recovery
         if self._held:
             with suppress(Exception):
                 async with asyncio.timeout(_LAST_PATIENCE):
@@ -174,12 +176,12 @@ class Guarded:
         self, change: _Held, patience: float, work: Callable[[], Awaitable[None]]
     ) -> None:
         try:  # this fails while changes are held, so that their order is kept
-            await self._ask(self._writing, patience, work)
+            await self._attempt(self._writing, patience, work)
         except StoreUnavailable:
             self._hold(change)
             raise
 
-    async def _ask(
+    async def _attempt(
         self, circuit: _Circuit, patience: float, work: Callable[[], Awaitable[_T]]
     ) -> _T:
         if circuit.broken_since is not None:
@@ -188,11 +190,11 @@ class Guarded:
             return await _within(patience, work)
         except Exception as error:
             circuit.open(error)
-            if self._mending is None or self._mending.done():
-                self._mending = asyncio.get_running_loop().create_task(self._mend())
+            if self._recovery is None or self._recovery.done():
+                self._recovery = asyncio.get_running_loop().create_task(self._recover())
             raise StoreUnavailable from None
 
-    def _in_hand(self, scope: str, keys: Iterable[str]) -> dict[str, bytes | None]:
+    def _find_held(self, scope: str, keys: Iterable[str]) -> dict[str, bytes | None]:
         if not self._index:
             return {}
         return {key: self._index[scope, key] for key in keys if (scope, key) in self._index}
@@ -221,7 +223,7 @@ class Guarded:
             if self._index.get((change.scope, key)) is change.data:
                 self._index.pop((change.scope, key), None)
 
-    async def _mend(self) -> None:
+    async def _recover(self) -> None:
         """Probe the store until it can be read and written again. The first probe is immediate,
         because a single slow request may have been the cause."""
         pause = 0.0

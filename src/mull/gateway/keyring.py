@@ -40,9 +40,9 @@ class Keyring:
         self._reading: asyncio.Task[None] | None = None
         self._failing = False
         self.known = ledger is None
-        self._take(tokens)
+        self._set_tokens(tokens)
 
-    def _take(self, tokens: Iterable[ClientToken]) -> None:
+    def _set_tokens(self, tokens: Iterable[ClientToken]) -> None:
         self._by_name = {token.name: token for token in tokens}
         self._by_hash = {token.hash: token for token in self._by_name.values()}
 
@@ -73,7 +73,7 @@ class Keyring:
     async def _read(self, ledger: Ledger) -> None:
         try:
             async with asyncio.timeout(_PATIENCE if self.known else _FIRST_PATIENCE):
-                self._take(await ledger.tokens())
+                self._set_tokens(await ledger.tokens())
             self.known, self._failing = True, False
         except Exception as error:
             if not self._failing:

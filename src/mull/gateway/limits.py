@@ -116,21 +116,21 @@ def _budgets(
         used = spent.of(budget.period).nanodollars
         used += sum(use.nanodollars for use in _within(pending, budget.period, now))
         amounts = (round(budget.amount * _NANO), used, demand.nanodollars)
-        yield from _used_up("dollars", budget.period, amounts, _say_money, now)
+        yield from _used_up("dollars", budget.period, amounts, _format_money, now)
 
 
 def _used_up(
     limit: LimitName,
     period: Period,
     amounts: tuple[int, int, int],
-    say: Callable[[int], str],
+    format_amount: Callable[[int], str],
     now: float,
 ) -> Iterator[Lack]:
     most, used, needed = amounts
     if used + needed <= most:
         return
-    text = f"this token may use {say(most)} a {period} and has used {say(used)}; this request needs"
-    text += f" about {say(needed)}"
+    text = f"this token may use {format_amount(most)} a {period} and has used {format_amount(used)}"
+    text += f"; this request needs about {format_amount(needed)}"
     if needed > most:
         yield Lack(limit, f"{text}: send less, or ask for a larger budget")
         return
@@ -138,7 +138,7 @@ def _used_up(
     yield Lack(limit, f"{text}: the next {period} begins in {say_duration(wait)}", wait)
 
 
-def _say_money(nanodollars: int) -> str:
+def _format_money(nanodollars: int) -> str:
     return format_cost(nanodollars / _NANO)
 
 

@@ -169,7 +169,7 @@ class Listener:
         self._socket = opened
         self._config = config
         self._requests: dict[asyncio.Task[Any], Scope] = {}
-        self._server = _server(self._counted, opened, config)
+        self._server = _server(self._tracked, opened, config)
 
     async def run(self, stop: asyncio.Event, at_once: asyncio.Event) -> None:
         """Serve until `stop`. Then let requests in progress finish, until the grace period of the
@@ -177,15 +177,15 @@ class Listener:
         serving = asyncio.create_task(self._server.serve())
         sweeping = asyncio.create_task(self._sweep())
         try:
-            await _first(serving, stop.wait())
+            await _wait_for_either(serving, stop.wait())
             if not stop.is_set():
                 raise serving.exception() or ConfigError("the HTTP server stopped unexpectedly")
             self._socket.close()
             self._server.stop()
             self._cancel("GET")  # live pages would never end by themselves
-            await _first(serving, at_once.wait(), seconds=self._config.grace)
+            await _wait_for_either(serving, at_once.wait(), seconds=self._config.grace)
             self._cancel()
-            await _first(serving, seconds=_LAST_SECONDS)
+            await _wait_for_either(serving, seconds=_LAST_SECONDS)
         finally:
             sweeping.cancel()
         if serving.done():
@@ -196,7 +196,7 @@ class Listener:
             if method is None or scope.get("method") == method:
                 task.cancel()
 
-    async def _counted(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _tracked(self, scope: Scope, receive: Receive, send: Send) -> None:
         task = asyncio.current_task()
         if task is None or scope["type"] == "lifespan":
             await self._app(scope, receive, send)
@@ -211,15 +211,15 @@ class Listener:
         """Close connections that send nothing, since they count against the connection limit."""
         if socket_path(self._config.listen) is not None:
             return
-        port, few = self._socket.getsockname()[1], self._config.connections // 2
+        port, half = self._socket.getsockname()[1], self._config.connections // 2
         crowded = False
         while True:
             seconds = CROWDED_SECONDS if crowded else SILENT_SECONDS
             await asyncio.sleep(seconds / 3)
-            crowded = await asyncio.to_thread(close_silent, port, seconds) > few
+            crowded = await asyncio.to_thread(close_silent, port, seconds) > half
 
 
-async def _first(
+async def _wait_for_either(
     task: asyncio.Task[None], other: Awaitable[object] | None = None, seconds: float | None = None
 ) -> None:
     """Wait until one of the two is done, or the time is over."""

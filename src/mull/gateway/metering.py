@@ -88,15 +88,15 @@ def tally_of(outcome: Outcome, prepared: Prepared, meter: Meter) -> Tally:
         errors=int(outcome.ending == "broken"),
         estimated=int(estimated),
         unpriced=int(cost is None),
-        input=_sound(usage.input),
-        cached=_sound(usage.cache_read),
-        output=_sound(usage.output),
-        reasoning=_sound(usage.reasoning),
-        nanodollars=_sound(cost),
+        input=_bounded(usage.input),
+        cached=_bounded(usage.cache_read),
+        output=_bounded(usage.output),
+        reasoning=_bounded(usage.reasoning),
+        nanodollars=_bounded(cost),
     )
 
 
-def _sound(count: int | None) -> int:
+def _bounded(count: int | None) -> int:
     """The count within bounds that are safe to sum, whatever an upstream reports."""
     return min(max(count or 0, 0), _MOST)
 
@@ -105,13 +105,13 @@ def _completed(outcome: Outcome, prepared: Prepared, meter: Meter) -> tuple[Usag
     """The usage with unknown counts estimated, and whether any was. An interrupted response may
     have reported only part of its usage."""
     reported = outcome.usage or Usage()
-    cut = outcome.ending != "complete"
-    estimated = cut or reported.input is None or reported.output is None
+    interrupted = outcome.ending != "complete"
+    estimated = interrupted or reported.input is None or reported.output is None
     output = meter.output if reported.output is None else reported.output
-    if cut:
+    if interrupted:
         output = max(output, meter.output)
     reasoning = reported.reasoning
-    if reasoning is None or cut:
+    if reasoning is None or interrupted:
         reasoning = max(reasoning or 0, min(meter.reasoning, output))
     complete = replace(
         reported,
