@@ -1,6 +1,6 @@
 """A wrapper for a store that may fail, so that requests do not wait for it.
 
-A store may be unreachable, full, locked or slow. A request waits for it at most a quarter of a
+A store may be unreachable, full, locked or slow. A request waits for it about a quarter of a
 second. After a failure no request waits until the store responds again, which is probed in the
 background. Records that could not be written are held in memory, can be found there, and are
 written as soon as the store accepts them. Reading and writing fail independently: a full disk can
