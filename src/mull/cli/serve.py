@@ -130,7 +130,7 @@ def _serve(options: Namespace) -> int:
 
 
 def _serve_on(options: Namespace, files: Files, engine: Engine, config: ServeConfig) -> int:
-    """Listen, and serve what was loaded."""
+    """Open the sockets and serve until stopped."""
     from mull.gateway.listening import open_sockets, run_fast
     from mull.gateway.serve import check_listen
     from mull.gateway.tracing import set_up_tracing

@@ -238,7 +238,7 @@ def _expiry(text: str, now: float) -> float | None:
         when = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(days=1)
     except (ValueError, OverflowError):
         raise ConfigError(
-            f"{quote(text)} is not a date: use 2027-01-31, a duration such as 90d, or none"
+            f"{quote(text)} is not a date: use the form 2027-01-31, a duration such as 90d, or none"
         ) from None
     if when.timestamp() <= now:
         raise ConfigError(f"{text} is in the past: use a later date, or `mull serve token revoke`")

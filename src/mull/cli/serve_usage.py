@@ -108,7 +108,7 @@ def _first_day(text: str, now: float) -> str:
         return datetime.strptime(text, "%Y-%m-%d").strftime("%Y-%m-%d")
     except ValueError:
         raise ConfigError(
-            f"{quote(text)} is not a date: use 2026-11-01, or a number of days such as 7d"
+            f"{quote(text)} is not a date: use the form 2026-11-01, or a number of days such as 7d"
         ) from None
 
 

@@ -27,7 +27,7 @@ SLOW, TOO_LARGE = 408, 413
 _ERRORS = range(400, 600)
 _KEPT = ("retry-after", "retry-after-ms", "x-should-retry")
 _SOUND = re.compile(r"[\w ,:.+-]{1,64}", re.ASCII)
-"""A number, a date, or a word."""
+"""A number, a date or a word: the values that are passed on in retry headers."""
 
 
 class Refusal(NamedTuple):
@@ -43,9 +43,7 @@ def refusal_of(error: BaseException, dialect: Dialect, source: Dialect | None = 
     clients parse such messages to repair their requests. Only a message about length is reworded:
     clients recognise one wording of it."""
     match error:
-        case RefusedError() if (
-            error.status not in _ERRORS
-        ):  # a redirect, a web page, or none at all
+        case RefusedError() if error.status not in _ERRORS:  # such as a redirect or a web page
             status, text = BAD_GATEWAY, str(error)
         case RefusedError():
             failed = told_too_long(error, dialect) or Failed(error.text or str(error), error.code)
