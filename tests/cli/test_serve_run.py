@@ -105,7 +105,7 @@ def test_run_says_that_a_token_is_missing(client, config, run):
         said = run("--config", config(port), "run", "codex", status=2)
     assert said == (
         f"mull: the gateway at {other.url} needs a token: set MULL_TOKEN to yours; "
-        "`mull serve token add NAME` makes one\n"
+        "`mull serve token add NAME` creates one\n"
     )
 
 

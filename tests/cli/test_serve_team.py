@@ -58,7 +58,7 @@ def tokens():
 def test_a_token_is_shown_once_and_stored_as_its_hash(mull):
     status, secret, told = mull("token add ann")
     assert status == 0
-    assert told == "This is the only time that the token is shown:\n"
+    assert told == "This is the only time the token is shown:\n"
     assert tokens()["ann"].hash == hashed(secret.strip())
     assert secret.strip().encode() not in store().read_bytes()
     _, listed, _ = mull("token list")
@@ -96,19 +96,19 @@ def test_a_revoked_client_comes_back_with_a_new_token_alone(mull):
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("token add ann", 'there is a client "ann" already'),
+        ("token add ann", 'the client "ann" already exists'),
         ("token add -- -x", 'a client cannot be called "-x"'),
         ("token set an --rpm 1", 'there is no client "an": did you mean ann?'),
         ("token revoke zz", 'there is no client "zz": see `mull serve token list`'),
-        ("token set ann", "nothing is to be changed"),
-        ("token set ann --rpm 0", '"0" is no limit'),
-        ("token set ann --tpm 1.5", '"1.5" is no limit'),
+        ("token set ann", "no limit is given"),
+        ("token set ann --rpm 0", '"0" is not a limit'),
+        ("token set ann --tpm 1.5", '"1.5" is not a limit'),
         ("token set ann --budget 5", '"5" is not a budget'),
-        ("token set ann --budget 5/day --budget 6/day", "twice for the same period"),
-        ("token set ann --expires 2001-01-01", "2001-01-01 is past"),
-        ("token set ann --expires soon", '"soon" is no date'),
+        ("token set ann --budget 5/day --budget 6/day", "two budgets have the same period"),
+        ("token set ann --expires 2001-01-01", "2001-01-01 is in the past"),
+        ("token set ann --expires soon", '"soon" is not a date'),
         ("usage --by user", 'cannot be summed by "user": use token, model or day'),
-        ("usage --since yesterday", '"yesterday" is no time'),
+        ("usage --since yesterday", '"yesterday" is not a date'),
     ],
 )
 def test_mistakes_are_told_and_change_nothing(mull, line, told):
@@ -154,8 +154,8 @@ def test_usage_is_a_table(mull, used):
     assert lines[2] == "(no token) b/y 1 0 10 0 20 5 unknown".split()
     assert lines[3] == "bob a/x 1 1 0 0 0 0 $0".split()
     assert lines[4] == "total 4 1 1,010 400 320 105 ≥ $0.02".split()
-    assert "estimated for 1 requests" in told
-    assert "no price is known for 1 requests" in told
+    assert "estimated for 1 request whose" in told
+    assert "does not include 1 request of unknown price" in told
 
 
 def test_usage_by_other_things_and_for_programs(mull, used):

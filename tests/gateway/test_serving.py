@@ -61,13 +61,13 @@ def test_a_unix_socket_is_for_its_owner_alone(tmp_path):
     config = ServeConfig(listen=f"unix:{path}")
     with open_socket(config):
         assert path.stat().st_mode & 0o777 == 0o600
-        with pytest.raises(ConfigError, match="another server listens there"):
+        with pytest.raises(ConfigError, match="another server listens on it"):
             open_socket(config)
     with open_socket(config):  # what is left of the other is removed
         assert path.is_socket()
     path.unlink()
     path.write_text("precious")
-    with pytest.raises(ConfigError, match="there is a file of this name"):
+    with pytest.raises(ConfigError, match="a file with this name exists"):
         open_socket(config)
     assert path.read_text() == "precious"
 

@@ -355,7 +355,7 @@ def test_a_locked_file_is_read_and_written_when_it_is_free_again(tmp_path, monke
         with pytest.raises(StoreUnavailable):
             await store.keep("", ["l"], b"2")
         assert await store.find("", ["k", "l"]) == {"k": b"1", "l": b"2"}
-        assert "wait to be written: 1" in store.health()["store"]
+        assert "changes waiting to be written: 1" in store.health()["store"]
         other.close()
         await healthy(store)
         await store.close()

@@ -171,7 +171,7 @@ def test_a_budget_of_money_says_where_it_cannot_count(monkeypatch):
                 answer = await team.ask("/v1/chat/completions", STREAMED)
                 tally = await team.used()
         assert answer.status == 200
-        assert f"budget: no price of {KIMI} is known" in answer.headers["x-mull-notes"]
+        assert f"budget: the price of {KIMI} is unknown" in answer.headers["x-mull-notes"]
         assert (tally.unpriced, tally.nanodollars) == (1, 0)
 
     run(work)

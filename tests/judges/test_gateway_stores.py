@@ -265,7 +265,7 @@ def test_a_gateway_that_is_told_to_end_writes_what_it_held(truth, tmp_path):
             served.start()
             truth.stop()
             post(f"{served.url}/v1/chat/completions", asked)
-            assert "wait to be written" in health(served.url)["store"]
+            assert "waiting to be written" in health(served.url)["store"]
             truth.start()
             assert served.end(signal.SIGTERM) is not None
         finally:

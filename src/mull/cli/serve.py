@@ -1,4 +1,4 @@
-"""`mull serve`: any client on any reasoning model, without losing a thought."""
+"""`mull serve`: serves any reasoning model to any client without losing its thinking."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ if TYPE_CHECKING:
     from mull.gateway.reload import Files
 
 ACTIONS: dict[str, tuple[str, str]] = {
-    "token": ("mull.cli.serve_token", "make, list, change and revoke the tokens of clients"),
-    "usage": ("mull.cli.serve_usage", "see what clients used of which models"),
+    "token": ("mull.cli.serve_token", "add, list, change and revoke client tokens"),
+    "usage": ("mull.cli.serve_usage", "show the usage of each client and model"),
     "run": ("mull.cli.serve_run", "start a client that uses this gateway"),
 }
-"""Subcommands: a module with `arguments(parser)` and `run(options)`, and its one line of help.
-Without a subcommand the gateway is served."""
+"""Subcommands: a module with `arguments(parser)` and `run(options)`, and a line of help. Without a
+subcommand the gateway itself runs."""
 
 _TEXT = """\
-Serves models to clients that speak OpenAI's Chat Completions or Responses API,
-Anthropic's Messages API or Gemini's generateContent, whichever API the model itself
-has. If a client drops a model's reasoning, mull restores it before it sends the
-next request.
+Serves models to clients of OpenAI's Chat Completions or Responses API, Anthropic's
+Messages API or Gemini's generateContent, whichever API the model's provider offers.
+If a client drops a model's reasoning, mull restores it before it sends the next
+request.
 
 Models are configured in config.toml:
 
   [serve.models.kimi]
   model = "moonshotai/kimi-k2-thinking/high"
 
-Without such a table mull serves, as provider/model, every model it has a key for,
-and the embedded model. With -m it serves one model under every name.
+Without such a table mull serves every model it has a key for under the name
+provider/model, and the embedded model. With -m it serves one model under every name.
 """
 _EXAMPLES = """\
 examples:
@@ -64,7 +64,7 @@ examples:
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add where to listen, what to serve, and the check."""
+    """Add the options and subcommands of `mull serve`."""
     parser.description, parser.epilog = _TEXT, _EXAMPLES
     parser.add_argument("-m", "--model", metavar="MODEL", help="serve this model under every name")
     parser.add_argument("--workers", metavar="N", type=_workers, help="serve with N processes")
@@ -81,13 +81,13 @@ def arguments(parser: ArgumentParser) -> None:
         help="print what would be served and what is missing, then exit",
     )
     parser.add_argument(
-        "--watch", action="store_true", help="print requests, thoughts and answers as they stream"
+        "--watch", action="store_true", help="print requests, thinking and answers as they stream"
     )
     parser.add_argument(
         "--print-setup",
         metavar="CLIENT",
         choices=SETUPS,
-        help=f"print what points a client at this gateway: {', '.join(SETUPS)}",
+        help=f"print how to set up a client for this gateway: {', '.join(SETUPS)}",
     )
     parser.set_defaults(action=_serve)
     actions = parser.add_subparsers(metavar="ACTION")
@@ -103,7 +103,7 @@ def run(options: Namespace) -> int:
     """Serve, or run the chosen subcommand.
 
     Raises:
-        LocalError: it cannot be done as it is configured.
+        LocalError: the configuration cannot be used.
     """
     status: int = options.action(options)
     return status
@@ -116,7 +116,7 @@ def _workers(text: str) -> int:
 
 
 def _serve(options: Namespace) -> int:
-    """Serve until told to end."""
+    """Serve until stopped."""
     from mull.gateway.reload import Files
 
     files = Files(options.config or config_dir() / CONFIG_FILE, data_dir() / KEYS_FILE)
@@ -130,7 +130,7 @@ def _serve(options: Namespace) -> int:
 
 
 def _serve_on(options: Namespace, files: Files, engine: Engine, config: ServeConfig) -> int:
-    """Listen, and serve what was loaded."""
+    """Open the sockets and serve until stopped."""
     from mull.gateway.listening import open_sockets, run_fast
     from mull.gateway.serve import check_listen
     from mull.gateway.tracing import set_up_tracing
@@ -144,7 +144,7 @@ def _serve_on(options: Namespace, files: Files, engine: Engine, config: ServeCon
     asyncio.run(check_listen(config))
     opened, at = open_sockets(config), socket_path(config.listen)
     try:
-        with suppress(KeyboardInterrupt):  # where signals cannot be waited for
+        with suppress(KeyboardInterrupt):  # where the event loop cannot handle signals
             run_fast(_run(options, files, engine, config, opened))
     finally:
         for one in opened:
@@ -155,7 +155,7 @@ def _serve_on(options: Namespace, files: Files, engine: Engine, config: ServeCon
 
 
 def address_of(config: ServeConfig) -> str:
-    """Where clients reach the gateway."""
+    """The address of the gateway for clients."""
     if socket_path(config.listen) is not None:
         return config.listen
     return f"{'http' if config.cert is None else 'https'}://{config.listen}"
@@ -176,8 +176,10 @@ async def _run(
 
     if config.workers > 1 and options.worker is None:
         if sys.platform == "win32":
-            raise ConfigError("several workers need a system that shares sockets: use one")
-        seal_keys()  # made here, so that no two of them make one
+            raise ConfigError(
+                "Windows cannot share a socket among several workers: use --workers 1"
+            )
+        seal_keys()  # before any worker starts, so that only one is generated
         command = [sys.executable, "-P", "-m", "mull", *sys.argv[1:], "--worker"]
         await supervise(command, opened, config, Told(ready))
         return
@@ -193,7 +195,7 @@ async def _run(
 
 
 def _check(engine: Engine, config: ServeConfig, only: str | None) -> int:
-    """Say of every model, and of shared stores, whether they can be used as configured."""
+    """Print for each model and each shared store whether it can be used as configured."""
     from mull.gateway.memory import OK
     from mull.gateway.routes import Routes
     from mull.gateway.serve import check_listen
@@ -213,8 +215,8 @@ def _check(engine: Engine, config: ServeConfig, only: str | None) -> int:
     except MullError as error:
         failed += 1
         print(f"✗ listen: {error}", file=sys.stderr)
-    for part, said in asyncio.run(check_stores(config)).items():
-        failed += said != OK
-        sign, stream = ("✓", sys.stdout) if said == OK else ("✗", sys.stderr)
-        print(f"{sign} {part}: {said}", file=stream)
+    for part, state in asyncio.run(check_stores(config)).items():
+        failed += state != OK
+        sign, stream = ("✓", sys.stdout) if state == OK else ("✗", sys.stderr)
+        print(f"{sign} {part}: {state}", file=stream)
     return 2 if failed else 0

@@ -1,4 +1,4 @@
-"""Finds a gateway that is running already, by asking at the address where one would be."""
+"""Finds a running gateway by sending a request to the configured address."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _UNAUTHORIZED = 401
 
 
 def find_gateway(config: ServeConfig, only: str | None, token: str | None) -> Reach | None:
-    """How a gateway of mull's is reached that serves the model, if there is one.
+    """How to reach a running gateway that serves the model, or None if there is none.
 
     Raises:
-        ConfigError: there is one, and it wants a token.
+        ConfigError: the gateway needs a token, and none or a wrong one is given.
     """
     if socket_path(config.listen) is not None:
         return None
@@ -52,16 +52,16 @@ def find_gateway(config: ServeConfig, only: str | None, token: str | None) -> Re
 
 
 def needs_token(gateway: str) -> ConfigError:
-    """What is said where clients need a token and there is none."""
+    """The error for a missing token."""
     return ConfigError(
         f"{gateway} needs a token: set {TOKEN_VARIABLE} to yours; `mull serve token add NAME`"
-        " makes one"
+        " creates one"
     )
 
 
 def _open(url: str, token: str | None = None) -> Any:
-    """The answer of an address of this machine, whatever proxy is set."""
-    headers = {"anthropic-version": "2023-06-01"}  # whose list of models has their limits
+    """The response from an address on this machine, without any proxy."""
+    headers = {"anthropic-version": "2023-06-01"}  # the list of models in this API has their limits
     if token is not None:
         headers["authorization"] = f"Bearer {token}"
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))

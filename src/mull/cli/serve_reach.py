@@ -1,4 +1,4 @@
-"""How clients reach the gateway: its address, and the model that they are to ask for."""
+"""How clients reach the gateway: its address, and the name of the model to request."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _EVERYWHERE = ("0.0.0.0", "::")
 
 
 def print_setup(options: Namespace, engine: Engine, config: ServeConfig) -> int:
-    """Print what points the client at this gateway.
+    """Print how to point the client at this gateway.
 
     Raises:
-        ConfigError: no client can be, or the tokens cannot be read.
+        ConfigError: the gateway listens on a Unix socket, or the tokens cannot be read.
     """
     from mull.gateway.serve import has_tokens
 
@@ -33,23 +33,21 @@ def print_setup(options: Namespace, engine: Engine, config: ServeConfig) -> int:
         model = "PROVIDER/MODEL"
     try:
         reach = reach_of(engine, config, model, token)
-    except CatalogError:  # another machine's configuration may know it
+    except CatalogError:  # the configuration of another machine may have it
         reach = Reach(client_url(config), model, token=token)
     print("\n".join(setup_lines(SETUPS[options.print_setup], reach)))
     return 0
 
 
 def client_url(config: ServeConfig, *, is_here: bool = False) -> str:
-    """The address of the gateway for clients. Where it listens on all addresses, that is the name
-    it is called by, and for clients on this machine its own.
+    """The gateway's URL for clients. If the gateway listens on all addresses, the URL has the first
+    configured host name, or the loopback address for clients on this machine (`is_here`).
 
     Raises:
-        ConfigError: it listens on a Unix socket, which clients cannot use.
+        ConfigError: the gateway listens on a Unix socket, which clients cannot use.
     """
     if socket_path(config.listen) is not None:
-        raise ConfigError(
-            f"clients cannot connect to {config.listen}: choose an address with --listen"
-        )
+        raise ConfigError(f"clients cannot connect to {config.listen}: use HOST:PORT with --listen")
     host, port = read_listen(config.listen)
     if host in _EVERYWHERE:
         host = "127.0.0.1" if is_here else next(iter(config.hosts), "127.0.0.1")
@@ -58,10 +56,10 @@ def client_url(config: ServeConfig, *, is_here: bool = False) -> str:
 
 
 def served_model(engine: Engine, config: ServeConfig, only: str | None) -> str:
-    """The name that a client is to ask for when its user does not say.
+    """The name of the model that a client requests by default.
 
     Raises:
-        NoModelError: several models are served, and none is chosen.
+        NoModelError: the gateway serves several models, and none of them is the default.
     """
     from mull.gateway.routes import Routes
 
@@ -71,7 +69,7 @@ def served_model(engine: Engine, config: ServeConfig, only: str | None) -> str:
         return chosen
     names = Routes(engine, config).names()
     if len(names) != 1:
-        engine.target()  # which says what to do
+        engine.target()  # its error says what to do
     return names[0]
 
 
@@ -79,7 +77,7 @@ def reach_of(engine: Engine, config: ServeConfig, model: str, token: str | None 
     """How clients reach a model of this gateway.
 
     Raises:
-        CatalogError: no model has this name.
+        CatalogError: there is no model with this name.
     """
     served = config.models.get(model)
     name = served.upstreams[0].model if served is not None else model

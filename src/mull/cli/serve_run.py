@@ -1,8 +1,9 @@
 """`mull serve run CLIENT`: starts a client that uses the gateway, and returns its exit status.
 
-A gateway that answers at the configured address and serves the model is used as it is. Otherwise
-one is started in this process, and ends with the client. The user's own configuration of the client
-is not touched: variables, arguments or a home in mull's data folder point it at the gateway.
+If a gateway that serves the model responds at the configured address, the client uses it. Otherwise
+a gateway is started in this process and stops with the client. The user's configuration of the
+client is not changed: environment variables, arguments or a home folder in mull's data folder point
+the client at the gateway.
 """
 
 from __future__ import annotations
@@ -32,8 +33,7 @@ from mull.store.serve import LOOPBACK, read_listen, socket_path
 if TYPE_CHECKING:
     from mull.agent.engine import Engine
     from mull.gateway.app import GatewayApp
-    from mull.store.files import write_atomic
-from mull.store.serve import ServeConfig
+    from mull.store.serve import ServeConfig
 
 __all__ = ["arguments", "run"]
 
@@ -42,28 +42,28 @@ examples:
   mull serve run claude-code
   mull serve -m moonshotai/kimi-k2.5 run codex exec "What does this project do?"
 
-Options of mull serve go before run; everything after CLIENT is passed to the client.
+Put options of mull serve before run. Everything after CLIENT is passed to the client.
 """
 _RUNNABLE = [name for name, setup in SETUPS.items() if setup.program is not None]
-_PASSED_ON = ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+_FORWARDED = ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 _ANY_PORT = "127.0.0.1:0"
 _SIGNALLED = 128
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the client and its arguments."""
+    """Add the client's name and arguments."""
     parser.epilog = _EXAMPLES
     parser.add_argument(
         "client", metavar="CLIENT", choices=_RUNNABLE, help=f"one of {', '.join(_RUNNABLE)}"
     )
-    parser.add_argument("words", metavar="ARG", nargs=REMAINDER, help="arguments of the client")
+    parser.add_argument("words", metavar="ARG", nargs=REMAINDER, help="arguments for the client")
 
 
 def run(options: Namespace) -> int:
-    """Run the client; its exit status.
+    """Run the client. Returns its exit status.
 
     Raises:
-        LocalError: the client is not installed, or the gateway cannot serve as configured.
+        LocalError: the client is not installed, or the gateway's configuration cannot be used.
     """
     setup = SETUPS[options.client]
     assert setup.program is not None
@@ -87,10 +87,10 @@ def run(options: Namespace) -> int:
 
 @asynccontextmanager
 async def _gateway(engine: Engine, config: ServeConfig, only: str | None) -> AsyncIterator[Reach]:
-    """Where a gateway serves the model: one that answers already, or one that is started here.
+    """How to reach a gateway that serves the model: a running one, or one that is started here.
 
     Raises:
-        LocalError: a token is missing, or none can be started as configured.
+        LocalError: a token is missing, or the gateway's configuration cannot be used.
     """
     from mull.cli.serve_find import find_gateway, needs_token
     from mull.gateway.routes import Routes
@@ -106,17 +106,17 @@ async def _gateway(engine: Engine, config: ServeConfig, only: str | None) -> Asy
         token = None
     elif token is None:
         raise needs_token("the gateway")
-    Routes(engine, config, only).find(model)  # a key may be missing
-    with _opened(config) as (opened, own):
+    Routes(engine, config, only).find(model)  # raises if an API key is missing
+    with _listening(config) as (opened, own):
         own = replace(own, default=config.default or (model if config.models else None))
-        async with _started(build_app(engine, own, only=only), opened, own):
+        async with _serving(build_app(engine, own, only=only), opened, own):
             yield reach_of(engine, own, model, token)
 
 
 @contextmanager
-def _opened(config: ServeConfig) -> Iterator[tuple[socket.socket, ServeConfig]]:
-    """A socket of this machine alone, at the configured port if that is free, and the
-    configuration of a gateway there. The client is told where it is."""
+def _listening(config: ServeConfig) -> Iterator[tuple[socket.socket, ServeConfig]]:
+    """A socket on the loopback address, at the configured port if that is free, and the
+    configuration of a gateway that listens on it."""
     from mull.gateway.listening import open_sockets
 
     config = replace(config, workers=1, cert=None, key=None)
@@ -137,10 +137,10 @@ def _opened(config: ServeConfig) -> Iterator[tuple[socket.socket, ServeConfig]]:
 
 
 @asynccontextmanager
-async def _started(
+async def _serving(
     app: GatewayApp, opened: socket.socket, config: ServeConfig
 ) -> AsyncIterator[None]:
-    """The gateway, served in this process."""
+    """Run the gateway in this process."""
     from mull.gateway.listening import Listener
 
     stop = asyncio.Event()
@@ -153,51 +153,54 @@ async def _started(
 
 
 def _environ(wiring: Wiring, home: Path) -> dict[str, str]:
-    """The variables that the client is started with. What it needs in a home of its own is written
-    there once, so that it may change it."""
+    """The environment variables for the client. Files for its home folder are written only if they
+    do not exist, so that the client may change them."""
     environ = {name: value for name, value in os.environ.items() if name not in wiring.removed}
     if wiring.home is not None:
         environ[wiring.home] = str(home)
     for name, text in wiring.files.items():
         if not (home / name).exists():
             write_atomic(home / name, text.encode())
-    for name in ("NO_PROXY", "no_proxy"):  # nobody else reaches this machine's loopback
+    for name in (
+        "NO_PROXY",
+        "no_proxy",
+    ):  # a proxy cannot reach the loopback address of this machine
         own = [one for one in (environ.get(name), *LOOPBACK) if one]
         environ[name] = ",".join(own)
     return {**environ, **wiring.variables}
 
 
 async def _client(command: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Run the client on this terminal; its exit status, as a shell would say it."""
+    """Run the client in this terminal. Returns its exit status, as a shell would report it."""
     try:
         process = await asyncio.create_subprocess_exec(*command, env=environ)
     except OSError as error:
         raise ConfigError(f"cannot start {command[0]}: {error.strerror}") from None
-    with _passing_on(process):
+    with _forwarding_signals(process):
         status = await process.wait()
     return _SIGNALLED - status if status < 0 else status
 
 
 @contextmanager
-def _passing_on(process: asyncio.subprocess.Process) -> Iterator[None]:
-    """Signals go to the client. A terminal sends Ctrl-C to the client by itself."""
+def _forwarding_signals(process: asyncio.subprocess.Process) -> Iterator[None]:
+    """Forward signals to the client. Ctrl-C reaches it from the terminal directly."""
 
-    def pass_on(number: int) -> None:
+    def forward(number: int) -> None:
         with suppress(ProcessLookupError):
             process.send_signal(number)
 
     loop = asyncio.get_running_loop()
-    names = _PASSED_ON if sys.stdin.isatty() else ("SIGINT", *_PASSED_ON)
+    names = _FORWARDED if sys.stdin.isatty() else ("SIGINT", *_FORWARDED)
     numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
-    taken = []
-    with suppress(NotImplementedError):  # Windows has none of this
+    handled = []
+    with suppress(NotImplementedError):  # on Windows
         loop.add_signal_handler(signal.SIGINT, lambda: None)
-        taken.append(signal.SIGINT)
+        handled.append(signal.SIGINT)
         for number in numbers:
-            loop.add_signal_handler(number, pass_on, number)
-            taken.append(number)
+            loop.add_signal_handler(number, forward, number)
+            handled.append(number)
     try:
         yield
     finally:
-        for number in taken:
+        for number in handled:
             loop.remove_signal_handler(number)

@@ -1,4 +1,4 @@
-"""The gateway's configuration, with what the options of `mull serve` say instead."""
+"""The gateway's configuration, with the options of `mull serve` applied."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _T = TypeVar("_T")
 
 
 def load_gateway(options: Namespace) -> tuple[Engine, ServeConfig]:
-    """What is configured, for `mull serve` and its subcommands.
+    """The engine and the configuration for `mull serve` and its subcommands.
 
     Raises:
-        ConfigError: the file or the address cannot be read.
+        ConfigError: the configuration cannot be read, or the address is invalid.
     """
     from mull.agent.engine import Engine
     from mull.agent.setup import load_setup
@@ -35,12 +35,12 @@ def load_gateway(options: Namespace) -> tuple[Engine, ServeConfig]:
         if socket_path(options.listen) is None:
             read_listen(options.listen)
         config = replace(config, listen=options.listen)
-    workers = getattr(options, "workers", None)  # subcommands have no such option
+    workers = getattr(options, "workers", None)  # subcommands do not have this option
     return engine, config if workers is None else replace(config, workers=workers)
 
 
 def on_ledger(options: Namespace, work: Callable[[Ledger], Awaitable[_T]]) -> _T:
-    """What the work on the gateway's ledger comes to.
+    """Run a function on the gateway's ledger. Returns its result.
 
     Raises:
         ConfigError: the configuration cannot be read, or the store cannot be used.
@@ -52,7 +52,7 @@ def on_ledger(options: Namespace, work: Callable[[Ledger], Awaitable[_T]]) -> _T
 
     config = load_setup(config=options.config).config.serve or ServeConfig()
 
-    async def all_of_it() -> _T:
+    async def run_work() -> _T:
         ledger = open_ledger(config)
         try:
             return await work(ledger)
@@ -63,4 +63,4 @@ def on_ledger(options: Namespace, work: Callable[[Ledger], Awaitable[_T]]) -> _T
         finally:
             await ledger.close()
 
-    return asyncio.run(all_of_it())
+    return asyncio.run(run_work())

@@ -1,4 +1,4 @@
-"""`mull serve token`: who may use the gateway, which models, and how much."""
+"""`mull serve token`: manages client tokens and their limits."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ __all__ = ["arguments", "run"]
 
 _NONE = "none"
 _TEXT = """\
-Makes, lists, changes and revokes the tokens that clients show the gateway. As soon
-as there is one, every request needs one; a gateway that is running notices. A token
-is printed once, and only its hash is stored.
+Adds, lists, changes and revokes the tokens with which clients authenticate. Once
+there is a token, every request needs one. A running gateway notices changes. A token
+is printed only once, because mull stores only its hash.
 """
 _EXAMPLES = """\
 examples:
@@ -49,17 +49,19 @@ _SPAN = re.compile(r"(\d{1,5})([dh])", re.ASCII)
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the actions."""
+    """Add the subcommands and their options."""
     parser.description, parser.epilog = _TEXT, _EXAMPLES
     actions = parser.add_subparsers(metavar="ACTION", required=True)
-    add = _action(actions, "add", _add, "make a token for a client, and print it")
+    add = _action(actions, "add", _add, "create a token for a client and print it")
     _add_limits(add)
-    change = _action(actions, "set", _set, "change what a client may use; the rest stays")
+    change = _action(
+        actions, "set", _set, "change the given limits of a client; none removes a limit"
+    )
     _add_limits(change)
-    _action(actions, "rotate", _rotate, "give a client a new token instead of its own")
-    _action(actions, "revoke", _revoke, "refuse a client from now on")
-    _action(actions, "remove", _remove, "forget a client; without any, no token is needed")
-    listing = actions.add_parser("list", help="list clients, their limits and what they used today")
+    _action(actions, "rotate", _rotate, "replace a client's token with a new one")
+    _action(actions, "revoke", _revoke, "refuse requests with a client's token from now on")
+    _action(actions, "remove", _remove, "delete a client; if none is left, no token is needed")
+    listing = actions.add_parser("list", help="list clients, their limits and their usage today")
     listing.add_argument("--json", action="store_true", help="print JSON")
     listing.set_defaults(token_action=_list)
 
@@ -78,7 +80,7 @@ def _add_limits(parser: ArgumentParser) -> None:
         "--models",
         nargs="+",
         metavar="PATTERN",
-        help="names of models that it may use, such as kimi or 'anthropic/*'",
+        help="models that the client may use, such as kimi or 'anthropic/*'",
     )
     parser.add_argument("--rpm", metavar="N", help="requests per minute")
     parser.add_argument("--tpm", metavar="N", help="tokens per minute, input and output")
@@ -86,16 +88,18 @@ def _add_limits(parser: ArgumentParser) -> None:
         "--budget-tokens",
         action="append",
         metavar="N/day",
-        help="tokens for each day or month of UTC; may be given for both",
+        help="tokens per day or month in UTC; give it twice for both",
     )
     parser.add_argument(
         "--budget",
         action="append",
         metavar="N/month",
-        help="dollars for each day or month, by the catalog's prices",
+        help="dollars per day or month, by the catalog's prices",
     )
     parser.add_argument(
-        "--expires", metavar="DATE", help="the last day that it is valid, or how long: 90d, 12h"
+        "--expires",
+        metavar="DATE",
+        help="the last valid day, or a duration: 90d, 12h",
     )
 
 
@@ -103,7 +107,7 @@ def run(options: Namespace) -> int:
     """Run the chosen action.
 
     Raises:
-        ConfigError: what is asked for cannot be, or the store cannot be used.
+        ConfigError: an argument is invalid, or the store cannot be used.
     """
     status: int = options.token_action(options)
     return status
@@ -116,8 +120,8 @@ def _add(options: Namespace) -> int:
     async def add(ledger: Ledger) -> None:
         if not await ledger.put_token(token, new=True):
             raise ConfigError(
-                f"there is a client {quote(name)} already: change it with `mull serve token set`,"
-                " or give it a new token with `mull serve token rotate`"
+                f"the client {quote(name)} already exists: change its limits with `mull serve token"
+                " set`, or replace its token with `mull serve token rotate`"
             )
 
     on_ledger(options, add)
@@ -126,7 +130,7 @@ def _add(options: Namespace) -> int:
 
 
 def _show_once(secret: str) -> None:
-    print("This is the only time that the token is shown:", file=sys.stderr, flush=True)
+    print("This is the only time the token is shown:", file=sys.stderr, flush=True)
     print(secret)
 
 
@@ -134,7 +138,7 @@ def _set(options: Namespace) -> int:
     now = time.time()
     given = (options.models, options.rpm, options.tpm, options.budget, options.budget_tokens)
     if (*given, options.expires) == (None,) * 6:
-        raise ConfigError("nothing is to be changed: see `mull serve token set --help`")
+        raise ConfigError("no limit is given: see `mull serve token set --help`")
     _change(options, lambda token: _changed(token, options, now))
     return 0
 
@@ -154,7 +158,7 @@ def _revoke(options: Namespace) -> int:
 
 def _change(options: Namespace, change: Callable[[ClientToken], ClientToken]) -> None:
     async def work(ledger: Ledger) -> None:
-        token = _named(options.name, await ledger.tokens())
+        token = _find(options.name, await ledger.tokens())
         if not await ledger.put_token(change(token), new=False):
             raise _unknown(options.name, ())
 
@@ -163,14 +167,14 @@ def _change(options: Namespace, change: Callable[[ClientToken], ClientToken]) ->
 
 def _remove(options: Namespace) -> int:
     async def work(ledger: Ledger) -> None:
-        _named(options.name, await ledger.tokens())
+        _find(options.name, await ledger.tokens())
         await ledger.remove_token(options.name)
 
     on_ledger(options, work)
     return 0
 
 
-def _named(name: str, tokens: Sequence[ClientToken]) -> ClientToken:
+def _find(name: str, tokens: Sequence[ClientToken]) -> ClientToken:
     for token in tokens:
         if token.name == name:
             return token
@@ -179,12 +183,12 @@ def _named(name: str, tokens: Sequence[ClientToken]) -> ClientToken:
 
 def _unknown(name: str, names: Sequence[str]) -> ConfigError:
     near = closest(name, names)
-    told = f": did you mean {near}?" if near else ": see `mull serve token list`"
-    return ConfigError(f"there is no client {quote(name)}{told}")
+    hint = f"did you mean {near}?" if near else "see `mull serve token list`"
+    return ConfigError(f"there is no client {quote(name)}: {hint}")
 
 
 def _changed(token: ClientToken, options: Namespace, now: float) -> ClientToken:
-    """The token with what the options say."""
+    """The token with the limits and expiry from the options."""
     limits = token.limits
     given: dict[str, object] = {}
     if options.models is not None:
@@ -208,7 +212,7 @@ def _number(text: str) -> int | None:
     if text == _NONE:
         return None
     if not (text.isascii() and text.isdecimal() and 0 < int(text) < 10**15):
-        raise ConfigError(f"{quote(text)} is no limit: give a whole number above 0, or none")
+        raise ConfigError(f"{quote(text)} is not a limit: use a whole number above 0, or none")
     return int(text)
 
 
@@ -217,12 +221,14 @@ def _budgets(texts: Sequence[str]) -> tuple[Budget, ...]:
         return ()
     budgets = {budget.period: budget for budget in map(parse_budget, texts)}
     if len(budgets) < len(texts):
-        raise ConfigError("a budget is given twice for the same period")
+        raise ConfigError(
+            "two budgets have the same period: give at most one per day and one per month"
+        )
     return tuple(budgets.values())
 
 
 def _expiry(text: str, now: float) -> float | None:
-    """When a token ends: a day counts to its end, in UTC."""
+    """When a token expires. A date means the end of that day in UTC."""
     if text == _NONE:
         return None
     if found := _SPAN.fullmatch(text):
@@ -232,10 +238,10 @@ def _expiry(text: str, now: float) -> float | None:
         when = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(days=1)
     except (ValueError, OverflowError):
         raise ConfigError(
-            f"{quote(text)} is no date: use one such as 2027-01-31, a time such as 90d, or none"
+            f"{quote(text)} is not a date: use the form 2027-01-31, a duration such as 90d, or none"
         ) from None
     if when.timestamp() <= now:
-        raise ConfigError(f"{text} is past: the token would be refused at once")
+        raise ConfigError(f"{text} is in the past: use a later date, or `mull serve token revoke`")
     return when.timestamp()
 
 
@@ -253,7 +259,7 @@ def _list(options: Namespace) -> int:
         print(msgspec.json.format(shown).decode())
         return 0
     if not found:
-        print("no tokens: whoever can reach the gateway may use it", file=sys.stderr)
+        print("no tokens: every client that can reach the gateway may use it", file=sys.stderr)
         return 0
     head = ("CLIENT", "STATE", "MODELS", "LIMITS", "TOKENS TODAY", "COST TODAY")
     rows = [
@@ -292,7 +298,7 @@ def _limit_words(limits: Limits) -> list[str]:
 
 
 def _as_json(token: ClientToken, spent: Spent, now: float) -> dict[str, object]:
-    """A client, without its hash."""
+    """A client as JSON, without the hash of its token."""
     return {
         "name": token.name,
         "valid": token.is_valid(now),

@@ -1,4 +1,4 @@
-"""`mull serve usage`: what clients used of which models, by day."""
+"""`mull serve usage`: shows usage by client, model and day."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 __all__ = ["arguments", "run"]
 
 _COLUMNS = {"token": "client", "model": "model", "day": "day"}
-"""What rows can be summed by, and the field of a row that holds it."""
+"""The columns that rows can be summed by, and the field of a row with the value of each."""
 _NO_TOKEN = "(no token)"
 _SPAN = re.compile(r"(\d{1,4})d", re.ASCII)
 _TEXT = """\
-Sums what requests to the gateway used: input (and how much of it was cached), output
-(and how much of it was reasoning), and what that cost by the catalog's prices. Days are
-those of UTC.
+Sums the usage of requests to the gateway: input tokens (and how many were cached),
+output tokens (and how many were reasoning), and the cost by the catalog's prices.
+Days are in UTC.
 """
 _EXAMPLES = """\
 examples:
@@ -39,23 +39,26 @@ examples:
 
 
 class _Sum(NamedTuple):
-    """Rows that have these words in common."""
+    """The sum of all rows with these values."""
 
-    words: tuple[str, ...]
+    values: tuple[str, ...]
     tally: Tally
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add since when, by what, and the form."""
+    """Add the options of `mull serve usage`."""
     parser.description, parser.epilog = _TEXT, _EXAMPLES
     parser.add_argument(
-        "--since", metavar="WHEN", default="7d", help="the first day, or how many days: 7d (usual)"
+        "--since",
+        metavar="WHEN",
+        default="7d",
+        help="the first day, or a number of days (default: 7d)",
     )
     parser.add_argument(
         "--by",
         metavar="WHAT",
         default="token,model",
-        help=f"{', '.join(_COLUMNS)}, or several with commas (token,model)",
+        help=f"{', '.join(_COLUMNS)}, or several separated by commas (default: token,model)",
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
@@ -66,7 +69,7 @@ def run(options: Namespace) -> int:
     """Print the usage.
 
     Raises:
-        ConfigError: what is asked for cannot be, or the store cannot be read.
+        ConfigError: an argument is invalid, or the store cannot be read.
     """
     from mull.gateway.ledger import day_of
 
@@ -97,7 +100,7 @@ def _columns(text: str) -> tuple[str, ...]:
 
 
 def _first_day(text: str, now: float) -> str:
-    """The day that the sums begin with; `7d` are today and the six days before."""
+    """The first day to sum. `7d` means today and the six days before."""
     if found := _SPAN.fullmatch(text):
         first = datetime.fromtimestamp(now, UTC) - timedelta(days=max(int(found[1]), 1) - 1)
         return first.strftime("%Y-%m-%d")
@@ -105,27 +108,27 @@ def _first_day(text: str, now: float) -> str:
         return datetime.strptime(text, "%Y-%m-%d").strftime("%Y-%m-%d")
     except ValueError:
         raise ConfigError(
-            f"{quote(text)} is no time: use a day such as 2026-11-01, or a number of days: 7d"
+            f"{quote(text)} is not a date: use the form 2026-11-01, or a number of days such as 7d"
         ) from None
 
 
 def _summed(rows: Iterable[UsageRow], by: Sequence[str]) -> list[_Sum]:
-    """Sums by these columns: days in order, the rest by what it cost and used."""
+    """The sums by these columns, sorted by day if that is one of them, then by cost and tokens."""
     sums: dict[tuple[str, ...], Tally] = {}
     for row in rows:
-        words = tuple(getattr(row, _COLUMNS[one]) for one in by)
-        sums[words] = sums[words] + row.tally if words in sums else row.tally
-    found = [_Sum(words, tally) for words, tally in sums.items()]
-    found.sort(key=lambda one: (-one.tally.nanodollars, -one.tally.tokens, one.words))
+        values = tuple(getattr(row, _COLUMNS[one]) for one in by)
+        sums[values] = sums[values] + row.tally if values in sums else row.tally
+    found = [_Sum(values, tally) for values, tally in sums.items()]
+    found.sort(key=lambda one: (-one.tally.nanodollars, -one.tally.tokens, one.values))
     if "day" in by:
-        found.sort(key=lambda one: one.words[by.index("day")])
+        found.sort(key=lambda one: one.values[by.index("day")])
     return found
 
 
 def _table(by: Sequence[str], sums: Sequence[_Sum]) -> Iterable[str]:
     counts = ("REQUESTS", "ERRORS", "INPUT", "CACHED", "OUTPUT", "REASONING", "COST")
     rows = [tuple(one.upper() for one in by) + counts]
-    rows += [(*(word or _NO_TOKEN for word in one.words), *_cells(one.tally)) for one in sums]
+    rows += [(*(value or _NO_TOKEN for value in one.values), *_cells(one.tally)) for one in sums]
     total = sums[0].tally
     for one in sums[1:]:
         total += one.tally
@@ -133,9 +136,13 @@ def _table(by: Sequence[str], sums: Sequence[_Sum]) -> Iterable[str]:
         rows.append(("total", *("",) * (len(by) - 1), *_cells(total)))
     yield from in_columns(rows, right=range(len(by), len(by) + len(counts)))
     if total.estimated:
-        yield f"\nestimated for {total.estimated:,} requests, whose usage was not reported"
+        yield f"\nestimated for {_requests(total.estimated)} whose usage was not reported"
     if total.unpriced:
-        yield f"\nno price is known for {total.unpriced:,} requests: the cost is that of the others"
+        yield f"\nthe cost does not include {_requests(total.unpriced)} of unknown price"
+
+
+def _requests(count: int) -> str:
+    return f"{count:,} request{'s' if count > 1 else ''}"
 
 
 def _cells(tally: Tally) -> tuple[str, ...]:
@@ -147,7 +154,7 @@ def _cells(tally: Tally) -> tuple[str, ...]:
 def _as_json(by: Sequence[str], one: _Sum) -> Mapping[str, object]:
     tally = one.tally
     return {
-        **dict(zip(by, one.words, strict=True)),
+        **dict(zip(by, one.values, strict=True)),
         "requests": tally.requests,
         "errors": tally.errors,
         "estimated": tally.estimated,

@@ -1,4 +1,4 @@
-"""`mull serve --watch`: requests to the gateway as lines in a terminal, while they are answered."""
+"""`mull serve --watch`: prints requests to the gateway as they are answered."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["Printer"]
 
 _LABELS = {"thought": "thinking", "text": "answer", "call": "tool call", "note": "note"}
 _LONGEST = 400
-"""Characters after which a piece is printed though its line has not ended."""
+"""Characters after which text is printed even if its line has not ended."""
 
 
 class _Line:
-    """What a request said last and has not been printed yet."""
+    """The text of a request that has not been printed yet."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -30,10 +30,9 @@ class _Line:
 
 
 class Printer:
-    """Prints each request: its beginning, its thoughts and its answer line by line, its end.
+    """Prints the start of each request, its thinking and answer line by line, and its outcome.
 
-    Every line begins with the request's number, so that answers which stream at the same time can
-    be told apart.
+    Every line begins with the request's number, so that concurrent requests can be told apart.
     """
 
     def __init__(self, out: TextIO) -> None:
@@ -42,18 +41,18 @@ class Printer:
         self._count = 0
 
     def began(self, job: Job) -> None:
-        """Print who asks for what, and what was changed."""
+        """Print the client, the model, and the notes on what was changed."""
         self._count += 1
         line = self._lines[id(job)] = _Line(self._count)
         one = summary_of(job)
-        road = one.speaks if one.speaks == one.upstream else f"{one.speaks} → {one.upstream}"
-        asked = f"{one.client}: " if one.client else ""
-        self._print(line, f"{asked}{one.asked or '?'} → {one.provider}/{one.model} ({road})")
+        dialects = one.speaks if one.speaks == one.upstream else f"{one.speaks} → {one.upstream}"
+        client = f"{one.client}: " if one.client else ""
+        self._print(line, f"{client}{one.asked or '?'} → {one.provider}/{one.model} ({dialects})")
         for note in job.notes:
             self._print(line, f"{note.about}: {note.text}")
 
     def heard(self, job: Job, events: Sequence[Event]) -> None:
-        """Print the lines that are whole."""
+        """Print the lines that are complete."""
         line = self._lines.get(id(job))
         if line is None:
             return
@@ -62,14 +61,14 @@ class Printer:
                 self._flush(line)
                 line.kind = kind
             line.text += text
-            *whole, line.text = line.text.split("\n")
+            *complete, line.text = line.text.split("\n")
             if len(line.text) > _LONGEST:
-                whole, line.text = [*whole, line.text], ""
-            for one in whole:
-                self._say(line, one)
+                complete, line.text = [*complete, line.text], ""
+            for text_line in complete:
+                self._print_text(line, text_line)
 
     def ended(self, job: Job, outcome: Outcome) -> None:
-        """Print how it ended, and what it took."""
+        """Print the outcome, duration, usage and cost."""
         line = self._lines.pop(id(job), None)
         if line is None:
             return
@@ -78,9 +77,9 @@ class Printer:
 
     def _flush(self, line: _Line) -> None:
         text, line.text = line.text, ""
-        self._say(line, text)
+        self._print_text(line, text)
 
-    def _say(self, line: _Line, text: str) -> None:
+    def _print_text(self, line: _Line, text: str) -> None:
         if text.strip():
             self._print(line, f"{_LABELS[line.kind]:<9}  {text}")
 
@@ -89,7 +88,7 @@ class Printer:
 
 
 def _end(one: Summary) -> str:
-    facts = [one.state if one.state != "left" else "the client left"]
+    facts = [one.state if one.state != "left" else "the client disconnected"]
     if one.error:
         facts[0] += f": {one.error}"
     if one.total is not None:

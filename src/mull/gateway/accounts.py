@@ -1,12 +1,13 @@
-"""Holds clients to their limits and records what each request used.
+"""Enforces the limits of clients and records what each request used.
 
-A request is reserved before it is sent, as it is estimated, and settled when it has ended. What has
-ended is written to the ledger at once, together with all that ended while the last write went on;
-until it is written it counts here. So a gateway alone never admits more than the limits allow by
-its estimates, and several on one ledger exceed them by no more than is in flight.
+Before a request is sent, its estimated usage is reserved; when it ends, the reservation is replaced
+by the actual usage. That is written to the ledger at once, in one batch with everything that ended
+during the previous write, and counted in memory until then. A single gateway therefore never admits
+more than the limits allow by its estimates, and several gateways on one ledger exceed them by no
+more than the requests in flight.
 
-If the ledger fails, requests go on by what it said last, and what they use is written when it
-works again.
+If the ledger fails, limits are checked against the last usage read from it, and new usage is
+written once the ledger works again.
 """
 
 from __future__ import annotations
@@ -39,15 +40,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Accounts"]
 
-_GATHER, _PAUSE = 0.1, 2.0
-"""Seconds in which what ends is written together, and after which a failed write is repeated."""
+_BATCH_SECONDS, _RETRY_SECONDS = 0.1, 2.0
+"""Seconds during which finished requests are collected for one write, and the pause before a failed
+write is retried."""
 _WRITE_PATIENCE = 5.0
 _MOST_PENDING = 10_000
 _TOO_MANY = 429
 
 
 class _Open(NamedTuple):
-    """A request that was admitted and has not ended."""
+    """An admitted request that has not ended."""
 
     client: str
     at: float
@@ -56,7 +58,7 @@ class _Open(NamedTuple):
 
 
 class _Waiting(NamedTuple):
-    """A request that wants to be admitted, and what it lacks, once that is known."""
+    """A request waiting to be admitted. `decided` receives the limit it would exceed, or None."""
 
     job: Job
     demand: Demand
@@ -64,7 +66,7 @@ class _Waiting(NamedTuple):
 
 
 class Accounts:
-    """Of all clients. An observer of requests, which `admit` has let go out."""
+    """The usage and limits of all clients. Observes the requests that `admit` let through."""
 
     def __init__(
         self,
@@ -85,7 +87,7 @@ class Accounts:
         self._waiting: dict[str, list[_Waiting]] = {}
         self._deciding: set[asyncio.Task[None]] = set()
         self._pending: dict[tuple[str, str, int], Tally] = {}
-        self._most_pending = _MOST_PENDING
+        self._pending_limit = _MOST_PENDING
         self._writing: tuple[str, Sequence[Entry]] | None = None
         self._known: dict[str, tuple[Spent, float]] = {}
         self._settling = asyncio.Lock()
@@ -99,27 +101,27 @@ class Accounts:
         return token is not None and bool(token.limits.models)
 
     def allows(self, client: str, names: Iterable[str]) -> bool:
-        """Whether a client may use a model that goes by these names."""
+        """Whether a client may use a model with these names."""
         token = self._keyring.named(client)
         return token is None or token.limits.allows(names)
 
     def check_model(self, client: str, names: Sequence[str]) -> None:
-        """Check that a client may use a model that goes by these names.
+        """Check that a client may use a model with these names.
 
         Raises:
-            RefusedError: it may not.
+            RefusedError: the client's token does not allow this model.
         """
         token = self._keyring.named(client)
         if token is not None and not token.limits.allows(names):
             allowed = join_or(token.limits.models)
-            text = f"this token may not use {quote(names[0])}: it may use {allowed}"
+            text = f"this token may not use {quote(names[0])}; it may use {allowed}"
             raise RefusedError(text, status=403, text=text)
 
     async def admit(self, job: Job) -> None:
-        """Reserve what a request will use.
+        """Reserve the estimated usage of a request.
 
         Raises:
-            RefusedError: it would exceed a limit of its client.
+            RefusedError: the request would exceed a limit of its client.
         """
         client, demand = job.client.scope, expected(job.prepared)
         token = self._keyring.named(client)
@@ -142,17 +144,20 @@ class Accounts:
                 self._metrics.limited(lack.limit)
             raise _refusal(lack, job.client.dialect)
         if token.limits.dollars and not is_priced(job.prepared):
-            text = f"no price of {job.prepared.target.name} is known: it is not counted"
+            text = (
+                f"the price of {job.prepared.target.name} is unknown: this request does not count"
+                " against the dollar budget"
+            )
             job.notes = (*job.notes, Note("budget", text, warning=True))
 
     def _reserve(self, job: Job, demand: Demand) -> None:
         self._open[job] = _Open(job.client.scope, self._clock(), demand, Meter())
 
     async def _decide(self, client: str) -> None:
-        """Admit or refuse the requests of a client that wait, by one look at the ledger. Nothing is
-        written meanwhile: what counts there does not count here, and the other way round. Where
-        the ledger does not answer in time, what it held last has to do."""
-        if abs(self._clock() - self._failed_at) < _PAUSE:
+        """Admit or refuse all waiting requests of a client with one read of the ledger. No batch is
+        written during that read, so usage is counted either in the ledger or here, never in both.
+        If the ledger does not respond in time, the last usage read from it is used."""
+        if abs(self._clock() - self._failed_at) < _RETRY_SECONDS:
             self._settle_waiting(client, self._last_spent(client))
             return
         try:
@@ -170,7 +175,7 @@ class Accounts:
         limits = token.limits if token is not None else Limits()
         unsettled = list(self._unsettled(client))
         for job, demand, decided in self._waiting.pop(client, ()):
-            if decided.done():  # the client is gone
+            if decided.done():  # the client has disconnected
                 continue
             lack = find_lack(limits, spent, unsettled, demand, now)
             if lack is None:
@@ -179,7 +184,7 @@ class Accounts:
             decided.set_result(lack)
 
     def _last_spent(self, client: str) -> Spent:
-        """What the ledger held of a client when it was last asked."""
+        """A client's usage when the ledger was last read, without periods that have ended since."""
         today = day_of(self._clock())
         spent, then = self._known.get(client, (Spent(), 0.0))
         if day_of(then) == today:
@@ -187,9 +192,10 @@ class Accounts:
         return Spent(month=spent.month if day_of(then)[:7] == today[:7] else Tally())
 
     def _unsettled(self, client: str) -> Iterator[Use]:
-        for one in self._open.values():
-            if one.client == client:
-                yield Use(one.at, 1, *one.demand)
+        """A client's usage that the ledger does not include yet."""
+        for request in self._open.values():
+            if request.client == client:
+                yield Use(request.at, 1, *request.demand)
         written = self._writing[1] if self._writing is not None else ()
         for entry in (*written, *self._entries()):
             if entry.client == client:
@@ -197,50 +203,51 @@ class Accounts:
                 yield Use(entry.at, tally.requests, tally.tokens, tally.nanodollars)
 
     def began(self, job: Job) -> None:
-        """It goes out; one that nobody admitted is counted all the same."""
+        """Start to count a request, even if it did not pass `admit`."""
         if job not in self._open:
             self._open[job] = _Open(job.client.scope, self._clock(), Demand(0, 0), Meter())
 
     def heard(self, job: Job, events: Sequence[Event]) -> None:
-        """It is answered."""
+        """Measure a part of the response."""
         self._open[job].meter.add(events)
 
     def ended(self, job: Job, outcome: Outcome) -> None:
-        """It is over: settle it."""
-        one = self._open.pop(job)
+        """Replace the reservation by the actual usage."""
+        request = self._open.pop(job)
         model = self._names.of(job.prepared.target)
-        key = one.client, model, int(one.at)
-        tally = tally_of(outcome, job.prepared, one.meter)
+        key = request.client, model, int(request.at)
+        tally = tally_of(outcome, job.prepared, request.meter)
         if self._metrics is not None:
             self._metrics.used(model, tally)
         self._pending[key] = self._pending.get(key, Tally()) + tally
-        if len(self._pending) > self._most_pending:
-            self._coarsen()
+        if len(self._pending) > self._pending_limit:
+            self._merge_by_hour()
         if self._writer is None or self._writer.done():
             self._writer = asyncio.get_running_loop().create_task(self._write())
 
-    def _coarsen(self) -> None:
-        """Have what waits for long take less room: only its day matters by now."""
-        coarse: dict[tuple[str, str, int], Tally] = {}
+    def _merge_by_hour(self) -> None:
+        """Merge unwritten usage by the hour to save memory: after a long wait only its day
+        matters."""
+        merged: dict[tuple[str, str, int], Tally] = {}
         for (client, model, at), tally in self._pending.items():
             key = client, model, at - at % 3_600
-            coarse[key] = coarse.get(key, Tally()) + tally
-        self._pending = coarse
-        self._most_pending = max(_MOST_PENDING, 2 * len(coarse))
+            merged[key] = merged.get(key, Tally()) + tally
+        self._pending = merged
+        self._pending_limit = max(_MOST_PENDING, 2 * len(merged))
 
     def _entries(self) -> list[Entry]:
         return [Entry(*key, tally) for key, tally in self._pending.items()]
 
     async def _write(self) -> None:
-        """Write until nothing waits; a batch that may have been written is written again under its
-        id."""
+        """Write until nothing is pending. A failed batch keeps its id when it is retried, because
+        the ledger may have stored it already."""
         while self._pending or self._writing:
-            await asyncio.sleep(_GATHER)
+            await asyncio.sleep(_BATCH_SECONDS)
             try:
                 await self._write_batch()
             except Exception as error:
                 self._fail(error)
-                await asyncio.sleep(_PAUSE)
+                await asyncio.sleep(_RETRY_SECONDS)
 
     async def _write_batch(self) -> None:
         async with self._settling:
@@ -257,12 +264,12 @@ class Accounts:
         if not self._failing:
             self._failing = True
             log_warning(
-                f"the gateway's ledger fails ({error!r:.200}): limits hold by what is known, and"
-                " usage is written when it works again"
+                f"the gateway's ledger failed ({error!r:.200}): limits are checked against the last"
+                " known usage, and new usage is written once the ledger works again"
             )
 
     async def close(self) -> None:
-        """Write what has ended, and close the ledger."""
+        """Write the usage of finished requests, and close the ledger."""
         if self._writer is not None and not self._writer.done():
             self._writer.cancel()
             await asyncio.wait({self._writer})
@@ -270,12 +277,13 @@ class Accounts:
             while self._pending or self._writing:
                 await self._write_batch()
         except Exception as error:
-            log_warning(f"usage of the last requests could not be written: {error!r:.200}")
+            log_warning(f"the usage of the last requests could not be written: {error!r:.200}")
         await self._ledger.close()
 
 
 def _refusal(lack: Lack, dialect: Dialect) -> RefusedError:
-    """The lack as the client's dialect says it: a used-up budget apart from too many requests."""
+    """The error for an exceeded limit in the client's dialect, which may distinguish an exhausted
+    budget from too many requests."""
     status, code, headers = _TOO_MANY, None, {}
     if lack.of_budget:
         surface = surface_of(dialect)

@@ -1,4 +1,4 @@
-"""One HTTP request to the gateway, its head read."""
+"""One HTTP request to the gateway, before its body is read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Call"]
 
 
 class Call(NamedTuple):
-    """What is asked for, by whom, and how; the body is still to be read."""
+    """The route, client and headers of a request whose body has not been read yet."""
 
     place: Place
     surface: Surface

@@ -1,8 +1,9 @@
-"""In which order a request tries the targets of a name.
+"""The order in which a request tries the targets behind a model name.
 
-A conversation goes back to where its reasoning came from: nobody else can read it. Without any, it
-goes by the hash of its beginning, so that all of its requests meet the same prompt cache, and so
-that many conversations spread by weight. The same hash says who is next when a target fails.
+A conversation returns to the target that its reasoning came from, because no other target can read
+it. A conversation without reasoning is assigned by a hash of its beginning: all of its requests
+reach the same prompt cache, and many conversations are distributed by weight. The same hash
+determines the next target when one fails.
 """
 
 from __future__ import annotations
@@ -21,40 +22,40 @@ _HASHED = 1 << 64
 
 
 class Candidate(Protocol):
-    """What is to be known of a target here."""
+    """The properties of a target that decide the order."""
 
     @property
     def place(self) -> str:
-        """What tells it from all others."""
+        """A text that is unique to this target."""
 
     @property
     def weight(self) -> float:
-        """Its share."""
+        """Its share of the conversations, relative to other targets."""
 
     @property
     def origin(self) -> Origin:
-        """The stamp of its answers."""
+        """The origin recorded in its answers."""
 
 
 C = TypeVar("C", bound=Candidate)
 
 
 def beginning_of(scope: str, messages: Sequence[Message]) -> str:
-    """The hash of what stays at the beginning of a conversation for as long as it lasts. Clients
-    change their system prompts from request to request; what the user said first stays."""
+    """A hash that stays the same for a whole conversation. It covers the first user message only,
+    because clients change their system prompts from request to request."""
     first = next((message for message in messages if message.role == "user"), None)
     return f"{scope} {past_of([first] if first else []).key(Message(role='assistant'))}"
 
 
 def origin_of(messages: Sequence[Message]) -> Origin | None:
-    """Where the latest answer came from whose origin is known."""
+    """The origin of the latest answer that has one."""
     answers = (message.origin for message in reversed(messages) if message.role == "assistant")
     return next((origin for origin in answers if origin is not None), None)
 
 
 def spread(candidates: Sequence[C], beginning: str) -> list[C]:
-    """The candidates by weighted rendezvous hashing: each is first for its share of all beginnings,
-    and where one is taken away the others keep their order."""
+    """The candidates ordered by weighted rendezvous hashing: each comes first for its share of all
+    conversations, and removing one does not change the order of the others."""
     return sorted(candidates, key=lambda one: _score(one, beginning))
 
 
@@ -74,14 +75,14 @@ def in_order(
 ) -> list[C]:
     """All candidates, best first.
 
-    `in_turn` says that the request continues an answer with results of its calls: then also a
-    fallback that gave this answer goes on with it.
+    `in_turn` means that the request ends with tool results. The target that made the tool calls
+    then comes first even if it is a fallback.
     """
-    ahead = spread(targets, beginning)
-    behind = [one for group in fallbacks for one in spread(group, beginning)]
-    among = [*ahead, *behind] if in_turn else ahead
+    first = spread(targets, beginning)
+    last = [one for group in fallbacks for one in spread(group, beginning)]
+    among = [*first, *last] if in_turn else first
     own = [one for one in among if origin is not None and one.origin == origin]
     by_place: dict[str, C] = {}
-    for one in (*own[:1], *ahead, *behind):
+    for one in (*own[:1], *first, *last):
         by_place.setdefault(one.place, one)
     return list(by_place.values())

@@ -1,6 +1,6 @@
-"""Compaction: the model behind a request summarises the conversation, and the summary travels with
-the client as the encrypted content of one `compaction` item. Nothing is stored for it: the content
-is an envelope, which is opened when the item comes back."""
+"""Compaction: the model that a request names summarises the conversation, and the client receives
+the summary as the encrypted content of one `compaction` item. The gateway stores nothing for it:
+the content is an envelope, which is opened when the client sends the item back."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ if TYPE_CHECKING:
 __all__ = ["Compaction", "compact", "open_summary"]
 
 MOST_SEALED = 1 << 18
-"""Bytes of a sealed summary; a model is asked for far fewer."""
+"""Bytes of a sealed summary at most. The model is asked for a much shorter one."""
 
 
 class Compaction(NamedTuple):
-    """The item that stands for a conversation, and what it cost."""
+    """The item that replaces a conversation, and the usage of the request that made it."""
 
     item: dict[str, Any]
     usage: Usage | None
 
 
 async def compact(gateway: Gateway, job: Job, answer_id: str) -> Compaction:
-    """Have the model that the job goes to summarise the job's conversation; the item is part of
-    the response of this id.
+    """Have the job's model summarise the job's conversation. The item belongs to the response with
+    this id.
 
     Raises:
         ConfigError: there is nothing to summarise.
-        RefusedError: the model gave no summary, or a limit of the client is reached.
+        RefusedError: the model wrote no summary, or the client has reached a limit.
     """
     made = job.prepared.made
-    said = [message for message in made.log.messages if message.role != "system"]
-    if not said:
-        raise ConfigError("input: there is no conversation to compact")
+    messages = [message for message in made.log.messages if message.role != "system"]
+    if not messages:
+        raise ConfigError("input: there is no conversation to compact: send at least one message")
     target, snapshot = job.prepared.target, job.route.snapshot
     if gateway.accounts is not None:
         await gateway.accounts.admit(job)
@@ -54,7 +54,7 @@ async def compact(gateway: Gateway, job: Job, answer_id: str) -> Compaction:
         side = Side(gateway.engine, target, send, snapshot["context.limit"])
         counter = gateway.engine.counter_for(target)
         own = snapshot.having({"compression.model": None})
-        written = await summarise(Log(said), side, own, counter)
+        written = await summarise(Log(messages), side, own, counter)
         if isinstance(written, NotCompressed):
             text = f"the conversation was not compacted: {written.reason}"
             raise RefusedError(text, status=502, text=text)
@@ -68,17 +68,17 @@ async def compact(gateway: Gateway, job: Job, answer_id: str) -> Compaction:
 
 
 def open_summary(envelopes: Envelopes, scope: str, carrier: str) -> str | None:
-    """The summary in a compaction item; None where the item is another server's.
+    """The summary in a compaction item, or None if another server made the item.
 
     Raises:
-        ConfigError: it looks like one of ours and is not for this client: without it most of the
-            conversation would be missing.
+        ConfigError: the item is one of mull's but cannot be opened for this client. It is not
+            ignored, because most of the conversation would be missing.
     """
     sealed = envelopes.open(scope, carrier)
     if sealed is None and is_envelope(carrier):
         raise ConfigError(
-            "input: a compaction item cannot be opened: it was made for another client, or this"
-            " gateway's key has changed"
+            "input: a compaction item cannot be opened: it was made for another client, or the"
+            " gateway's key has changed since; start a new conversation"
         )
     block = sealed.blocks.get(0) if sealed is not None else None
     return block.text if isinstance(block, TextBlock) else None

@@ -1,8 +1,8 @@
-"""Which targets are left alone for a while because they failed.
+"""Cool-downs: targets that failed recently receive no requests for a while.
 
-A target that fails rests for as long as it asks to, or for a time that grows with each failure in a
-row. After that one request tries it; the others go on as if it still rested, until that one has
-been answered. What counts as a failure is not decided here.
+The cool-down of a failed target lasts as long as the target asks for; otherwise it grows with each
+consecutive failure. Afterwards a single request probes the target, and all others treat it as still
+cooling down until that request succeeds or fails. The caller decides what counts as a failure.
 """
 
 from __future__ import annotations
@@ -14,65 +14,65 @@ from collections.abc import Callable, Hashable
 __all__ = ["FIRST_REST", "LONGEST_ASKED", "LONGEST_REST", "Cooldowns"]
 
 FIRST_REST, LONGEST_REST = 1.0, 60.0
-"""Seconds after the first failure, and after many."""
+"""Seconds of cool-down after the first failure, and at most."""
 LONGEST_ASKED = 3_600.0
-"""Seconds that a target may ask for."""
+"""The longest cool-down in seconds that a target may ask for."""
 _MOST = 2_000
 
 
-class _Rest:
-    """One target that failed: how often in a row, until when it rests, and whether a request is
-    trying it."""
+class _Cooldown:
+    """The cool-down of one target: how often it failed in a row, when the cool-down ends, and
+    whether a request is probing the target."""
 
-    __slots__ = ("failures", "tried", "until")
+    __slots__ = ("failures", "probing", "until")
 
     def __init__(self) -> None:
         self.failures = 0
         self.until = 0.0
-        self.tried = False
+        self.probing = False
 
 
 class Cooldowns:
-    """The targets that failed lately, by whatever names one."""
+    """The targets that failed recently. Any hashable value may identify a target."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._rests: OrderedDict[Hashable, _Rest] = OrderedDict()
+        self._cooldowns: OrderedDict[Hashable, _Cooldown] = OrderedDict()
 
     def wait(self, target: Hashable) -> float:
-        """Seconds until a request may go to the target; 0 where it may now."""
-        rest = self._rests.get(target)
-        if rest is None:
+        """Seconds until the target may receive a request; 0 if it may now."""
+        cooldown = self._cooldowns.get(target)
+        if cooldown is None:
             return 0.0
-        left = rest.until - self._clock()
+        left = cooldown.until - self._clock()
         if left > 0:
             return left
-        return FIRST_REST if rest.tried else 0.0
+        return FIRST_REST if cooldown.probing else 0.0
 
     def begin(self, target: Hashable) -> None:
-        """A request goes to the target."""
-        if rest := self._rests.get(target):
-            rest.tried = True
+        """Record that a request is sent to the target."""
+        if cooldown := self._cooldowns.get(target):
+            cooldown.probing = True
 
     def succeed(self, target: Hashable) -> None:
-        """The target answered."""
-        self._rests.pop(target, None)
+        """Record that the target responded."""
+        self._cooldowns.pop(target, None)
 
     def fail(self, target: Hashable, asked: float | None = None) -> None:
-        """The target failed, and perhaps asks for a number of seconds."""
-        rest = self._rests.setdefault(target, _Rest())
-        self._rests.move_to_end(target)
-        while len(self._rests) > _MOST:
-            self._rests.popitem(last=False)
-        rest.tried = False
-        rest.failures += 1
-        seconds = min(FIRST_REST * 2.0 ** min(rest.failures - 1, 30), LONGEST_REST)
+        """Record that the target failed; `asked` is the cool-down it asked for, in seconds."""
+        cooldown = self._cooldowns.setdefault(target, _Cooldown())
+        self._cooldowns.move_to_end(target)
+        while len(self._cooldowns) > _MOST:
+            self._cooldowns.popitem(last=False)
+        cooldown.probing = False
+        cooldown.failures += 1
+        seconds = min(FIRST_REST * 2.0 ** min(cooldown.failures - 1, 30), LONGEST_REST)
         if asked is not None:
             seconds = min(max(asked, 0.0), LONGEST_ASKED)
-        # several requests may fail at once: the longest rest holds
-        rest.until = max(rest.until, self._clock() + seconds)
+        # several requests may fail at the same time: the longest cool-down applies
+        cooldown.until = max(cooldown.until, self._clock() + seconds)
 
     def leave(self, target: Hashable) -> None:
-        """The request ended without an answer, for reasons of the client's."""
-        if rest := self._rests.get(target):
-            rest.tried = False
+        """Record that the client cancelled the request, which says nothing about the target."""
+        if cooldown := self._cooldowns.get(target):
+            cooldown.probing = False

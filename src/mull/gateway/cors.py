@@ -1,4 +1,4 @@
-"""What a browser wants to hear before a page may call this server, and with each answer to it."""
+"""CORS: preflight responses, and the headers that let a page in a browser read other responses."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ _READABLE = "retry-after, x-mull-notes"
 
 
 def is_preflight(method: str, headers: Mapping[str, str]) -> bool:
-    """Whether a browser asks if a page may send a request."""
+    """Whether this is a preflight request of a browser."""
     return method == "OPTIONS" and "access-control-request-method" in headers
 
 
 async def permit(send: Send, headers: Mapping[str, str]) -> None:
-    """Say that it may: what is asked for is up to the request itself."""
-    told: Headers = [
+    """Accept a preflight request. The request that follows is checked itself."""
+    allowed: Headers = [
         ("access-control-allow-methods", "GET, POST, DELETE"),
         ("access-control-allow-headers", headers.get("access-control-request-headers", "*")),
         ("access-control-max-age", _MAX_AGE),
     ]
-    raw = [(name.encode(), value.encode("latin-1")) for name, value in told]
+    raw = [(name.encode(), value.encode("latin-1")) for name, value in allowed]
     await send({"type": "http.response.start", "status": 204, "headers": raw})
     await send({"type": "http.response.body", "body": b""})
 
 
 def shared_with(origin: str, send: Send) -> Send:
-    """A `send` whose answers the page may read."""
-    told = (
+    """A `send` whose responses a page from this origin may read."""
+    added = (
         (b"access-control-allow-origin", origin.encode("latin-1")),
         (b"access-control-expose-headers", _READABLE.encode()),
         (b"vary", b"origin"),
@@ -40,7 +40,7 @@ def shared_with(origin: str, send: Send) -> Send:
 
     async def sending(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message["headers"], *told]}
+            message = {**message, "headers": [*message["headers"], *added]}
         await send(message)
 
     return sending

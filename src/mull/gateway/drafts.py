@@ -1,7 +1,7 @@
-"""A client's request as each of its targets would get it.
+"""A client's request, prepared for each target that may receive it.
 
-What is known of the conversation is looked up once. Each target is then sent what it can read: what
-it said itself goes back to it whole, and of what others said the part that anybody can read.
+The stored records of the conversation are looked up once. Each target then receives what it can
+read: its own answers complete with their carriers, and the readable part of the answers of others.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["Draft", "Drafts", "Recalled"]
 
 
 class Draft(NamedTuple):
-    """The request for one target, what was changed to make it, and the records that are in it."""
+    """The request for one target, notes on what was changed, and the records it includes."""
 
     route: Route
     prepared: Prepared
@@ -40,8 +40,9 @@ class Draft(NamedTuple):
 
 
 class Recalled(NamedTuple):
-    """What the store knows of a conversation. `keys` are those that its answers may be found by,
-    `records` those found; `notes` say what could not be looked for."""
+    """What the store holds of a conversation. `keys` are the keys under which each answer may be
+    stored and `records` the records found. `notes` report failed lookups; `is_whole` is false if
+    there were any."""
 
     keys: Sequence[tuple[str, ...]]
     records: Mapping[str, Kept]
@@ -68,7 +69,7 @@ class Drafts:
         self._attached: dict[Unknown, Attached] = {}
 
     def routes(self) -> list[Route]:
-        """The targets in the order in which they are to be asked."""
+        """The targets in the order in which to try them."""
         targets, fallbacks = self._offer.targets, self._offer.fallbacks
         if self._is_alone:
             return [targets[0]]
@@ -85,7 +86,7 @@ class Drafts:
         """The request for a target.
 
         Raises:
-            LocalError: it cannot be sent as it is.
+            LocalError: the request cannot be prepared for this target.
         """
         attached = self._attach(self._unknown(route.target.dialect))
         wishes = self._with_defaults(route)
@@ -106,16 +107,16 @@ class Drafts:
 
     def _unknown(self, upstream: Dialect) -> Unknown:
         if not self._recalled.is_whole and self._client.dialect == upstream and self._is_alone:
-            return "trusted"  # nobody could be asked, and whose else should it be?
+            return "trusted"  # the store did not respond, and no other target can have made it
         return "readable" if TRAITS[upstream].takes == "fields" else "bare"
 
     @property
     def _is_alone(self) -> bool:
-        """Whether there is but one target."""
+        """Whether there is only one target."""
         return len(self._offer.targets) == 1 and not self._offer.fallbacks
 
     def _with_defaults(self, route: Route) -> Wishes:
-        """What the client wishes, with what the configuration and the name say."""
+        """The client's options, completed from the configuration and the model name."""
         wishes = wishes_of(self._asked, self._client.dialect, route.target)
         options: RequestOptions = wishes.options
         if route.system:

@@ -1,4 +1,4 @@
-"""What a client is told when there is no answer: the status, the words, and when to come back."""
+"""Error responses for clients: the status, the message, and when to retry."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ SLOW, TOO_LARGE = 408, 413
 _ERRORS = range(400, 600)
 _KEPT = ("retry-after", "retry-after-ms", "x-should-retry")
 _SOUND = re.compile(r"[\w ,:.+-]{1,64}", re.ASCII)
-"""A number, a date, or a word."""
+"""A number, a date or a word: the values that are passed on in retry headers."""
 
 
 class Refusal(NamedTuple):
-    """An error as it goes to a client."""
+    """An error response in a client's dialect."""
 
     status: int
     body: bytes
@@ -39,12 +39,11 @@ class Refusal(NamedTuple):
 
 
 def refusal_of(error: BaseException, dialect: Dialect, source: Dialect | None = None) -> Refusal:
-    """The error in the client's dialect. A provider's own words are passed on, because clients
-    repair their requests by them; of length they know one sentence alone."""
+    """The error in the client's dialect. A provider's message is passed on unchanged, because
+    clients parse such messages to repair their requests. Only a message about length is reworded:
+    clients recognise one wording of it."""
     match error:
-        case RefusedError() if (
-            error.status not in _ERRORS
-        ):  # a redirect, a web page, or none at all
+        case RefusedError() if error.status not in _ERRORS:  # such as a redirect or a web page
             status, text = BAD_GATEWAY, str(error)
         case RefusedError():
             failed = told_too_long(error, dialect) or Failed(error.text or str(error), error.code)
@@ -65,7 +64,7 @@ def refusal_of(error: BaseException, dialect: Dialect, source: Dialect | None = 
         case MullError():
             status, text = BAD_GATEWAY, str(error)
         case _:
-            status, text = SERVER_ERROR, "the gateway failed; its log says more"
+            status, text = SERVER_ERROR, "the gateway failed with an internal error: see its log"
     return Refusal(*write_failure(Failed(text), dialect, status))
 
 

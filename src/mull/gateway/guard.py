@@ -1,9 +1,10 @@
-"""A store that keeps no request waiting.
+"""A wrapper for a store that may fail, so that requests do not wait for it.
 
-A store may be gone, full, locked or slow. A request waits for it a quarter of a second; after that
-nobody waits until it answers again, which is tried in the background. What could not be written is
-held here, found here, and written as soon as the store takes it. Reading and writing fail apart: a
-full disk can still be read.
+A store may be unreachable, full, locked or slow. A request waits for it about a quarter of a
+second. After a failure no request waits until the store responds again, which is probed in the
+background. Records that could not be written are held in memory, can be found there, and are
+written as soon as the store accepts them. Reading and writing fail independently: a full disk can
+still be read.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _T = TypeVar("_T")
 
 
 class _Held(NamedTuple):
-    """A change that is not written yet; without data the records of its keys are to be removed."""
+    """A change that has not been written yet. Without data it removes the records of its keys."""
 
     scope: str
     keys: tuple[str, ...]
@@ -44,33 +45,33 @@ class _Held(NamedTuple):
 
 
 class _Circuit:
-    """Whether one way of using the store works, and since when it does not."""
+    """A circuit breaker for reading or writing: whether it works, and since when it has not."""
 
     def __init__(self, name: str, verb: str, meanwhile: str) -> None:
         self._name, self._verb, self._meanwhile = name, verb, meanwhile
         self.broken_since: float | None = None
-        self._told = float("-inf")
+        self._reported_at = float("-inf")
 
     def open(self, error: BaseException) -> None:
-        """Stop using it. Says so once; a store that comes and goes is not told of each time."""
+        """Stop using the store. Logs a warning, but not for each failure of an unstable store."""
         if self.broken_since is not None:
             return
         now = self.broken_since = time.monotonic()
-        if now - self._told > _QUIET:
-            self._told = now
+        if now - self._reported_at > _QUIET:
+            self._reported_at = now
             log_warning(
-                f"the gateway's {self._name} cannot be {self._verb} ({_words(error)});"
+                f"the gateway's {self._name} cannot be {self._verb} ({_describe(error)});"
                 f" until it can, {self._meanwhile}"
             )
 
     def close(self) -> None:
-        """Use it again."""
-        if self.broken_since is not None and self.broken_since == self._told:
+        """Use the store again."""
+        if self.broken_since is not None and self.broken_since == self._reported_at:
             log_warning(f"the gateway's {self._name} can be {self._verb} again")
         self.broken_since = None
 
     @property
-    def trouble(self) -> str | None:
+    def problem(self) -> str | None:
         if self.broken_since is None:
             return None
         seconds = time.monotonic() - self.broken_since
@@ -78,35 +79,37 @@ class _Circuit:
 
 
 class Guarded:
-    """A memory in front of another one, which may fail. `patience` is how many seconds a request
-    waits for it."""
+    """A memory in front of another one that may fail. `patience` is how many seconds a request
+    waits for the other one."""
 
     def __init__(self, memory: Memory, *, patience: float = 0.25, name: str = "store") -> None:
         self._memory = memory
         self._patience = patience
         self._name = name
-        self._reading = _Circuit(name, "read", "reasoning that clients drop is not put back")
+        self._reading = _Circuit(name, "read", "reasoning that clients drop is not restored")
         self._writing = _Circuit(name, "written", "new records are kept in memory")
         self._held: deque[_Held] = deque()
         self._held_size = 0
         self._index: dict[tuple[str, str], bytes | None] = {}
-        self._mending: asyncio.Task[None] | None = None
+        self._recovery: asyncio.Task[None] | None = None
 
     async def find(self, scope: str, keys: Iterable[str]) -> Mapping[str, bytes]:
-        """The records that are there, by key.
+        """The records found, by key.
 
         Raises:
-            StoreUnavailable: the store does not answer; with what is held here.
+            StoreUnavailable: the store did not respond; `found` has the records held in memory.
         """
         wanted = tuple(keys)
-        held = self._in_hand(scope, wanted)
+        held = self._find_held(scope, wanted)
         left = tuple(key for key in wanted if key not in held)
         known = {key: data for key, data in held.items() if data is not None}
         if not left:
             return known
         patience = self._patience + _PER_KEY * len(left)
         try:
-            found = await self._ask(self._reading, patience, lambda: self._memory.find(scope, left))
+            found = await self._attempt(
+                self._reading, patience, lambda: self._memory.find(scope, left)
+            )
         except StoreUnavailable:
             raise StoreUnavailable(known) from None
         return {**found, **known}
@@ -115,7 +118,7 @@ class Guarded:
         """Store a record.
 
         Raises:
-            StoreUnavailable: it is not written yet, but held until it is.
+            StoreUnavailable: the record is not written yet, but held in memory until it is.
         """
         named = tuple(keys)
         patience = self._patience + _PER_BYTE * len(data)
@@ -124,10 +127,10 @@ class Guarded:
         )
 
     async def forget(self, scope: str, keys: Iterable[str]) -> None:
-        """Remove the records that these keys lead to.
+        """Remove the records stored under these keys.
 
         Raises:
-            StoreUnavailable: they are not removed yet.
+            StoreUnavailable: they are not removed yet, but will be once the store works again.
         """
         named = tuple(keys)
         await self._change(
@@ -135,48 +138,50 @@ class Guarded:
         )
 
     async def agree(self, key: bytes) -> bytes:
-        """The key that all gateways of the store seal envelopes with.
+        """The key with which all gateways on this store seal envelopes.
 
         Raises:
-            StoreUnavailable: nobody can be asked.
+            StoreUnavailable: the store did not respond.
         """
-        return await self._ask(self._reading, _PROBE_PATIENCE, lambda: self._memory.agree(key))
+        return await self._attempt(self._reading, _PROBE_PATIENCE, lambda: self._memory.agree(key))
 
     def health(self) -> Mapping[str, str]:
-        """What is wrong with the store now."""
-        wrong = [one.trouble for one in (self._reading, self._writing) if one.trouble]
-        if not wrong:
+        """The current state of the store."""
+        problems = [one.problem for one in (self._reading, self._writing) if one.problem]
+        if not problems:
             return self._memory.health()
         if self._held:
-            wrong.append(f"changes that wait to be written: {len(self._held)}")
-        return {**self._memory.health(), self._name: "; ".join(wrong)}
+            problems.append(f"changes waiting to be written: {len(self._held)}")
+        return {**self._memory.health(), self._name: "; ".join(problems)}
 
     async def close(self) -> None:
-        """Write what is held, if the store takes it soon, and close it."""
-        mending, self._mending = self._mending, None
-        if mending is not None:
-            mending.cancel()
+        """Write the held changes, unless that takes too long, and close the store."""
+        recovery, self._recovery = self._recovery, None
+        if recovery is not None:
+            recovery.cancel()
             with suppress(asyncio.CancelledError):
-                await mending
+                await recovery
         if self._held:
             with suppress(Exception):
                 async with asyncio.timeout(_LAST_PATIENCE):
                     await self._write_held()
         if self._held:
             lost = len(self._held)
-            log_warning(f"the gateway's {self._name} could not be written: {lost} changes are lost")
+            log_warning(
+                f"the gateway's {self._name} could not be written: {lost} changes were lost"
+            )
         await self._memory.close()
 
     async def _change(
         self, change: _Held, patience: float, work: Callable[[], Awaitable[None]]
     ) -> None:
-        try:  # while changes are held this fails, so that they keep their order
-            await self._ask(self._writing, patience, work)
+        try:  # this fails while changes are held, so that their order is kept
+            await self._attempt(self._writing, patience, work)
         except StoreUnavailable:
             self._hold(change)
             raise
 
-    async def _ask(
+    async def _attempt(
         self, circuit: _Circuit, patience: float, work: Callable[[], Awaitable[_T]]
     ) -> _T:
         if circuit.broken_since is not None:
@@ -185,11 +190,11 @@ class Guarded:
             return await _within(patience, work)
         except Exception as error:
             circuit.open(error)
-            if self._mending is None or self._mending.done():
-                self._mending = asyncio.get_running_loop().create_task(self._mend())
+            if self._recovery is None or self._recovery.done():
+                self._recovery = asyncio.get_running_loop().create_task(self._recover())
             raise StoreUnavailable from None
 
-    def _in_hand(self, scope: str, keys: Iterable[str]) -> dict[str, bytes | None]:
+    def _find_held(self, scope: str, keys: Iterable[str]) -> dict[str, bytes | None]:
         if not self._index:
             return {}
         return {key: self._index[scope, key] for key in keys if (scope, key) in self._index}
@@ -209,7 +214,7 @@ class Guarded:
             self._drop(self._held.popleft())
 
     def _drop(self, change: _Held) -> None:
-        """Take a change out of the index, where no later one has its keys."""
+        """Remove a change from the index, except for keys that a later change has replaced."""
         self._held_size -= change.size
         if not self._held:
             self._index.clear()
@@ -218,9 +223,9 @@ class Guarded:
             if self._index.get((change.scope, key)) is change.data:
                 self._index.pop((change.scope, key), None)
 
-    async def _mend(self) -> None:
-        """Try until the store reads and writes again. First at once: it may have been one slow
-        request."""
+    async def _recover(self) -> None:
+        """Probe the store until it can be read and written again. The first probe is immediate,
+        because a single slow request may have been the cause."""
         pause = 0.0
         while True:
             await asyncio.sleep(pause)
@@ -236,7 +241,7 @@ class Guarded:
                 return
 
     async def _write_held(self) -> None:
-        """Write what waits, in its order."""
+        """Write the held changes in their order."""
         while self._held:
             scope, keys, data = change = self._held[0]
             async with asyncio.timeout(_PROBE_PATIENCE + _PER_BYTE * change.size):
@@ -249,8 +254,12 @@ class Guarded:
 
 
 async def _within(patience: float, work: Callable[[], Awaitable[_T]]) -> _T:
-    """What the work comes to, unless it takes too long. Where this process was busy itself, the
-    store is not to blame, and is asked once more."""
+    """The result of the work.
+
+    Raises:
+        TimeoutError: it took longer than `patience`. If that was because this process was busy, the
+            work is tried once more.
+    """
     loop = asyncio.get_running_loop()
     began = loop.time()
     try:
@@ -263,7 +272,7 @@ async def _within(patience: float, work: Callable[[], Awaitable[_T]]) -> _T:
         return await work()
 
 
-def _words(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     if isinstance(error, TimeoutError) and not str(error):
-        return "it does not answer in time"
+        return "it did not respond in time"
     return f"{type(error).__name__}: {error}"[:200]

@@ -1,9 +1,10 @@
-"""Ids of the gateway's own, for calls and answers.
+"""The gateway's own ids for tool calls and answers.
 
-Many providers' ids repeat (`functions.read:0` in every conversation), are missing, are long, or
-hold characters that clients rewrite. In their place a client sees one that is minted here: short,
-unique, and of letters and digits, so that whatever it does to it leaves it recognisable. An id
-that is all this already is kept, so that it is right even where nothing is remembered.
+Many ids of providers repeat (`functions.read:0` in every conversation), are missing, are long, or
+contain characters that clients rewrite. The gateway replaces them with its own: short, unique, and
+made of letters and digits, so that they remain recognisable whatever a client does to them. A
+provider's id that already has these properties is kept, so that it is valid even without a stored
+record.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ _STRANGE = re.compile(r"[^A-Za-z0-9]+")
 
 
 def is_sound(call_id: str) -> bool:
-    """Whether an id can be shown to any client: short, safe, and random enough to be the only
-    one."""
+    """Whether an id can be sent to any client unchanged: short, of safe characters, and random
+    enough to be unique."""
     return _SOUND.fullmatch(call_id) is not None and any(
         any(map(str.isdigit, run)) for run in _RUN.findall(call_id)
     )
@@ -37,15 +38,15 @@ def _random() -> str:
 
 
 def mint(dialect: Dialect) -> str:
-    """A new id for a call, as clients of this dialect know them."""
+    """A new id for a tool call, in the form that clients of this dialect expect."""
     return TRAITS[dialect].call_ids + _random()
 
 
 def mint_answer_id(dialect: Dialect) -> str:
-    """A new id for an answer."""
+    """A new id for an answer, in the form that clients of this dialect expect."""
     return TRAITS[dialect].answer_ids + _random()
 
 
 def normalised(call_id: str) -> str:
-    """The id as it is whatever a client replaced in it, and however it changed case."""
+    """The id in a form that does not depend on the characters a client replaced, or on case."""
     return _STRANGE.sub("_", call_id).strip("_").lower()

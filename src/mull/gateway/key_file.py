@@ -1,6 +1,6 @@
-"""The keys that seal envelopes, in a file of this installation: the first seals, all of them open.
+"""The file with this installation's envelope keys: the first seals envelopes, each of them opens.
 
-Gateways that share a store agree on one key, which comes first in the file of each of them.
+Gateways that share a store agree on one key, which comes first in each gateway's file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MOST = 8
 
 
 def read_keys(path: Path) -> tuple[bytes, ...]:
-    """The keys; the first one is made where there is none.
+    """The keys. If there is none, one is generated.
 
     Raises:
         ConfigError: the file cannot be read or written.
@@ -27,7 +27,7 @@ def read_keys(path: Path) -> tuple[bytes, ...]:
         return held
     make_parents(path.parent)
     with FileLock(path.with_suffix(".lock")):
-        if held := _split(read_bytes(path)):  # another gateway was first
+        if held := _split(read_bytes(path)):  # another gateway generated one meanwhile
             return held
         key = secrets.token_bytes(_LENGTH)
         write_atomic(path, key)
@@ -35,7 +35,7 @@ def read_keys(path: Path) -> tuple[bytes, ...]:
 
 
 def put_first(path: Path, key: bytes) -> None:
-    """Have this key seal from now on.
+    """Seal envelopes with this key from now on.
 
     Raises:
         ConfigError: the file cannot be read or written.

@@ -1,7 +1,8 @@
-"""The client tokens as a gateway knows them: those of the ledger, read anew each second.
+"""The client tokens that a gateway accepts, read from the ledger again each second.
 
-A token that was made or revoked while the gateway runs holds from then on. If the ledger cannot be
-read, the tokens that it had last stay valid; if it never could, nobody is let in.
+Tokens that are added or revoked while the gateway runs take effect within that time. If the ledger
+cannot be read, the tokens read last stay valid; if it never could be read, all requests are
+refused.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _PATIENCE, _FIRST_PATIENCE = 0.25, 5.0
 
 
 class Keyring:
-    """Tokens by what a client shows. Without a ledger they are those given."""
+    """Finds tokens by name and by secret. Without a ledger, these are the tokens given."""
 
     def __init__(
         self,
@@ -39,14 +40,14 @@ class Keyring:
         self._reading: asyncio.Task[None] | None = None
         self._failing = False
         self.known = ledger is None
-        self._take(tokens)
+        self._set_tokens(tokens)
 
-    def _take(self, tokens: Iterable[ClientToken]) -> None:
+    def _set_tokens(self, tokens: Iterable[ClientToken]) -> None:
         self._by_name = {token.name: token for token in tokens}
         self._by_hash = {token.hash: token for token in self._by_name.values()}
 
     def __bool__(self) -> bool:
-        """Whether there is any token, valid or not: then every client needs one."""
+        """Whether any token exists, valid or not: if so, every client needs one."""
         return bool(self._by_name)
 
     def named(self, name: str) -> ClientToken | None:
@@ -54,29 +55,33 @@ class Keyring:
         return self._by_name.get(name)
 
     def find(self, shown: str) -> ClientToken | None:
-        """The token that a client shows. Its hash is looked up: how long that takes says nothing
-        of the tokens there are."""
-        mine = hashed(shown)
-        found = self._by_hash.get(mine)
-        return found if found is not None and hmac.compare_digest(found.hash, mine) else None
+        """The token whose secret a client sent. It is looked up by hash, so that the time taken
+        reveals nothing about existing tokens."""
+        digest = hashed(shown)
+        found = self._by_hash.get(digest)
+        return found if found is not None and hmac.compare_digest(found.hash, digest) else None
 
     async def refresh(self) -> None:
-        """Read the tokens anew, if they were not a moment ago."""
+        """Read the tokens again, unless they were read within the last second."""
         if self._ledger is None or self._clock() - self._read_at < _FRESH:
             return
         if self._reading is None or self._reading.done():
             self._reading = asyncio.get_running_loop().create_task(self._read(self._ledger))
-        if not (self.known and self._failing):  # else nobody waits for what fails
+        if not (self.known and self._failing):  # requests do not wait for a failing ledger
             await asyncio.shield(self._reading)
 
     async def _read(self, ledger: Ledger) -> None:
         try:
             async with asyncio.timeout(_PATIENCE if self.known else _FIRST_PATIENCE):
-                self._take(await ledger.tokens())
+                self._set_tokens(await ledger.tokens())
             self.known, self._failing = True, False
         except Exception as error:
             if not self._failing:
                 self._failing = True
-                kept = "those known stay valid" if self.known else "nobody is let in"
-                log_warning(f"the client tokens cannot be read ({error!r:.200}): {kept}")
+                effect = (
+                    "the tokens read last stay valid"
+                    if self.known
+                    else "all requests are refused until they can be"
+                )
+                log_warning(f"the client tokens cannot be read ({error!r:.200}): {effect}")
         self._read_at = self._clock()

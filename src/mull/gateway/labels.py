@@ -1,7 +1,7 @@
-"""The names that usage and metrics of models are kept under.
+"""The model names under which usage and metrics are recorded.
 
-They are those of the catalog and the configuration. A client can ask for any name, and some of them
-lead to a provider that may know it: only so many of those are kept apart.
+Models of the catalog and the configuration keep their names. A client may also ask for a model that
+neither lists, if the provider may have it; the number of such names is limited.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ _MOST_UNLISTED = 100
 
 
 class ModelNames:
-    """Names of models, bounded in number."""
+    """Names of models, limited in number."""
 
     def __init__(self) -> None:
         self._unlisted: set[str] = set()
 
     def of(self, target: Target) -> str:
-        """The name of a target's model; `PROVIDER/other` for those that are too many."""
+        """The name of a target's model; `PROVIDER/other` for unlisted models beyond the limit."""
         name = f"{target.provider}/{target.model}"
         if target.known or name in self._unlisted:
             return name

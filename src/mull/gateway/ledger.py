@@ -1,7 +1,7 @@
-"""What a team's gateways share beside answers: client tokens, and what each client used.
+"""The ledger: client tokens and the usage of each client, shared by all gateways of a team.
 
-A ledger holds sums, not requests: one row for a day, a client and a model, and for the last minute
-one for each second. All gateways of one store use one ledger.
+A ledger holds sums, not single requests: one row for each day, client and model, and one row for
+each second of the last minute. All gateways on one store use the same ledger.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ __all__ = [
 ]
 
 WINDOW = 60
-"""Seconds that limits per minute look back."""
+"""Seconds that limits per minute cover."""
 KEEP_SECONDS = 2 * WINDOW
-"""How long rows of seconds are kept, and a little longer than anybody asks for them."""
+"""How many seconds the rows for single seconds are kept: longer than any limit needs them."""
 KEEP_DAYS = 400
-"""How long usage is kept."""
+"""How many days usage is kept."""
 
 
 class Tally(Value, frozen=True):
-    """What requests used together.
+    """The total usage of one or more requests.
 
     `cached` is the part of `input` that was read from a cache, `reasoning` the part of `output`
-    that was reasoning. `errors` counts requests without a whole answer, `estimated` those whose
-    counts the provider did not report, `unpriced` those whose cost is not known.
+    that was reasoning. `errors` counts requests without a complete answer, `estimated` those whose
+    usage the provider did not report, `unpriced` those whose cost is unknown.
     """
 
     requests: int = 0
@@ -61,7 +61,7 @@ class Tally(Value, frozen=True):
 
     @property
     def tokens(self) -> int:
-        """What counts against limits of tokens."""
+        """The tokens that count against limits."""
         return self.input + self.output
 
     @property
@@ -71,7 +71,7 @@ class Tally(Value, frozen=True):
 
 
 class Entry(Value, frozen=True):
-    """What one request used. `at` is when it began, in seconds since 1970."""
+    """The usage of requests that began at one time: `at`, in seconds since 1970."""
 
     client: str
     model: str
@@ -80,7 +80,7 @@ class Entry(Value, frozen=True):
 
 
 class Second(NamedTuple):
-    """What requests used that began in one second."""
+    """The usage of requests that began within one second."""
 
     at: int
     requests: int
@@ -88,19 +88,19 @@ class Second(NamedTuple):
 
 
 class Spent(Value, frozen=True):
-    """What a client has used: in each of the last seconds, this day and this month."""
+    """The usage of a client: in each second of the last minute, today and this month."""
 
     recent: tuple[Second, ...] = ()
     day: Tally = Tally()
     month: Tally = Tally()
 
     def of(self, period: Period) -> Tally:
-        """What was used in the period until now."""
+        """The usage in the current period."""
         return self.day if period == "day" else self.month
 
 
 class UsageRow(NamedTuple):
-    """What a client used of a model on a day, such as `2026-11-16`."""
+    """A client's usage of a model on one day, such as `2026-11-16`."""
 
     day: str
     client: str
@@ -109,32 +109,31 @@ class UsageRow(NamedTuple):
 
 
 class Ledger(Protocol):
-    """Any method may fail with whatever its store fails with; nothing was changed then, except
-    perhaps by `add`."""
+    """What every ledger can do. Any method may raise an exception of the underlying store. Nothing
+    has changed in that case, except perhaps after `add`."""
 
     async def tokens(self) -> Sequence[ClientToken]:
-        """All tokens, by name; those revoked and expired too."""
+        """All tokens, sorted by name, including revoked and expired ones."""
 
     async def put_token(self, token: ClientToken, *, new: bool) -> bool:
-        """Store a token. False, and nothing is changed, where the name is taken already although
-        the token is new, or is not there although it is not."""
+        """Store a token. A new token needs a name that no other token has; otherwise a token of
+        this name must exist. If not, nothing changes and the result is False."""
 
     async def remove_token(self, name: str) -> bool:
-        """Forget a token; whether there was one. What its client used stays."""
+        """Delete a token, but not the usage of its client. Returns whether the token existed."""
 
     async def add(self, batch: str, entries: Sequence[Entry]) -> None:
-        """Add what requests used. A batch that was added before changes nothing: when it is not
-        known whether adding has worked, it is done again."""
+        """Add usage. A batch id that was added before changes nothing, so a batch can be added
+        again when it is not known whether the first attempt succeeded."""
 
     async def spent(self, client: str, now: float) -> Spent:
-        """What a client has used of its limits."""
+        """The usage that counts against a client's limits."""
 
     async def usage(self, since: str, until: str) -> Sequence[UsageRow]:
-        """All rows of these days, the first and the last included, in order of day, client and
-        model."""
+        """All rows from the first to the last of these days, sorted by day, client and model."""
 
     async def close(self) -> None:
-        """End what is kept open."""
+        """Close files and connections."""
 
 
 def day_of(at: float) -> str:

@@ -1,4 +1,4 @@
-"""The ledger in PostgreSQL, so that all gateways of a team share tokens, limits and budgets."""
+"""A ledger in PostgreSQL, so that all gateways of a team share tokens, limits and budgets."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _token = msgspec.json.Decoder(ClientToken).decode
 
 
 class PostgresLedger:
-    """A ledger in this database; its tables are made when they are first needed."""
+    """A ledger in this database. Its tables are created when they are first needed."""
 
     def __init__(self, url: str, clock: Callable[[], float] = time.time) -> None:
         self._database = Database(url, _SCHEMA, connections=_MOST_CONNECTIONS)
@@ -80,16 +80,16 @@ class PostgresLedger:
         self._cleaned = 0.0
 
     async def tokens(self) -> Sequence[ClientToken]:
-        """All tokens, by name."""
+        """All tokens, sorted by name."""
         rows = await self._database.run(lambda one: one.fetch("SELECT data FROM mull_token"))
         return sorted((_token(row["data"]) for row in rows), key=lambda token: token.name)
 
     async def put_token(self, token: ClientToken, *, new: bool) -> bool:
-        """Store a token; False where the name is taken, or is not there."""
+        """Store a token; False if a new token's name is taken, or another's does not exist."""
         return await self._changed(_PUT_NEW if new else _PUT, token.name, _encode(token))
 
     async def remove_token(self, name: str) -> bool:
-        """Forget a token; whether there was one."""
+        """Delete a token. Returns whether it existed."""
         return await self._changed("DELETE FROM mull_token WHERE name = $1", name)
 
     async def _changed(self, statement: str, *values: object) -> bool:
@@ -97,22 +97,22 @@ class PostgresLedger:
         return done not in _NOTHING
 
     async def add(self, batch: str, entries: Sequence[Entry]) -> None:
-        """Add what requests used, once for each batch."""
+        """Add usage, once for each batch id."""
         await self._database.run(lambda one: self._add(one, batch, entries))
 
     async def spent(self, client: str, now: float) -> Spent:
-        """What a client has used of its limits."""
+        """The usage that counts against a client's limits."""
         return await self._database.run(lambda one: _spent(one, _plain(client), now))
 
     async def usage(self, since: str, until: str) -> Sequence[UsageRow]:
-        """All rows of these days."""
+        """All rows from the first to the last of these days."""
         rows = await self._database.run(lambda one: one.fetch(_USAGE, since, until))
         return [
             UsageRow(day, client, model, Tally(*counts)) for day, client, model, *counts in rows
         ]
 
     async def close(self) -> None:
-        """Close the connections. They are opened again where the ledger is used after that."""
+        """Close the connections. Later use of the ledger opens new ones."""
         await self._database.close()
 
     async def _add(self, connection: Connection, batch: str, entries: Sequence[Entry]) -> None:
@@ -132,8 +132,8 @@ class PostgresLedger:
 
 
 def _usage_of(entries: Iterable[Entry]) -> list[tuple[str | int, ...]]:
-    """The rows to add, each once and in one order: transactions that meet wait for each other,
-    and never in a circle."""
+    """The rows to add, without duplicates and sorted: transactions that update rows in the same
+    order cannot deadlock."""
     rows: dict[tuple[str, str, str], Tally] = {}
     for entry in entries:
         key = (day_of(entry.at), _plain(entry.client), _plain(entry.model))
@@ -153,7 +153,7 @@ def _seconds_of(entries: Iterable[Entry]) -> list[tuple[str, int, int, int]]:
 
 
 def _plain(text: str) -> str:
-    """The text as PostgreSQL takes it."""
+    """The text without characters that PostgreSQL rejects."""
     return text.encode("utf-8", "replace").decode().replace("\0", "?")
 
 

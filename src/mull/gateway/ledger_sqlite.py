@@ -1,6 +1,6 @@
-"""The ledger in the gateway's SQLite file, which all gateways and commands on this machine share.
+"""A ledger in the gateway's SQLite file, which all gateways and commands on this machine share.
 
-One thread does the work, so that no request waits for the disk on the event loop.
+A thread of its own does the work, so that the disk never blocks the event loop.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _token = msgspec.json.Decoder(ClientToken).decode
 
 
 class SqliteLedger:
-    """A ledger in this file; it is made when it is first needed."""
+    """A ledger in this file. The file is created when it is first needed."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
         self._path = path
@@ -76,33 +76,33 @@ class SqliteLedger:
         self._thread = ThreadPoolExecutor(1, "mull-ledger")
 
     async def tokens(self) -> Sequence[ClientToken]:
-        """All tokens, by name."""
+        """All tokens, sorted by name."""
         return await self._read(_tokens)
 
     async def put_token(self, token: ClientToken, *, new: bool) -> bool:
-        """Store a token; False where the name is taken, or is not there."""
+        """Store a token; False if a new token's name is taken, or another's does not exist."""
         return await self._write(lambda db: _put_token(db, token, new))
 
     async def remove_token(self, name: str) -> bool:
-        """Forget a token; whether there was one."""
+        """Delete a token. Returns whether it existed."""
         return await self._write(
             lambda db: db.execute("DELETE FROM token WHERE name = ?", (name,)).rowcount > 0
         )
 
     async def add(self, batch: str, entries: Sequence[Entry]) -> None:
-        """Add what requests used, once for each batch."""
+        """Add usage, once for each batch id."""
         await self._write(lambda db: self._add(db, batch, entries))
 
     async def spent(self, client: str, now: float) -> Spent:
-        """What a client has used of its limits."""
+        """The usage that counts against a client's limits."""
         return await self._read(lambda db: _spent(db, client, now))
 
     async def usage(self, since: str, until: str) -> Sequence[UsageRow]:
-        """All rows of these days."""
+        """All rows from the first to the last of these days."""
         return await self._read(lambda db: _usage(db, since, until))
 
     async def close(self) -> None:
-        """Close the file. It is opened again where the ledger is used after that."""
+        """Close the file. Later use of the ledger opens it again."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
 
     async def _read(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
@@ -116,7 +116,7 @@ class SqliteLedger:
         return await loop.run_in_executor(self._thread, self._transact, begin, work)
 
     def _transact(self, begin: str, work: Callable[[sqlite3.Connection], _T]) -> _T:
-        """Do it in one transaction; a file that fails is opened anew for the next."""
+        """Do the work in one transaction. After an error the file is opened again for the next."""
         try:
             if self._db is None:
                 self._db = _open(self._path)

@@ -1,7 +1,8 @@
-"""Whether a request fits into what its client may use, and if not, what is short and until when.
+"""Whether a request is within the limits of its client, and if not, which limit it exceeds and for
+how long.
 
-Limits per minute look at requests that began in the last minute. Budgets hold for a day or a month
-of UTC. What is not settled yet counts as it was estimated.
+Limits per minute count the requests that began in the last minute. Budgets apply to a day or a
+month in UTC. A request that has not ended counts with its estimated usage.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ _NANO = 1_000_000_000
 
 
 class Demand(NamedTuple):
-    """What a request is expected to use."""
+    """The estimated usage of a request."""
 
     tokens: int
     nanodollars: int
 
 
 class Use(NamedTuple):
-    """What requests that began at one time use, and the ledger does not know yet."""
+    """The usage of requests that began at one time, if the ledger does not include it yet."""
 
     at: float
     requests: int
@@ -39,8 +40,8 @@ class Use(NamedTuple):
 
 
 class Lack(Value, frozen=True):
-    """A limit that a request does not fit into. `seconds` is how long until it does; None where it
-    never will."""
+    """A limit that a request would exceed. `seconds` is the time until it no longer would, or None
+    if the request alone exceeds the limit."""
 
     limit: LimitName
     text: str
@@ -48,14 +49,14 @@ class Lack(Value, frozen=True):
 
     @property
     def of_budget(self) -> bool:
-        """Whether it is a budget that is used up, and not a rate that is exceeded."""
+        """Whether the limit is a budget rather than a rate."""
         return self.limit in ("tokens", "dollars")
 
 
 def find_lack(
     limits: Limits, spent: Spent, unsettled: Iterable[Use], demand: Demand, now: float
 ) -> Lack | None:
-    """The limit that a request would exceed; of several, the one that holds longest."""
+    """The limit that a request would exceed; of several, the one that lasts longest."""
     pending = tuple(unsettled)
     rates = _rates(limits, spent, pending, demand, now)
     budgets = _budgets(limits, spent, pending, demand, now)
@@ -91,7 +92,7 @@ def _too_fast(limit: LimitName, text: str, wait: float | None) -> Iterator[Lack]
 
 
 def _wait(used: Iterable[tuple[int, int]], room: int, now: float) -> float | None:
-    """Seconds until no more than `room` was used in the minute before; None where it is so now."""
+    """Seconds until the usage of the last minute is at most `room`; None if it is already."""
     recent = sorted((at, amount) for at, amount in used if at > int(now) - WINDOW)
     total = sum(amount for _, amount in recent)
     if total <= room:
@@ -115,21 +116,21 @@ def _budgets(
         used = spent.of(budget.period).nanodollars
         used += sum(use.nanodollars for use in _within(pending, budget.period, now))
         amounts = (round(budget.amount * _NANO), used, demand.nanodollars)
-        yield from _used_up("dollars", budget.period, amounts, _say_money, now)
+        yield from _used_up("dollars", budget.period, amounts, _format_money, now)
 
 
 def _used_up(
     limit: LimitName,
     period: Period,
     amounts: tuple[int, int, int],
-    say: Callable[[int], str],
+    format_amount: Callable[[int], str],
     now: float,
 ) -> Iterator[Lack]:
     most, used, needed = amounts
     if used + needed <= most:
         return
-    text = f"this token may use {say(most)} a {period} and has used {say(used)}; this request needs"
-    text += f" about {say(needed)}"
+    text = f"this token may use {format_amount(most)} a {period} and has used {format_amount(used)}"
+    text += f"; this request needs about {format_amount(needed)}"
     if needed > most:
         yield Lack(limit, f"{text}: send less, or ask for a larger budget")
         return
@@ -137,7 +138,7 @@ def _used_up(
     yield Lack(limit, f"{text}: the next {period} begins in {say_duration(wait)}", wait)
 
 
-def _say_money(nanodollars: int) -> str:
+def _format_money(nanodollars: int) -> str:
     return format_cost(nanodollars / _NANO)
 
 
@@ -159,7 +160,7 @@ def _end(period: Period, now: float) -> float:
 
 
 def say_duration(seconds: float) -> str:
-    """`12 s`, `5 min`, `3 h 20 min`, `12 days`; rounded up, so that nobody comes too early."""
+    """`12 s`, `5 min`, `3 h 20 min`, `12 days`; rounded up, so that no client retries too early."""
     whole = math.ceil(seconds)
     if whole < 120:
         return f"{whole} s"

@@ -1,8 +1,9 @@
-"""Where clients reach the gateway: the socket, HTTP and TLS on it, and its end.
+"""The gateway's listening socket, HTTP and TLS on it, and graceful shutdown.
 
-granian is the server underneath. It is imported here alone, and only when something is served. The
-socket is opened by us and handed over, so that several processes can share one and a taken port is
-told at once. What granian does not bound is bounded here: connections that never say anything.
+The HTTP server is granian. Only this module imports it, and only when the gateway serves. mull
+opens the socket itself and passes it to granian, so that several processes can share it and a port
+in use is reported at once. granian sets no limit for connections that never send anything; this
+module does.
 """
 
 from __future__ import annotations
@@ -26,11 +27,13 @@ from mull.store.serve import ServeConfig, read_listen, socket_path
 __all__ = ["Listener", "open_sockets", "raise_file_limit", "run_fast"]
 
 MOST_HEAD = 64 << 10
-"""Bytes of a request's head."""
+"""Bytes of a request's headers at most."""
 HEAD_SECONDS = 30
-"""How long a head may take to come, and how long a connection is kept for the next one."""
+"""How long a client may take to send the headers of a request, and how long an idle connection is
+kept open."""
 SILENT_SECONDS, CROWDED_SECONDS = 15.0, 2.0
-"""How long a connection may say nothing at all, usually and when half of the places are taken."""
+"""How long a new connection may send nothing: normally, and while more than half of the allowed
+connections are open."""
 _BACKLOG = 1_024
 _STREAMS = 128
 _LAST_SECONDS = 5.0
@@ -41,7 +44,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 def run_fast(work: Coroutine[Any, Any, None]) -> None:
-    """Run it to its end, on uvloop's event loop where that is installed."""
+    """Run a coroutine to its end, on uvloop if that is installed."""
     try:
         from uvloop import run
     except ImportError:
@@ -51,11 +54,11 @@ def run_fast(work: Coroutine[Any, Any, None]) -> None:
 
 
 def open_sockets(config: ServeConfig) -> list[socket.socket]:
-    """The sockets that clients connect to; they listen. There is one for each worker where the
-    system then spreads connections among them (Linux), else one that they share.
+    """The listening sockets. On Linux there is one for each worker, and the system distributes
+    connections among them; elsewhere all workers share one socket.
 
     Raises:
-        ConfigError: somebody else listens there, or it cannot be opened.
+        ConfigError: the address is in use or cannot be opened.
     """
     path = socket_path(config.listen)
     if path is not None:
@@ -64,7 +67,7 @@ def open_sockets(config: ServeConfig) -> list[socket.socket]:
     if config.workers == 1 or sys.platform != "linux":
         return [first]
     host, port = first.getsockname()[:2]
-    first.close()  # it was alone: now sockets that let each other have the port
+    first.close()  # the port is free: open it again, now with sockets that share it
     at = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     return [_open_address(at, shared=True) for _ in range(config.workers)]
 
@@ -74,18 +77,19 @@ def _open_address(listen: str, *, shared: bool = False) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     opened = socket.socket(family, socket.SOCK_STREAM)
     try:
-        if sys.platform != "win32":  # there it would let two servers have one port
+        if sys.platform != "win32":  # where it would let two servers use one port
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if shared:
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        # Connections have it from here: without it the pieces of a stream wait for each other.
+        # Connections inherit this. Without it, Nagle's algorithm delays the chunks of a stream.
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         opened.bind((host, port))
         opened.listen(_BACKLOG)
     except OSError as error:
         opened.close()
         raise ConfigError(
-            f"cannot listen on {listen} ({error.strerror or error}): choose another with --listen"
+            f"cannot listen on {listen} ({error.strerror or error}): choose another address with"
+            " --listen"
         ) from None
     opened.setblocking(False)
     return opened
@@ -93,7 +97,7 @@ def _open_address(listen: str, *, shared: bool = False) -> socket.socket:
 
 def _open_unix(path: Path) -> socket.socket:
     if not hasattr(socket, "AF_UNIX"):
-        raise ConfigError("this system has no Unix sockets: listen on an address")
+        raise ConfigError("this system has no Unix sockets: use HOST:PORT with --listen")
     opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         _remove_stale(path)
@@ -106,20 +110,22 @@ def _open_unix(path: Path) -> socket.socket:
         opened.listen(_BACKLOG)
     except OSError as error:
         opened.close()
-        raise ConfigError(f"cannot listen on {path} ({error.strerror or error})") from None
+        raise ConfigError(
+            f"cannot listen on {path} ({error.strerror or error}): choose another path"
+        ) from None
     opened.setblocking(False)
     return opened
 
 
 def _remove_stale(path: Path) -> None:
-    """Remove a socket that nobody listens on any more.
+    """Remove the socket of a server that no longer runs.
 
     Raises:
-        OSError: somebody does, or it is no socket.
+        OSError: a server listens on it, or the file is not a socket.
     """
     try:
         if not stat.S_ISSOCK(path.lstat().st_mode):
-            raise FileExistsError(17, "there is a file of this name")
+            raise FileExistsError(17, "a file with this name exists")
     except FileNotFoundError:
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -128,12 +134,12 @@ def _remove_stale(path: Path) -> None:
         except ConnectionRefusedError:
             path.unlink()
             return
-    raise OSError(98, "another server listens there")
+    raise OSError(98, "another server listens on it")
 
 
 def raise_file_limit(connections: int) -> int:
-    """Let the process have two files for each connection, where the system allows it; how many
-    connections that makes possible."""
+    """Raise the limit of open files to two for each connection, as far as the system allows.
+    Returns how many connections that makes possible."""
     try:
         import resource
     except ImportError:
@@ -148,35 +154,38 @@ def raise_file_limit(connections: int) -> int:
     if soft == resource.RLIM_INFINITY or soft >= wanted:
         return connections
     possible = max(1, (soft - _SPARE_FILES) // 2)
-    log_warning(f"this system allows {soft} open files, enough for {possible} connections")
+    log_warning(
+        f"the limit of {soft} open files allows only {possible} connections at a time: raise it"
+        " with `ulimit -n` for more"
+    )
     return possible
 
 
 class Listener:
-    """Serves an application on a socket until it is told to stop."""
+    """Serves an application on a socket until it is stopped."""
 
     def __init__(self, app: App, opened: socket.socket, config: ServeConfig) -> None:
         self._app = app
         self._socket = opened
         self._config = config
         self._requests: dict[asyncio.Task[Any], Scope] = {}
-        self._server = _server(self._counted, opened, config)
+        self._server = _server(self._tracked, opened, config)
 
     async def run(self, stop: asyncio.Event, at_once: asyncio.Event) -> None:
-        """Serve until `stop`; then let running answers finish, for as long as the configuration
-        says and not `at_once`."""
+        """Serve until `stop`. Then let requests in progress finish, until the grace period of the
+        configuration ends or `at_once` is set."""
         serving = asyncio.create_task(self._server.serve())
         sweeping = asyncio.create_task(self._sweep())
         try:
-            await _first(serving, stop.wait())
+            await _wait_for_either(serving, stop.wait())
             if not stop.is_set():
-                raise serving.exception() or ConfigError("the HTTP server ended by itself")
+                raise serving.exception() or ConfigError("the HTTP server stopped unexpectedly")
             self._socket.close()
             self._server.stop()
-            self._cancel("GET")  # pages that are shown live have no end of their own
-            await _first(serving, at_once.wait(), seconds=self._config.grace)
+            self._cancel("GET")  # live pages would never end by themselves
+            await _wait_for_either(serving, at_once.wait(), seconds=self._config.grace)
             self._cancel()
-            await _first(serving, seconds=_LAST_SECONDS)
+            await _wait_for_either(serving, seconds=_LAST_SECONDS)
         finally:
             sweeping.cancel()
         if serving.done():
@@ -187,7 +196,7 @@ class Listener:
             if method is None or scope.get("method") == method:
                 task.cancel()
 
-    async def _counted(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _tracked(self, scope: Scope, receive: Receive, send: Send) -> None:
         task = asyncio.current_task()
         if task is None or scope["type"] == "lifespan":
             await self._app(scope, receive, send)
@@ -199,24 +208,24 @@ class Listener:
             self._requests.pop(task, None)
 
     async def _sweep(self) -> None:
-        """Close connections that say nothing: they would take the place of others without end."""
+        """Close connections that send nothing, since they count against the connection limit."""
         if socket_path(self._config.listen) is not None:
             return
-        port, few = self._socket.getsockname()[1], self._config.connections // 2
+        port, half = self._socket.getsockname()[1], self._config.connections // 2
         crowded = False
         while True:
             seconds = CROWDED_SECONDS if crowded else SILENT_SECONDS
             await asyncio.sleep(seconds / 3)
-            crowded = await asyncio.to_thread(close_silent, port, seconds) > few
+            crowded = await asyncio.to_thread(close_silent, port, seconds) > half
 
 
-async def _first(
+async def _wait_for_either(
     task: asyncio.Task[None], other: Awaitable[object] | None = None, seconds: float | None = None
 ) -> None:
-    """Wait for one of them."""
-    beside = [asyncio.ensure_future(other)] if other is not None else []
-    await asyncio.wait([task, *beside], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-    for one in beside:
+    """Wait until one of the two is done, or the time is over."""
+    others = [asyncio.ensure_future(other)] if other is not None else []
+    await asyncio.wait([task, *others], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    for one in others:
         one.cancel()
 
 
@@ -234,7 +243,7 @@ def _server(app: App, opened: socket.socket, config: ServeConfig) -> Any:
     hold: Any = _granian.SocketHolder
 
     class OnSocket(Server):
-        """granian on a socket that is open already."""
+        """granian on a socket that is already open."""
 
         _shd: Any
 
@@ -261,5 +270,7 @@ def _server(app: App, opened: socket.socket, config: ServeConfig) -> Any:
             ssl_key=config.key,
             ssl_protocol_min=SSLProtocols.tls12,
         )
-    except OSError as error:  # of OpenSSL
-        raise ConfigError(f"cert and key cannot be used: {error}") from None
+    except OSError as error:  # from OpenSSL
+        raise ConfigError(
+            f"cannot use the certificate and key of [serve] ({error}): check cert and key"
+        ) from None

@@ -1,4 +1,4 @@
-"""The models that a gateway offers, for clients that ask before they choose."""
+"""The list of models that a gateway serves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["listed_as", "listing"]
 
 
 def listing(routes: Routes) -> list[Listed]:
-    """All models that can be used; one that cannot be reached now is left out."""
+    """All models that can be used. A model that cannot be resolved is left out."""
     found = []
     for name in routes.names():
         try:
@@ -27,7 +27,7 @@ def listing(routes: Routes) -> list[Listed]:
 
 
 def listed_as(name: str, target: Target) -> Listed:
-    """A model under the name that it is served by."""
+    """The entry of a model under the name it is served by."""
     facts = target.facts
     return Listed(
         name=name,

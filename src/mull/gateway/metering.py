@@ -1,7 +1,7 @@
-"""What a request used: as its provider reported, and estimated where it did not.
+"""The usage of a request: as reported by its provider, otherwise estimated.
 
-A client that leaves, or an upstream that breaks off, costs what was read and said until then. A
-request that the upstream refused costs nothing.
+If the client disconnects or the upstream breaks off, the request costs its input and the output
+streamed until then. A request that the upstream refused costs nothing.
 """
 
 from __future__ import annotations
@@ -25,52 +25,51 @@ __all__ = ["Meter", "expected", "is_priced", "nanodollars", "tally_of"]
 
 _BYTES_PER_TOKEN = 4
 _ANSWER = 4_096
-"""Tokens that an answer is taken to have at most, before it is there: clients ask for room that
-they hardly ever use."""
+"""The most output tokens reserved for a request: clients ask for larger limits than they use."""
 
 _MOST = 10**14
 
 
 class Meter:
-    """Follows an answer: how much was thought and said."""
+    """Counts the characters of thinking and of the rest of a response as it streams."""
 
-    __slots__ = ("said", "thought")
+    __slots__ = ("_text", "_thinking")
 
     def __init__(self) -> None:
-        self.said = 0
-        self.thought = 0
+        self._text = 0
+        self._thinking = 0
 
     def add(self, events: Iterable[Event]) -> None:
-        """Take events in."""
+        """Count the text of these events."""
         for event in events:
             match event:
                 case ThinkingDelta():
-                    self.thought += len(event.text)
+                    self._thinking += len(event.text)
                 case TextDelta():
-                    self.said += len(event.text)
+                    self._text += len(event.text)
                 case ToolCallDelta():
-                    self.said += len(event.arguments) + len(event.name or "")
+                    self._text += len(event.arguments) + len(event.name or "")
 
     @property
     def reasoning(self) -> int:
-        """Tokens of reasoning, about."""
-        return -(-self.thought // _BYTES_PER_TOKEN)
+        """The estimated number of reasoning tokens."""
+        return -(-self._thinking // _BYTES_PER_TOKEN)
 
     @property
     def output(self) -> int:
-        """Tokens of the whole answer, about."""
-        return self.reasoning - (-self.said // _BYTES_PER_TOKEN)
+        """The estimated number of output tokens, including reasoning."""
+        return self.reasoning - (-self._text // _BYTES_PER_TOKEN)
 
 
 def input_of(prepared: Prepared) -> int:
-    """The tokens of a request, about."""
+    """The estimated number of input tokens of a request."""
     if prepared.exact:
         return prepared.estimate
-    return prepared.estimate // 2  # counted by characters, which is meant to be too high
+    return prepared.estimate // 2  # an estimate by characters is deliberately too high
 
 
 def expected(prepared: Prepared) -> Demand:
-    """What a request is expected to use at most, before it is sent."""
+    """The estimated usage of a request before it is sent."""
     asked = prepared.request.max_tokens
     output = min(asked, _ANSWER) if asked else _ANSWER
     usage = Usage(input=input_of(prepared), output=output, reasoning=0)
@@ -79,7 +78,7 @@ def expected(prepared: Prepared) -> Demand:
 
 
 def tally_of(outcome: Outcome, prepared: Prepared, meter: Meter) -> Tally:
-    """What a request used, once it has ended."""
+    """The usage of a request that has ended."""
     if outcome.ending == "refused":
         return Tally(requests=1, errors=1)
     usage, estimated = _completed(outcome, prepared, meter)
@@ -89,46 +88,46 @@ def tally_of(outcome: Outcome, prepared: Prepared, meter: Meter) -> Tally:
         errors=int(outcome.ending == "broken"),
         estimated=int(estimated),
         unpriced=int(cost is None),
-        input=_sound(usage.input),
-        cached=_sound(usage.cache_read),
-        output=_sound(usage.output),
-        reasoning=_sound(usage.reasoning),
-        nanodollars=_sound(cost),
+        input=_bounded(usage.input),
+        cached=_bounded(usage.cache_read),
+        output=_bounded(usage.output),
+        reasoning=_bounded(usage.reasoning),
+        nanodollars=_bounded(cost),
     )
 
 
-def _sound(count: int | None) -> int:
-    """A count that can be added up, whatever an upstream says."""
+def _bounded(count: int | None) -> int:
+    """The count within bounds that are safe to sum, whatever an upstream reports."""
     return min(max(count or 0, 0), _MOST)
 
 
 def _completed(outcome: Outcome, prepared: Prepared, meter: Meter) -> tuple[Usage, bool]:
-    """The usage without unknowns, and whether it is estimated. Before its end an answer may have
-    been reported in part."""
-    told = outcome.usage or Usage()
-    cut = outcome.ending != "complete"
-    estimated = cut or told.input is None or told.output is None
-    output = meter.output if told.output is None else told.output
-    if cut:
+    """The usage with unknown counts estimated, and whether any was. An interrupted response may
+    have reported only part of its usage."""
+    reported = outcome.usage or Usage()
+    interrupted = outcome.ending != "complete"
+    estimated = interrupted or reported.input is None or reported.output is None
+    output = meter.output if reported.output is None else reported.output
+    if interrupted:
         output = max(output, meter.output)
-    reasoning = told.reasoning
-    if reasoning is None or cut:
+    reasoning = reported.reasoning
+    if reasoning is None or interrupted:
         reasoning = max(reasoning or 0, min(meter.reasoning, output))
-    whole = replace(
-        told,
-        input=input_of(prepared) if told.input is None else told.input,
+    complete = replace(
+        reported,
+        input=input_of(prepared) if reported.input is None else reported.input,
         output=output,
         reasoning=reasoning,
     )
-    return whole, estimated
+    return complete, estimated
 
 
 def is_priced(prepared: Prepared) -> bool:
-    """Whether the catalog says what the model costs."""
+    """Whether the catalog has a price for the model."""
     return nanodollars(Usage(1, 1, reasoning=1), prepared) is not None
 
 
 def nanodollars(usage: Usage, prepared: Prepared) -> int | None:
-    """The cost by the catalog's prices; None where there are none."""
+    """The cost by the catalog's prices, or None if the catalog has none."""
     cost = cost_of(usage, prepared.target.facts.cost)
     return None if cost is None else round(min(cost * 1e9, _MOST))

@@ -1,4 +1,4 @@
-"""What the gateway counts, for Prometheus: `/metrics` in its text format.
+"""The gateway's metrics, served at `/metrics` in the text format of Prometheus.
 
 Label values come from the catalog, the configuration and mull itself, never from a client, so
 their number is bounded.
@@ -31,7 +31,7 @@ _Labels = tuple[str, ...]
 
 
 class _Histogram:
-    """How often a value was at most each bound, and the sum of all values."""
+    """A histogram: how many values were at most each bound, and the sum of all values."""
 
     def __init__(self) -> None:
         self._counts: dict[_Labels, list[int]] = {}
@@ -53,7 +53,7 @@ class _Histogram:
 
 
 class Metrics:
-    """Counts requests as an observer of them; what they used and what was refused it is told."""
+    """Counts requests as an observer. `Accounts` reports usage, and the requests it refused."""
 
     def __init__(self) -> None:
         self.store_failures: Callable[[], Mapping[str, int]] = dict
@@ -70,14 +70,14 @@ class Metrics:
         self._whole = _Histogram()
 
     def began(self, job: Job) -> None:
-        """A request goes out."""
+        """Count a request as open."""
         self._open += 1
 
     def heard(self, job: Job, events: Sequence[Event]) -> None:
-        """It is answered; when first, the outcome says."""
+        """Do nothing: the outcome says when the response began."""
 
     def ended(self, job: Job, outcome: Outcome) -> None:
-        """It is over."""
+        """Count a finished request."""
         self._open -= 1
         target = job.prepared.target
         model = self._names.of(target)
@@ -91,49 +91,49 @@ class Metrics:
         self._whole.add((model,), outcome.ended - job.began)
 
     def used(self, model: str, tally: Tally) -> None:
-        """A request has used this."""
+        """Add the usage of a request."""
         for kind in ("input", "cached", "output", "reasoning"):
             self._tokens[model, kind] += getattr(tally, kind)
         self._nanodollars[(model,)] += tally.nanodollars
         self._estimated[(model,)] += tally.estimated
 
     def limited(self, limit: LimitName) -> None:
-        """A request was refused for this limit of its client."""
+        """Count a request that was refused because of this limit."""
         self._limited[(limit,)] += 1
 
     async def page(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request for `/metrics`."""
+        """Respond to a request for `/metrics`."""
         await give(send, self.text().encode(), media=_MEDIA)
 
     def text(self) -> str:
-        """All that was counted."""
+        """All metrics in the text format of Prometheus."""
         return "".join(f"{line}\n" for line in self._lines())
 
     def _lines(self) -> Iterator[str]:
         build: dict[_Labels, int] = {(__version__,): 1}
         yield from _family("info", "gauge", "The version of mull.", ("version",), build)
         named = ("model", "client_dialect", "upstream_dialect", "ending", "status")
-        text = "Requests that went upstream and have ended."
+        text = "Requests that were sent upstream and have ended."
         yield from _family("requests_total", "counter", text, named, self._requests)
-        text = "Requests that are being answered."
+        text = "Requests in progress."
         yield from _family("open_requests", "gauge", text, (), {(): self._open})
-        text = "Requests refused for a limit of their client."
+        text = "Requests refused because of a limit of their client."
         yield from _family("limited_total", "counter", text, ("limit",), self._limited)
-        text = "Requests with earlier answers that are not known, or were altered by the client."
+        text = "Requests with earlier answers that were not stored, or that the client altered."
         yield from _family("unattached_total", "counter", text, ("answers",), self._unattached)
-        text = "Tokens used; cached is a part of input, reasoning a part of output."
+        text = "Tokens used. Cached tokens are part of input, reasoning tokens part of output."
         yield from _family("tokens_total", "counter", text, ("model", "kind"), self._tokens)
-        text = "Requests whose usage was not reported, and is estimated."
+        text = "Requests whose usage was estimated because the provider did not report it."
         yield from _family("estimated_total", "counter", text, ("model",), self._estimated)
         text = "Cost by the catalog's prices, in dollars."
         dollars = {labels: nano / 1e9 for labels, nano in self._nanodollars.items()}
         yield from _family("cost_dollars_total", "counter", text, ("model",), dollars)
         failures: dict[_Labels, float] = {(k,): n for k, n in self.store_failures().items()}
-        text = "Times that the store of answers could not be used."
+        text = "Failed operations of the store."
         yield from _family("store_failures_total", "counter", text, ("operation",), failures)
-        yield from _head("first_event_seconds", "histogram", "Time until the answer began.")
+        yield from _head("first_event_seconds", "histogram", "Seconds until the response began.")
         yield from self._first.lines("mull_gateway_first_event_seconds", ("model",))
-        yield from _head("request_seconds", "histogram", "Time until the request had ended.")
+        yield from _head("request_seconds", "histogram", "Seconds until the request ended.")
         yield from self._whole.lines("mull_gateway_request_seconds", ("model",))
 
 

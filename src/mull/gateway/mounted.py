@@ -1,4 +1,4 @@
-"""The gateway as a part of somebody else's application."""
+"""The gateway as part of another ASGI application."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ __all__ = ["ServeApp", "serve_app"]
 
 
 class ServeApp:
-    """An ASGI application that serves models, made by `serve_app`.
+    """An ASGI application that serves models, created by `serve_app`.
 
-    Mount it below a path of another application, or let an ASGI server run it. It needs no
-    lifespan; where there is one, its shutdown closes what is open. Elsewhere call `close`.
+    Mount it under a path of another application, or run it with an ASGI server. It closes its
+    connections on the shutdown event of the ASGI lifespan; if there is none, call `close`.
     """
 
     def __init__(self, app: GatewayApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, as ASGI has it."""
+        """Handle one ASGI request."""
         await self._app(scope, receive, send)
 
     async def close(self) -> None:
-        """Write what is still to be written, and close the connections to models."""
+        """Write pending records, and close the connections to providers."""
         await self._app.close()
 
 
@@ -46,13 +46,13 @@ def serve_app(
 ) -> ServeApp:
     """The gateway of `mull serve` as an ASGI application.
 
-    `config` is a file to read in the place of config.toml, `model` serves one model under every
-    name. `hosts` are the names that the application around it is called by: requests that name
-    another host are refused, because a page in a browser can have any name lead to a local server.
-    Who may send requests is for that application to say.
+    `config` is a file to read instead of config.toml; `model` is served under every name. `hosts`
+    are the host names of the surrounding application: requests for any other host are refused,
+    because a page in a browser can point any host name at a local server (DNS rebinding). The
+    surrounding application decides who may send requests.
 
     Raises:
-        LocalError: the configuration cannot be used; says where and why.
+        LocalError: the configuration cannot be used. The message says where and why.
     """
     from mull.agent.engine import Engine
     from mull.agent.setup import load_setup
@@ -60,6 +60,6 @@ def serve_app(
 
     if engine is None:
         engine = Engine(load_setup(config=Path(config) if config is not None else None))
-    said = engine.setup.config.serve or ServeConfig()
-    said = replace(said, hosts=(*said.hosts, *hosts))
-    return ServeApp(build_app(engine, said, only=model))
+    settings = engine.setup.config.serve or ServeConfig()
+    settings = replace(settings, hosts=(*settings.hosts, *hosts))
+    return ServeApp(build_app(engine, settings, only=model))
