@@ -160,7 +160,7 @@ def test_an_endless_answer_is_ended(world):
     connection.request("POST", "/v1/chat/completions", body, shown)
     response = connection.getresponse()
     assert response.status == 502
-    assert b"which is the limit" in response.read()
+    assert b"exceeds the limit" in response.read()
     assert world.memory() < 2 * MOST_MB
     world.reply = lambda _: answer()
     assert world.asks()
