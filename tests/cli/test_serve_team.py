@@ -97,7 +97,7 @@ def test_a_revoked_client_comes_back_with_a_new_token_alone(mull):
     ("line", "told"),
     [
         ("token add ann", 'the client "ann" already exists'),
-        ("token add -- -x", 'a client cannot be called "-x"'),
+        ("token add -- -x", '"-x" is not a valid client name'),
         ("token set an --rpm 1", 'there is no client "an": did you mean ann?'),
         ("token revoke zz", 'there is no client "zz": see `mull serve token list`'),
         ("token set ann", "no limit is given"),

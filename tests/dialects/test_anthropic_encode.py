@@ -175,7 +175,7 @@ def test_tool_choice(choice, wire):
 
 def test_a_tool_choice_without_tools_is_told():
     assert "tool_choice" not in body(user("x"), tool_choice="auto")
-    assert said(user("x"), tool_choice="auto") == ["tool choice not sent: there are no tools"]
+    assert said(user("x"), tool_choice="auto") == ["tool choice not sent: the request has no tools"]
 
 
 def test_temperature_passes_as_it_was_decided():

@@ -309,7 +309,7 @@ def test_calls_in_a_history_without_tools_are_declared():
     assert json.loads(wire.body)["toolConfig"] == {
         "tools": [{"toolSpec": {"name": "ls", "inputSchema": {"json": {"type": "object"}}}}]
     }
-    assert "declared again by name alone" in wire.notes[0].text
+    assert "declared by name only" in wire.notes[0].text
 
 
 @pytest.mark.parametrize(

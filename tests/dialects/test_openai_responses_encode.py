@@ -225,7 +225,7 @@ def test_what_has_no_place_is_said():
     empty = Message(role="user", blocks=(TextBlock("a"), MediaBlock("image/png")))
     failed = Message(role="tool", blocks=(ToolResultBlock("c", "no", is_error=True),))
     assert notes(empty, failed) == [
-        "1 attachment not sent: this API has no place for them",
+        "1 attachment not sent: this API does not accept such media",
         "1 failed tool result sent as text: this API has no error flag",
     ]
 

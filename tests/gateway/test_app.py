@@ -261,8 +261,8 @@ def test_a_store_that_fails_is_told_and_refuses_nobody():
     with StrictServer("kimi", SCRIPT * 3) as server:
         first, second, sick, third, well = asyncio.run(work(app_for(server.url)))
     assert (first.status, second.status, third.status) == (200, 200, 200)
-    assert "cannot be written" in first.headers["x-mull-notes"]
-    assert "cannot be read" in second.headers["x-mull-notes"]
+    assert "cannot write" in first.headers["x-mull-notes"]
+    assert "cannot read" in second.headers["x-mull-notes"]
     assert "store:" not in third.headers.get("x-mull-notes", "")
     assert sick.status == 200
     assert sick.json["status"] == "degraded"

@@ -149,7 +149,7 @@ def test_a_target_rests_and_is_then_tried_again():
         served.clock.now = 6.9
         found = served.ask()
         assert text_of(found) == "C"
-        assert "failed a short while ago" in found.headers["x-mull-notes"]
+        assert "failed recently" in found.headers["x-mull-notes"]
         served.clock.now = 7.1
         found = served.ask()
         assert text_of(found) == "A"

@@ -353,7 +353,7 @@ def test_an_answer_without_end_is_ended(world, monkeypatch, stream):
     pieces = [event(chunk("a" * 9_000))] * 2_000
     world.reply = lambda _: raw(*pieces)
     answer = world.post({**QUESTION, "stream": stream})
-    assert b"which is the limit" in answer
+    assert b"exceeds the limit" in answer
     assert len(answer) < 300_000
 
 

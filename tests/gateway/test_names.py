@@ -75,7 +75,7 @@ def test_names_that_clients_make_up_are_not_kept_without_end():
 
 
 def test_an_unknown_name_is_told_what_there_is():
-    with pytest.raises(UnknownModel, match='no model "x" is served here: use m or n'):
+    with pytest.raises(UnknownModel, match='no model named "x" is served here: use m or n'):
         routes(names=["m", "n"]).find("x")
 
 

@@ -212,7 +212,7 @@ def test_a_change_is_noticed_once_and_a_bad_one_keeps_the_old(tmp_path):
     file.unlink()
     assert loads.files.change()
     asyncio.run(loads.reloader.reload())
-    assert loads.reloader.problem == f"{file} is gone"
+    assert loads.reloader.problem == f"{file} no longer exists"
     assert len(loads.applied) == 1
 
 

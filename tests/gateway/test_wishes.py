@@ -500,7 +500,7 @@ def test_an_ordinary_request_of_a_real_client_is_no_news(client, name):
         ("codex", name): ""
         if name == "responses"
         else "tools: not offered: tool_search, web_search: ",
-        ("opencode-chat", "responses"): "top_p: top_p 0.95 not sent: gpt-5 takes no top_p",
+        ("opencode-chat", "responses"): "top_p: top_p 0.95 not sent: gpt-5 does not accept top_p",
     }.get((client, name), "")
     assert notes.startswith(told)
     assert bool(notes) == bool(told)

@@ -253,7 +253,7 @@ def test_a_bad_file_keeps_the_old_and_says_so_until_it_is_mended(tmp_path):
         assert process.said("colour")
         assert process.ask().status == 200
         process.file.unlink()
-        until(lambda: process.said("is gone"))
+        until(lambda: process.said("no longer exists"))
         assert process.ask().status == 200
         process.configure(models(server.url, more='listen = "127.0.0.1:1"\ngrace = 9'))
         until(lambda: "config" not in process.get("/health")[1])
@@ -269,7 +269,7 @@ def test_sighup_reads_keys_of_the_file_anew(tmp_path, workers):
     ):
         assert process.ask().status == 200
         process.child.send_signal(signal.SIGHUP)
-        until(lambda: process.said("the configuration was read anew"))
+        until(lambda: process.said("configuration reloaded"))
         assert process.ask().status == 200
 
 
@@ -283,7 +283,11 @@ def test_check_says_everything_that_is_wrong(tmp_path):
     command = [sys.executable, "-m", "mull", "serve", "--config", str(file), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=LIMIT)
     assert done.returncode == 2
-    for words in ("a: openai/gpt-5: the variable NO_SUCH_KEY", "b-*: nobody/nothing", "listen"):
+    for words in (
+        "a: openai/gpt-5: no API key: set the environment variable NO_SUCH_KEY",
+        "b-*: nobody/nothing",
+        "listen",
+    ):
         assert words in done.stderr
 
 

@@ -27,7 +27,7 @@ def ask(where, settings=None, **conversation):
 def test_e03_temperature_goes_when_the_model_thinks():
     request, said = ask(CLAUDE, temperature=0.2)
     assert request.temperature is None
-    assert said == ["temperature 0.2 not sent: thinker thinks at temperature 1 only"]
+    assert said == ["temperature 0.2 not sent: thinker thinks only with temperature 1"]
     assert ask(CLAUDE, temperature=1.0)[0].temperature == 1
     assert ask(CLAUDE, {"enabled": False}, temperature=0.2)[0].temperature == 0.2
     assert ask(CHAT, temperature=0.2)[0].temperature == 0.2
@@ -36,7 +36,7 @@ def test_e03_temperature_goes_when_the_model_thinks():
 def test_e03_models_that_take_no_temperature():
     request, said = ask(target("openai-effort", options=WORDS, temperature=False), temperature=1.0)
     assert request.temperature is None
-    assert said == ["temperature 1 not sent: thinker takes no temperature"]
+    assert said == ["temperature 1 not sent: thinker does not accept temperature"]
 
 
 @pytest.mark.parametrize("choice", ["required", NamedTool("f")])
@@ -68,7 +68,7 @@ def test_e04_other_endpoints_take_both():
 def test_e09_tools_that_need_the_responses_api_are_told():
     where = target("openai-effort", options=WORDS, compat={"tools_need_responses": True})
     assert ask(where, tools=(Tool("f"),))[1] == [
-        "thinker takes tools on the Responses API only, unless thinking is off"
+        "thinker accepts tools only on the Responses API, unless thinking is off"
     ]
     assert ask(where)[1] == []
 
@@ -77,7 +77,7 @@ def test_a_strip_policy_that_costs_the_prompt_cache_says_so():
     settings = snapshot(includeInContext=True, stripFromContext="allButLast")
     notes = prepare(Log([user("q")]), settings, CHAT).notes
     assert notes[-1].text == (
-        "every turn removes the thinking of the one before: prompt caches end there"
+        "every turn removes the thinking of the previous turn, so prompt caches end there"
     )
 
 
@@ -85,7 +85,7 @@ def test_e04_models_that_never_take_a_forced_tool():
     where = target("thinking-type", options=[{"type": "toggle"}], forced_tools=False)
     request, said = ask(where, tool_choice="required", tools=(Tool("f"),))
     assert request.tool_choice == "auto"
-    assert said == ["toolChoice required → auto: thinker takes no forced tool"]
+    assert said == ["toolChoice required → auto: thinker does not accept a forced tool"]
     between = target(
         "anthropic-adaptive",
         dialect="anthropic",
@@ -152,7 +152,7 @@ def test_what_is_not_taken_is_left_out_and_told(where, settings, kept):
 def test_a_number_is_brought_into_the_range_that_is_taken():
     request, said = ask(CLAUDE, CLAUDE_OFF, temperature=1.5)
     assert request.temperature == 1
-    assert said == ["temperature 1.5 → 1: thinker takes 0 to 1"]
+    assert said == ["temperature 1.5 → 1: thinker accepts 0 to 1"]
 
 
 def test_a_seed_is_as_large_as_it_may_be():
@@ -169,7 +169,7 @@ def test_claude_takes_one_of_two():
     either = target("none", dialect="anthropic", reasoning=False, compat={"either_sampling": True})
     request, said = ask(either, CLAUDE_OFF, temperature=0.5, top_p=0.9)
     assert sent(request) == {"temperature": 0.5}
-    assert said == ["top_p 0.9 not sent: thinker takes temperature or top_p, not both"]
+    assert said == ["top_p 0.9 not sent: thinker accepts temperature or top_p, not both"]
     request, said = ask(either, CLAUDE_OFF, temperature=1.0, top_p=0.9)
     assert sent(request) == {"top_p": 0.9}  # a temperature of 1 says nothing
     assert said == []
@@ -178,7 +178,7 @@ def test_claude_takes_one_of_two():
 def test_texts_that_end_an_answer_are_as_many_and_as_long_as_they_may_be():
     request, said = ask(GEMINI, stop=("a", "", "a", "b", "c"))
     assert request.stop == ("a", "b")
-    assert said == ["stop ('a', '', 'a', 'b', 'c') → ('a', 'b'): acme/thinker takes 2 at most"]
+    assert said == ["stop ('a', '', 'a', 'b', 'c') → ('a', 'b'): acme/thinker accepts at most 2"]
     request, said = ask(CLAUDE, stop=("\n\n", "END"))
     assert request.stop == ("END",)
     assert len(said) == 1
@@ -209,7 +209,7 @@ def test_calls_are_kept_apart_only_where_there_are_tools():
 def test_a_value_that_holds_anyway_is_no_news():
     kimi = target("none", temperature=False, compat={"holds": {"top_p": 0.95}})
     assert ask(kimi, top_p=0.95) == (ask(kimi)[0], [])
-    assert ask(kimi, top_p=0.5)[1] == ["top_p 0.5 not sent: thinker takes no top_p"]
+    assert ask(kimi, top_p=0.5)[1] == ["top_p 0.5 not sent: thinker does not accept top_p"]
 
 
 SEARCH = HostedTool("anthropic", {"type": "web_search_20250305", "name": "web_search"})
@@ -219,7 +219,7 @@ def test_a_tool_of_another_provider_is_not_offered_and_not_forced():
     request, said = ask(CLAUDE, hosted_tools=(SEARCH,), tool_choice=NamedTool("web_search"))
     assert (request.hosted_tools, request.tool_choice) == ((), None)
     assert request.thinking.state == "on"
-    assert said == ["not offered: web_search_20250305: acme/thinker has no such tool of its own"]
+    assert said == ["not offered: web_search_20250305: acme/thinker has no such built-in tool"]
     here = target("anthropic-budget", dialect="anthropic", compat={"hosted_tools": True})
     request, said = ask(here, hosted_tools=(SEARCH,))
     assert (request.hosted_tools, said) == ((SEARCH,), [])

@@ -77,7 +77,7 @@ def test_all_mistakes_are_told_at_once():
         'listen cannot be "nowhere"',
         "serve: workers cannot be 0: use a whole number from 1 to 256",
         "serve: grace cannot be -1",
-        'serve: cert: there is no file "/no/such/file.pem"',
+        'serve: cert: the file "/no/such/file.pem" does not exist',
         "serve: cert and key belong together",
         'serve: default cannot be "other"',
         'serve: hosts cannot be "one"',

@@ -1,4 +1,5 @@
-"""The parameters of a request, read from a body and written into one, by the rows of a dialect."""
+"""Reads the parameters of a request from a body, and writes them into one, by the rows of a
+dialect."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def read_parameters(fields: Fields, dialect: Dialect) -> dict[str, Any]:
     """The parameters that the body has, by their neutral names.
 
     Raises:
-        ConfigError: one has a value that it cannot have; says which and why.
+        ConfigError: a parameter has an invalid value; the message says which and why.
     """
     found: dict[str, Any] = {}
     for name, paths in TRAITS[dialect].parameters.items():
@@ -53,7 +54,7 @@ def read_parameters(fields: Fields, dialect: Dialect) -> dict[str, Any]:
 
 
 def write_parameters(request: Parameters, dialect: Dialect) -> dict[str, Any]:
-    """The part of a body that says them."""
+    """The part of a body that contains the parameters."""
     body: dict[str, Any] = {}
     for name, (path, *_) in TRAITS[dialect].parameters.items():
         value = getattr(request, name)
@@ -64,7 +65,7 @@ def write_parameters(request: Parameters, dialect: Dialect) -> dict[str, Any]:
 
 
 def nest(body: dict[str, Any], path: str, value: Any) -> None:
-    """Put a value at its path, in objects that are made where they are missing."""
+    """Put a value at its path; create missing objects on the way."""
     *outer, last = path.split(".")
     for name in outer:
         body = body.setdefault(name, {})

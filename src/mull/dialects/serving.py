@@ -1,6 +1,6 @@
-"""The dialects from the server's side: requests in, answers and errors out.
+"""The server side of the dialects: it decodes requests and encodes answers and errors.
 
-A client needs none of this, so it is not imported for one.
+Clients do not need this module and do not import it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 
 
 class ServerCodec(NamedTuple):
-    """One dialect from the server's side: answers and errors."""
+    """The server side of one dialect: answers and errors."""
 
     writer: Callable[[About, Statuses], AnswerWriter]
     write_document: Callable[[Message, About], bytes]
@@ -45,14 +45,14 @@ class ServerCodec(NamedTuple):
 
 
 class Document(NamedTuple):
-    """An answer as one document, and what could not be part of it."""
+    """An answer as one document, and notes about what it could not contain."""
 
     body: bytes
     notes: tuple[Note, ...]
 
 
 def server_codec(dialect: Dialect) -> ServerCodec:
-    """The server's side of a dialect."""
+    """The server side of a dialect."""
     answer = module_of(dialect, "answer")
     return ServerCodec(answer.Writer, answer.write_document, answer.write_error, answer.STATUSES)
 
@@ -70,7 +70,7 @@ def write_answer(message: Message, dialect: Dialect, about: About | None = None)
     if about.model is None and message.origin is not None:
         about = replace(about, model=message.origin.model)
     stream = answer_writer(dialect, about)
-    for event in tell(message):  # a stream leaves out the same as a document
+    for event in tell(message):  # a stream and a document leave out the same
         stream.feed(event)
     notes = stream.notes
     if message.status in ("error", "interrupted") and not stream.DOCUMENT_FAILS:
@@ -83,10 +83,10 @@ def write_answer(message: Message, dialect: Dialect, about: About | None = None)
 def write_failure(
     failed: Failed, dialect: Dialect, status: int | None = None, source: Dialect | None = None
 ) -> tuple[int, bytes]:
-    """The HTTP status and the body of a failure before there was an answer.
+    """The HTTP status and the body for a failure before any answer.
 
-    `status` is the one it came with; without it, its code implies one in the terms of `source`, the
-    dialect that it was read from.
+    `status` is the status that the failure came with. Without it, the status follows from the
+    failure's code as `source`, the dialect that it was read from, defines it.
     """
     if status is None:
         status = server_codec(source or dialect).statuses.status(failed.code) or 500
@@ -94,18 +94,18 @@ def write_failure(
 
 
 def bodies() -> Iterator[tuple[Dialect, str, str | None]]:
-    """Where each dialect's requests have their list of messages, and their system prompt if that is
-    separate.
+    """The field of each dialect's requests that holds the messages, and the one that holds the
+    system prompt if that is separate.
     """
     for dialect in DIALECTS:
         yield dialect, *_history(dialect).BODY
 
 
 def recognised(messages: Sequence[Mapping[str, Any]], *, has_system: bool) -> Dialect:
-    """The dialect of a list of messages, by what only one has; otherwise by whether a system prompt
-    is beside it.
+    """The dialect of a list of messages: by features that only one dialect has, otherwise by
+    whether there is a separate system prompt.
     """
-    for dialect in reversed(DIALECTS):  # many clients mix in something of the first
+    for dialect in reversed(DIALECTS):  # many clients mix in features of the first
         if any(map(_history(dialect).is_own, messages)):
             return dialect
     beside = "system" if has_system else None
@@ -119,10 +119,11 @@ def _history(dialect: Dialect) -> Any:
 def read_history(
     dialect: Dialect, messages: Sequence[Any], system: Any, written_by: Target | None = None
 ) -> Conversation:
-    """The conversation in a list of this dialect's messages; `written_by` wrote the answers.
+    """The conversation in a list of this dialect's messages; `written_by` is the target that wrote
+    the answers.
 
     Raises:
-        ConfigError: something in it is invalid; says where and why.
+        ConfigError: the list is invalid; the message says where and why.
     """
     read: Callable[..., Conversation] = _history(dialect).read_history
     return read(messages, system, written_by)
@@ -136,7 +137,7 @@ def decode_request(
     The model may be in the path. Header names are in lower case.
 
     Raises:
-        ConfigError: it is not a request of this dialect; says where and why.
+        ConfigError: it is not a request of this dialect; the message says where and why.
     """
     decode: Callable[..., Asked] = module_of(dialect, "asked").decode_request
     return decode(body, path, headers or {})

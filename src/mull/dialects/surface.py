@@ -1,4 +1,4 @@
-"""What a server of a dialect offers beside answers: its paths, its list of models, its counts.
+"""What a server of a dialect offers besides answers: paths, a list of models, token counts.
 
 Each dialect that clients use with a server has a module `surface` with one `Surface`.
 """
@@ -40,7 +40,7 @@ Operation: TypeAlias = Literal[
     "compact",
     "cancel",
 ]
-"""What a path is for. Those from `respond` on are of the Responses API, which holds state."""
+"""The purpose of a path. Those from `respond` on belong to the Responses API, which is stateful."""
 
 
 class Listed(Value, frozen=True):
@@ -63,10 +63,10 @@ class Path(NamedTuple):
 
 
 class TooLong(NamedTuple):
-    """The words by which clients know that a request is too long: they compress the conversation,
-    or ask for a shorter response, when they read the sentence of their own provider. `beside` is
-    for a request that would fit without its response; `vague` precedes another provider's words
-    where these name no numbers."""
+    """The messages by which clients recognise that a request is too long: on their own provider's
+    message they compress the conversation or request a shorter response. `beside` is for a request
+    that would fit without its response; `vague` precedes another provider's message if that
+    contains no numbers."""
 
     code: str | None
     sentence: str
@@ -75,9 +75,9 @@ class TooLong(NamedTuple):
 
 
 class Surface(NamedTuple):
-    """The paths of a dialect and their responses. `header` is what only its clients send; `as_list`
-    tells from the query whether a stream is one JSON list. `budget_status` is the status of a
-    refusal because a budget is used up.
+    """The paths of a dialect and their responses. `header` is a header that only its clients send;
+    `as_list` tells from the query whether a stream is one JSON list. `budget_status` is the HTTP
+    status for a request rejected because a budget is used up.
     """
 
     paths: tuple[Path, ...]
@@ -91,7 +91,7 @@ class Surface(NamedTuple):
 
 
 class Place(NamedTuple):
-    """What a request asks for; `name` is in its path."""
+    """What a request is for; `name` is the part of its path that names a model or response."""
 
     dialect: Dialect
     operation: Operation
@@ -121,10 +121,10 @@ def _rows() -> tuple[tuple[re.Pattern[str], Dialect, Path], ...]:
 def find_place(
     method: str, path: str, headers: Mapping[str, str]
 ) -> Place | Literal["path", "method"]:
-    """What a request asks for; otherwise whether its path is unknown, or only its method.
+    """What a request is for; otherwise whether its path is unknown, or only its method.
 
-    If several dialects have a path, the header that only one of them sends decides, then the order
-    of the dialects.
+    If several dialects share a path, a header that only clients of one dialect send decides, then
+    the order of the dialects.
     """
     path = path.rstrip("/") or "/"
     found = [

@@ -1,8 +1,8 @@
-"""Which served model a client means by the name that it asks for.
+"""Which served model a client means by the model name in its request.
 
-Clients have names of their own that nobody can change, or change the names they were given. So a
-name may be an alias, may fit a pattern such as `claude-*`, and may end in a level: `kimi/high`, or
-`kimi:high` where slashes are taken.
+Some clients hard-code model names, others rewrite the names they are given. A requested name may
+therefore be an alias, match a pattern such as `claude-*`, and end in a level: `kimi/high`, or
+`kimi:high` for clients that give slashes a meaning of their own.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ __all__ = ["Meant", "Names", "without_colon"]
 
 
 class Meant(NamedTuple):
-    """The name that is configured, and the settings that the rest of the client's name asks
-    for."""
+    """The configured name, and the settings requested by the rest of the client's name."""
 
     name: str
     asked: Mapping[str, SettingValue] = {}
 
 
 class Names:
-    """The names of a configuration."""
+    """The model names and aliases in a configuration."""
 
     def __init__(self, models: Mapping[str, ServedModel]) -> None:
-        said = {name: (name, *served.aliases) for name, served in models.items()}
-        pairs = [(alias, name) for name, every in said.items() for alias in every]
+        pairs = [
+            (alias, name) for name, served in models.items() for alias in (name, *served.aliases)
+        ]
         self._exact = {name: name for name in models if "*" not in name}
         for alias, name in pairs:
             if "*" not in alias:
                 self._exact.setdefault(alias, name)
         rows = [(alias, name) for alias, name in pairs if "*" in alias]
-        rows.sort(key=lambda row: -len(row[0].replace("*", "")))  # the closest fit first
+        rows.sort(key=lambda row: -len(row[0].replace("*", "")))  # most specific first
         self._patterns = [(_compiled(alias), name) for alias, name in rows]
 
     def listed(self) -> list[str]:
@@ -48,25 +48,25 @@ class Names:
         return [name for alias, name in self._exact.items() if alias == name]
 
     def find(self, wanted: str) -> Meant | None:
-        """What is meant; None where nothing fits."""
+        """The model that a client means by `wanted`; None if no name or pattern matches."""
         if wanted in self._exact:
             return Meant(self._exact[wanted])
         head, asked = level_of(wanted)
-        if asked and (name := self._exact.get(head) or self._fitting(head)):
+        if asked and (name := self._exact.get(head) or self._match(head)):
             return Meant(name, asked)
-        fitting = self._fitting(wanted)
-        return Meant(fitting) if fitting is not None else None
+        matched = self._match(wanted)
+        return Meant(matched) if matched is not None else None
 
-    def _fitting(self, wanted: str) -> str | None:
-        return next((name for fits, name in self._patterns if fits.fullmatch(wanted)), None)
+    def _match(self, wanted: str) -> str | None:
+        return next((name for alias, name in self._patterns if alias.fullmatch(wanted)), None)
 
 
 def level_of(name: str) -> tuple[str, Mapping[str, SettingValue]]:
-    """A name without its level, and the settings that the level stands for."""
+    """The name without its level, and the settings that the level implies."""
     slashed = without_colon(name)
     try:
         return split_model(slashed)
-    except SettingError:  # a budget of 0, or one beyond all bounds
+    except SettingError:  # a budget of 0, or one out of range
         return name, {}
 
 
@@ -79,8 +79,8 @@ def without_colon(name: str) -> str:
 
 
 def _compiled(name: str) -> re.Pattern[str]:
-    """A pattern of which the stars stand for anything. Each is tried once, from the left, so that
-    no name takes long."""
+    """A pattern in which `*` matches anything. The groups are atomic: without backtracking, no name
+    takes long to match."""
     parts = [re.escape(part) for part in re.split(r"\*+", name)]
     first, rest = parts[0], parts[1:]
     middle = "".join(f"(?>.*?{part})" for part in rest[:-1])

@@ -1,7 +1,7 @@
-"""What a client's user is told of a request: what was left out, changed or not found.
+"""Which notes about a request are sent to the client: what was left out, changed or not found.
 
-How a wish was put into the words of another API is no news, and neither is that a value which says
-nothing was not sent.
+Clients are not told how a parameter was translated for another API, nor that a parameter with its
+default value was left out.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from mull.neutral.request import Note
 __all__ = ["worth_telling"]
 
 _STEERING = ("reasoning.effort", "reasoning.maxTokens", "reasoning.summary")
-"""Settings that clients always make, in the words of a model that they do not ask."""
+"""Settings that clients always send, chosen for a model other than the one that answers."""
 
 
 def worth_telling(notes: Iterable[Note], asked: Asked, dialect: Dialect) -> tuple[Note, ...]:
-    """The notes that a client of this dialect is told, each once."""
+    """The notes to send to a client of this dialect, without duplicates."""
     return tuple(dict.fromkeys(note for note in notes if _is_news(note, asked, dialect)))
 
 

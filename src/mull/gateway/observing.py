@@ -1,5 +1,5 @@
-"""What the gateway tells those who watch, count or limit: that a request begins, what is answered,
-and how it ends."""
+"""Notifies observers, such as usage accounting, metrics and the watch page, when a request starts,
+produces events and ends."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 __all__ = ["Ending", "Observed", "Observer", "Outcome"]
 
 Ending: TypeAlias = Literal["complete", "refused", "broken", "left"]
-"""Answered to its end; refused by the upstream before it said anything; broken off by the upstream;
-left by the client."""
+"""How a request ended: with a complete answer; rejected by the upstream before its first event;
+broken off by the upstream; or abandoned by the client."""
 
 
 class Outcome(Value, frozen=True):
-    """How a request ended. Times are those of `time.monotonic`; `first` is None where the upstream
-    said nothing."""
+    """How a request ended. Times are from `time.monotonic`; `first` is the time of the first event,
+    None if the upstream sent none."""
 
     ending: Ending
     first: float | None
@@ -36,21 +36,21 @@ class Outcome(Value, frozen=True):
 
 
 class Observer(Protocol):
-    """Hears of each request that goes upstream. Must not raise or wait: it is called between the
-    chunks of an answer."""
+    """Is notified of each request sent upstream. Its methods must not raise or block: they are
+    called between the chunks of an answer."""
 
     def began(self, job: Job) -> None:
         """The request is about to be sent."""
 
     def heard(self, job: Job, events: Sequence[Event]) -> None:
-        """These events went to the client."""
+        """These events are being sent to the client."""
 
     def ended(self, job: Job, outcome: Outcome) -> None:
-        """The request is over. Called exactly once for each that began."""
+        """The request has ended. Called exactly once for each request that began."""
 
 
 class Observed:
-    """Tells observers of one request: `with Observed(…) as observed`."""
+    """Notifies observers of one request: `with Observed(…) as observed`."""
 
     def __init__(self, observers: Sequence[Observer], job: Job) -> None:
         self._observers = observers
@@ -65,7 +65,7 @@ class Observed:
         return self
 
     def heard(self, events: Sequence[Event]) -> None:
-        """These events go to the client."""
+        """Notify the observers of events that are being sent to the client."""
         if self._first is None:
             self._first = time.monotonic()
         for event in events:

@@ -1,8 +1,8 @@
-"""The page that shows what the gateway does: the latest requests, live, and one in detail.
+"""The watch page: the latest requests as they happen, and one request in detail.
 
-It is one document without anything loaded from elsewhere; its script may run because the page's
-policy names its hash. What a model or a client said reaches it as JSON and is only ever set as
-text.
+The page is one document that loads nothing from elsewhere; its content security policy allows its
+script by hash. Content from models and clients reaches the page as JSON, and the script inserts it
+only as text, never as HTML.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NOT_KEPT = b'{"error":"this request is no longer kept"}'
 
 
 def pages_of(watch: Watch) -> dict[str, Page]:
-    """The page at `/` and what it asks for."""
+    """The page at `/` and the paths that it fetches data from."""
 
     async def requests(scope: Scope, receive: Receive, send: Send) -> None:
         await _give(send, watch.summaries(_visible(scope)))
@@ -64,7 +64,8 @@ def pages_of(watch: Watch) -> dict[str, Page]:
 
 
 def _visible(scope: Scope) -> str | None:
-    """Whose requests the visitor may see: all of them without tokens, else its own."""
+    """The client whose requests this visitor may see; None, if the gateway has no client tokens,
+    for all of them."""
     token = scope["user"]
     return None if token is None else token.name
 
@@ -78,11 +79,11 @@ async def _give(send: Send, value: Any) -> None:
 
 
 def detail(seen: Seen) -> dict[str, Any]:
-    """One request on its whole road: as the client sent it, as mull understood it, as it went
-    upstream; the answer, and what was changed. Keys are masked."""
+    """One request at each stage: as the client sent it, as mull decoded it, and as it was sent
+    upstream; with the answer and the notes. Keys are masked."""
     job = seen.job
     wire = encode_request(job.prepared.request, job.prepared.target)
-    road = {
+    stages = {
         "client": {"body": _readable(job.body)},
         "neutral": _plain(job.prepared.request),
         "upstream": {
@@ -95,7 +96,7 @@ def detail(seen: Seen) -> dict[str, Any]:
         "request": seen.summary,
         "said": seen.said(),
         "notes": [{"text": f"{n.about}: {n.text}", "warning": n.warning} for n in job.notes],
-        "road": scrub(road, _secrets(job.route.way)),
+        "road": scrub(stages, _secrets(job.route.way)),
     }
 
 
@@ -104,7 +105,7 @@ def _secrets(way: Access) -> tuple[str, ...]:
 
 
 def _plain(value: Any) -> Any:
-    """JSON of any value; a sequence of our own kind is a list."""
+    """Any value as JSON data; our own sequence types become lists."""
     return msgspec.json.decode(msgspec.json.encode(value, enc_hook=list))
 
 
@@ -116,7 +117,7 @@ def _readable(body: bytes) -> Any:
 
 
 async def _live(watch: Watch, visible: str | None, receive: Receive, send: Send) -> None:
-    """Events as they happen, until the visitor leaves."""
+    """Stream events to the visitor until it disconnects."""
     subscriber = watch.subscribe(visible)
     leaving = asyncio.ensure_future(leave(receive))
     try:
@@ -152,7 +153,7 @@ async def _document(scope: Scope, receive: Receive, send: Send) -> None:
 
 @cache
 def _page() -> tuple[bytes, str]:
-    """The document and its policy."""
+    """The document and its content security policy."""
     folder = files("mull.gateway") / "page"
     script = (folder / "page.js").read_text("utf-8")
     style = _colours() + (folder / "page.css").read_text("utf-8")

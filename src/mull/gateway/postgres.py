@@ -1,8 +1,8 @@
-"""Answers in PostgreSQL, which any number of gateways on any number of machines share.
+"""A store in PostgreSQL, which any number of gateways on any number of machines can share.
 
-The tables are made, and brought up to date, by whichever gateway comes first. One gateway at a time
-removes what is too old or too much. A connection that was lost is opened again when it is needed.
-asyncpg is the driver underneath; it is imported here alone.
+The first gateway to connect creates the tables or migrates them to the current version. One gateway
+at a time removes records that are too old or exceed the size limit. A lost connection is reopened
+when it is next needed. The driver is asyncpg, which only this module imports.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mull.neutral.errors import ConfigError
 __all__ = ["Connection", "Database", "PostgresMemory", "Schema"]
 
 Connection: TypeAlias = Any
-"""A connection of asyncpg, which has no types."""
+"""An asyncpg connection; asyncpg has no type hints."""
 _T = TypeVar("_T")
 _PATIENCE = 5.0
 _LAST_PATIENCE = 1.0
@@ -29,21 +29,22 @@ _SCHEMA_LOCK, _CLEAN_LOCK = 0x6D756C6C_00000001, 0x6D756C6C_00000002
 
 
 class Schema(NamedTuple):
-    """The tables of one part: the statements that lead from each version to the next one."""
+    """The tables of one part of the gateway: for each version, the statements that migrate to it
+    from the version before."""
 
     part: str
     versions: tuple[tuple[str, ...], ...]
 
 
 class Database:
-    """Connections to one database, with the tables that a part needs."""
+    """A pool of connections to one database, which has the tables of one schema."""
 
     def __init__(self, url: str, schema: Schema, *, connections: int = _MOST_CONNECTIONS) -> None:
         try:
             import asyncpg
         except ImportError:
             raise ConfigError(
-                "a store in PostgreSQL needs asyncpg: install it with"
+                "a PostgreSQL store needs the package asyncpg: install it with"
                 " pip install 'mull[serve,postgres]'"
             ) from None
         self._driver: Any = asyncpg
@@ -54,16 +55,17 @@ class Database:
         self._running: set[asyncio.Task[Any]] = set()
 
     async def run(self, work: Callable[[Connection], Awaitable[_T]]) -> _T:
-        """What work with a connection comes to. Whoever stops waiting for it does not stop it.
+        """Run `work` with a connection and return its result. Cancelling the caller does not cancel
+        the work.
 
         Raises:
-            OSError: the database cannot be reached, or does not answer.
-            asyncpg.PostgresError: it refuses.
+            OSError: the database cannot be reached or does not respond.
+            asyncpg.PostgresError: the database rejects a statement.
         """
         return await asyncio.shield(self.start(self._run(work)))
 
     def start(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
-        """Have something done that `close` is to wait for."""
+        """Run a coroutine in the background; `close` waits for it."""
         task = asyncio.get_running_loop().create_task(work)
         self._running.add(task)
         task.add_done_callback(self._ended)
@@ -72,7 +74,7 @@ class Database:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
         if not task.cancelled():
-            task.exception()  # whoever waits has it; perhaps nobody does any more
+            task.exception()  # retrieved in case nobody awaits the task any more
 
     async def _run(self, work: Callable[[Connection], Awaitable[_T]]) -> _T:
         if not self._is_ready:
@@ -82,10 +84,10 @@ class Database:
             async with asyncio.timeout(_PATIENCE):
                 return await work(connection)
         except self._driver.UndefinedTableError:
-            self._is_ready = False  # somebody has dropped them
+            self._is_ready = False  # the tables were dropped
             raise
         except TimeoutError:
-            connection.terminate()  # who does not answer does not answer a cancellation either
+            connection.terminate()  # an unresponsive server would ignore a cancellation too
             raise
         finally:
             await self._pool.release(connection, timeout=_PATIENCE)
@@ -120,7 +122,7 @@ class Database:
             done = await connection.fetchval(_READ_VERSION, part) or 0
             if done > len(versions):
                 raise ConfigError(
-                    f"the tables of {part} were made by a newer mull: update this one"
+                    f"the tables of {part} were created by a newer version of mull: update this one"
                 )
             for statements in versions[done:]:
                 for statement in statements:
@@ -133,7 +135,7 @@ class Database:
             )
 
     async def close(self) -> None:
-        """Wait for what is being done, and close all connections."""
+        """Wait for running work, then close all connections."""
         if self._running:
             await asyncio.wait(self._running, timeout=_LAST_PATIENCE)
         for task in self._running:
@@ -148,7 +150,8 @@ class Database:
 
 
 async def _reset(connection: Connection) -> None:
-    """Nothing here outlives its transaction, and a round trip less is a faster request."""
+    """Do nothing: no state here outlives a transaction, and skipping asyncpg's reset saves a round
+    trip."""
 
 
 _READ_VERSION = "SELECT version FROM mull_schema WHERE part = $1"
@@ -213,34 +216,34 @@ class PostgresMemory:
         self._cleaning: asyncio.Task[None] | None = None
 
     async def find(self, scope: str, keys: Iterable[str]) -> Mapping[str, bytes]:
-        """The records that are there, by key, in one round trip.
+        """The stored records by key, in one round trip.
 
         Raises:
-            OSError: the database cannot be reached, or does not answer.
-            asyncpg.PostgresError: it refuses.
+            OSError: the database cannot be reached or does not respond.
+            asyncpg.PostgresError: the database rejects a statement.
         """
         wanted = {anchor_of(scope, key): key for key in keys}
         rows = await self._database.run(lambda one: one.fetch(_FIND, list(wanted)))
-        if stale := [row["id"] for row in rows if row["stale"]]:  # nobody waits for this
+        if stale := [row["id"] for row in rows if row["stale"]]:  # in the background
             self._database.start(self._execute(_TOUCH, stale))
         return {wanted[key]: row["data"] for row in rows for key in row["keys"]}
 
     async def keep(self, scope: str, keys: Iterable[str], data: bytes) -> None:
-        """Store a record; when this returns, another process finds it.
+        """Store a record. Once this returns, other processes can find it.
 
         Raises:
-            OSError: the database cannot be reached, or does not answer.
-            asyncpg.PostgresError: it refuses.
+            OSError: the database cannot be reached or does not respond.
+            asyncpg.PostgresError: the database rejects a statement.
         """
-        anchors = sorted({anchor_of(scope, key) for key in keys})  # one order: no deadlocks
+        anchors = sorted({anchor_of(scope, key) for key in keys})  # sorted to avoid deadlocks
         await self._execute(_KEEP, record_id(scope, data), data, anchors)
 
     async def forget(self, scope: str, keys: Iterable[str]) -> None:
-        """Remove the records that these keys lead to, under all their keys.
+        """Remove the records that these keys refer to, along with all their other keys.
 
         Raises:
-            OSError: the database cannot be reached, or does not answer.
-            asyncpg.PostgresError: it refuses.
+            OSError: the database cannot be reached or does not respond.
+            asyncpg.PostgresError: the database rejects a statement.
         """
         await self._execute(_FORGET, [anchor_of(scope, key) for key in keys])
 
@@ -250,45 +253,46 @@ class PostgresMemory:
             self._cleaning = asyncio.get_running_loop().create_task(self._clean_regularly())
 
     async def agree(self, key: bytes) -> bytes:
-        """The key that all gateways of this store seal envelopes with: this one, unless another
-        gateway was first.
+        """The key with which all gateways of this store encrypt envelopes: `key`, unless another
+        gateway has already stored its own.
 
         Raises:
-            OSError: the database cannot be reached, or does not answer.
-            asyncpg.PostgresError: it refuses.
+            OSError: the database cannot be reached or does not respond.
+            asyncpg.PostgresError: the database rejects a statement.
         """
         await self._execute("INSERT INTO mull_key (key) VALUES ($1) ON CONFLICT DO NOTHING", key)
         agreed = await self._database.run(lambda one: one.fetchval("SELECT key FROM mull_key"))
         return bytes(agreed)
 
     def health(self) -> Mapping[str, str]:
-        """Whether a database works is seen when it is used."""
+        """Always OK: a failing database is noticed when it is used."""
         return {"store": OK}
 
     async def close(self) -> None:
-        """Write what is still to be written, and close all connections."""
+        """Finish pending writes, then close all connections."""
         if self._cleaning is not None:
             self._cleaning.cancel()
         await self._database.close()
 
     async def _clean_regularly(self) -> None:
-        while True:  # at times of its own: there are others
+        while True:  # at random intervals, so that gateways do not all clean at once
             await asyncio.sleep(_CLEAN_EVERY * random.uniform(0.5, 1.5))
-            with suppress(Exception):  # whether it can be written is seen by those who wait for it
+            with suppress(Exception):  # requests that use the store report its failures
                 await self.clean()
 
     async def clean(self) -> None:
-        """Remove what is too old or too much, unless another gateway is doing that.
+        """Remove records that are too old or exceed the size limit, unless another gateway is
+        already doing so.
 
         Raises:
-            OSError: the database cannot be reached, or does not answer.
-            asyncpg.PostgresError: it refuses.
+            OSError: the database cannot be reached or does not respond.
+            asyncpg.PostgresError: the database rejects a statement.
         """
         while await self._database.run(self._clean_some):
             pass
 
     async def _clean_some(self, connection: Connection) -> bool:
-        """Remove little at a time, because others wait; whether there is more."""
+        """Remove a batch, small because other gateways are waiting; return whether more remain."""
         async with connection.transaction():
             if not await connection.fetchval("SELECT pg_try_advisory_xact_lock($1)", _CLEAN_LOCK):
                 return False
@@ -304,5 +308,5 @@ class PostgresMemory:
 
 
 def _count(done: str) -> int:
-    """The number in a command's completion, such as `DELETE 12`."""
+    """The number of rows in a command tag such as `DELETE 12`."""
     return int(done.rpartition(" ")[2])

@@ -1,4 +1,4 @@
-"""A client's conversation and wishes as a request to the model that stands behind a name."""
+"""Builds the upstream request from a client's conversation and parameters."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ __all__ = ["prepare_for"]
 def prepare_for(
     route: Route, messages: Sequence[Message], wishes: Wishes
 ) -> tuple[Prepared, Sequence[Note]]:
-    """The request, and what was left out to make one.
+    """The prepared request, and notes about what had to be left out of it.
 
     Raises:
-        LocalError: it cannot be sent as it is.
+        LocalError: the request cannot be sent as it is.
     """
     messages, left_out = _readable(messages, route.target)
     return _prepared(route, Log(messages), wishes), left_out
@@ -36,8 +36,9 @@ def prepare_for(
 def _readable(
     messages: Sequence[Message], target: Target
 ) -> tuple[Sequence[Message], Sequence[Note]]:
-    """The conversation, where its last message holds nothing that the model can read. It may be a
-    picture that a tool gave: refused, the client could only send it again."""
+    """The conversation; if its last message holds nothing that the model can read, such as only an
+    image returned by a tool, that is left out. If the request were rejected instead, the client
+    could only resend it."""
     try:
         if messages:
             check_question(messages[-1], target)
@@ -48,7 +49,7 @@ def _readable(
 
 
 def _prepared(route: Route, log: Log, wishes: Wishes) -> Prepared:
-    """The request; a budget that cannot hold upstream becomes a level."""
+    """The request; a thinking budget that the target cannot accept becomes a level."""
     target, options = route.target, wishes.options
     try:
         return prepare(log, route.snapshot.having(wishes.settings), target, options)

@@ -1,4 +1,4 @@
-"""What the gateway remembers of one answer: the provider's own blocks, ids and origin."""
+"""The stored record of one answer: the provider's own blocks and ids, and their origin."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ __all__ = ["Kept", "kept_from", "kept_to"]
 
 
 class Kept(Value, frozen=True):
-    """One answer. `ids` are the provider's ids of its calls, by the key of the minted one."""
+    """One answer. `ids` maps the key of each tool call id that the gateway minted to the provider's
+    own id of that call."""
 
     origin: Origin
     blocks: tuple[Block, ...]
@@ -24,12 +25,12 @@ _encode = msgspec.json.Encoder().encode
 
 
 def kept_to(kept: Kept) -> bytes:
-    """The record as it is stored."""
+    """The serialized record."""
     return _encode(kept)
 
 
 def kept_from(data: bytes) -> Kept | None:
-    """The record that was stored; None where it cannot be read any more."""
+    """The record in `data`; None if it can no longer be read."""
     try:
         return _read(data)
     except msgspec.DecodeError:

@@ -1,7 +1,7 @@
-"""Reads the configuration anew when its file changes, without a restart.
+"""Reloads the configuration when its file changes, without a restart.
 
-Requests that are under way keep what they began with. A file that cannot be used changes nothing:
-what is wrong with it is told in the log and by `/health`, until it is mended.
+Requests in progress keep the configuration they started with. An invalid file changes nothing: the
+log and `/health` report the error until the file is fixed.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 __all__ = ["Files", "Reloader", "needs_restart"]
 
 LOOK_EVERY = 1.0
-"""Seconds between two looks at the files."""
+"""Seconds between checks of the files."""
 _RENEWED = frozenset({"models", "default", "hosts", "origins"})
 _Stamp: TypeAlias = tuple[int, int, int] | None
 
 
 def needs_restart(before: ServeConfig, after: ServeConfig) -> list[str]:
-    """What differs and only counts when the gateway starts."""
+    """The settings that differ and take effect only at the next start."""
     return [
         name
         for name in ServeConfig.__struct_fields__
@@ -38,7 +38,8 @@ def needs_restart(before: ServeConfig, after: ServeConfig) -> list[str]:
 
 
 class Files:
-    """Files that may change. Made before they are read: what changes meanwhile is noticed."""
+    """Files watched for changes. Create it before reading the files, so that a change in between is
+    noticed."""
 
     def __init__(self, *paths: Path) -> None:
         self._paths = paths
@@ -46,23 +47,23 @@ class Files:
         self._first = self._seen[0]
 
     def change(self) -> bool:
-        """Whether one of them is another one than at the last call."""
+        """Whether any of the files has changed since the last call."""
         before, self._seen = self._seen, tuple(map(_stamp, self._paths))
         return before != self._seen
 
     def lost(self) -> Path | None:
-        """The first, where it was there and is not any more."""
+        """The first file, if it existed before and no longer does."""
         return self._paths[0] if self._first is not None and self._seen[0] is None else None
 
     def odd(self) -> Path | None:
-        """The first that is something else than a file: reading a pipe might never end."""
+        """The first path that is not a regular file: reading a pipe might never end."""
         return next((path for path in self._paths if path.exists() and not path.is_file()), None)
 
 
 class Reloader:
-    """Watches files and reads them when one of them changes.
+    """Watches files and reloads them when one of them changes.
 
-    `load` reads them, in a thread of its own, and `apply` makes what was read hold.
+    `load` reads the files, in a separate thread, and `apply` puts the result into effect.
     """
 
     def __init__(
@@ -77,12 +78,12 @@ class Reloader:
         self._load, self._apply = load, apply
         self._asked = asyncio.Event()
         self.problem: str | None = None
-        """What is wrong with the files as they are now."""
+        """Why the current files cannot be used."""
         self.pending: tuple[str, ...] = ()
-        """What they say that needs a restart."""
+        """Changed settings that need a restart."""
 
     async def run(self) -> None:
-        """Look for changes until cancelled."""
+        """Check for changes until cancelled."""
         while True:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._asked.wait(), LOOK_EVERY)
@@ -91,31 +92,32 @@ class Reloader:
                 await self.reload()
 
     def ask(self) -> None:
-        """Have the files read, changed or not."""
+        """Request a reload, whether or not the files have changed."""
         self._asked.set()
 
     async def reload(self) -> None:
-        """Read the files and use them, or say why not."""
+        """Reload the files, or log why they cannot be used."""
         try:
             if lost := self._files.lost():
-                raise ConfigError(f"{lost} is gone")
+                raise ConfigError(f"{lost} no longer exists")
             if odd := self._files.odd():
                 raise ConfigError(f"{odd} is not a regular file")
             engine, config = await asyncio.to_thread(self._load)
             await self._apply(engine, config)
-        except Exception as error:  # whatever a file holds, the next one is looked for
+        except Exception as error:  # whatever the files contain, later changes are still noticed
             self.problem = str(error) or repr(error)
-            log_warning(f"the configuration was not taken, the old one holds: {self.problem}")
+            text = "configuration not reloaded, the previous one stays in effect"
+            log_warning(f"{text}: {self.problem}")
             return
         self.problem = None
         self.pending = tuple(needs_restart(self._started, config))
-        log_warning("the configuration was read anew")
+        log_warning("configuration reloaded")
         if self.pending:
-            log_warning(f"restart the gateway for what changed of {', '.join(self.pending)}")
+            log_warning(f"restart the gateway to apply changes to {', '.join(self.pending)}")
 
 
 def _stamp(path: Path) -> _Stamp:
-    """What changes with a file's content, also where it is replaced by another."""
+    """A value that changes when the file is modified or replaced."""
     try:
         found = os.stat(path)
     except OSError:

@@ -1,8 +1,8 @@
-"""A client of servers that speak RESP, the protocol of Valkey and Redis.
+"""A client for servers that speak RESP, the protocol of Valkey and Redis.
 
-One connection serves everybody: commands go out as they come, and replies are given out in the same
-order. A connection that is lost, or on which nothing comes in time, is opened again in the
-background; until then every command fails at once.
+All callers share one connection: commands are pipelined, and replies arrive in the same order. A
+connection that is lost or times out is reopened in the background; until then every command fails
+immediately.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["PATIENCE", "Address", "Command", "Reply", "RespClient", "RespError",
 Command: TypeAlias = Sequence[bytes | str | int]
 Reply: TypeAlias = "bytes | int | RespError | list[Reply] | None"
 PATIENCE = 0.1
-"""Seconds that a reply is waited for."""
+"""Seconds to wait for a reply."""
 _SCHEMES = {"valkey": False, "redis": False, "valkeys": True, "rediss": True}
 _PORT = 6379
 _LONGEST = 512 << 20
@@ -32,11 +32,11 @@ _LONGEST_PAUSE = 2.0
 
 
 class RespError(Exception):
-    """The server refuses a command, or what it says is no RESP."""
+    """The server rejected a command, or its reply is not RESP."""
 
 
 class Address(NamedTuple):
-    """Where a server is and how it is entered."""
+    """The address of a server and the credentials to log in."""
 
     host: str
     port: int = _PORT
@@ -51,7 +51,7 @@ def read_address(url: str) -> Address:
     """The address in a URL such as `valkeys://user:password@host:6379/0`.
 
     Raises:
-        ConfigError: it is none. Its password is not repeated.
+        ConfigError: it is not such a URL. The message does not repeat the password.
     """
     try:
         parts = urlsplit(url)
@@ -75,7 +75,7 @@ def read_address(url: str) -> Address:
 
 _MALFORMED = (
     "cache cannot be this URL: use valkey://HOST:PORT or valkeys://USER:PASSWORD@HOST:PORT/DATABASE"
-    " (with TLS), and perhaps ?sslrootcert=FILE"
+    " (with TLS), optionally with ?sslrootcert=FILE"
 )
 
 
@@ -97,15 +97,15 @@ class RespClient:
             return ssl.create_default_context(cafile=self._address.ca_file)
         except OSError as error:
             raise ConfigError(
-                f"the certificates in {self._address.ca_file} cannot be read: {error.strerror}"
+                f"cannot read the certificates in {self._address.ca_file}: {error.strerror}"
             ) from None
 
     async def ask(self, commands: Sequence[Command]) -> list[Reply]:
-        """The replies to these commands, which go out together.
+        """Send these commands together and return their replies.
 
         Raises:
-            OSError: the server cannot be reached, or does not answer in time.
-            RespError: it does not let us in.
+            OSError: the server cannot be reached or does not reply in time.
+            RespError: the server rejects the login.
         """
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -115,32 +115,32 @@ class RespClient:
                     await asyncio.shield(self._connected())
                 return await self._send(commands)
         except TimeoutError:
-            late = TimeoutError("it does not answer in time")
-            if loop.time() - began < 2 * self._patience:  # else it was this process that was busy
+            late = TimeoutError("the server did not reply in time")
+            if loop.time() - began < 2 * self._patience:  # otherwise this process was busy
                 self._drop(late)
             raise late from None
 
     def _send(self, commands: Sequence[Command]) -> asyncio.Future[list[Reply]]:
         if self._writer is None:
-            raise ConnectionError("it cannot be reached")
+            raise ConnectionError("the server cannot be reached")
         future: asyncio.Future[list[Reply]] = asyncio.get_running_loop().create_future()
         self._waiting.append((len(commands), future))
         self._writer.write(b"".join(map(_packed, commands)))
         return future
 
     def _connected(self) -> asyncio.Future[None]:
-        """The first attempt to connect is waited for; later ones go on in the background."""
+        """A future for the first attempt to connect; later attempts continue in the background."""
         if self._first is not None and not self._first.done():
             return self._first
         if self._connecting is not None:
-            raise ConnectionError("it cannot be reached")
+            raise ConnectionError("the server cannot be reached")
         loop = asyncio.get_running_loop()
         self._first = loop.create_future()
         self._connecting = loop.create_task(self._connect(self._first))
         return self._first
 
     async def _connect(self, first: asyncio.Future[None]) -> None:
-        """Connect, however long that takes."""
+        """Try to connect until it succeeds."""
         pause = 0.05
         while True:
             try:
@@ -150,7 +150,7 @@ class RespClient:
             except (OSError, RespError) as error:
                 if not first.done():
                     first.set_exception(error)
-                    first.exception()  # perhaps nobody waits any more
+                    first.exception()  # retrieved in case nobody awaits it any more
             await asyncio.sleep(pause)
             pause = min(_LONGEST_PAUSE, pause * 2)
         self._connecting = None
@@ -173,7 +173,7 @@ class RespClient:
         self._reading = asyncio.get_running_loop().create_task(self._read_all(reader, writer))
 
     async def _read_all(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Give out replies until the connection ends."""
+        """Read replies and pass them to their callers until the connection ends."""
         try:
             while True:
                 replies = [await _read(reader)]
@@ -186,7 +186,7 @@ class RespClient:
                 self._drop(ConnectionError(f"the connection was lost: {error}"))
 
     def _drop(self, error: OSError) -> None:
-        """Give a connection up: everybody who waits fails, and another one is opened."""
+        """Abandon the connection: fail all waiting callers and open a new connection."""
         writer, self._writer = self._writer, None
         if writer is None:
             return
@@ -207,7 +207,7 @@ class RespClient:
         return self._writer is not None
 
     async def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         for task in (self._connecting, self._reading):
             if task is not None:
                 task.cancel()
@@ -242,12 +242,12 @@ async def _read(reader: asyncio.StreamReader, depth: int = 0) -> Reply:
 
     Raises:
         EOFError: the connection ended.
-        RespError: what comes is no RESP.
+        RespError: the data is not RESP.
     """
     try:
         line = await reader.readuntil(b"\r\n")
     except asyncio.LimitOverrunError:
-        raise RespError("a line has no end") from None
+        raise RespError("a line is too long") from None
     kind, rest = line[:1], line[1:-2]
     match kind:
         case b"+":
@@ -263,10 +263,10 @@ async def _read(reader: asyncio.StreamReader, depth: int = 0) -> Reply:
             return (await reader.readexactly(length + 2))[:-2]
         case b"*" if depth < _DEEPEST:
             return [await _read(reader, depth + 1) for _ in range(_number(rest))]
-    raise RespError(f"{line[:40]!r} is no RESP")
+    raise RespError(f"not a RESP reply: {line[:40]!r}")
 
 
 def _number(text: bytes) -> int:
     if not text.removeprefix(b"-").isdigit() or len(text) > 20 or int(text) > _LONGEST:
-        raise RespError(f"{text[:40]!r} is no length")
+        raise RespError(f"not a RESP length: {text[:40]!r}")
     return int(text)

@@ -1,4 +1,5 @@
-"""The job of a request to the Responses API: its response is kept, and it may compact."""
+"""The job of a request to the Responses API: it stores its response, and it may compact the
+conversation."""
 
 from __future__ import annotations
 
@@ -40,8 +41,8 @@ __all__ = ["ResponseJob", "Turn", "asked_for"]
 
 
 class Turn(NamedTuple):
-    """One request with the conversation that it continues. `input` are its own items, `items`
-    those of the conversation with them; `previous` is the response that it continues."""
+    """One request with the conversation that it continues. `input` holds the items of the request
+    itself, `items` those of the whole conversation; `previous` is the response it continues."""
 
     body: dict[str, Any]
     state: State
@@ -53,8 +54,8 @@ class Turn(NamedTuple):
 
 
 class ResponseJob(Job):
-    """A job whose response is kept under its id. It may begin with a compaction, consist of one, or
-    only prepare the next."""
+    """A job whose response is stored under its id. It may start with a compaction, consist of
+    nothing else, or generate nothing and only store its input for the next request."""
 
     turn: Turn
 
@@ -76,12 +77,12 @@ class ResponseJob(Job):
                 yield events
 
     async def _compaction(self) -> AsyncGenerator[list[Event], None]:
-        """A compaction in the place of an answer."""
+        """A compaction instead of an answer."""
         made = await compact(self._gateway, self, self.id)
         yield [_item(made), *([UsageReported(made.usage)] if made.usage else []), Finished("stop")]
 
     async def _shortened(self) -> AsyncGenerator[list[Event], None]:
-        """A compaction of what was said before this turn, then the answer."""
+        """A compaction of the conversation before this turn, then the answer."""
         old, new = recent(self.turn.items)
         made = await self._compacted(old)
         if made is None:
@@ -93,10 +94,11 @@ class ResponseJob(Job):
         job.keys = self.keys
         async with aclosing(job.events()) as batches:
             async for events in batches:
-                yield [_dearer(event, made.usage) if made else event for event in events]
+                yield [_with_cost(event, made.usage) if made else event for event in events]
 
     async def _compacted(self, items: Sequence[Item]) -> Compaction | None:
-        """None, with a note, where there is no summary: the answer does not fail for that."""
+        """The compaction; None, with a note, if it fails, because the answer must not fail with
+        it."""
         try:
             return await compact(self._gateway, await self._with(items), self.id)
         except MullError as error:
@@ -113,7 +115,7 @@ class ResponseJob(Job):
         return await self._gateway.job(self.client, asked, self.body)
 
     async def settle(self, writer: AnswerWriter) -> None:
-        """Keep the response; without its thoughts where its answer is kept too."""
+        """Store the response; without its thinking in the store that also holds its answer."""
         assert isinstance(writer, Writer)
         turn, response = self.turn, writer.response
         before, size = turn.previous.next() if turn.previous else ((), 0)
@@ -149,8 +151,8 @@ def _item(made: Compaction) -> Event:
     return OpaqueReceived(made.item, COMPACTION_KEY)
 
 
-def _dearer(event: Event, spent: Usage | None) -> Event:
-    """The counts of an answer with those of the compaction before it."""
+def _with_cost(event: Event, spent: Usage | None) -> Event:
+    """The usage of an answer plus that of the compaction before it."""
     if isinstance(event, UsageReported) and spent is not None:
         return UsageReported(add_usage(event.usage, spent) or event.usage)
     return event
@@ -163,8 +165,7 @@ def asked_for(
     items: Sequence[Item],
     room: int | None = None,
 ) -> Asked:
-    """What the request asks for, with these items as its conversation; what it says of state is
-    not among its fields any more. With `room`, the user's messages before a compaction may have
-    that many bytes."""
+    """The decoded request with these items as its conversation. `fields` no longer contains the
+    fields about state. `room` limits the bytes of the user's messages before a compaction."""
     summary = partial(open_summary, gateway.envelopes, client.scope)
     return read_request(fields, compacted(items, summary, room))

@@ -1,5 +1,5 @@
-"""The Responses API with state: conversations that the server holds, stored responses and their
-items, and compaction."""
+"""The stateful part of the Responses API: conversations held by the server, stored responses and
+their items, and compaction."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 __all__ = ["Responses", "body_of"]
 
 MOST_KEPT = 256_000
-"""Bytes of the user's own messages beside a compaction. As many bytes as the window has tokens are
-about a quarter of it."""
+"""The most bytes of the user's own messages to keep beside a compaction. The limit is one byte per
+token of the context window if that is smaller, which fills about a quarter of the window."""
 _decode = msgspec.json.Decoder().decode
 
 
@@ -57,7 +57,7 @@ class Responses:
 
     @property
     def _gateway(self) -> Gateway:
-        """The gateway of now: another configuration makes another one."""
+        """The current gateway: a reload of the configuration replaces it."""
         return self._find_gateway()
 
     async def respond(self, call: Call, receive: Receive, send: Send) -> None:
@@ -100,7 +100,7 @@ class Responses:
             await give(send, encode(gone))
             return
         if call.query.get("stream") == ["true"]:
-            raise ConfigError("stream: only a response in the background can be streamed again")
+            raise ConfigError("stream: only a background response can be streamed again")
         (output,) = await self._outputs(call.client, [stored])
         await give(send, encode({**stored.response, "output": output}))
 
@@ -122,11 +122,12 @@ class Responses:
     async def job(
         self, client: Client, body: dict[str, Any], data: bytes, local: Memory | None = None
     ) -> ResponseJob:
-        """The job of a request with this body, which came as `data`. With `local`, responses are
-        also kept and found there.
+        """The job of a request with this body, which was received as `data`. With `local`,
+        responses are also stored there and looked up there first.
 
         Raises:
-            RefusedError: it continues a response that is not there, or asks for what is not done.
+            RefusedError: it continues a response that does not exist, or uses an unsupported
+                feature.
             LocalError: it cannot be sent as it is.
         """
         fields = Fields(body)
@@ -164,26 +165,26 @@ class Responses:
         return stored
 
     async def _outputs(self, client: Client, responses: Sequence[Stored]) -> list[list[Item]]:
-        """The output items of responses, with the thoughts that their answers are kept with."""
+        """The output items of responses, with the thinking from the records of their answers."""
         keys = [answer_key(stored.id) for stored in responses if _thinks(stored)]
         found, _ = await self._gateway.find(client.scope, keys) if keys else ({}, ())
         outputs = []
         for stored in responses:
             data = found.get(answer_key(stored.id))
             kept = kept_from(data) if data is not None else None
-            told = self._told(client, stored, kept) if kept is not None else []
-            outputs.append(with_thoughts(stored.response["output"], told))
+            sent = self._sent_items(client, stored, kept) if kept is not None else []
+            outputs.append(with_thoughts(stored.response["output"], sent))
         return outputs
 
-    def _told(self, client: Client, stored: Stored, kept: Kept) -> list[Item]:
-        """The answer as the client was told it."""
+    def _sent_items(self, client: Client, stored: Stored, kept: Kept) -> list[Item]:
+        """The items of the answer as they were sent to the client."""
         relay = Relay(client, kept.origin, self._gateway.envelopes)
         given = Message(role="assistant", status="complete", origin=kept.origin, blocks=kept.blocks)
         folded = Assembler(kept.origin)
         folded.add_all(relay.told([*tell(given)]))
         about = About(source=kept.origin.dialect, id=stored.id)
-        told: list[Item] = _decode(write_document(folded.message(), about))["output"]
-        return told
+        items: list[Item] = _decode(write_document(folded.message(), about))["output"]
+        return items
 
 
 def _thinks(stored: Stored) -> bool:
@@ -191,10 +192,10 @@ def _thinks(stored: Stored) -> bool:
 
 
 async def _resolved(items: Sequence[Item], shelf: Shelf) -> list[Item]:
-    """The items, with those of earlier responses in the place of references to them.
+    """The items, with each reference replaced by the item of an earlier response.
 
     Raises:
-        RefusedError: there is no such item.
+        RefusedError: a referenced item does not exist.
     """
     names = [name for item in items if (name := reference_id(item)) is not None]
     if not names:
@@ -210,7 +211,7 @@ def body_of(data: bytes) -> dict[str, Any]:
     """The JSON object of a request.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: the body is not a JSON object.
     """
     try:
         return as_object(_decode(data), "the body")

@@ -1,4 +1,4 @@
-"""Which models stand behind a name that a client asks for, and how they are reached."""
+"""Which targets serve the model name in a client's request, and how to reach them."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ __all__ = ["Offer", "Route", "Routes"]
 
 _INCLUDE = "reasoning.includeInContext"
 _MOST_KNOWN = 500
-"""Names that nobody configured: clients choose them, so they are not kept without end."""
+"""The most cached names that are not configured: clients choose them, so the cache is bounded."""
 
 
 class Route(NamedTuple):
-    """A target, the way there, and what holds for requests to it: settings, what goes before the
-    system prompt, and the length of answers where the client says none."""
+    """A target, how to reach it, and what applies to requests to it: settings, a text to put before
+    the system prompt, and the `max_tokens` of requests that have none."""
 
     target: Target
     way: Access
@@ -44,14 +44,14 @@ class Route(NamedTuple):
 
     @property
     def origin(self) -> Origin:
-        """The stamp of its answers."""
+        """The origin of its answers."""
         return self.target.origin
 
 
 class Offer(NamedTuple):
-    """What stands behind one name: targets that share its requests, and groups of further ones
-    that are tried after them. `asked` is what the name itself asks for; it goes before what the
-    client's program says by itself."""
+    """The targets of one name: those that share its requests, and groups of fallbacks to try after
+    them. `asked` holds the settings that the name itself requests; they take precedence over those
+    in the client's request."""
 
     targets: tuple[Route, ...]
     fallbacks: tuple[tuple[Route, ...], ...] = ()
@@ -59,7 +59,7 @@ class Offer(NamedTuple):
 
     @property
     def routes(self) -> Iterator[Route]:
-        """All of them."""
+        """All routes, fallbacks last."""
         yield from self.targets
         for group in self.fallbacks:
             yield from group
@@ -76,7 +76,7 @@ class _Problem(NamedTuple):
 
 
 class Routes:
-    """Finds routes by name. What was found is kept until the configuration is read anew."""
+    """Finds routes by name, and caches them until the configuration is reloaded."""
 
     def __init__(self, engine: Engine, config: ServeConfig, only: str | None = None) -> None:
         self._engine = engine
@@ -86,8 +86,8 @@ class Routes:
         self._known: OrderedDict[str, Offer] = OrderedDict()
 
     def names(self) -> Sequence[str]:
-        """The names that a client may ask for: those configured, else every model that can be
-        used here and now."""
+        """The names that a client may request: the configured ones, or if there are none, every
+        model that can be used now."""
         if self._config.models:
             return self._names.listed()
         if self._only is not None:
@@ -103,17 +103,17 @@ class Routes:
         """The first route of a name.
 
         Raises:
-            UnknownModel: nothing is served under this name.
-            ConfigError: it cannot be reached: a key or an address is missing.
+            UnknownModel: no model is served under this name.
+            ConfigError: its key or address is missing.
         """
         return next(self.offer(name).routes)
 
     def offer(self, name: str | None) -> Offer:
-        """All routes of a name that can be used as they are configured, at least one.
+        """All routes of a name whose configuration is complete, at least one.
 
         Raises:
-            UnknownModel: nothing is served under this name.
-            ConfigError: none can be used: a key or an address is missing.
+            UnknownModel: no model is served under this name.
+            ConfigError: no route can be used, because keys or addresses are missing.
         """
         meant = self._meant(name or "")
         offer = self._known.get(meant.name)
@@ -128,12 +128,12 @@ class Routes:
         )
 
     def served_as(self, name: str | None) -> str:
-        """The configured name that answers for this one; where none is configured, the model."""
+        """The configured name that serves this one; if none is configured, the model itself."""
         meant = self._meant(name or "").name
         return self._only.model if not meant and self._only is not None else meant
 
     def problems(self, name: str) -> list[str]:
-        """What is wrong with the targets of a configured name, a line for each."""
+        """Why targets of a configured name cannot be used, one line for each."""
         found: list[_Problem] = []
         served = self._served(name)
         self._group(served, found)
@@ -146,7 +146,7 @@ class Routes:
         return route if target == route.target else route._replace(target=target)
 
     def _meant(self, wanted: str) -> Meant:
-        """The configured name that is meant; in the place of none, the model itself."""
+        """The configured name that the client means; if none is configured, the model itself."""
         found = self._names.find(wanted)
         if found is not None:
             return found
@@ -157,10 +157,10 @@ class Routes:
             return Meant(self._config.default, asked)
         if self._config.models:
             names = tuple(self._config.models)
-            text = f"no model {quote(wanted[:200])} is served here: use {join_or(names)}"
+            text = f"no model named {quote(wanted[:200])} is served here: use {join_or(names)}"
             raise UnknownModel(text, names)
         if not wanted:
-            raise UnknownModel("the request names no model")
+            raise UnknownModel("the request names no model: set its model field")
         return Meant(without_colon(wanted))
 
     def _served(self, name: str) -> ServedModel:
@@ -188,8 +188,8 @@ class Routes:
     def _fallbacks(
         self, served: ServedModel, problems: list[_Problem]
     ) -> Iterator[tuple[Route, ...]]:
-        """A group for each fallback; a plain model has all but the targets of what it stands in
-        for."""
+        """One group for each fallback. A fallback without a table of its own takes everything but
+        the targets from `served`."""
         for name in served.fallback:
             other = self._config.models.get(name)
             if other is None:
@@ -213,12 +213,12 @@ class Routes:
         if upstream.key_env is not None:
             key = os.environ.get(upstream.key_env)
             if not key:
-                raise ConfigError(f"the variable {upstream.key_env} is not set: it holds the key")
+                raise ConfigError(f"no API key: set the environment variable {upstream.key_env}")
             target = replace(target, account=_short(upstream.key_env))
         way = engine.way_to(target, key=key, base_url=upstream.base_url)
         settings = dict(served.settings)
         if not engine.setup.settings.snapshot().explicit(_INCLUDE):
-            settings.setdefault(_INCLUDE, True)  # what is sent is the client's to say
+            settings.setdefault(_INCLUDE, True)  # the client decides what is sent
         snapshot = engine.setup.snapshot_for(target, settings, model=upstream.model)
         place = f"{target.name} {way.base_url} {target.account or ''}"
         return Route(
@@ -227,5 +227,5 @@ class Routes:
 
 
 def _short(name: str) -> str:
-    """A stamp that says nothing of the variable: answers carry it to clients."""
+    """A hash of the variable's name: answers carry it to clients, which must not see the name."""
     return blake2b(name.encode(), digest_size=4).hexdigest()

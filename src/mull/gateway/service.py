@@ -1,4 +1,5 @@
-"""The gateway without its HTTP: a client's request in, an answer in the client's dialect out."""
+"""The gateway without HTTP: it takes a client's request and returns an answer in the client's
+dialect."""
 
 from __future__ import annotations
 
@@ -59,30 +60,30 @@ if TYPE_CHECKING:
 __all__ = ["Gateway", "Job"]
 
 _OPTIONS = ExchangeOptions(retry=RetryRules(attempts=1))
-"""Clients ask again themselves, and know better how long they want to wait."""
+"""One attempt only: clients retry by themselves, and know how long they want to wait."""
 MOST_ANSWER = 64 << 20
-"""Bytes of an answer, roughly: it is held until it is stored."""
+"""The approximate limit of an answer in bytes: an answer is kept in memory until it is stored."""
 _EVENT_SIZE = 100
-_ENDLESS = f"the answer has more than {MOST_ANSWER >> 20} MB, which is the limit"
+_ENDLESS = f"the answer exceeds the limit of {MOST_ANSWER >> 20} MB"
 _AGREE_AGAIN = 1.0
 _UNREAD = Note(
     "store",
-    "the gateway's store cannot be read: reasoning that this client dropped may be missing",
+    "the gateway cannot read its store: reasoning that this client dropped may be missing",
     warning=True,
 )
 _UNWRITTEN = Note(
     "store",
-    "the gateway's store cannot be written: reasoning of this answer may be missing later",
+    "the gateway cannot write to its store: reasoning of this answer may be missing later",
     warning=True,
 )
 
 
 class Job:
-    """One request of a client, ready to be sent, and its answer. `keys` are some that the answer
-    is to be found by beside its own.
+    """One request of a client, ready to be sent, and its answer. `keys` are additional keys to
+    store the answer under.
 
-    `route`, `prepared` and `notes` are those of the target that is asked; until the answer begins,
-    that may become another one.
+    `route`, `prepared` and `notes` belong to the current target; until the answer begins, a
+    fallback may replace that target.
     """
 
     route: Route
@@ -104,11 +105,11 @@ class Job:
         self._trials = Trials(order, gateway.cooldowns)
         self._passed_over: list[str] = []
         if self._trials.route is not order[0]:
-            self._passed_over.append(f"{order[0].target.name} failed a short while ago")
+            self._passed_over.append(f"{order[0].target.name} failed recently")
         self._take(drafts.make(self._trials.route))
 
     def _take(self, draft: Draft) -> None:
-        """Ask this target."""
+        """Make this draft's target the current one."""
         self.route, self.prepared = draft.route, draft.prepared
         self._records, self._refused = draft.records, list[str]()
         self._relay = self._relay_for(draft.prepared)
@@ -120,14 +121,14 @@ class Job:
         self.notes = worth_telling(notes, self.asked, self.client.dialect)
 
     def _relay_for(self, prepared: Prepared) -> Relay:
-        """Who tells the client of this request's answer."""
+        """The relay that passes the answer of this request to the client."""
         tools, target = prepared.made.options.tools, prepared.target
         renamed = names_on_wire((tool.name for tool in tools), target.dialect)
         names = {wire: own for own, wire in renamed.items()}
         return Relay(self.client, target.origin, self._gateway.envelopes, names)
 
     def about(self, *, as_list: bool = False) -> About:
-        """What the client's writer needs to know."""
+        """What the writer of the client's dialect needs to know."""
         return About(
             source=self.prepared.target.dialect,
             id=self.id,
@@ -144,12 +145,12 @@ class Job:
         return answer_writer(self.client.dialect, self.about(as_list=as_list))
 
     async def events(self) -> AsyncGenerator[list[Event], None]:
-        """The answer as the client hears it, batch by batch. Its last events come when it is
-        stored.
+        """The answer as it is sent to the client, batch by batch. The last batch is yielded once
+        the answer is stored.
 
         Raises:
-            RemoteError: the upstream refused or could not be reached before it said anything, or
-                a limit of the client is reached.
+            RemoteError: the upstream rejected the request or could not be reached, before its first
+                event; or the client has reached a limit.
         """
         if self._gateway.accounts is not None:
             await self._gateway.accounts.admit(self)
@@ -163,32 +164,32 @@ class Job:
                     if self._refused:
                         await self._gateway.forget(self.client, self._refused)
                         self._refused = []
-                    told = self._relay.told(batch)
-                    if not told:
+                    events = self._relay.told(batch)
+                    if not events:
                         continue
-                    if isinstance(told[-1], Finished):
+                    if isinstance(events[-1], Finished):
                         await self._remember()
-                    observed.heard(told)
-                    yield told
+                    observed.heard(events)
+                    yield events
                     if size > MOST_ANSWER:
                         return
 
     async def _answered(self) -> AsyncGenerator[Sequence[Event], None]:
-        """The answer of the first target that has one."""
+        """The answer of the first target that gives one."""
         trials = self._trials
         while True:
             trials.begin()
-            said = False
+            responded = False
             try:
                 async with aclosing(self._send()) as batches:
                     async for batch in batches:
                         if batch:
-                            said = True
+                            responded = True
                             trials.succeed()
                         yield batch
                 return
-            except (RemoteError, LocalError) as error:  # the latter where a key cannot be had
-                if said:
+            except (RemoteError, LocalError) as error:  # LocalError: no key could be obtained
+                if responded:
                     raise
                 if not self._go_on(error):
                     raise trials.error from None
@@ -202,24 +203,24 @@ class Job:
         return batches if self._trials.is_last else until_generated(batches)
 
     def _go_on(self, error: MullError) -> bool:
-        """Ask another target, if there is one that may help."""
-        said = said_of(self.route, error)
+        """Switch to the next target that may answer; return whether there is one."""
+        reason = said_of(self.route, error)
         route = self._trials.fail(error)
         while route is not None:
             try:
                 draft = self._drafts.make(route)
-            except LocalError:  # what the first could be sent need not suit the next
+            except LocalError:  # a request that suits the first target need not suit the next
                 route = self._trials.skip()
                 continue
-            self._passed_over.append(said)
+            self._passed_over.append(reason)
             self._take(draft)
-            log_warning(f"{said}; {route.target.name} at {host_of(route.way.base_url)} is asked")
+            log_warning(f"{reason}; trying {route.target.name} at {host_of(route.way.base_url)}")
             return True
         return False
 
     def _sent(self, prepared: Prepared, wire: WireRequest) -> None:
-        """The request goes out as it is here: perhaps repaired, and then perhaps to another API of
-        the same provider."""
+        """Called with each request that is sent upstream: a fix may have changed it, or sent it to
+        another API of the same provider."""
         if prepared.target.origin != self.prepared.target.origin:
             self._relay = self._relay_for(prepared)
         if len(prepared.target.refused) > len(self.prepared.target.refused):
@@ -237,7 +238,7 @@ class Job:
         ]
 
     async def settle(self, writer: AnswerWriter) -> None:
-        """Called when the end of the answer is written, before it goes to the client."""
+        """Called when the end of the answer has been written, before it is sent to the client."""
 
     async def _remember(self) -> None:
         stored = await self._gateway.remember(self, self._relay)
@@ -245,30 +246,30 @@ class Job:
             self.notes = (*self.notes, _UNWRITTEN)
 
     async def whole(self) -> Message:
-        """The answer in one piece.
+        """The complete answer.
 
         Raises:
-            RemoteError: there is none.
+            RemoteError: there is no answer.
         """
         folded: Assembler | None = None
         async for events in self.events():
             folded = folded or Assembler(self.prepared.target.origin)
             folded.add_all(events)
-            if isinstance(events[-1], Failed):  # a part of an answer would look like all of it
+            if isinstance(events[-1], Failed):  # a partial answer would look complete
                 raise as_error(events[-1])
         return (folded or Assembler(self.prepared.target.origin)).message()
 
     async def document(self) -> bytes:
-        """The answer as one document of the client's dialect.
+        """The complete answer as one document in the client's dialect.
 
         Raises:
-            RemoteError: there is none.
+            RemoteError: there is no answer.
         """
         return write_answer(await self.whole(), self.client.dialect, self.about()).body
 
 
 class Gateway:
-    """Takes requests of clients to models. One for a process."""
+    """Passes clients' requests to models. There is one for each process."""
 
     def __init__(
         self,
@@ -293,38 +294,39 @@ class Gateway:
         self._agreeing: asyncio.Task[None] | None = None
 
     def renew(self, engine: Engine, routes: Routes) -> Engine:
-        """Take requests to come to other models; the engine that is not needed any more."""
+        """Use this engine and these routes for later requests; return the previous engine."""
         before, self.engine, self.routes = self.engine, engine, routes
         return before
 
     def allows(self, client: Client, name: str) -> bool:
-        """Whether a client may use what is served under this name."""
+        """Whether a client may use the model served under this name."""
         if self.accounts is None or not self.accounts.restricts(client.scope):
             return True
         return self.accounts.allows(client.scope, self._names(name))
 
     def check_model(self, client: Client, name: str | None) -> None:
-        """Check that a client may use what is served under this name.
+        """Check that a client may use the model served under this name.
 
         Raises:
-            RefusedError: it may not.
-            LocalError: nothing is served under it.
+            RefusedError: the client may not use it.
+            LocalError: no model is served under this name.
         """
         if self.accounts is not None and self.accounts.restricts(client.scope):
             self.accounts.check_model(client.scope, self._names(name))
 
     def _names(self, name: str | None) -> tuple[str, str]:
-        """What a model goes by: the name that it is served under, and its own."""
+        """The names of a model: the one it is served under, and its own."""
         target = self.routes.find(name).target
         return self.routes.served_as(name), f"{target.provider}/{target.model}"
 
     async def job(
         self, client: Client, asked: Asked, body: bytes = b"", kind: type[Job] = Job
     ) -> Job:
-        """Prepare a client's request for the model that it asks for; `body` is how it came.
+        """Prepare a client's request for the model that it names; `body` is the request as
+        received.
 
         Raises:
-            LocalError: it cannot be sent as it is.
+            LocalError: the request cannot be sent as it is.
         """
         self.check_model(client, asked.model)
         offer = self.routes.offer(asked.model)
@@ -341,22 +343,24 @@ class Gateway:
     async def find(
         self, scope: str, keys: Iterable[str]
     ) -> tuple[Mapping[str, bytes], tuple[Note, ...]]:
-        """The records that can be found; with a note where the store cannot be asked."""
+        """The stored records, with a note if the store cannot be read."""
         try:
             return await self.memory.find(scope, keys), ()
         except StoreUnavailable as error:
             self.store_failures["read"] += 1
             return error.found, (_UNREAD,)
-        except Exception as error:  # envelopes may still hold it; a request never fails for this
+        except (
+            Exception
+        ) as error:  # envelopes may still hold the reasoning; a request never fails for this
             self.store_failures["read"] += 1
-            log_warning(f"the gateway's store cannot be read: {error!r:.200}")
+            log_warning(f"the gateway cannot read its store: {error!r:.200}")
             return {}, (_UNREAD,)
 
     async def count(self, client: Client, asked: Asked) -> int:
-        """How many tokens the request would hold, by the model's own counter.
+        """The number of tokens in the request, by the model's own counter.
 
         Raises:
-            LocalError: it cannot be sent as it is.
+            LocalError: the request cannot be sent as it is.
         """
         job = await self.job(client, asked)
         counter = self.engine.counter_for(job.prepared.target)
@@ -365,8 +369,8 @@ class Gateway:
         return prepare(log, made.snapshot, target, made.options, counter=counter).estimate
 
     async def open(self) -> None:
-        """Agree with the other gateways of this store on the key of envelopes, so that each opens
-        what another one sealed. While the store is away, each seals with its own."""
+        """Agree with the other gateways of this store on one key for envelopes, so that each can
+        open those of the others. While the store is unavailable, each uses its own key."""
         if not await self._agree():
             self._agreeing = asyncio.get_running_loop().create_task(self._agree_later())
 
@@ -376,7 +380,7 @@ class Gateway:
         except StoreUnavailable:
             return False
         except Exception as error:
-            log_warning(f"the gateway's store cannot be read: {error!r:.200}")
+            log_warning(f"the gateway cannot read its store: {error!r:.200}")
             return False
         return True
 
@@ -387,7 +391,7 @@ class Gateway:
                 return
 
     async def close(self) -> None:
-        """End what is kept open."""
+        """Close the store, the accounts and the engine."""
         if self._agreeing is not None:
             self._agreeing.cancel()
         if self.accounts is not None:
@@ -396,17 +400,18 @@ class Gateway:
         await self.engine.close()
 
     async def forget(self, client: Client, keys: Sequence[str]) -> None:
-        """Remove records of which the upstream would not take something back."""
+        """Remove records that hold carriers which the upstream rejected."""
         try:
             if keys:
                 await self.memory.forget(client.scope, keys)
         except StoreUnavailable:
             self.store_failures["write"] += 1
         except Exception as error:
-            log_warning(f"the gateway's store cannot be written: {error!r:.200}")
+            log_warning(f"the gateway cannot write to its store: {error!r:.200}")
 
     async def remember(self, job: Job, relay: Relay) -> bool:
-        """Store an answer, so that it is found when it comes back; whether it is stored now."""
+        """Store an answer, so that it is found when the client sends it back; return whether it is
+        stored."""
         past: Past = past_of(job.asked.messages)
         keys, kept = relay.keep(past)
         try:
@@ -416,13 +421,13 @@ class Gateway:
             return False
         except Exception as error:
             self.store_failures["write"] += 1
-            log_warning(f"the gateway's store cannot be written: {error!r:.200}")
+            log_warning(f"the gateway cannot write to its store: {error!r:.200}")
             return False
         return True
 
 
 def _size_of(events: Iterable[Event]) -> int:
-    """What events take in memory, roughly."""
+    """The approximate size of events in memory, in bytes."""
     size = 0
     for event in events:
         size += _EVENT_SIZE

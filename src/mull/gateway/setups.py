@@ -1,8 +1,8 @@
-"""How each client is pointed at a gateway: one row for every client that is known by name.
+"""How to point each known client at a gateway: one row for each client.
 
-The rows are what `mull serve --print-setup` prints, what `mull serve run` starts clients with, and
-what the page of the gateway lists. Nothing here reads or writes: a row is a function of the
-gateway's address, the model's name, its context window and the token.
+`mull serve --print-setup` prints these rows, `mull serve run` starts clients with them, and the
+gateway's page lists them. This module does no I/O: a row is a function of the gateway's address,
+the model's name, its context window and the token.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import NamedTuple
 __all__ = ["NO_TOKEN", "SETUPS", "TOKEN_VARIABLE", "Reach", "Setup", "Wiring", "setup_lines"]
 
 TOKEN_VARIABLE = "MULL_TOKEN"
-"""Where a client's user keeps the token that the gateway wants."""
+"""The environment variable in which a client's user keeps the token for the gateway."""
 NO_TOKEN = "none"
-"""What a client shows that insists on a key, to a gateway that wants none."""
+"""A placeholder key for clients that require one, if the gateway does not."""
 
 
 class Reach(NamedTuple):
-    """Where a gateway is and what is asked of it. `window` and `output` are the model's limits in
-    tokens, where they are known; `token` is None where none is needed."""
+    """The address of a gateway and the model to request from it. `window` and `output` are the
+    model's limits in tokens, if known; `token` is None if the gateway requires none."""
 
     url: str
     model: str
@@ -32,24 +32,24 @@ class Reach(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The token, or what stands for it."""
+        """The token, or a placeholder."""
         return self.token or NO_TOKEN
 
     def limits(self, window: str, output: str) -> dict[str, str]:
-        """Variables of these names, with the limits that are known."""
+        """Environment variables with these names for the limits that are known."""
         known = {window: self.window, output: self.output}
         return {name: str(value) for name, value in known.items() if value}
 
     @property
     def v1(self) -> str:
-        """The address as OpenAI's clients want it."""
+        """The base URL as OpenAI's clients expect it."""
         return f"{self.url}/v1"
 
 
 class Wiring(NamedTuple):
-    """What points a program at a gateway for one run: variables to set and to remove, and arguments
-    before the user's own. A program that takes its login from a file alone gets a home of its own,
-    with these `files`, that the variable `home` names."""
+    """How to point a program at a gateway for one run: environment variables to set and to remove,
+    and arguments to put before the user's own. A program that reads its login only from a file gets
+    a home directory of its own with these `files`; the variable named by `home` points to it."""
 
     variables: Mapping[str, str] = {}
     arguments: tuple[str, ...] = ()
@@ -59,8 +59,8 @@ class Wiring(NamedTuple):
 
 
 class Setup(NamedTuple):
-    """A client: its program and how to install it, or a library; how it is wired for one run; and
-    the lines that wire it for good, where these are not the same."""
+    """A client program or library: how to install it, how to configure it for one run, and the
+    lines that configure it permanently, if they differ."""
 
     title: str
     install: str
@@ -70,8 +70,8 @@ class Setup(NamedTuple):
 
 
 def setup_lines(setup: Setup, reach: Reach) -> list[str]:
-    """What to paste so that the client uses this gateway. A token is named by its variable, and
-    never shown."""
+    """The lines to paste so that the client uses this gateway. They refer to the token by its
+    variable and never contain it."""
     if setup.lines is not None:
         return setup.lines(reach)
     assert setup.wire is not None
@@ -86,13 +86,13 @@ def _exports(wiring: Wiring) -> Iterator[str]:
 
 
 def _shell(value: str) -> str:
-    """The value quoted for a shell; the token's variable is left for the shell to fill in."""
+    """The value quoted for a shell, which still expands the token's variable."""
     shown = f"${TOKEN_VARIABLE}"
     return f'"{shown}"' if value == shown else shlex.quote(value)
 
 
 def _claude_code(reach: Reach) -> Wiring:
-    tiers = ("OPUS", "SONNET", "HAIKU")  # it asks smaller models for titles and summaries
+    tiers = ("OPUS", "SONNET", "HAIKU")  # it uses smaller models for titles and summaries
     variables = {
         "ANTHROPIC_BASE_URL": reach.url,
         "ANTHROPIC_AUTH_TOKEN": reach.key,
@@ -100,14 +100,14 @@ def _claude_code(reach: Reach) -> Wiring:
         **{f"ANTHROPIC_DEFAULT_{tier}_MODEL": reach.model for tier in tiers},
         **reach.limits("CLAUDE_CODE_MAX_CONTEXT_TOKENS", "CLAUDE_CODE_MAX_OUTPUT_TOKENS"),
     }
-    # what its user's settings say goes before the environment, and this before them
+    # user settings override the environment, and this overrides user settings
     shown = {name: value for name, value in variables.items() if value != reach.token}
     settings = json.dumps({"env": shown})
     return Wiring(variables, ("--settings", settings), removed=("ANTHROPIC_API_KEY",))
 
 
 def _text(value: str) -> str:
-    """A string in TOML, which is one of JSON but for surrogates."""
+    """A TOML string: the same as in JSON, except for surrogates."""
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -135,8 +135,8 @@ def _codex(reach: Reach) -> Wiring:
 
 
 def _codex_lines(reach: Reach) -> list[str]:
-    told = [f"{key} = {value}" for key, value in _codex_settings(reach).items()]
-    return ["# at the top of ~/.codex/config.toml", *told]
+    lines = [f"{key} = {value}" for key, value in _codex_settings(reach).items()]
+    return ["# at the top of ~/.codex/config.toml", *lines]
 
 
 _GEMINI_AUTH = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
@@ -213,7 +213,7 @@ def _kimi_code(reach: Reach) -> Wiring:
 
 
 def _python(imports: str, made: str) -> Callable[[Reach], list[str]]:
-    """The lines of a program; `made` has `{url}` and `{key}` to be filled in."""
+    """The lines of a Python program; `made` is a template with `{url}` and `{key}`."""
 
     def lines(reach: Reach) -> list[str]:
         needed = reach.token is not None
@@ -265,4 +265,4 @@ SETUPS: Mapping[str, Setup] = {
         ),
     ),
 }
-"""Every client by the name that `--print-setup` and `run` take."""
+"""All clients, by the name that `--print-setup` and `run` accept."""

@@ -1,9 +1,9 @@
-"""Responses that were stored under their ids, and the conversations that they make up.
+"""Responses stored under their ids, and the conversations that they form.
 
-A record holds one response and the input that came with it. What was said before is in the records
-of the responses before it, so a conversation is stored once however long it grows. Each record
-names several of those before it, so that a long conversation is found in few steps. Thoughts are
-not in here: they are in the record of the answer, which every answer has.
+A record holds one response and the input of its own request. Earlier messages are in the records of
+the preceding responses, so a conversation is stored once however long it grows. Each record names
+several preceding responses, so that a long conversation is read in few steps. Thinking is not
+stored here: it is in the record that the gateway keeps of every answer.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from mull.neutral.former import Reader
 __all__ = ["Shelf", "Stored", "answer_key", "not_found"]
 
 NAMED = 64
-"""How many of the responses before it a record names."""
+"""How many preceding responses a record names."""
 MOST_HELD = 64 << 20
-"""Bytes of a conversation that can be continued: twice what one request may bring."""
+"""The most bytes of a conversation that can be continued: twice the limit of one request."""
 
 
 class Stored(Value, frozen=True):
-    """One response, and the input items of its own request. `before` are the ids of the responses
-    that it continues, nearest first. `size` are the bytes of them all, with its own when it was
-    found."""
+    """One response and the input items of its own request. `before` holds the ids of the responses
+    that it continues, latest first. `size` is the total bytes of those responses; once the record
+    is read from the store, its own bytes are included."""
 
     response: dict[str, Any]
     input: list[Any] = []
@@ -48,12 +48,12 @@ class Stored(Value, frozen=True):
         return name
 
     def next(self) -> tuple[tuple[str, ...], int]:
-        """`before` and `size` of a response that continues it."""
+        """`before` and `size` for a response that continues this one."""
         return (self.id, *self.before)[:NAMED], self.size
 
     @property
     def items(self) -> list[Any]:
-        """What the conversation gained by it."""
+        """The items that it adds to the conversation."""
         return [*self.input, *self.response["output"]]
 
 
@@ -79,7 +79,7 @@ def _key(response_id: str) -> str:
 
 
 def answer_key(response_id: str) -> str:
-    """The key of the answer's record that a response was made of."""
+    """The key of the record of the answer in a response."""
     return f"answer:{response_id}"
 
 
@@ -88,7 +88,7 @@ def _item_key(item_id: str) -> str:
 
 
 class Shelf:
-    """The responses of one client, in one or several memories; the first that has one gives it."""
+    """The responses of one client, in one or more stores; a lookup tries them in order."""
 
     def __init__(self, scope: str, *memories: Memory) -> None:
         self._scope = scope
@@ -96,15 +96,15 @@ class Shelf:
         self._is_cut_off = False
 
     async def find(self, response_id: str) -> Stored | None:
-        """The response of this id."""
+        """The response with this id, if it is stored."""
         return (await self._find([_key(response_id)])).get(_key(response_id))
 
     async def chain(self, response_id: str) -> list[Stored]:
         """The conversation that ends with this response, oldest response first.
 
         Raises:
-            RefusedError: a response in it is not there, or cannot be looked for.
-            TooLarge: it has become too long to be held.
+            RefusedError: a response in it does not exist, or the store cannot be read.
+            TooLarge: the conversation exceeds the size limit.
         """
         found = await self.known(response_id)
         if not found or found[0].before:
@@ -112,10 +112,10 @@ class Shelf:
         return found
 
     async def known(self, response_id: str) -> list[Stored]:
-        """What is there of the conversation that ends with this response, oldest response first.
+        """The stored part of the conversation that ends with this response, oldest response first.
 
         Raises:
-            TooLarge: it has become too long to be held.
+            TooLarge: the conversation exceeds the size limit.
         """
         found: list[Stored] = []
         wanted: Sequence[str] = (response_id,)
@@ -126,7 +126,7 @@ class Shelf:
                 if stored is None:
                     return found[::-1]
                 if stored.size > MOST_HELD:
-                    raise TooLarge(f"the conversation has more than {MOST_HELD >> 20} MB")
+                    raise TooLarge(f"the conversation exceeds {MOST_HELD >> 20} MB")
                 found.append(stored)
             wanted = found[-1].before
         return found[::-1]
@@ -149,15 +149,15 @@ class Shelf:
         keys = [_key(stored.id), *map(_item_key, named)]
         try:
             await memory.keep(self._scope, keys, _packed(stored))
-        except StoreUnavailable:  # it is held until the store takes it
+        except StoreUnavailable:  # kept in memory until the store is available
             return
-        except Exception as error:  # the answer goes out all the same
-            log_warning(f"the gateway's store cannot be written: {error!r:.200}")
+        except Exception as error:  # the client gets the answer anyway
+            log_warning(f"the gateway cannot write to its store: {error!r:.200}")
 
     async def forget(self, response_id: str) -> None:
-        """Remove a response, and its answer with it."""
+        """Remove a response and the record of its answer."""
         for memory in self._memories:
-            with suppress(StoreUnavailable):  # it is not found any more, and removed later
+            with suppress(StoreUnavailable):  # it can no longer be found, and is removed later
                 await memory.forget(self._scope, [_key(response_id), answer_key(response_id)])
 
     async def _find(self, keys: Iterable[str]) -> dict[str, Stored]:
@@ -179,19 +179,19 @@ class Shelf:
             self._is_cut_off = True
             return error.found
         except Exception as error:
-            log_warning(f"the gateway's store cannot be read: {error!r:.200}")
+            log_warning(f"the gateway cannot read its store: {error!r:.200}")
             return {}
 
 
 def not_found(what: str, name: str) -> RefusedError:
-    """There is no such thing here."""
+    """The error for an id that is not stored."""
     text = f"{what} with id '{name[:100]}' not found."
     return RefusedError(text, status=404, text=text, code="not_found")
 
 
 def _unavailable() -> RefusedError:
-    """Nobody knows whether it is there: the client may ask again."""
-    text = "The gateway's store cannot be read at the moment; try again in a few seconds."
+    """The error for a store that cannot be read: whether the id exists is unknown."""
+    text = "The gateway cannot read its store at the moment; try again in a few seconds."
     return RefusedError(text, status=503, text=text, retry_after=2)
 
 

@@ -1,7 +1,8 @@
-"""Closes connections that were opened and then say nothing.
+"""Closes connections that send no request.
 
-The server below counts time from the first bytes of a request; a connection without any would
-stay for good. The kernel knows how much each has sent (`TCP_INFO`, Linux).
+The HTTP server starts its timeout at the first bytes of a request, so a connection that sends
+nothing would stay open forever. The kernel reports how much each connection has sent (`TCP_INFO`,
+Linux).
 """
 
 from __future__ import annotations
@@ -16,32 +17,34 @@ from contextlib import suppress
 __all__ = ["close_silent"]
 
 _LEAST = 18
-"""Bytes of the shortest request, `GET / HTTP/1.0` and two line ends."""
+"""The length of the shortest request, `GET / HTTP/1.0` and two line ends."""
 _FILES = "/proc/self/fd"
-_TIMES, _COUNTS = 44, 120  # where tcpi_last_data_sent and tcpi_bytes_acked stand
+_TIMES, _COUNTS = 44, 120  # offsets of tcpi_last_data_sent and tcpi_bytes_acked
 _LENGTH = 136
 
 
 def close_silent(port: int, seconds: float) -> int:
-    """Close what was accepted on this port and has sent less than a request for so long; how many
-    others were accepted there."""
+    """Close the connections on this port that have not sent a request within `seconds`; return the
+    number of other connections on the port."""
     if sys.platform != "linux":
         return 0
     return sum(_stays(int(name), port, seconds) for name in os.listdir(_FILES))
 
 
 def _stays(number: int, port: int, seconds: float) -> bool:
-    """Whether this file is such a connection, and stays open."""
+    """Whether this file descriptor is a connection on the port that stays open."""
     try:
         if not stat.S_ISSOCK(os.fstat(number).st_mode):
             return False
-        one = socket.socket(fileno=os.dup(number))  # stays the same, whoever closes the other
-    except OSError:  # it was closed just now
+        one = socket.socket(
+            fileno=os.dup(number)
+        )  # a duplicate stays valid if the server closes the original
+    except OSError:  # it was closed in the meantime
         return False
     with one, suppress(OSError):
         if one.family not in (socket.AF_INET, socket.AF_INET6) or one.getsockname()[1] != port:
             return False
-        one.getpeername()  # what listens has none
+        one.getpeername()  # raises for a listening socket
         if not _is_silent(one, seconds):
             return True
         one.shutdown(socket.SHUT_RDWR)

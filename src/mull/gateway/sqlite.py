@@ -1,10 +1,10 @@
-"""Answers on disk, in one SQLite file that any number of gateways on this machine share.
+"""A store in one SQLite file, which any number of gateways on this machine can share.
 
-One thread reads and one writes, each with a connection of its own: readers of a WAL file wait for
-nobody. What waits while the writer commits goes into the next commit together, so the cost of a
-commit is shared. A commit survives the end of the process; after a power failure the last moments
-may be missing, and the file is still sound. Records that have not been asked for longest go first
-when the file has grown too large or they too old.
+One thread reads and one writes, each with its own connection: in WAL mode, readers never wait.
+Writes that arrive during a commit are grouped into the next one, so they share its cost. A commit
+survives a crash of the process; a power failure may lose the last few commits but does not corrupt
+the file. When records grow too old or the file too large, the least recently used records are
+removed first.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _FROM_1 = (
     "DROP TABLE anchor_1",
     "DROP TABLE record_1",
 )
-"""In version 1 a record was told from others by its number, and keys were texts."""
+"""In version 1, records were identified by number, and keys were stored as text."""
 _MOST_VARIABLES = 500
 _MOST_REMOVED = 200
 _ROOM = 0.9
@@ -69,7 +69,7 @@ class _Job(NamedTuple):
 
 
 class _Worker:
-    """A thread with a connection, and the jobs that wait for it."""
+    """A thread with its own connection, and its queue of jobs."""
 
     def __init__(
         self, name: str, path: Path, do: Callable[[sqlite3.Connection, list[_Job]], None]
@@ -79,7 +79,7 @@ class _Worker:
         self._thread: threading.Thread | None = None
 
     def submit(self, work: _Work) -> asyncio.Future[Any]:
-        """Have work done; the future holds what it comes to."""
+        """Queue work; return a future for its result."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             self._thread.start()
@@ -89,14 +89,14 @@ class _Worker:
         return future
 
     async def close(self) -> None:
-        """Do what waits, and end."""
+        """Finish the queued jobs and end the thread."""
         thread, self._thread = self._thread, None
         if thread is not None:
             self._jobs.put(None)
             await asyncio.to_thread(thread.join, _LAST_PATIENCE)
 
     def _run(self) -> None:
-        """Do jobs until there is none to come; a file that cannot be opened fails each of them."""
+        """Run jobs until the queue is closed; if the file cannot be opened, every job fails."""
         db: sqlite3.Connection | None = None
         while (jobs := self._waiting()) is not None:
             try:
@@ -111,7 +111,7 @@ class _Worker:
             db.close()
 
     def _waiting(self) -> list[_Job] | None:
-        """All jobs that wait, at least one; None when it is over."""
+        """All queued jobs, at least one; None once the queue is closed."""
         first = self._jobs.get()
         if first is None:
             return None
@@ -136,7 +136,7 @@ class SqliteMemory:
         self._cleaned = 0.0
 
     async def find(self, scope: str, keys: Iterable[str]) -> Mapping[str, bytes]:
-        """The records that are there, by key.
+        """The stored records by key.
 
         Raises:
             sqlite3.Error: the file cannot be read.
@@ -144,13 +144,13 @@ class SqliteMemory:
         wanted = {anchor_of(scope, key): key for key in keys}
         now = time.time()
         found, stale = await self._reader.submit(lambda db: _find(db, wanted, now))
-        if stale:  # nobody waits for this, and it is done another time if it fails
+        if stale:  # in the background; if it fails, a later read does it
             touched = self._writer.submit(lambda db: _touch(db, stale, now))
             touched.add_done_callback(lambda done: done.cancelled() or done.exception())
         return dict(found)
 
     async def keep(self, scope: str, keys: Iterable[str], data: bytes) -> None:
-        """Store a record; when this returns, another process finds it.
+        """Store a record. Once this returns, other processes can find it.
 
         Raises:
             sqlite3.Error: the file cannot be written.
@@ -159,7 +159,7 @@ class SqliteMemory:
         await self._writer.submit(lambda db: _keep(db, anchors, digest, data))
 
     async def forget(self, scope: str, keys: Iterable[str]) -> None:
-        """Remove the records that these keys lead to, under all their keys.
+        """Remove the records that these keys refer to, along with all their other keys.
 
         Raises:
             sqlite3.Error: the file cannot be written.
@@ -168,22 +168,22 @@ class SqliteMemory:
         await self._writer.submit(lambda db: _forget(db, anchors))
 
     async def agree(self, key: bytes) -> bytes:
-        """Gateways that share this file share the file of the key too. The file is opened, so that
-        the first request does not wait for that."""
+        """Return `key`: gateways that share this file also share the key file. This opens the
+        database, so that the first request need not wait for it."""
         await self._reader.submit(lambda db: None)
         return key
 
     def health(self) -> Mapping[str, str]:
-        """Whether a file works is seen when it is used."""
+        """Always OK: a failing file is noticed when it is used."""
         return {"store": OK}
 
     async def close(self) -> None:
-        """Write what is still to be written and close the file."""
+        """Finish pending writes and close the file."""
         await self._writer.close()
         await self._reader.close()
 
     def _write_all(self, db: sqlite3.Connection, jobs: list[_Job]) -> None:
-        """Do them in one transaction, and tell of each when that is committed."""
+        """Run the jobs in one transaction, and set their results once it is committed."""
         with db:
             db.execute("BEGIN IMMEDIATE")
             results = [job.work(db) for job in jobs]
@@ -191,14 +191,14 @@ class SqliteMemory:
         self._clean(db)
 
     def _clean(self, db: sqlite3.Connection) -> None:
-        """Remove what is too old or too much: some of it, because others wait, and the rest after
-        the next write."""
+        """Remove records that are too old or exceed the size limit: a batch now, because other jobs
+        are waiting, and the rest after the next write."""
         now, held = time.time(), _held(db, self._most)
         if held <= self._most and now - self._cleaned < _CLEAN_EVERY:
             return
         oldest = now - self._days * _DAY
         surplus = int(held - self._most * _ROOM) if held > self._most else 0
-        with suppress(sqlite3.Error), db:  # what was written is written
+        with suppress(sqlite3.Error), db:  # the jobs are already committed
             db.execute("BEGIN IMMEDIATE")
             gone = _superfluous(db, oldest, surplus)
             db.executemany("DELETE FROM record WHERE id = ?", gone)
@@ -207,7 +207,7 @@ class SqliteMemory:
 
 
 def _held(db: sqlite3.Connection, most: int) -> int:
-    """Bytes of the file that are in use; exact where they may be more than `most`."""
+    """The bytes of the file in use; exact if they may exceed `most`."""
     pages, size = _pragma(db, "page_count"), _pragma(db, "page_size")
     if pages * size <= most:
         return pages * size
@@ -219,7 +219,8 @@ def _pragma(db: sqlite3.Connection, name: str) -> int:
 
 
 def _superfluous(db: sqlite3.Connection, oldest: float, surplus: int) -> list[tuple[int]]:
-    """Records to remove: those last used before `oldest`, and others until as many bytes go."""
+    """Records to remove: those last used before `oldest`, then further ones until `surplus` bytes
+    are freed."""
     gone: list[tuple[int]] = []
     with closing(db.execute("SELECT id, used, length(data) FROM record ORDER BY used")) as rows:
         for number, used, size in rows:
@@ -234,7 +235,7 @@ _opening = threading.Lock()
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    """A connection to the file, which is made, or brought up to date, where that is needed."""
+    """A connection to the file, which is created or migrated if necessary."""
     if not path.exists():
         make_parents(path.parent)
         path.touch(mode=0o600, exist_ok=True)
@@ -246,7 +247,7 @@ def _open(path: Path) -> sqlite3.Connection:
                 _set_up(db)
         except sqlite3.Error as error:
             db.close()
-            # SQLite does not wait itself while another process changes the journal's mode
+            # SQLite's own timeout does not apply while another process changes the journal mode
             if "locked" not in str(error) or time.monotonic() > until:
                 raise
             time.sleep(0.01)
@@ -266,7 +267,7 @@ def _set_up(db: sqlite3.Connection) -> None:
         db.execute("BEGIN IMMEDIATE")
         version = _pragma(db, "user_version")  # another process may have been first
         if version > _VERSION:
-            raise sqlite3.DatabaseError("the file was made by a newer mull")
+            raise sqlite3.DatabaseError("the file was created by a newer version of mull")
         for statement in _FROM_1 if version == 1 else _SCHEMA:
             db.execute(statement)
         db.execute(f"PRAGMA user_version = {_VERSION}")
@@ -279,7 +280,7 @@ def _read_all(db: sqlite3.Connection, jobs: list[_Job]) -> None:
 def _find(
     db: sqlite3.Connection, wanted: Mapping[bytes, str], now: float
 ) -> tuple[dict[str, bytes], set[int]]:
-    """The records by key, and those whose last use was noted too long ago."""
+    """The records by key, and the ids of those whose time of last use is due for an update."""
     found: dict[str, bytes] = {}
     stale: set[int] = set()
     anchors = list(wanted)
@@ -308,7 +309,7 @@ def _keep(db: sqlite3.Connection, anchors: list[bytes], digest: bytes, data: byt
         "INSERT OR IGNORE INTO record (digest, used, data) VALUES (?, ?, ?)", (digest, now, data)
     )
     number = row.lastrowid
-    if not row.rowcount:  # it is there already
+    if not row.rowcount:  # already stored
         (number,) = db.execute("SELECT id FROM record WHERE digest = ?", (digest,)).fetchone()
         db.execute("UPDATE record SET used = ? WHERE id = ?", (now, number))
     db.executemany(
@@ -324,12 +325,13 @@ def _forget(db: sqlite3.Connection, anchors: list[tuple[bytes]]) -> None:
 
 
 def _settle(jobs: list[_Job], results: Iterable[Any]) -> None:
-    """Tell those who wait, each event loop once; a result that is an exception is raised there."""
+    """Set the results of jobs, with one call for each event loop. A result that is an exception is
+    raised in the caller."""
     waiting: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
     for job, result in zip(jobs, results, strict=True):
         waiting.setdefault(job.loop, []).append((job.future, result))
     for loop, pairs in waiting.items():
-        with suppress(RuntimeError):  # the loop is gone, and whoever waited with it
+        with suppress(RuntimeError):  # the loop is closed, and nobody waits
             loop.call_soon_threadsafe(_set_results, pairs)
 
 

@@ -1,4 +1,4 @@
-"""Which store the gateway has, by its configuration."""
+"""Opens the store, cache and ledger that the configuration names."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from mull.store.serve import ServeConfig
 __all__ = ["STORE_FILE", "check_stores", "open_ledger", "open_memory"]
 
 STORE_FILE = "serve.db"
-"""Answers, tokens and usage, in the data folder."""
+"""The file in the data folder that holds answers, tokens and usage."""
 _CHECK_PATIENCE = 5.0
 _SCHEMES = ("postgresql", "postgres")
 
 
 def open_memory(config: ServeConfig) -> Memory:
-    """The store, behind a cache where there is one. Nothing is connected to yet.
+    """The store, behind a cache if one is configured. This does not connect yet.
 
     Raises:
-        ConfigError: a URL is not one, a variable in it is not set, or a package is missing.
+        ConfigError: a URL is invalid, a variable in it is not set, or a package is missing.
     """
     memory = _store(config)
     if config.cache is None:
@@ -56,10 +56,10 @@ def _database(config: ServeConfig) -> Memory:
 
 
 def open_ledger(config: ServeConfig) -> Ledger:
-    """The ledger, in the same place as the store. Nothing is connected to yet.
+    """The ledger, in the same database as the store. This does not connect yet.
 
     Raises:
-        ConfigError: the URL is not one, a variable in it is not set, or a package is missing.
+        ConfigError: the URL is invalid, a variable in it is not set, or a package is missing.
     """
     url = _url(config)
     if url is None:
@@ -72,22 +72,22 @@ def open_ledger(config: ServeConfig) -> Ledger:
 
 
 async def check_stores(config: ServeConfig) -> Mapping[str, str]:
-    """Each server that the configuration names: `OK`, or why it cannot be used.
+    """The state of each server that the configuration names: `OK`, or why it cannot be used.
 
     Raises:
-        ConfigError: a URL is not one, a variable in it is not set, or a package is missing.
+        ConfigError: a URL is invalid, a variable in it is not set, or a package is missing.
     """
-    said = {}
+    states = {}
     if _url(config) is not None:
         memory = _database(config)
-        said["store"] = await _tried(memory.find("", ("probe",)), memory.close)
+        states["store"] = await _tried(memory.find("", ("probe",)), memory.close)
     if config.cache is not None:
         from mull.gateway.resp import RespClient, read_address
 
         url = filled(config.cache, os.environ, "serve: cache")
         client = RespClient(read_address(url), patience=_CHECK_PATIENCE)
-        said["cache"] = await _tried(client.ask([("PING",)]), client.close)
-    return said
+        states["cache"] = await _tried(client.ask([("PING",)]), client.close)
+    return states
 
 
 async def _tried(work: Awaitable[object], close: Callable[[], Awaitable[None]]) -> str:
@@ -95,14 +95,14 @@ async def _tried(work: Awaitable[object], close: Callable[[], Awaitable[None]]) 
         async with asyncio.timeout(_CHECK_PATIENCE):
             await work
     except Exception as error:
-        return str(error) or "it does not answer"
+        return str(error) or "the server does not respond"
     finally:
         await close()
     return OK
 
 
 def _url(config: ServeConfig) -> str | None:
-    """The address of the shared database; None where there is none."""
+    """The URL of the shared database; None if none is configured."""
     if config.store in (None, "none"):
         return None
     url = filled(config.store or "", os.environ, "serve: store")
@@ -112,5 +112,5 @@ def _url(config: ServeConfig) -> str | None:
     except ValueError:
         sound = False
     if not sound:
-        raise ConfigError("serve: store cannot be this URL: use postgresql://USER@HOST:PORT/NAME")
+        raise ConfigError("serve: store is not a valid URL: use postgresql://USER@HOST:PORT/NAME")
     return url

@@ -1,7 +1,8 @@
-"""Several processes that serve one address: started, started again when one dies, ended together.
+"""Starts several worker processes that serve one address, restarts those that die, and ends them
+together.
 
-Each is told to end by the same signals as a single one. Its standard input is a pipe from here,
-so that it also ends where this process was killed and can tell nobody anything.
+A worker ends on the same signals as a single server. Its standard input is a pipe from this
+process, so that it also ends if this process is killed and cannot send a signal.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ __all__ = ["Supervisor"]
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 10.0
 _STEADY = 10.0
-"""Seconds after which a process counts as started."""
+"""Seconds after which a process counts as running steadily."""
 _LAST_SECONDS = 10.0
 
 
 class Supervisor:
-    """Keeps `count` processes of a command running. Each is told the number of its socket, which
-    stays open here: connections that wait in it outlive a process that dies."""
+    """Keeps `count` processes of a command running. Each receives the file descriptor of its
+    socket, which also stays open here: connections waiting in it survive the death of a process."""
 
     def __init__(
         self, command: Sequence[str], count: int, sockets: Sequence[socket.socket]
@@ -37,47 +38,48 @@ class Supervisor:
         self._ending = asyncio.Event()
 
     async def run(self, stop: asyncio.Event, at_once: asyncio.Event, grace: float) -> None:
-        """Keep them running until `stop`; then let them finish, for `grace` seconds at most and
-        not `at_once`."""
+        """Keep the processes running until `stop` is set, then let them finish: for at most `grace`
+        seconds, or until `at_once` is set."""
         tasks = [asyncio.create_task(self._keep(number)) for number in range(self._count)]
         try:
             await stop.wait()
             self._ending.set()
-            for one in self._sockets:  # whoever connects now is refused, and waits for nobody
+            for one in self._sockets:  # new connections are refused at once and do not wait
                 one.close()
-            self._tell(signal.SIGTERM)
+            self._signal(signal.SIGTERM)
             hurry = asyncio.create_task(self._hurry(at_once))
             await asyncio.wait(tasks, timeout=grace + _LAST_SECONDS)
             hurry.cancel()
         finally:
             self._ending.set()
-            self._tell(signal.SIGKILL)
+            self._signal(signal.SIGKILL)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def reload(self) -> None:
-        """Have them read the configuration anew."""
-        self._tell(signal.SIGHUP)
+        """Make the processes reload the configuration."""
+        self._signal(signal.SIGHUP)
 
     async def _hurry(self, at_once: asyncio.Event) -> None:
         await at_once.wait()
-        self._tell(signal.SIGTERM)
+        self._signal(signal.SIGTERM)
 
-    def _tell(self, number: signal.Signals) -> None:
+    def _signal(self, number: signal.Signals) -> None:
         for process in self._running:
             with suppress(ProcessLookupError):
                 process.send_signal(number)
 
     async def _keep(self, number: int) -> None:
-        """Run one of them, again and again; one that dies at once is given more time each time."""
+        """Run one process and restart it whenever it ends; the delay doubles each time it ends
+        early."""
         wait = _FIRST_WAIT
         while True:
             began = time.monotonic()
             status = await self._once(self._sockets[number % len(self._sockets)])
             if self._ending.is_set():
                 return
-            log_warning(f"worker {number + 1} ended ({_how(status)}); another one starts")
+            log_warning(f"worker {number + 1} ended ({_how(status)}); restarting it")
             await asyncio.sleep(wait)
             if self._ending.is_set():
                 return
@@ -90,10 +92,10 @@ class Supervisor:
             str(opened.fileno()),
             stdin=asyncio.subprocess.PIPE,
             pass_fds=(opened.fileno(),),
-            start_new_session=True,  # Ctrl-C at the terminal reaches this process alone
+            start_new_session=True,  # Ctrl-C at the terminal reaches only this process
         )
         self._running.add(process)
-        if self._ending.is_set():  # while it was started
+        if self._ending.is_set():  # set while it was starting
             process.terminate()
         try:
             return await process.wait()

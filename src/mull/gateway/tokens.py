@@ -1,6 +1,6 @@
 """Client tokens: who may use the gateway, which models, and how much.
 
-A token is shown once, when it is made; what is stored is its hash. It is random and long, so that
+A token is shown once, when it is created; only its hash is stored. Tokens are long and random, so
 the hash needs no salt.
 """
 
@@ -39,15 +39,15 @@ _UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
 class Budget(Value, frozen=True):
-    """How much may be used in each period. Days and months are those of UTC."""
+    """The amount that may be used in each period. Days and months are in UTC."""
 
     amount: float
     period: Period
 
 
 class Limits(Value, frozen=True):
-    """What one client may use. `models` are patterns of names; none allows every model. `tokens`
-    are budgets of tokens, `dollars` of money."""
+    """What one client may use. `models` holds patterns of model names; if empty, every model is
+    allowed. `tokens` and `dollars` are budgets in tokens and in US dollars."""
 
     models: tuple[str, ...] = ()
     requests_per_minute: int | None = None
@@ -57,19 +57,19 @@ class Limits(Value, frozen=True):
 
     @property
     def bounded(self) -> bool:
-        """Whether requests have to be counted before they are sent."""
+        """Whether requests must be counted before they are sent."""
         minute = (self.requests_per_minute, self.tokens_per_minute)
         return minute != (None, None) or bool(self.tokens or self.dollars)
 
     def allows(self, names: Iterable[str]) -> bool:
-        """Whether a model may be used that goes by these names."""
+        """Whether a model with these names may be used."""
         if not self.models:
             return True
         return any(fnmatchcase(name, pattern) for name in names for pattern in self.models)
 
 
 class ClientToken(Value, frozen=True):
-    """One client. Times are seconds since 1970."""
+    """The token of one client. Times are in seconds since 1970."""
 
     name: str
     hash: str
@@ -79,7 +79,7 @@ class ClientToken(Value, frozen=True):
     limits: Limits = Limits()
 
     def is_valid(self, now: float) -> bool:
-        """Whether it lets its client in."""
+        """Whether the token is neither revoked nor expired."""
         return self.revoked is None and (self.expires is None or now < self.expires)
 
 
@@ -89,19 +89,19 @@ def make_token() -> str:
 
 
 def hashed(token: str) -> str:
-    """What is stored of a token."""
+    """The hash under which a token is stored."""
     return sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def check_name(name: str) -> str:
-    """The name, if a client can have it.
+    """Return the name if it is a valid client name.
 
     Raises:
-        ConfigError: it cannot.
+        ConfigError: it is not.
     """
     if not _NAME.fullmatch(name):
         raise ConfigError(
-            f"a client cannot be called {quote(name)}: use up to 64 letters, digits and . _ @ -"
+            f"{quote(name)} is not a valid client name: use up to 64 letters, digits and . _ @ -"
         )
     return name
 
@@ -110,7 +110,7 @@ def parse_budget(text: str) -> Budget:
     """The budget in `20/month`, `500k/day` or `2m/month`.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: it is not a budget.
     """
     found = _BUDGET.fullmatch(text)
     amount = float(found[1]) * _UNITS[found[2].lower()] if found else 0.0

@@ -1,4 +1,4 @@
-"""What a serving process is told from outside: to end, to end at once, to read its files anew."""
+"""Signals to a serving process: to stop, to stop immediately, or to reload its files."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _ENDING = ("SIGINT", "SIGTERM", "SIGQUIT", "SIGBREAK")
 
 
 class Told:
-    """Two events: `stop`, and `at_once` for whoever asks a second time.
+    """Two events: `stop`, set by the first signal to stop, and `at_once`, set by the second.
 
-    SIGHUP has the files read anew, unless it means that the terminal is gone: then it ends, as
-    every program does that somebody started there. With `lifeline`, so does the end of standard
-    input, which says that the process above is gone. `ready` is called when it can be told.
+    SIGHUP reloads the files, unless it means that the terminal was closed: then the process stops,
+    as any program started from that terminal does. With `lifeline`, the end of standard input also
+    stops it, because the parent process is gone. `ready` is called once signals are handled.
     """
 
     def __init__(self, ready: Callable[[], None] = lambda: None, *, lifeline: bool = False) -> None:
@@ -31,7 +31,7 @@ class Told:
 
     @contextmanager
     def heard(self, reload: Callable[[], object]) -> Iterator[None]:
-        """Listen to signals while the block runs."""
+        """Handle signals while the block runs."""
         loop = asyncio.get_running_loop()
 
         def hang_up() -> None:
@@ -63,7 +63,7 @@ class Told:
                 loop.remove_reader(0)
 
     def end(self) -> None:
-        """End; at once where that was said before."""
+        """Stop; immediately, if a stop was already requested."""
         (self.at_once if self.stop.is_set() else self.stop).set()
 
     def _read(self) -> None:
@@ -74,7 +74,7 @@ class Told:
 
 
 def _has_terminal() -> bool:
-    """Whether there is a terminal that can still be spoken to."""
+    """Whether the process has a terminal that is still open."""
     if sys.platform == "win32":
         return False
     try:

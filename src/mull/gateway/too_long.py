@@ -1,4 +1,4 @@
-"""A refusal for length in the words by which clients of a dialect know it."""
+"""Rewords an upstream's "request too long" error so that clients of a dialect recognise it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ __all__ = ["told_too_long"]
 
 
 def told_too_long(error: RefusedError, dialect: Dialect) -> Failed | None:
-    """The refusal as clients of this dialect know it; None where it has another subject."""
+    """The rejection in the words that clients of this dialect recognise; None if the error is not
+    about length."""
     surface = surface_of(dialect)
     overflow = overflow_of(Failure(error.text or str(error), error.status, error.code))
     if surface is None or overflow is None:

@@ -1,10 +1,10 @@
 """Requests to the gateway as OpenTelemetry spans, with the attributes of the GenAI conventions.
 
-A span belongs to the trace that the client says its request is part of, and the upstream is told
-of it in the same way. Nothing of what was said is recorded.
+A span continues the trace named in the client's request headers, and the request upstream carries
+the same headers. Spans never record the content of messages.
 
-It is on where the program has set OpenTelemetry up. `mull serve` does so itself if the usual
-variables name an endpoint to export to.
+Tracing is on if the program has configured OpenTelemetry. `mull serve` does so by itself if the
+standard environment variables name an endpoint to export to.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _caller: ContextVar[Mapping[str, str]] = ContextVar("caller")
 
 
 def tell_caller(headers: Mapping[str, str]) -> None:
-    """Say what the request that is handled now tells of its trace."""
+    """Record the trace headers of the request being handled."""
     _caller.set({name: headers[name] for name in _TRACE_HEADERS if name in headers})
 
 
 def set_up_tracing(environ: Mapping[str, str]) -> str | None:
-    """Export spans, if the environment says where to and the program does not do so yet. Says what
-    is missing where they cannot be exported."""
+    """Export spans, if the environment names an endpoint and the program has not configured
+    OpenTelemetry itself. Return what is missing if they cannot be exported."""
     named = next((name for name in _ENDPOINTS if environ.get(name)), None)
     if named is None or "opentelemetry.sdk.trace" in sys.modules:
         return None
@@ -53,7 +53,7 @@ def set_up_tracing(environ: Mapping[str, str]) -> str | None:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError:
-        return f"{named} is set, but no spans are exported: that needs pip install 'mull[otel]'"
+        return f"{named} is set, but spans cannot be exported: run pip install 'mull[otel]'"
     service = {"service.name": environ.get("OTEL_SERVICE_NAME", "mull-gateway")}
     provider = TracerProvider(resource=Resource.create(service))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
@@ -62,25 +62,25 @@ def set_up_tracing(environ: Mapping[str, str]) -> str | None:
 
 
 class Tracing:
-    """An observer of requests, and what their upstreams are told."""
+    """Observes requests as spans, and passes their trace headers upstream."""
 
     def __init__(self) -> None:
         self._spans: dict[Job, Span] = {}
 
     def along(self, job: Job, way: Access) -> Access:
-        """The way to the upstream, with the request's span as its parent."""
+        """Access to the upstream, with headers that name the request's span as parent."""
         span = self._spans.get(job)
         if span is None:
             return way
         from opentelemetry.trace import set_span_in_context
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-        told: dict[str, str] = {}
-        TraceContextTextMapPropagator().inject(told, set_span_in_context(span))
-        return replace(way, headers={**way.headers, **told})
+        headers: dict[str, str] = {}
+        TraceContextTextMapPropagator().inject(headers, set_span_in_context(span))
+        return replace(way, headers={**way.headers, **headers})
 
     def began(self, job: Job) -> None:
-        """A request goes out: begin its span."""
+        """Start the span of a request."""
         tracer = find_tracer()
         if tracer is None:
             return
@@ -108,21 +108,21 @@ class Tracing:
         )
 
     def heard(self, job: Job, events: Sequence[Event]) -> None:
-        """It is answered."""
+        """Add attributes of the answer to the span."""
         span = self._spans.get(job)
         if span is None:
             return
         for event in events:
             match event:
                 case Started():
-                    told = {"gen_ai.response.id": event.id, "gen_ai.response.model": event.model}
-                    span.set_attributes({k: v for k, v in told.items() if v is not None})
+                    known = {"gen_ai.response.id": event.id, "gen_ai.response.model": event.model}
+                    span.set_attributes({k: v for k, v in known.items() if v is not None})
                 case Finished(stop_reason=str(reason)):
                     span.set_attribute("gen_ai.response.finish_reasons", [reason])
 
     def ended(self, job: Job, outcome: Outcome) -> None:
-        """It is over: end its span. Of a failure only the kind is told, for a provider's words may
-        quote what was said."""
+        """End the span. Only the kind of a failure is recorded, because a provider's message may
+        quote the conversation."""
         span = self._spans.pop(job, None)
         if span is None:
             return
@@ -139,11 +139,12 @@ class Tracing:
 
 
 def _parent() -> Context | None:
-    """Where a span belongs: below the program's own, else in the client's trace."""
+    """The parent context of a span: the program's own current span, otherwise the client's
+    trace."""
     from opentelemetry.trace import get_current_span
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-    told = _caller.get({})
-    if not told or get_current_span().get_span_context().is_valid:
+    headers = _caller.get({})
+    if not headers or get_current_span().get_span_context().is_valid:
         return None
-    return TraceContextTextMapPropagator().extract(told)
+    return TraceContextTextMapPropagator().extract(headers)

@@ -1,7 +1,8 @@
-"""Who answers a request when the first target cannot.
+"""Which target to try next when one fails.
 
-As long as nothing of an answer was generated, another target may be asked: the client has heard
-nothing yet. What is wrong with the request itself is told to the client, who alone can mend it.
+Until the first token is generated, the request may be sent to another target, because the client
+has received nothing yet. An error in the request itself is returned to the client, which alone can
+fix it.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ from mull.policy.failure import Failure, Meaning, meaning_of, worded
 __all__ = ["Trials", "as_error", "may_help_elsewhere", "said_of", "until_generated"]
 
 _BEFORE = frozenset({Started, UsageReported, Warned, BlockEnded, Retrying, Healed})
-"""Events that come before anything is generated."""
+"""Events that may precede the first generated token."""
 _THEIRS = frozenset({"quota", "auth", "model", "address"})
-"""Meanings of refusals that are about the target's key, account or address, not the request."""
+"""Meanings of rejections that concern the target's key, account or address, not the request."""
 _STATUSES = {"rate": 429, "overload": 503}
 _BAD_REQUEST, _BAD_GATEWAY = 400, 502
 
 
 class Trials:
-    """The targets that one request may go to, one after the other."""
+    """The targets to which one request may be sent, in order."""
 
     def __init__(self, order: Sequence[Route], cooldowns: Cooldowns) -> None:
         self._left = list(order)
@@ -49,31 +50,31 @@ class Trials:
 
     @property
     def is_last(self) -> bool:
-        """Whether nobody else would be asked."""
+        """Whether no other target is left to try."""
         return not any(self._cooldowns.wait(route.place) == 0 for route in self._left)
 
     def begin(self) -> None:
-        """The request goes to the target."""
+        """The request is being sent to the target."""
         self._open = True
         self._cooldowns.begin(self.route.place)
 
     def succeed(self) -> None:
-        """The target answers."""
+        """The target has responded."""
         if self._open:
             self._open = False
             self._cooldowns.succeed(self.route.place)
 
     def leave(self) -> None:
-        """The request is over, whether or not the target was heard."""
+        """The request has ended, whether or not the target responded."""
         if self._open:
             self._open = False
             self._cooldowns.leave(self.route.place)
 
     def fail(self, error: MullError) -> Route | None:
-        """The target that is asked next; None where the client is told `error`."""
+        """The target to try next; None if the client should receive `error`."""
         self._errors.append(error)
         if not may_help_elsewhere(error):
-            self.succeed()  # it was there and said what is wrong
+            self.succeed()  # the target works and reported what is wrong with the request
             return None
         self._open = False
         asked = error.retry_after if isinstance(error, RefusedError) else None
@@ -82,31 +83,31 @@ class Trials:
 
     @property
     def error(self) -> MullError:
-        """The most useful of all errors: one that says when to come back, then one that may pass,
-        then what is wrong with the request, then the rest."""
+        """The most useful of all errors: preferably one that says when to retry, then a temporary
+        one, then one about the request itself, then any other."""
         return min(self._errors, key=_rank)
 
     def skip(self) -> Route | None:
-        """The next target, where the request cannot be made for this one."""
+        """The next target, if the request cannot be encoded for this one."""
         if self.is_last:
             return None
         self.route = self._take()
         return self.route
 
     def _take(self) -> Route:
-        """The next target that does not rest; where all of them do, the one that is due soonest: a
-        request that reaches nobody helps nobody."""
+        """The next target that is not cooling down; if all are, the one whose cool-down ends first,
+        because trying it is better than failing the request."""
         waits = [self._cooldowns.wait(route.place) for route in self._left]
         return self._left.pop(waits.index(min(waits)))
 
 
 def may_help_elsewhere(error: MullError) -> bool:
-    """Whether another target may answer what this one did not."""
+    """Whether another target may succeed after this error."""
     if isinstance(error, NetworkError | LocalError):
         return True
     if not isinstance(error, RefusedError):
         return False
-    if error.status < _BAD_REQUEST:  # a redirect, or a web page
+    if error.status < _BAD_REQUEST:  # a redirect or a web page
         return True
     meaning = _meaning(error)
     return meaning.passes or meaning.name in _THEIRS
@@ -114,9 +115,9 @@ def may_help_elsewhere(error: MullError) -> bool:
 
 def _meaning(error: RefusedError) -> Meaning:
     failure = Failure(error.text, status=error.status, code=error.code, headers=error.headers)
-    said = worded(failure)
-    if said is not None and said.name == "safety":  # some say so by a status of the key's
-        return said
+    meaning = worded(failure)
+    if meaning is not None and meaning.name == "safety":  # some send it with an auth status
+        return meaning
     return meaning_of(failure)
 
 
@@ -133,10 +134,10 @@ def _rank(error: MullError) -> tuple[int, float]:
 async def until_generated(
     batches: AsyncGenerator[Sequence[Event], None],
 ) -> AsyncGenerator[Sequence[Event], None]:
-    """The batches, all together that come before anything is generated.
+    """The batches, with all that precede the first generated token joined into one.
 
     Raises:
-        RemoteError: it fails before that.
+        RemoteError: the stream fails before the first token.
     """
     held: list[Event] = []
     waiting = True
@@ -162,7 +163,7 @@ def _generates(event: Event) -> bool:
 
 
 def as_error(failed: Failed) -> RefusedError:
-    """The refusal that an answer is by its last event."""
+    """The rejection that an answer's `Failed` event amounts to."""
     status = _BAD_GATEWAY
     if is_refusal(failed):
         failure = failure_in_stream(failed)
@@ -172,7 +173,7 @@ def as_error(failed: Failed) -> RefusedError:
 
 
 def said_of(route: Route, error: MullError) -> str:
-    """Why somebody else was asked, for the client."""
+    """Why another target was tried, for the client."""
     if isinstance(error, RefusedError):
-        return f"{route.target.name} refused ({error.status})"
+        return f"{route.target.name} rejected the request ({error.status})"
     return f"{route.target.name} could not be reached"

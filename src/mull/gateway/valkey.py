@@ -1,8 +1,8 @@
-"""A cache in front of a store: what was written or read in the last hour is found in Valkey.
+"""A Valkey cache in front of a store: it holds records written or read in the last hour.
 
-It is a cache. What it has not, the store is asked for; when it fails, requests are slower and
-nothing else. What could not be changed in it while it was away is removed from it before it is
-asked again.
+Records that are not in the cache are read from the store; if the cache fails, requests only become
+slower. Entries that could not be changed while the cache was unavailable are removed before it is
+used again.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _QUIET = 60.0
 
 
 class Cached:
-    """A memory in front of another one. Anchors lead to records by their ids, so that a record
-    that is removed is gone under all its keys."""
+    """A cache in front of a store. Anchors refer to records by id, so removing a record removes it
+    under all its keys."""
 
     def __init__(self, url: str, memory: Memory, *, patience: float = PATIENCE) -> None:
         self._client = RespClient(read_address(url), patience=patience)
@@ -36,10 +36,10 @@ class Cached:
         self._told = float("-inf")
 
     async def find(self, scope: str, keys: Iterable[str]) -> Mapping[str, bytes]:
-        """The records that are there, by key.
+        """The stored records by key.
 
         Raises:
-            StoreUnavailable: the store does not answer; with what the cache holds.
+            StoreUnavailable: the store does not respond; carries the records that the cache has.
         """
         wanted = tuple(dict.fromkeys(keys))
         found = await self._cached(scope, wanted)
@@ -74,7 +74,7 @@ class Cached:
             raise kept
 
     async def forget(self, scope: str, keys: Iterable[str]) -> None:
-        """Remove the records that these keys lead to, under all their keys.
+        """Remove the records that these keys refer to, along with all their other keys.
 
         Raises:
             StoreUnavailable: they are not removed from the store yet.
@@ -94,23 +94,23 @@ class Cached:
                 await self._change([("DEL", *gone)], gone)
 
     async def agree(self, key: bytes) -> bytes:
-        """The key that all gateways of the store seal envelopes with.
+        """The key with which all gateways of the store encrypt envelopes.
 
         Raises:
-            StoreUnavailable: nobody can be asked.
+            StoreUnavailable: the store does not respond.
         """
         return await self._memory.agree(key)
 
     def health(self) -> Mapping[str, str]:
-        """What is wrong with the cache, and with the store behind it."""
-        said = OK
+        """The state of the cache and of the store behind it."""
+        state = OK
         if self._broken_since is not None and not (self._was_lost and self._client.is_connected):
             seconds = time.monotonic() - self._broken_since
-            said = f"could not be used for the last {seconds:.0f} s"
-        return {**self._memory.health(), "cache": said}
+            state = f"unavailable for {seconds:.0f} s"
+        return {**self._memory.health(), "cache": state}
 
     async def close(self) -> None:
-        """Write what is still to be written, and end the connection."""
+        """Finish pending writes and close the connection."""
         await self._memory.close()
         await self._client.close()
 
@@ -122,7 +122,7 @@ class Cached:
         if not wanted:
             return {}
         held = await self._values([_record(one) for one in wanted])
-        records = {  # what is not what it was stored as is not there
+        records = {  # an entry that does not match its id counts as missing
             one: data
             for one, data in zip(wanted, held, strict=False)
             if data is not None and record_id(scope, data) == one
@@ -137,14 +137,14 @@ class Cached:
         return [value if isinstance(value, bytes) else None for value in values]
 
     async def _change(self, commands: list[Command], names: list[bytes]) -> None:
-        """Change what these names hold; where that fails, they are removed later."""
+        """Change the entries of these names; if that fails, they are removed later."""
         if await self._ask(commands) is None:
             self._owed |= dict.fromkeys(names)
             while len(self._owed) > _MOST_OWED:
                 del self._owed[next(iter(self._owed))]
 
     async def _ask(self, commands: list[Command]) -> list[Reply] | None:
-        """The replies; None where the cache does not answer, or refuses one of the commands."""
+        """The replies; None if the cache does not respond or rejects a command."""
         owed = tuple(self._owed)
         try:
             replies = await self._client.ask([("DEL", *owed), *commands] if owed else commands)
@@ -159,7 +159,7 @@ class Cached:
             self._owed.pop(name, None)
         if self._broken_since is not None:
             if self._broken_since == self._told:
-                log_warning("the gateway's cache can be reached again")
+                log_warning("the gateway's cache is available again")
             self._broken_since = None
         return replies[1:] if owed else replies
 
@@ -171,7 +171,7 @@ class Cached:
         if now - self._told > _QUIET:
             self._told = now
             text = f"{type(error).__name__}: {error}"[:200]
-            log_warning(f"the gateway's cache cannot be used ({text}): the store is asked instead")
+            log_warning(f"the gateway's cache is unavailable ({text}): using the store alone")
 
 
 def _anchor(scope: str, key: str) -> bytes:

@@ -1,7 +1,7 @@
-"""The latest requests to the gateway, kept in memory for the page that shows them.
+"""The latest requests to the gateway, kept in memory for the watch page.
 
-Content is held here and nowhere else: it is never logged, and is gone when newer requests need the
-room or the process ends.
+Content is kept only here: it is never logged, and it is discarded when newer requests need the
+space or the process ends.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MOST_BYTES = 64_000_000
 _MOST_SUMMARIES = 5_000
 _MOST_WAITING = 2_000
 _OVERHEAD = 2_000
-"""Bytes that a request takes beside its content, roughly."""
+"""Approximate bytes that a request occupies in addition to its content."""
 
 
 class Summary(Value, frozen=True, omit_defaults=False):
@@ -60,7 +60,7 @@ class Summary(Value, frozen=True, omit_defaults=False):
 
 
 class Seen:
-    """One request with what was said in it."""
+    """One request with its content."""
 
     def __init__(self, job: Job, number: str) -> None:
         self.job = job
@@ -69,17 +69,17 @@ class Seen:
         self.summary = summary_of(job, number=number)
 
     def add(self, kind: str, text: str) -> None:
-        """Take in a piece of a thought, of the text or of a call."""
+        """Add a piece of thinking, text or a tool call."""
         self.pieces.append((kind, text))
         self.size += len(text)
 
     def said(self) -> list[tuple[str, str]]:
-        """Thoughts, texts and calls in their order, each in one piece."""
+        """Thinking, text and tool calls in order, each joined into one piece."""
         runs = itertools.groupby(self.pieces, key=lambda piece: piece[0])
         return [(kind, "".join(text for _, text in run)) for kind, run in runs]
 
     def holds(self, words: str) -> bool:
-        """Whether the words are in what was asked or answered, or in its names."""
+        """Whether the request, its answer or its names contain the words."""
         summary = self.summary
         names = (summary.client, summary.asked, summary.provider, summary.model, summary.error)
         return (
@@ -90,14 +90,15 @@ class Seen:
 
 
 class Subscriber:
-    """Hears what happens from now on; one that does not listen is told that it missed something."""
+    """Receives messages about requests from now on; one that reads too slowly is notified that it
+    missed some."""
 
     def __init__(self, scope: str | None) -> None:
         self.scope = scope
         self._queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue(_MOST_WAITING)
 
     def tell(self, message: dict[str, Any]) -> None:
-        """Hand over a message, without waiting."""
+        """Deliver a message without waiting."""
         try:
             self._queue.put_nowait(message)
         except asyncio.QueueFull:
@@ -111,8 +112,8 @@ class Subscriber:
 
 
 class Watch:
-    """An observer of the gateway; `is_on` says whether a request that begins is kept. `scope` in
-    its methods is the client whose requests may be seen; None sees all."""
+    """An observer that keeps the latest requests; `is_on` says whether to keep a new request. The
+    `scope` of its methods is the client whose requests may be seen; None means all."""
 
     def __init__(
         self,
@@ -129,7 +130,7 @@ class Watch:
         self._count = 0
 
     def began(self, job: Job) -> None:
-        """Begin to keep a request."""
+        """Start to keep a request."""
         if not self._is_on():
             return
         self._count += 1
@@ -137,7 +138,7 @@ class Watch:
         self._tell(seen, {"type": "request", "request": seen.summary})
 
     def heard(self, job: Job, events: Sequence[Event]) -> None:
-        """Keep what was answered."""
+        """Keep events of the answer."""
         seen = self._seen.get(id(job))
         if seen is None:
             return
@@ -146,7 +147,7 @@ class Watch:
             self._tell(seen, {"type": "piece", "id": seen.summary.id, "kind": kind, "text": text})
 
     def ended(self, job: Job, outcome: Outcome) -> None:
-        """Keep how it ended, and let go of the oldest."""
+        """Keep how the request ended, and discard the oldest requests."""
         seen = self._seen.get(id(job))
         if seen is None:
             return
@@ -157,7 +158,7 @@ class Watch:
         self._trim()
 
     def _trim(self) -> None:
-        """Let the oldest requests that are over go."""
+        """Discard the oldest requests that have ended."""
         while len(self._seen) > self._most or self._size > self._most_bytes:
             over = (key for key, seen in self._seen.items() if seen.summary.state != "open")
             if (oldest := next(over, None)) is None:
@@ -165,12 +166,12 @@ class Watch:
             self._size -= self._seen.pop(oldest).size
 
     def summaries(self, scope: str | None = None) -> list[Summary]:
-        """All requests that are remembered, oldest first; those that are open come last."""
+        """All requests in memory, oldest first; those in progress come last."""
         opened = [one.summary for one in self._seen.values() if one.summary.state == "open"]
         return [one for one in (*self._done, *opened) if scope in (None, one.client)]
 
     def search(self, words: str, scope: str | None = None) -> list[str]:
-        """The ids of the requests that hold these words."""
+        """The ids of the requests that contain these words."""
         wanted = words.lower()
         return [
             seen.summary.id
@@ -186,13 +187,13 @@ class Watch:
         return None
 
     def subscribe(self, scope: str | None = None) -> Subscriber:
-        """Hear of everything from now on, until `unsubscribe`."""
+        """A new subscriber; it receives messages until `unsubscribe`."""
         subscriber = Subscriber(scope)
         self._subscribers.add(subscriber)
         return subscriber
 
     def unsubscribe(self, subscriber: Subscriber) -> None:
-        """Hear no more."""
+        """Stop sending messages to a subscriber."""
         self._subscribers.discard(subscriber)
 
     def _tell(self, seen: Seen, message: dict[str, Any]) -> None:
@@ -202,8 +203,8 @@ class Watch:
 
 
 def pieces_of(events: Sequence[Event]) -> Iterator[tuple[str, str]]:
-    """What can be read in these events: the kind (`thought`, `text`, `call`, `note`) and the text
-    of each piece."""
+    """The readable pieces of these events: the kind (`thought`, `text`, `call`, `note`) and the
+    text of each."""
     for event in events:
         match event:
             case ThinkingDelta() if event.text:
@@ -216,13 +217,13 @@ def pieces_of(events: Sequence[Event]) -> Iterator[tuple[str, str]]:
                 if event.arguments:
                     yield "call", event.arguments
             case Reclassified():
-                yield "note", "\nWhat came before was a thought.\n"
+                yield "note", "\nThe text above was thinking.\n"
             case _:
                 pass
 
 
 def summary_of(job: Job, outcome: Outcome | None = None, number: str = "") -> Summary:
-    """A request without its content, as far as it has come."""
+    """A request without its content, in its current state."""
     target = job.prepared.target
     summary = Summary(
         id=number,

@@ -1,8 +1,8 @@
-"""What a client asks for, as settings and options of the request that goes upstream.
+"""Translates what a client asks for into the settings and options of the upstream request.
 
-Thinking is asked for in the client's dialect and becomes the target's by the same ladder as
-everywhere. A number that cannot hold upstream is no reason to refuse: the client chose it for
-another model. What nobody upstream could read is left out, and said.
+Thinking requested in the client's dialect is mapped to the target in the same way as everywhere in
+mull. A number that the target cannot accept does not fail the request: the client chose it for
+another model. Fields that the upstream could not understand are left out, with a note.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ __all__ = ["Wishes", "wishes_of"]
 
 _SUMMARIES = REGISTRY["reasoning.summary"].choices
 _BILLING = re.compile(r"\Ax-anthropic-billing-header:[^\n]*\s*")
-"""What Claude Code tells its provider in the first line of its system prompt. It differs from
-request to request, so no cache would hold the prompt after it."""
+"""The line that Claude Code puts at the top of its system prompt for its provider. It differs in
+every request, which would make the rest of the prompt uncacheable."""
 _MOST_BUDGET = 1_000_000
 _NOTHING = object()
 _CACHE_MARK = ".cache_control"
@@ -35,7 +35,7 @@ _INDEX = re.compile(r"\[\d+\]")
 
 
 class Wishes(NamedTuple):
-    """Settings for this request alone, its options, and what could not be taken."""
+    """Settings for this request alone, its options, and notes about what could not be honoured."""
 
     settings: Mapping[str, Any]
     options: RequestOptions
@@ -43,8 +43,8 @@ class Wishes(NamedTuple):
 
 
 def wishes_of(asked: Asked, dialect: Dialect, target: Target) -> Wishes:
-    """The wishes in a request of a client that speaks this dialect, for this target. An answer may
-    be as long as it can be there: clients ask for what another model can give."""
+    """The settings and options for this target, from a request in this dialect. `max_tokens` is
+    lowered to the target's limit: clients send the limit of another model."""
     settings, notes = _thinking(asked.thinking)
     traits = TRAITS[dialect]
     rest = {p: value for p, value in asked.rest.items() if traits.usual.get(p, _NOTHING) != value}
@@ -69,8 +69,8 @@ def wishes_of(asked: Asked, dialect: Dialect, target: Target) -> Wishes:
 
 
 def _cache_marks(rest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """What the marks of a cache say, by the part of the body that they stand in. A part without
-    any has the one that lasts longest: a shorter one is refused before a longer one."""
+    """The cache markers of each part of the body. A part without a marker gets the one with the
+    longest lifetime: APIs reject a shorter lifetime before a longer one."""
     found: dict[str, dict[str, Any]] = {}
     for path, value in rest.items():
         if path.endswith(_CACHE_MARK) and isinstance(value, dict):
@@ -86,7 +86,7 @@ def _least(wanted: int | None, most: int | None) -> int | None:
 
 
 def _unread(rest: Mapping[str, Any], dialect: Dialect) -> list[str]:
-    """The fields that nothing was made of, though an answer may depend on them."""
+    """The fields that were ignored although the answer may depend on them."""
     traits = TRAITS[dialect]
     paths = {_INDEX.sub("[]", path) for path in rest if path not in traits.extras}
     return sorted(paths - traits.unneeded)
@@ -105,7 +105,7 @@ def _thinking(asked: ThinkingAsked) -> tuple[dict[str, Any], list[Note]]:
     if asked.effort is not None:
         level = as_level(asked.effort)
         if level is None:
-            notes.append(Note("reasoning.effort", f"effort {asked.effort!r:.40} is unknown", True))
+            notes.append(Note("reasoning.effort", f"unknown effort {asked.effort!r:.40}", True))
         else:
             settings["reasoning.effort"] = level
     if asked.budget is not None and asked.budget > 0:  # Gemini's -1 leaves it to the model

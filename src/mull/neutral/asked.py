@@ -1,7 +1,7 @@
-"""What a client asks for, in neutral form: the whole of a request that somebody else wrote.
+"""A client's request in neutral form.
 
-A `Request` is what we send, with everything decided; this is what reached us, with everything
-that was said. What has no field here is in `rest`, under its path in the body.
+A `Request` is what mull sends, with everything decided; an `Asked` is what mull received, with
+everything the client wrote. Whatever has no field here is in `rest`, under its path in the body.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ __all__ = ["Asked", "ThinkingAsked"]
 
 
 class ThinkingAsked(Value, frozen=True):
-    """What is asked of the model's thinking; `unsaid` leaves it to the server.
+    """What a request says about thinking; `unsaid` leaves it to the server.
 
-    `effort` is the client's own word, `off` the word it says it is off with. `shown` says whether
-    it wants to read the thoughts, and `summary` in which length.
+    `effort` is the client's own word for the effort, `off` its word for turning thinking off.
+    `shown` says whether the client wants to read the thinking, `summary` how detailed.
     """
 
     state: Literal["unsaid", "default", "on", "off"] = "unsaid"
@@ -35,7 +35,7 @@ class ThinkingAsked(Value, frozen=True):
 
 
 class Asked(Parameters, frozen=True):
-    """One request. What is None or empty was not said."""
+    """One request. A field that is None or empty was not in it."""
 
     messages: tuple[Message, ...]
     model: str | None = None
@@ -51,5 +51,5 @@ class Asked(Parameters, frozen=True):
     rest: dict[str, Any] = {}
 
     def with_rest(self, *rests: Mapping[str, Any]) -> Asked:
-        """The same request with what had no place in it."""
+        """The same request with additional fields in `rest`."""
         return replace(self, rest={path: value for rest in rests for path, value in rest.items()})

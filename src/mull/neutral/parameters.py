@@ -1,7 +1,7 @@
-"""The parameters of a request that shape its answer or tell whom it is for, in neutral form.
+"""The parameters of a request that shape its answer or identify its user, in neutral form.
 
-Each dialect names those that it knows, and where they stand in its body, in the `parameters` of
-its traits. What is None or empty is not said.
+The `parameters` in the traits of a dialect list those that it supports and their places in its
+body. A parameter that is None or empty is not set.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ ParameterName: TypeAlias = Literal[
 ]
 PARAMETERS: tuple[ParameterName, ...] = get_args(ParameterName)
 SAMPLING: tuple[ParameterName, ...] = PARAMETERS[:5]
-"""How the next token is chosen: a model that refuses one of these refuses them all."""
+"""Sampling parameters: a model that rejects one of these rejects them all."""
 
 
 class Parameters(Value, frozen=True, kw_only=True):
-    """What options, requests and questions have in common.
+    """The parameters that options, requests and received requests have in common.
 
-    `stop` are texts that end the answer, `parallel_calls` says whether it may hold several calls.
-    `user` and `metadata` are for the provider's records, `cache_key` for its cache of prompts.
+    `stop` holds texts that end the answer, `parallel_calls` says whether the answer may contain
+    several calls. `user` and `metadata` are for the provider's records, `cache_key` is for its
+    prompt cache.
     """
 
     temperature: float | None = None
@@ -53,5 +54,5 @@ class Parameters(Value, frozen=True, kw_only=True):
 
 
 def is_said(value: object) -> bool:
-    """Whether a parameter has a value."""
+    """Whether a parameter is set."""
     return value is not None and value not in ((), {})

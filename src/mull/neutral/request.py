@@ -1,4 +1,4 @@
-"""What an encoder is given: the whole of one request, in neutral form."""
+"""One complete request in neutral form: the input of an encoder."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ ToolChoice: TypeAlias = Literal["auto", "none", "required"] | NamedTool
 class Tool(Value, frozen=True):
     """A function the model may call; `parameters` is a JSON schema.
 
-    With `free_text` it takes a text and no object: where a dialect has no such tools, that text is
-    the only member of an object, as its schema says. `wire` is what only the dialect knows that
-    it was described in.
+    With `free_text` its input is a text rather than an object; in dialects without such tools, the
+    text is the only member of an object, as the schema says. `wire` holds keys that only the
+    dialect of its description has.
     """
 
     name: str
@@ -48,8 +48,8 @@ class Tool(Value, frozen=True):
 
 
 class HostedTool(Value, frozen=True):
-    """A tool that the provider runs, or that only its dialect can describe, as it is written
-    there. `betas` are the previews that it may be a part of, where the dialect has such."""
+    """A tool that the provider runs, or that only one dialect can describe, in the form of that
+    dialect. `betas` are the beta features that it may need, if the dialect has any."""
 
     dialect: Dialect
     data: dict[str, Any]
@@ -57,17 +57,18 @@ class HostedTool(Value, frozen=True):
 
     @property
     def name(self) -> str:
-        """What it is called: its type, or the one key that it has."""
+        """Its type, or its only key."""
         kind = self.data.get("type")
         return kind if isinstance(kind, str) else ", ".join(self.data)
 
 
 class Note(Value, frozen=True):
-    """What became of something the user asked for, and why. Warnings are worth interrupting for.
+    """How something that the user requested was applied, and why. Warnings deserve attention.
 
-    For a setting: what was `requested`, what is `effective`, and the body fragment it is
-    `sent_as`. `about` is the setting's key, or the part of the request it speaks of. `kind` is the
-    same in all notes that say the same of different requests: the newest of them stands.
+    For a setting, `requested` is the requested value, `effective` the one in effect, and `sent_as`
+    the fragment of the body that expresses it. `about` is the setting's key, or the part of the
+    request that the note concerns. `kind` is shared by notes that say the same about different
+    requests; the newest of them replaces the others.
     """
 
     about: str
@@ -79,14 +80,14 @@ class Note(Value, frozen=True):
     kind: str | None = None
 
     def replaces(self, earlier: Note) -> bool:
-        """Whether nothing is lost if this stands where the earlier one stood."""
+        """Whether this note can replace the earlier one without loss."""
         if self.kind is None:
             return self == earlier
         return (self.about, self.kind) == (earlier.about, earlier.kind)
 
 
 class AnswerFormat(Value, frozen=True):
-    """The form that the answer must have: any JSON, or that of a schema."""
+    """The form that the answer must have: any JSON, or JSON that matches a schema."""
 
     schema: dict[str, Any] | None = None
     name: str | None = None
@@ -96,12 +97,12 @@ class AnswerFormat(Value, frozen=True):
 class RequestOptions(Parameters, frozen=True):
     """Everything about a request that is not history, settings or target.
 
-    With `least_thinking` it asks for as little thinking as the model takes, whatever the settings
-    say; what they say of the history holds. A `format` is asked for in the way that the model
-    takes; in words alone where `plain_format` says that the endpoint refused another, and never by
-    a call where `text_format` says that whoever asks reads the text. `wire` are fields of the body
-    that only one dialect knows, `cache_marks` what its marks of a cache say in `system`, `tools`
-    and `messages`.
+    `least_thinking` requests as little thinking as the model allows, whatever the settings say;
+    settings about the history still apply. A `format` is requested in the way that the model
+    supports: in the prompt only, if `plain_format` says that the endpoint rejected other ways, and
+    never by a tool call, if `text_format` says that the caller reads the text. `wire` holds fields
+    of the body that only one dialect has, `cache_marks` the cache markers of `system`, `tools` and
+    `messages`.
     """
 
     system: str = ""
@@ -119,11 +120,11 @@ class RequestOptions(Parameters, frozen=True):
 
 
 class Request(Parameters, frozen=True):
-    """One request, ready for an encoder: nothing is left to decide but its shape.
+    """One request, ready for an encoder: nothing is left to decide but its wire format.
 
-    `keep_thinking` asks the endpoint not to strip old thoughts by itself; `reasoning_field` is
-    the user's own choice of the field that reasoning goes back in. `format` is the form that the
-    endpoint itself holds the answer to.
+    `keep_thinking` asks the endpoint not to strip old thinking by itself; `reasoning_field` is the
+    field chosen by the user for sending reasoning back. `format` is the answer format that the
+    endpoint itself enforces.
     """
 
     messages: Sequence[Message]
@@ -142,9 +143,9 @@ class Request(Parameters, frozen=True):
 
 
 class WireRequest(Value, frozen=True):
-    """What an encoder makes of it: bytes that go out as they are, before any key is added.
+    """The output of an encoder: the bytes to send, before any key is added.
 
-    `path` is relative to the target's endpoint. `notes` tell what the dialect could not express.
+    `path` is relative to the target's endpoint. `notes` say what the dialect could not express.
     """
 
     path: str

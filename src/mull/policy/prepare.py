@@ -1,7 +1,8 @@
-"""The one view of a log that an encoder, the meter and the compressor look at.
+"""The single view of a log that encoders, the context meter and compression share.
 
-Strip, include, handoff, repair, thinking plan, count: in that order, once. The count is taken
-from the very blocks that are sent, so it cannot drift from them. The log is never changed.
+Its steps run once, in this order: strip, include, handoff, repair, thinking plan, count. Tokens are
+counted in the very blocks that are sent, so count and request cannot differ. The log is never
+changed.
 """
 
 from __future__ import annotations
@@ -62,14 +63,15 @@ from mull.settings.presets import preset_values
 __all__ = ["LongThought", "Prepared", "prepare", "too_long_text", "uncondensed"]
 
 CHAIN_STARTS_WITH_THOUGHT: frozenset[WriterName] = frozenset({"anthropic-budget"})
-"""Writers whose endpoints refuse to think on in a tool chain that began without a thought."""
+"""Writers whose endpoints reject thinking in a tool chain that began without any."""
 UNSURE, UNSURE_BY_CHARACTERS = 0.8, 0.5
-"""How much of an estimate is believed where neither vocabulary nor a report confirms it."""
+"""The fraction of an unconfirmed estimate that is trusted; the second is for estimates from
+characters alone."""
 
 
 class Made(Struct, frozen=True, eq=False):
-    """What a request was made from; from the same, with a target that is known better, another
-    can be made. Requests are equal by what they are, not by where they come from."""
+    """The inputs that a request was prepared from, so that it can be prepared again when more is
+    known about the target. They do not take part in comparisons of requests."""
 
     log: Log
     snapshot: Snapshot
@@ -80,7 +82,7 @@ class Made(Struct, frozen=True, eq=False):
 
     @property
     def field(self) -> str | None:
-        """The user's own choice of the field that reasoning goes back in."""
+        """The field chosen by the user for sending reasoning back."""
         chosen: str | None = self.snapshot["reasoning.fieldName"]
         return None if "reasoning_field" in self.amendment.without else chosen
 
@@ -92,13 +94,13 @@ class Made(Struct, frozen=True, eq=False):
 
 
 class Prepared(Value, frozen=True):
-    """A request with nothing left to decide, and what became of the user's wishes.
+    """A request with nothing left to decide, and notes about how the user's settings were applied.
 
-    `parts` is what the request holds, `stored` what it would hold if nothing were left out, both
-    counted, `characters` the total by characters alone. `reported` is what the provider said of
-    the last request, `estimate` the best guess from both. `usable` is the window without the room
-    that the answer needs; None is unknown. `prefix` is a hash of what the answer will be bound to,
-    where the model binds its thoughts.
+    `parts` counts the tokens in the request, `stored` those it would have if nothing were left out,
+    `characters` the total estimated from characters alone. `reported` is the provider's count of
+    the last request, `estimate` the best estimate from both. `usable` is the context window minus
+    the room that the answer needs; None if unknown. `prefix` is a hash of what the answer's
+    thinking will be bound to, for models that bind their thinking to the prompt.
     """
 
     made: Made
@@ -119,23 +121,23 @@ class Prepared(Value, frozen=True):
 
     @property
     def tokens(self) -> int:
-        """The effective count: what the request holds."""
+        """The effective count: the tokens in the request."""
         return self.parts.total
 
     @property
     def raw_tokens(self) -> int:
-        """What it would hold if nothing of the log were left out."""
+        """The tokens it would have if nothing in the log were left out."""
         return self.stored.total
 
     @property
     def meter(self) -> str:
-        """`123000/212000`; an unknown window is a question mark."""
+        """Estimate and window, as in `123000/212000`; an unknown window is a question mark."""
         return f"{self.estimate}/{self.window or '?'}"
 
     @property
     def too_long(self) -> bool:
-        """Whether it is known not to fit. An estimate that nobody has confirmed may be high, and a
-        report of more than the window, of a request that was answered, confirms nothing."""
+        """Whether it is known not to fit. An unconfirmed estimate may be too high, and a report of
+        more tokens than the window, for a request that was answered, confirms nothing."""
         if self.window is None:
             return False
         refused, rough = self.made.amendment.counted, self.counter == CHARACTERS.name
@@ -147,11 +149,11 @@ class Prepared(Value, frozen=True):
         return held + least_answer(self.window) // 2 > self.window
 
     def anew(self, target: Target, amendment: Amendment = UNAMENDED) -> Prepared:
-        """The request from the same log and wishes, to a target of which more is known now, and
-        with what is to be different this once.
+        """The request from the same log and options, for a target about which more is known now,
+        and with an amendment for this request only.
 
         Raises:
-            BudgetError: numbers that the user gave cannot hold there.
+            BudgetError: the user's budget or limits are impossible for this target.
         """
         made = self.made
         return prepare(
@@ -166,7 +168,7 @@ class Prepared(Value, frozen=True):
 
 
 def too_long_text(prepared: Prepared) -> str:
-    """Why a request that is too long is not sent, and what can be done about it."""
+    """Why a request that is too long is not sent, and what to do about it."""
     parts, window = prepared.parts, prepared.window or 0
     last = prepared.request.messages[-1:]
     own = count_parts(last, lambda block: count_block(block, CHARACTERS)).total
@@ -199,12 +201,12 @@ def prepare(
 ) -> Prepared:
     """Make the request that would be sent now, and count it.
 
-    `home` is where messages come from that do not say it; without it they are the target's own.
-    `amendment` is what a refusal made different this once.
+    `home` is the origin of messages that have none; by default, the target. `amendment` holds
+    changes for this request only, made after a rejection.
 
     Raises:
-        BudgetError: numbers that the user gave cannot hold.
-        LocalError: the question holds nothing that the model takes.
+        BudgetError: the user's budget or limits are impossible for this target.
+        LocalError: the question contains nothing that the model accepts.
     """
     if log.active:
         check_question(log.active[-1], target)
@@ -247,7 +249,7 @@ def prepare(
 
 
 class LongThought(NamedTuple):
-    """Where a thought stands: block `block` of the message at `entry` of the log."""
+    """The position of a thinking block: block `block` of the message at `entry` of the log."""
 
     entry: int
     block: int
@@ -261,11 +263,11 @@ def uncondensed(
     *,
     counter: Counter = CHARACTERS,
 ) -> list[LongThought]:
-    """The thoughts that the next request would send whole, though `reasoning.condenseOver` says
-    that they are too long, because the log has no shorter form of them yet.
+    """The thinking blocks that the next request would send in full although they exceed
+    `reasoning.condenseOver`, because the log has no condensed form of them yet.
 
     Raises:
-        BudgetError: numbers that the user gave cannot hold.
+        BudgetError: the user's budget or limits are impossible for this target.
     """
     if snapshot["reasoning.condenseOver"] is None:
         return []
@@ -281,7 +283,7 @@ def uncondensed(
 
 
 class _Count(NamedTuple):
-    """How much a request holds: by characters, and by the best guess."""
+    """The tokens in a request: estimated from characters, and by the best estimate."""
 
     characters: int
     estimate: int
@@ -296,7 +298,7 @@ class _Settled(NamedTuple):
 
 
 def _settle(made: Made, target: Target, options: RequestOptions) -> _Settled:
-    """The view and the thinking plan, which depend on one another, and the count of both."""
+    """The view and the thinking plan, which depend on each other, and their token count."""
     log, snapshot, counter = made.log, made.snapshot, made.counter
     memory = _memories.setdefault(log, Memory())
     limits: dict[str, Any] = {"max_tokens": options.max_tokens, "amendment": made.amendment}
@@ -313,8 +315,8 @@ def _settle(made: Made, target: Target, options: RequestOptions) -> _Settled:
     reason = reason or forced_tools_stop_thinking(options, target, planned)
     if reason:
         planned = plan_least(target, snapshot, **limits, used=count.estimate)
-        told = Note("reasoning.enabled", reason, warning=True, effective=planned.summary)
-        planned = replace(planned, notes=(told, *planned.notes))
+        note = Note("reasoning.enabled", reason, warning=True, effective=planned.summary)
+        planned = replace(planned, notes=(note, *planned.notes))
     if planned.thinks != thought:
         rules = _rules(made, target, planned)
         view = memory.view(log, rules, counter)
@@ -323,7 +325,7 @@ def _settle(made: Made, target: Target, options: RequestOptions) -> _Settled:
 
 
 def _count(made: Made, target: Target, rules: Rules, tokens: int) -> _Count:
-    """The count of a view, corrected by what the provider said of the last request."""
+    """The count of a view, corrected by the provider's count of the last request."""
     characters = tokens
     if made.counter.name != CHARACTERS.name:
         fixed = _count_fixed(_asked(made, target), target, CHARACTERS)
@@ -336,7 +338,7 @@ def _count(made: Made, target: Target, rules: Rules, tokens: int) -> _Count:
 
 
 class _History(NamedTuple):
-    """What is sent of the log, counted."""
+    """The part of the log that is sent, with its token count."""
 
     messages: Sequence[Message]
     parts: Parts
@@ -345,7 +347,8 @@ class _History(NamedTuple):
 
 
 def _history(made: Made, view: LogView, target: Target) -> _History:
-    """The view, amended; for a model that binds its thoughts, without those that no longer fit."""
+    """The amended view; for a model that binds its thinking to the prompt, without thinking that no
+    longer matches."""
     messages, parts = view.sent(), view.parts
     amended = amend_messages(messages, made.amendment, target.dialect)
     if amended is not messages:
@@ -379,7 +382,7 @@ def _rules(made: Made, target: Target, planned: Planned) -> Rules:
 
 
 def _asked(made: Made, target: Target) -> RequestOptions:
-    """The options as they are asked for here: amended, and with what has to ask for the format."""
+    """The options for this target: amended, and with whatever the answer format needs."""
     options = amend_options(made.options, made.amendment)
     return ask_in_format(without_foreign(options, target), target)
 
@@ -389,7 +392,7 @@ def _renamed(options: RequestOptions, target: Target) -> dict[str, str]:
 
 
 def _with_wire_names(options: RequestOptions, target: Target) -> RequestOptions:
-    """The options with names of tools that the target's endpoints take."""
+    """The options with tool names that the target's API accepts."""
     renamed, choice = _renamed(options, target), options.tool_choice
     if isinstance(choice, NamedTool):
         name = renamed.get(choice.name) or wire_name(choice.name, target.dialect)
@@ -402,7 +405,7 @@ def _with_wire_names(options: RequestOptions, target: Target) -> RequestOptions:
 
 def _name_notes(asked: RequestOptions, sent: RequestOptions) -> list[Note]:
     pairs = zip(asked.tools, sent.tools, strict=True)
-    text = "the tool {!r:.80} is called {}: the API accepts no other name"
+    text = "the tool {!r:.80} is sent as {}: the API does not accept its name"
     return [
         Note("tools", text.format(own.name, wire.name))
         for own, wire in pairs
@@ -445,10 +448,10 @@ def _usable(
     conversation: RequestOptions,
     planned: Planned,
 ) -> int | None:
-    """The window without the answer's room; at least half of it, however small it is."""
+    """The window minus the answer's room; at least half of the window."""
     limit = target.facts.limit
     if window is None or (limit.input and not snapshot["context.limit"]):
-        return window  # what is written has a limit of its own
+        return window  # output has a limit of its own
     thought = planned.plan.budget or (DEFAULT_BUDGET if planned.thinks else 0)
     room = conversation.max_tokens or min(ANSWER_ROOM + thought, limit.output or window)
     return max(window - room, window // 2)
@@ -484,7 +487,7 @@ def _cache_notes(snapshot: Snapshot) -> list[Note]:
     keeps_last = snapshot["reasoning.stripFromContext"] == "allButLast"
     if not keeps_last or not snapshot["reasoning.includeInContext"]:
         return []
-    text = "every turn removes the thinking of the one before: prompt caches end there"
+    text = "every turn removes the thinking of the previous turn, so prompt caches end there"
     return [Note(about="reasoning.stripFromContext", text=text)]
 
 

@@ -1,7 +1,7 @@
-"""The gateway in config.toml: what `[serve]` says of the server itself.
+"""The gateway's section of config.toml: the settings in `[serve]`.
 
-What may stand in `[serve.models.NAME]` is in `mull.store.served`. Everything that is wrong is
-told at once: whoever mends a file does not want to start a server once for each mistake.
+`mull.store.served` reads `[serve.models.NAME]`. All errors are reported together, so that fixing a
+file does not take one start of the server for each mistake.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ __all__ = [
 
 DEFAULT_LISTEN = "127.0.0.1:8484"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-"""What only this machine reaches."""
+"""Hosts that only this machine can reach."""
 _LISTEN = pattern(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):(\d{1,5})", re.ASCII)
 _HIGHEST_PORT = 65_535
 _UNIX = "unix:"
-_ALLOWED_LISTEN = f"HOST:PORT, such as {DEFAULT_LISTEN}, or unix:/path/of/a.sock"
+_ALLOWED_LISTEN = f"HOST:PORT, such as {DEFAULT_LISTEN}, or unix:/path/to/a.sock"
 MOST_WORKERS, MOST_CONNECTIONS = 256, 1_000_000
 _SERVERS = {
     "store": (
@@ -53,16 +53,16 @@ _SERVERS = {
 
 
 class ServeConfig(Struct, frozen=True):
-    """All that `[serve]` says. `default` is the name that stands for every name not listed,
-    `hosts` are further names that this server may be called by, `origins` pages that may call it
-    from a browser. `store` is the URL of a database in the place of a file, `cache` that of a cache
-    in front of it; a request waits `store_timeout` seconds for the store at most, `keep_days` and
-    `keep_mb` bound it. `watch` keeps the latest requests in memory for the page at `/`; without a
-    word it does so where there are no client tokens.
+    """The settings in `[serve]`. `default` is the model name that serves requests for any name not
+    listed, `hosts` are additional host names of this server, and `origins` are web pages that may
+    call it from a browser. `store` is the URL of a database to use instead of a file, `cache` that
+    of a cache in front of it; a request waits at most `store_timeout` seconds for the store, and
+    `keep_days` and `keep_mb` limit its records. `watch` keeps the latest requests in memory for the
+    page at `/`; by default it is on if there are no client tokens.
 
-    `workers` processes share the address, each with at most `connections` clients; when told to
-    end they let running answers finish for `grace` seconds. `cert` and `key` are the files that
-    make it HTTPS.
+    `workers` processes share the address, each with at most `connections` clients; on shutdown
+    they let answers in progress finish for `grace` seconds. `cert` and `key` are the files for
+    HTTPS.
     """
 
     listen: str = DEFAULT_LISTEN
@@ -87,8 +87,8 @@ def read_serve(table: Mapping[str, Any], file: str) -> ServeConfig:
     """The gateway's configuration.
 
     Raises:
-        ConfigError: something in it is unknown or cannot be; says of all of it where and what may
-            stand there, a line for each.
+        ConfigError: a key is unknown or a value invalid; the message has one line for each, with
+            its place and the allowed values.
     """
     where = f"{file}: serve"
     problems = Problems()
@@ -117,7 +117,7 @@ def read_serve(table: Mapping[str, Any], file: str) -> ServeConfig:
         key=read(lambda: _file(table, "key", where), None),
     )
     if ("cert" in table) != ("key" in table):
-        problems.add(f"{where}: cert and key belong together: name both files, or none")
+        problems.add(f"{where}: cert and key belong together: set both or neither")
     problems.end()
     return config
 
@@ -126,7 +126,7 @@ def read_listen(text: str) -> tuple[str, int]:
     """The host and the port in `HOST:PORT`.
 
     Raises:
-        ConfigError: it is not of this form.
+        ConfigError: it does not have this form.
     """
     found = _LISTEN.fullmatch(text)
     if found is None or int(found[2]) > _HIGHEST_PORT:
@@ -135,7 +135,7 @@ def read_listen(text: str) -> tuple[str, int]:
 
 
 def socket_path(listen: str) -> Path | None:
-    """The path in `unix:/path`; None where it is an address.
+    """The path in `unix:/path`; None if it is a network address.
 
     Raises:
         ConfigError: the path is not absolute, or too long for a socket.
@@ -143,7 +143,9 @@ def socket_path(listen: str) -> Path | None:
     if not listen.startswith(_UNIX):
         return None
     path = Path(listen.removeprefix(_UNIX))
-    if not path.is_absolute() or len(bytes(path)) > 100:  # 108 with what systems add
+    if (
+        not path.is_absolute() or len(bytes(path)) > 100
+    ):  # the limit is 108 on Linux, less elsewhere
         raise ConfigError(
             f"listen cannot be {quote(listen)}: use an absolute path of at most 100 bytes"
         )
@@ -167,14 +169,14 @@ def _default(table: Mapping[str, Any], where: str) -> str | None:
     value, named = table.get("default"), table_of(table, "models", where)
     if value is None or (isinstance(value, str) and value in named):
         return value
-    allowed = join_or(named) if named else "a name of [serve.models]"
+    allowed = join_or(named) if named else "a name from [serve.models]"
     raise refused(where, "default", value, allowed)
 
 
 def _texts(table: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
     value = table.get(key, [])
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise refused(where, key, value, "a list of texts")
+        raise refused(where, key, value, "a list of strings")
     return tuple(value)
 
 
@@ -207,15 +209,16 @@ def _file(table: Mapping[str, Any], key: str, where: str) -> Path | None:
         raise refused(where, key, value, "the path of a PEM file")
     path = Path(value).expanduser()
     if not path.is_file():
-        raise ConfigError(f"{where}: {key}: there is no file {quote(str(path))}")
+        raise ConfigError(f"{where}: {key}: the file {quote(str(path))} does not exist")
     return path
 
 
 def _url(table: Mapping[str, Any], key: str, where: str) -> str | None:
-    """The URL of a server, or a variable that holds it. It may hold a password and is not shown."""
+    """The URL of a server, or a variable that contains it. Errors do not show the value, because it
+    may contain a password."""
     value, (schemes, usual) = table.get(key), _SERVERS[key]
     if value is None or (key == "store" and value == "none"):
         return value
     if isinstance(value, str) and (value.startswith("$") or value.partition("://")[0] in schemes):
         return value
-    raise ConfigError(f"{where}: {key} cannot be that: use {usual}")
+    raise ConfigError(f"{where}: {key} is not valid: use {usual}")

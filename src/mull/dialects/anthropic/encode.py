@@ -1,7 +1,8 @@
-"""A request in the shape of `POST /messages`.
+"""Encodes a request as the body of `POST /messages`.
 
-What is asked for was decided before; this file gives it its names on the wire, puts the cache
-markers where they help, and names the beta that a budget needs to think between tool calls.
+What to request has already been decided; this module maps it to the names of the API, places cache
+markers where they help, and adds the beta header that a thinking budget needs for thinking between
+tool calls.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _CACHEABLE = frozenset({"text", "image", "document", "tool_result"})
 
 
 def encode_request(request: Request, target: Target) -> WireRequest:
-    """The request as it goes out, without any key."""
+    """The encoded request, without any key."""
     compat = target.compat
     thinks = request.thinking.thinks
     history = History(compat, thinks=thinks)
@@ -51,7 +52,7 @@ def encode_request(request: Request, target: Target) -> WireRequest:
 
 
 def _path(target: Target, body: dict[str, Any], *, stream: bool) -> str:
-    """Where it goes. On Vertex the model stands in the path, and no longer in the body."""
+    """The path of the request. On Vertex the model is moved from the body to the path."""
     given = "/messages" if target.compat.path is None else target.compat.path
     if "{model}" not in given:
         return given
@@ -88,15 +89,15 @@ def _body(request: Request, target: Target, history: History) -> dict[str, Any]:
 
 
 def _parameters(request: Request, body: dict[str, Any]) -> dict[str, Any]:
-    """The parameters; whether calls may be parallel is a part of the choice of a tool."""
-    said = write_parameters(request, DIALECT)
-    if "tool_choice" in said and "tool_choice" not in body:
-        said["tool_choice"]["type"] = CHOICES.write("auto")
-    return said
+    """The parameters; in this API, parallel calls are a field of the tool choice."""
+    written = write_parameters(request, DIALECT)
+    if "tool_choice" in written and "tool_choice" not in body:
+        written["tool_choice"]["type"] = CHOICES.write("auto")
+    return written
 
 
 def _max_tokens(request: Request) -> int:
-    """The limit of the answer: the API refuses a request without one."""
+    """The limit of the answer: the API rejects a request without one."""
     if request.max_tokens is not None:
         return request.max_tokens
     return DEFAULT_ANSWER + (request.thinking.budget or 0)
@@ -120,7 +121,8 @@ def _mark(
     messages: list[dict[str, Any]],
     marks: Mapping[str, dict[str, Any]],
 ) -> None:
-    """Mark what the next request repeats. Thinking blocks take no marker; they are an answer's."""
+    """Put a cache marker on what the next request will repeat. Only input is marked: thinking
+    blocks, which accept no marker, occur only in answers."""
     last = messages[-1]["content"] if messages and messages[-1]["role"] == "user" else []
     cacheable = [block for block in last if block.get("type") in _CACHEABLE]
     for place, blocks in (("system", system), ("tools", tools), ("messages", cacheable)):
@@ -147,10 +149,10 @@ def _headers(request: Request, body: dict[str, Any]) -> dict[str, str]:
 def _notes(request: Request, history: History) -> list[Note]:
     notes = []
     if request.tool_choice is not None and not request.tools:
-        notes.append(Note("toolChoice", "tool choice not sent: there are no tools"))
+        notes.append(Note("toolChoice", "tool choice not sent: the request has no tools"))
     last = request.messages[-1] if request.messages else None
     ends_open = history.messages and history.messages[-1]["role"] == "assistant"
     if ends_open and last is not None and last.stop_reason != "pause_turn":
-        text = "the request ends with an answer: many models refuse to continue one"
+        text = "the request ends with an answer, which many models reject"
         notes.append(Note("history", text, warning=True))
     return notes

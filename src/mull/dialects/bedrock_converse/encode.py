@@ -1,7 +1,7 @@
-"""A request in the shape of `POST /model/{model}/converse-stream`.
+"""Encodes a request as the body of `POST /model/{model}/converse-stream`.
 
-The model stands in the path. What a maker's own API would be told of thinking goes into
-`additionalModelRequestFields`, in that API's words.
+The model is in the path. Thinking parameters go into `additionalModelRequestFields`, in the form of
+the model maker's own API.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _CACHE = {"cachePoint": {"type": "default"}}
 
 
 def encode_request(request: Request, target: Target) -> WireRequest:
-    """The request as it goes out, without any key."""
+    """The encoded request, without any key."""
     compat = target.compat
     history = History(compat)
     for message in request.messages:
@@ -83,8 +83,8 @@ def _body(request: Request, target: Target, history: History) -> tuple[dict[str,
     tools = tools or _stand_ins(history.called, notes)
     if "cache_write" in (target.facts.cost or {}):
         last = history.messages[-1] if history.messages else {}
-        said = last["content"] if last.get("role") == "user" else []
-        for blocks in (system, tools, said):
+        question = last["content"] if last.get("role") == "user" else []
+        for blocks in (system, tools, question):
             if blocks:
                 blocks.append(_CACHE)
     body: dict[str, Any] = {"messages": history.messages}
@@ -104,7 +104,7 @@ def _body(request: Request, target: Target, history: History) -> tuple[dict[str,
 def _inference(request: Request) -> dict[str, Any]:
     config: dict[str, Any] = {}
     limit, budget = request.max_tokens, request.thinking.budget
-    if limit is None and budget is not None:  # it has to be more than the budget
+    if limit is None and budget is not None:  # it must exceed the budget
         limit = DEFAULT_ANSWER + budget
     if limit is not None:
         config["maxTokens"] = limit
@@ -112,7 +112,7 @@ def _inference(request: Request) -> dict[str, Any]:
 
 
 def _format(wanted: AnswerFormat, schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema is a text here."""
+    """The answer format; this API takes the schema as a string."""
     text = dump(with_known_words(schema)).decode()
     held = {"schema": text, "name": wanted.name or FORMAT_NAME}
     return {"type": "json_schema", "structure": {"jsonSchema": held}}
@@ -125,17 +125,18 @@ def _tool(tool: Tool) -> dict[str, Any]:
 
 
 def _stand_ins(called: Iterable[str], notes: list[Note]) -> list[dict[str, Any]]:
-    """Declarations of the tools that the history calls: without any, its calls are refused."""
+    """Declarations of the tools that the history calls: the API rejects calls without declared
+    tools."""
     tools = [_tool(Tool(name)) for name in called]
     if tools:
-        text = f"{len(tools)} tool{'s' if len(tools) > 1 else ''} declared again by name alone"
-        notes.append(Note("tools", f"{text}: the API takes no calls in a history without tools"))
+        text = f"{len(tools)} tool{'s' if len(tools) > 1 else ''} declared by name only"
+        notes.append(Note("tools", f"{text}: the API rejects a history with calls without tools"))
     return tools
 
 
 def _choose(choice: ToolChoice, request: Request, notes: list[Note]) -> dict[str, Any]:
     if not request.tools:
-        notes.append(Note("toolChoice", "tool choice not sent: there are no tools"))
+        notes.append(Note("toolChoice", "tool choice not sent: the request has no tools"))
         return {}
     if choice == "none":
         text = "the API cannot forbid calls: the tools are sent, and the model may call them"
@@ -147,7 +148,7 @@ def _choose(choice: ToolChoice, request: Request, notes: list[Note]) -> dict[str
 
 
 def _betas(body: dict[str, Any], fields: dict[str, Any]) -> list[str]:
-    """What Claude's own API takes as a header goes as a field here."""
+    """The betas that Claude's own API takes in a header and this API in a field."""
     thinking = fields.get("thinking")
     budgeted = isinstance(thinking, dict) and thinking.get("type") == "enabled"
     betas = [_INTERLEAVED] if budgeted and "toolConfig" in body else []

@@ -1,7 +1,8 @@
-"""One request to generateContent or streamGenerateContent.
+"""Encodes a request to generateContent or streamGenerateContent.
 
-The model stands in the path, not in the body. Tools go as `parametersJsonSchema`, which takes any
-JSON schema as it is, where `parameters` takes a part of OpenAPI's and refuses the rest.
+The model is in the path, not in the body. The parameters of tools are sent as
+`parametersJsonSchema`, which accepts any JSON schema; `parameters` accepts only a subset of
+OpenAPI's schema and rejects the rest.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ CHOICES = Words(("AUTO", "auto"), ("NONE", "none"), ("ANY", "required"))
 
 
 def encode_request(request: Request, target: Target) -> WireRequest:
-    """The request as it goes out, without any key."""
+    """The encoded request, without any key."""
     plan = request.thinking
     writer = ContentWriter(
         needs_signatures=traits_of_writer(target.compat.thinking_writer).demands_signatures
@@ -68,7 +69,7 @@ def _path(target: Target, *, stream: bool) -> str:
 
 
 def _split_system(request: Request) -> tuple[list[str], Sequence[Message]]:
-    """The instruction, and the messages after it; a system message further on stays in place."""
+    """The system instruction and the messages after it; later system messages stay in place."""
     messages = request.messages
     start = next((at for at, m in enumerate(messages) if m.role != "system"), len(messages))
     spoken = [request.system]
@@ -93,7 +94,7 @@ def _declare(tool: Tool) -> dict[str, Any]:
 def _choose(choice: ToolChoice, tools: Sequence[Tool], notes: list[Note]) -> dict[str, Any]:
     if not tools:
         if choice != "none":
-            notes.append(Note("toolChoice", "not sent: the request has no tools"))
+            notes.append(Note("toolChoice", "tool choice not sent: the request has no tools"))
         return {}
     if isinstance(choice, NamedTool):
         config = {"mode": "ANY", "allowedFunctionNames": [choice.name]}

@@ -1,7 +1,7 @@
-"""The body of a Chat Completions request.
+"""Encodes a request as the body of a Chat Completions request.
 
-Everything about thinking was decided before; here it gets its place. What an endpoint names or
-wants differently is in its compat row, and what that row adds to the body comes last.
+Everything about thinking has already been decided; this module only writes it. An endpoint's own
+names and requirements are in its compat row, and what that row adds to the body comes last.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PATH = "/chat/completions"
 
 
 def encode_request(request: Request, target: Target) -> WireRequest:
-    """The request as the target's endpoint takes it, without any key."""
+    """The encoded request, without any key."""
     compat = target.compat
     thinks = request.thinking.thinks
     notes: list[Note] = []
@@ -41,7 +41,7 @@ def encode_request(request: Request, target: Target) -> WireRequest:
     if compat.thinking_needs_stream and thinks and not stream:
         stream = True
         notes.append(
-            Note("stream", "streamed all the same: the endpoint supports thinking only in streams")
+            Note("stream", "streamed anyway: the endpoint supports thinking only in streams")
         )
     history = MessageList(ReasoningRule(request, compat))
     if request.system:
@@ -74,7 +74,7 @@ def _options(request: Request, compat: Compat, notes: list[Note]) -> dict[str, A
         if request.tool_choice is not None:
             options["tool_choice"] = _tool_choice(request.tool_choice)
     elif request.tool_choice is not None:
-        notes.append(Note("toolChoice", "tool choice not sent: there are no tools"))
+        notes.append(Note("toolChoice", "tool choice not sent: the request has no tools"))
     if request.format is not None:
         options["response_format"] = _format(request.format)
     if request.max_tokens is not None:

@@ -1,8 +1,9 @@
-"""An answer in the shape of the Responses API: as a stream, as one response, or as an error.
+"""Writes an answer in the Responses API: as a stream, as one response, or as an error.
 
-An item is added, grows and is done; the response at the end holds all items again. Blocks that
-were one item (both kinds of a thought, the parts of a message) are one again. A thought of another
-dialect becomes a summary, because that is what clients of this API show.
+Each item is added, extended by deltas and completed; the final response repeats all items. Blocks
+that came from one item (the summary and raw text of a reasoning item, the parts of a message) are
+written as one item again. Thinking from another dialect becomes a summary, because that is what
+clients of this API show.
 """
 
 from __future__ import annotations
@@ -55,17 +56,17 @@ from mull.neutral.messages import Dialect, Message
 __all__ = ["COMPACTION_KEY", "STATUSES", "Writer", "write_document", "write_error"]
 
 COMPACTION_KEY = "mull/compaction"
-"""The key of a compaction item, which is the server's own whatever the upstream speaks."""
+"""The key of a compaction item, which this server creates itself for any upstream dialect."""
 _TOLD = frozenset({"id", "type", "part", "arguments", "input"})
 _UNNAMED = ("item ", "block ")
-"""How keys begin that are no ids."""
+"""Prefixes of keys that are not ids."""
 _PARAMS = {"previous_response_not_found": "previous_response_id"}
-"""The parameters that some errors are about."""
+"""The parameter that an error code refers to."""
 
 
 class _Channel(NamedTuple):
-    """The events that a text comes in: their name, the name of its number, the field of the whole
-    text, and the events around it where it is a part."""
+    """The events that stream one kind of text: their name, the name of the part's index, the field
+    of the complete text, and the events that open and close a part, if any."""
 
     name: str
     number: str | None
@@ -122,8 +123,8 @@ class Writer(AnswerWriter):
 
     def start(self) -> bytes:
         begun = self._respond("in_progress")
-        said = self._say("response.created", response=begun)
-        return said + self._say("response.in_progress", response=begun)
+        created = self._say("response.created", response=begun)
+        return created + self._say("response.in_progress", response=begun)
 
     def open(self, block: Block, event: Event) -> bytes:
         self._parts[block.number] = []
@@ -142,7 +143,7 @@ class Writer(AnswerWriter):
 
     def piece(self, block: Any, text: str) -> bytes:
         if type(block) is Call and self._is_free(block):
-            block.pieces.append(text)  # `stop` tells what the whole object stands for
+            block.pieces.append(text)  # `stop` sends the text that the complete object contains
             return b""
         return self._piece(block, text)
 
@@ -151,7 +152,7 @@ class Writer(AnswerWriter):
         if not block.head:
             out = self._begin_part(block)
         elif block.number in self._at_border and text.startswith(SEPARATOR):
-            # The blank line joins parts in one text; here it is none of either.
+            # The blank line separates parts in one text; it belongs to neither part.
             self._at_border.discard(block.number)
             out, text = self._begin_part(block), text.removeprefix(SEPARATOR)
         block.pieces.append(text)
@@ -161,9 +162,9 @@ class Writer(AnswerWriter):
     def stop(self, block: Block) -> bytes:
         out = b""
         if type(block) is Call and self._is_free(block):
-            said = free_text("".join(block.pieces))
+            text = free_text("".join(block.pieces))
             block.pieces = []
-            out = self._piece(block, said) if said else b""
+            out = self._piece(block, text) if text else b""
         wants_part = type(block) is Call or (type(block) is Text and not _is_bare(block))
         if wants_part and not block.head:
             out += self._begin_part(block)
@@ -193,12 +194,12 @@ class Writer(AnswerWriter):
             self._at_border.add(block.number)
         foreign = event.wire and not self.own(event.wire)
         if event.signature or event.redacted is not None or foreign:
-            self.leave_out("a carrier that this API has no place for")
+            self.leave_out("a carrier that this API cannot express")
         return b""
 
     def mark(self, block: Text | Call, event: TextDelta | ToolCallDelta) -> bytes:
         if event.signature or (event.wire and not self.own(event.wire)):
-            self.leave_out("keys or a signature that only their own dialect knows")
+            self.leave_out("keys or a signature that only their own dialect can express")
         return b""
 
     def finish(self, reason: str | None) -> bytes:
@@ -211,19 +212,20 @@ class Writer(AnswerWriter):
     def fail(self, failed: Failed) -> bytes:
         out = self._begin()
         error = _error(failed, self.status_of(failed))["error"]
-        told = {"code": error["code"], "message": error["message"]}
-        self.response = self._respond("failed", error=told)
+        reported = {"code": error["code"], "message": error["message"]}
+        self.response = self._respond("failed", error=reported)
         return out + self._say("response.failed", response=self.response)
 
     def _end_block(self, key: Key) -> bytes:
-        """A message ends with all its parts; a thought when both its kinds have."""
+        """A message ends with its last part, a reasoning item when both its summary and its raw
+        text have ended."""
         out = super()._end_block(key)
         item = self._items_by_key.get((Text, key))
         rest = [one for at, one in self._opened.items() if item and self._item_of.get(at) is item]
         return out + b"".join([self._stop(one) for one in rest])
 
     def _shared_item(self, block: Block) -> _Item | None:
-        """The open item that a block is another part of."""
+        """The open item to which a block belongs as another part."""
         base, slash, _ = block.key.rpartition("/") if isinstance(block.key, str) else ("", "", "")
         item = self._items_by_key.get((type(block), base)) if slash and self.is_own else None
         return None if item is None or item.is_done else item
@@ -254,11 +256,11 @@ class Writer(AnswerWriter):
         return "arguments"
 
     def _is_free(self, block: Call) -> bool:
-        """Whether the client takes the call with a text, and not with an object."""
+        """Whether the client expects a text as the call's input rather than an object."""
         return is_free_call(block.kept) or block.name in self.about.free_text
 
     def _offered(self, call: Call) -> dict[str, Any]:
-        """What only this dialect knows of the tool that is called."""
+        """The keys of the called tool that only this dialect has."""
         return self.own(self.about.tools.get(call.name or ""))
 
     def _place(self, block: Block, channel: _Channel) -> dict[str, Any]:
@@ -276,13 +278,13 @@ class Writer(AnswerWriter):
         place = self._place(block, channel)
         if channel.frame is not None:
             out += self._say(f"{channel.frame}.added", **place, part=self._part(block, ""))
-        said = {"type": f"{channel.name}.delta", **place, **channel.more, "delta": 0}
-        block.head = event_frame(said).removesuffix(b"0}\n\n")
+        delta = {"type": f"{channel.name}.delta", **place, **channel.more, "delta": 0}
+        block.head = event_frame(delta).removesuffix(b"0}\n\n")
         self._open_parts.add(block.number)
         return out
 
     def _end_part(self, block: Any) -> bytes:
-        """Tell the part that is open as a whole, if one is."""
+        """Close the open part, if any, with its complete text."""
         if block.number not in self._open_parts:
             return b""
         self._open_parts.remove(block.number)
@@ -299,7 +301,7 @@ class Writer(AnswerWriter):
         return out
 
     def _texts(self, block: Any) -> list[str]:
-        """The parts of a block; what came after its end belongs to the last."""
+        """The parts of a block; text after the last part's end belongs to that part."""
         texts, late = self._parts[block.number], "".join(block.pieces)
         if late:
             texts = [*texts[:-1], "".join((*texts[-1:], late))]
@@ -312,16 +314,16 @@ class Writer(AnswerWriter):
         return unpack_part(text, part, logprobs=True) or {}
 
     def _written(self, item: _Item, *blocks: Any) -> dict[str, Any]:
-        """The item as it is by now."""
+        """The item in its current state."""
         match blocks[0]:
             case Thought():
                 return self._reasoning(item, blocks)
             case Text() as text:
                 kept = _beside(text)
                 status = kept.pop("status", "completed") if text.is_stopped else "in_progress"
-                said = [self._part(one, "".join(self._texts(one))) for one in blocks if one.head]
+                parts = [self._part(one, "".join(self._texts(one))) for one in blocks if one.head]
                 about = {"id": item.id, "type": "message", "role": "assistant", "status": status}
-                return {**about, "content": said, **kept}
+                return {**about, "content": parts, **kept}
             case Call() as call:
                 words, free = "".join(self._texts(call)), self._is_free(call)
                 return {
@@ -349,9 +351,9 @@ class Writer(AnswerWriter):
                 written["encrypted_content"] = block.carried["encrypted"]
         return written
 
-    def _is_same(self, kept: list[str], told: list[str]) -> bool:
-        """Whether the parts that were kept are those that went out; a document tells them once."""
-        return kept == told or (self.is_whole and SEPARATOR.join(kept) == SEPARATOR.join(told))
+    def _is_same(self, kept: list[str], sent: list[str]) -> bool:
+        """Whether the kept parts are those that were sent; in a document, they may be joined."""
+        return kept == sent or (self.is_whole and SEPARATOR.join(kept) == SEPARATOR.join(sent))
 
     def _respond(self, status: str, **more: Any) -> dict[str, Any]:
         items = [
@@ -384,13 +386,13 @@ def write_document(message: Message, about: About) -> bytes:
     writer = Writer(about)
     writer.is_whole = True
     for event in tell(message, _keys(message)):
-        if not isinstance(event, BlockEnded | Started):  # an item ends where the next begins
+        if not isinstance(event, BlockEnded | Started):  # an item ends when the next one starts
             writer.feed(event)
     return encode(writer.response)
 
 
 def _keys(message: Message) -> Iterator[str]:
-    """The keys that a stream of these blocks would have had."""
+    """The keys that these blocks would have had in a stream."""
     for number, group in enumerate(item_groups(message.blocks)):
         yield f"item {number}"
         for at in range(1, len(group)):
@@ -399,7 +401,7 @@ def _keys(message: Message) -> Iterator[str]:
 
 
 def write_error(failed: Failed, status: int) -> bytes:
-    """A refusal, or what failed before there was an answer."""
+    """The body of an error response: a rejection, or a failure before any answer."""
     return encode(_error(failed, status))
 
 
@@ -411,10 +413,10 @@ def _error(failed: Failed, status: int) -> dict[str, Any]:
 
 
 def _beside(block: Text | Call) -> dict[str, Any]:
-    """Keys of the item beside those that every item has; an item keeps the id it began with."""
+    """Keys of the item besides those that every item has; the id it started with is kept."""
     return {name: value for name, value in block.kept.items() if name not in _TOLD}
 
 
 def _is_bare(block: Text) -> bool:
-    """Whether it stands for a message without any part."""
+    """Whether it represents a message without parts."""
     return block.kept.get("part") == {}

@@ -1,4 +1,4 @@
-"""A request of a client that speaks the Responses API."""
+"""Decodes a client's request to the Responses API."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ __all__ = ["decode_request", "read_request", "take_items"]
 
 
 def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
-    """What is asked for.
+    """The decoded request.
 
     Raises:
-        ConfigError: it is not such a request; says where and why.
+        ConfigError: it is not such a request; the message says where and why.
     """
     fields = Fields.of(body)
     return read_request(fields, take_items(fields))
 
 
 def take_items(fields: Fields) -> list[Any]:
-    """The input items of a request; a bare text is a message of the user."""
+    """The input items of a request; a plain string is a user message."""
     given = fields.take("input")
     if isinstance(given, str):
         return [{"type": "message", "role": "user", "content": given}]
@@ -46,10 +46,10 @@ def take_items(fields: Fields) -> list[Any]:
 
 
 def read_request(fields: Fields, items: Sequence[Any]) -> Asked:
-    """What is asked for beside these items, which are the whole conversation.
+    """The decoded request with these items as the whole conversation.
 
     Raises:
-        ConfigError: it is not such a request; says where and why.
+        ConfigError: it is not such a request; the message says where and why.
     """
     history = read_history(items, fields.take("instructions"), None)
     tools, hosted = _tools(fields)
@@ -71,7 +71,7 @@ def read_request(fields: Fields, items: Sequence[Any]) -> Asked:
 
 
 def _tools(fields: Fields) -> tuple[tuple[Tool, ...], tuple[HostedTool, ...]]:
-    """Functions, and the tools that the provider runs."""
+    """The functions, and the tools that the provider runs itself."""
     tools: list[Tool] = []
     hosted: list[HostedTool] = []
     for where, tool in objects(fields.list("tools"), "tools"):
@@ -87,21 +87,21 @@ def _tools(fields: Fields) -> tuple[tuple[Tool, ...], tuple[HostedTool, ...]]:
 def _tool(fields: Fields, tool: dict[str, Any], where: str) -> Tool:
     if tool.get("type") == FREE_TOOL:
         return _free_tool(tool, where)
-    # strict false is what is meant where nothing is said elsewhere
+    # other dialects mean strict: false when they leave it out
     known = ("type", "strict") if tool.get("strict") is False else ("type",)
     return tool_of(fields, where, tool, "parameters", *known)
 
 
 def _grouped(fields: Fields, group: dict[str, Any], where: str) -> Iterator[Tool]:
-    """The tools of a namespace, each with what is said of it."""
-    said = {key: value for key, value in group.items() if key not in ("type", "tools")}
+    """The tools of a namespace, each with the keys of the namespace."""
+    shared = {key: value for key, value in group.items() if key not in ("type", "tools")}
     for place, tool in objects(as_list(group.get("tools"), f"{where}.tools"), f"{where}.tools"):
         made = _tool(fields, tool, place)
-        yield replace(made, wire=joined(made.wire, Wire(DIALECT, {NAMESPACE: said})))
+        yield replace(made, wire=joined(made.wire, Wire(DIALECT, {NAMESPACE: shared})))
 
 
 def _free_tool(tool: dict[str, Any], where: str) -> Tool:
-    """A tool that takes a text; what form that must have only this dialect can say."""
+    """A tool that takes a text; only this dialect can describe the format of that text."""
     known = ("type", "name", "description")
     rest = {key: value for key, value in tool.items() if key not in known and value is not None}
     described = tool.get("description")
@@ -115,7 +115,7 @@ def _free_tool(tool: dict[str, Any], where: str) -> Tool:
 
 
 def _one_text(form: Any) -> dict[str, Any]:
-    """The schema of an object that holds the text; a grammar is told in words."""
+    """The schema of an object that contains the text; a grammar goes into the description."""
     held = {"type": "string"}
     match form:
         case {"type": "grammar", "syntax": str(syntax), "definition": str(definition)}:

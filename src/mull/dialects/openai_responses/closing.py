@@ -1,4 +1,4 @@
-"""How a response ends: its counts, the reason it stopped, and what went wrong."""
+"""The end of a response: its usage, its stop reason and its errors."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ STATUSES = Statuses(
     (529, "server_is_overloaded"),
     other="server_error",
 )
-"""Codes of errors, which clients of this API look at."""
+"""Error codes that clients of this API check."""
 _COUNTS = Counts(
     ("input", "input_tokens"),
     ("output", "output_tokens"),
@@ -59,12 +59,12 @@ _COUNTS = Counts(
 
 
 def read_usage(value: Any) -> Usage | None:
-    """The counts of a response, if it has any. Reasoning is part of the output here."""
+    """The usage of a response, if reported. Output tokens include reasoning tokens in this API."""
     return Usage(**_COUNTS.read(value)) if isinstance(value, dict) else None
 
 
 def write_usage(usage: Usage) -> dict[str, Any]:
-    """The counts; clients expect all of them, so what is not known is 0."""
+    """The usage in this API; clients expect all counts, so unknown ones are 0."""
     counts = {name: count or 0 for name, count in asdict(usage).items()}
     if usage.total is None:
         counts["total"] = counts["input"] + counts["output"]
@@ -72,13 +72,13 @@ def write_usage(usage: Usage) -> dict[str, Any]:
 
 
 def read_failure(value: dict[str, Any]) -> Failed:
-    """An error, however it is wrapped: nested, flat, or as a bare text."""
+    """An error in any of its forms: nested, flat, or a plain string."""
     error = value.get("error")
     source = error if isinstance(error, dict) else value
     text = error if isinstance(error, str) else None
     for key in ("message", "detail"):
-        if text is None and isinstance(said := source.get(key), str):
-            text = said
+        if text is None and isinstance(found := source.get(key), str):
+            text = found
     code = source.get("code")
     if code is None and source.get("type") != "error":
         code = source.get("type")
@@ -92,7 +92,7 @@ def read_failure(value: dict[str, Any]) -> Failed:
 def read_ending(
     response: dict[str, Any], word: str, *, called: bool, refused: bool
 ) -> Finished | Failed:
-    """What ended a response; `word` is its status where it does not say one itself."""
+    """What ended a response; `word` is its status if it does not contain one itself."""
     status = response.get("status")
     if not isinstance(status, str):
         status = word
@@ -103,7 +103,7 @@ def read_ending(
     if status in ("queued", "in_progress"):
         return CUT
     if status == "incomplete":
-        # A call cut short must not run, so tool calls do not change this reason.
+        # A truncated call must not run, so tool calls do not change this reason.
         details = response.get("incomplete_details")
         reason = details.get("reason") if isinstance(details, dict) else None
         reason = reason if isinstance(reason, str) else "incomplete"
@@ -116,7 +116,7 @@ def read_ending(
 
 
 def write_ending(reason: str | None, *, refused: bool) -> dict[str, Any]:
-    """The status of a response that ended so, and why it is incomplete if it is."""
+    """The status of a response with this stop reason, and why it is incomplete if it is."""
     if reason is None or reason in _COMPLETED or (refused and reason == "refusal"):
         return {"status": "completed"}
     return {"status": "incomplete", "incomplete_details": {"reason": _REASONS.write(reason)}}

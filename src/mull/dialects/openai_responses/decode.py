@@ -1,9 +1,9 @@
-"""From the events of a Responses stream, or from one whole response, to neutral events.
+"""Decodes the events of a Responses stream, or one complete response, into neutral events.
 
-An item is found by its id, then by its output index (GitHub Copilot gives a new id in every
-event), and only without either by being the last of its kind (llama.cpp has no indexes). Events
-that were heard before, by sequence number, are skipped, so a stream may be resumed too early.
-The finished response fills in what no event of the stream said.
+An item is found by its id, then by its output index (GitHub Copilot uses a new id in every event),
+and without either, as the last item of its kind (llama.cpp sends no indexes). Events whose sequence
+number was already received are skipped, so a stream may resume at an earlier point. The finished
+response supplies what no event of the stream contained.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _KINDS: dict[str, type[Item]] = {
 
 
 class ChunkInterpreter:
-    """What the JSON of one answer means. Reasoning has one place here, so no field is chosen."""
+    """Interprets the JSON of one answer. This API has only one field for reasoning, so there is no
+    field name to choose."""
 
     def __init__(self, target: Target, field_name: str | None = None) -> None:
         self.stage: Stage = "open"
@@ -92,23 +93,23 @@ class ChunkInterpreter:
             if number not in self._heard:
                 self._heard[number] = act
             elif number == self._number and value.get("delta") != self._delta:
-                self._heard = None  # one number for different deltas: the numbers mean nothing
+                self._heard = None  # different deltas share a number: numbers are unusable
             elif self._is_replay(number, act, value):
                 return []
             self._number, self._delta = number, value.get("delta")
         return act(value) if act is not None else self._unknown(value)
 
     def whole(self, value: Any) -> list[Event]:
-        """Events of one whole response."""
+        """Events of one complete response."""
         self._ended = True
         if not isinstance(value, dict):
-            return [Failed("the answer is not a response", "unreadable", body=value)]
+            return [Failed("the answer is not a Responses API object", "unreadable", body=value)]
         if not isinstance(value.get("output"), list) and not isinstance(value.get("status"), str):
             return [read_failure(value)]
         return [*self._start(value), *self._complete(value, "completed")]
 
     def end(self, done: bool) -> list[Event]:
-        """Events of the end; without the terminal event the answer was cut."""
+        """Events at the end of the stream; without a terminal event the answer was cut off."""
         if self._ended:
             return self._flush()
         if done and self._items and all(item.done for item in self._items):
@@ -126,14 +127,14 @@ class ChunkInterpreter:
     def _is_replay(self, number: int, act: _Act | None, value: dict[str, Any]) -> bool:
         assert self._heard is not None
         if self._heard[number] is not act:
-            self._heard = None  # one number for different events: the numbers mean nothing
+            self._heard = None  # different events share a number: numbers are unusable
             return False
         response = value.get("response")
         if act is not self._acts["response.created"] or not isinstance(response, dict):
             return True
         if response.get("id") in (None, self._id):
             return True
-        self._heard = {number: act}  # another response on this stream counts from the start again
+        self._heard = {number: act}  # another response in this stream restarts the count
         self._by_index.clear()
         return False
 
@@ -279,7 +280,7 @@ class ChunkInterpreter:
         return events + found.finish(given)
 
     def _find(self, kind: type[_Kind], value: dict[str, Any]) -> tuple[_Kind, list[Event]]:
-        """The item that an event speaks of, and the events of its opening if it is new."""
+        """The item that an event refers to, and its opening events if it is new."""
         item_id, index = value.get("item_id"), value.get("output_index")
         found = self._lookup(kind, item_id, index)
         if found is None and item_id is None and index is None:
@@ -298,7 +299,7 @@ class ChunkInterpreter:
         return found if type(found) is kind else None
 
     def _new(self, kind: type[Item], given: dict[str, Any], index: Any) -> tuple[Item, list[Event]]:
-        """A new item, and the events that give those before it their place."""
+        """A new item, and the events that settle the items before it."""
         events = [event for item in self._items for event in item.settle()]
         item_id = _id_of(given)
         key = item_id or f"item {len(self._items)}"
@@ -327,7 +328,8 @@ class ChunkInterpreter:
         return [*events, ending]
 
     def _fill(self, output: Any) -> list[Event]:
-        """What the finished response says beyond the stream: items by id, the rest in order."""
+        """Events for what only the finished response contains. Items are matched by id, the others
+        in order."""
         given = [item for item in output if isinstance(item, dict)] if type(output) is list else []
         pairs: list[tuple[Item | None, dict[str, Any]]] = []
         for item in given:

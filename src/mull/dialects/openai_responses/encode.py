@@ -1,7 +1,7 @@
-"""From a neutral request to the body of `POST /responses`.
+"""Encodes a neutral request as the body of `POST /responses`.
 
-Nothing is stored at the endpoint (`store: false`); instead its encrypted reasoning is asked for,
-so that it can be sent back. Settings that do not change give the same bytes every time.
+The endpoint is told not to store anything (`store: false`); instead the request asks for encrypted
+reasoning, so that it can be sent back. Unchanged settings produce the same bytes every time.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ PATH = "/responses"
 FREE_TOOL = "custom"
 """The type of a tool that takes a text."""
 LEAST_OUTPUT = 16
-"""The API refuses a smaller limit of the answer (earendil-works/pi#6265)."""
+"""The smallest `max_output_tokens` that the API accepts (earendil-works/pi#6265)."""
 
 
 def encode_request(request: Request, target: Target) -> WireRequest:
-    """The request as the Responses API takes it."""
+    """The request in the Responses API, without any key."""
     written = InputItems(target)
     body: dict[str, Any] = {"model": target.model}
     system, messages = _opening(request, target)
@@ -76,8 +76,8 @@ def encode_request(request: Request, target: Target) -> WireRequest:
 
 
 def _opening(request: Request, target: Target) -> tuple[str, Sequence[Message]]:
-    """The system prompt and what follows it. Where templates take one system message, at the
-    beginning, those that stand there become one."""
+    """The system prompt and the messages after it. If the model's template accepts only one system
+    message, at the start, all system messages at the start are merged."""
     messages = request.messages
     if target.compat.system_inside == "system":
         return request.system, messages
@@ -87,7 +87,7 @@ def _opening(request: Request, target: Target) -> tuple[str, Sequence[Message]]:
 
 
 def _reasons(request: Request, target: Target) -> bool:
-    """Whether encrypted reasoning may be asked for: models that do not reason refuse it."""
+    """Whether to ask for encrypted reasoning: models that do not reason reject such a request."""
     return target.facts.reasoning or request.thinking.state in ("on", "default")
 
 
@@ -99,12 +99,12 @@ def _limit(body: dict[str, Any], request: Request, target: Target) -> list[Note]
     body[field] = max(request.max_tokens, LEAST_OUTPUT)
     if body[field] == request.max_tokens:
         return []
-    text = f"max_tokens raised from {request.max_tokens} to {LEAST_OUTPUT}: the API takes no less"
+    text = f"max_tokens raised from {request.max_tokens} to {LEAST_OUTPUT}, the API's minimum"
     return [Note("maxTokens", text, True, str(request.max_tokens), str(LEAST_OUTPUT))]
 
 
 def _tools(request: Request, target: Target) -> list[dict[str, Any]]:
-    """The tools; those of a namespace stand in it, where the endpoint knows such."""
+    """The tools; those of a namespace are grouped in it if the endpoint supports namespaces."""
     tools: list[dict[str, Any]] = []
     groups: dict[str, list[dict[str, Any]]] = {}
     for tool in request.tools:
@@ -121,11 +121,11 @@ def _tools(request: Request, target: Target) -> list[dict[str, Any]]:
 
 
 def _tool(tool: Tool) -> dict[str, Any]:
-    """Strict is said outright: left out, this API would rewrite the schema."""
+    """`strict` is always sent: without it, this API would rewrite the schema."""
     own = {k: v for k, v in own_keys(tool.wire, DIALECT).items() if k != NAMESPACE}
     if tool.free_text:
-        said = {"description": tool.description} if tool.description else {}
-        return {"type": FREE_TOOL, "name": tool.name, **said, **own}
+        described = {"description": tool.description} if tool.description else {}
+        return {"type": FREE_TOOL, "name": tool.name, **described, **own}
     made: dict[str, Any] = {"type": "function", "name": tool.name}
     if tool.description:
         made["description"] = tool.description

@@ -1,7 +1,7 @@
-"""Input items of the Responses API, with the instructions beside them.
+"""Reads input items of the Responses API, and the separate instructions.
 
-What a model gave (reasoning, calls, messages in its name, items of hosted tools) stands in one
-list with what it was given; a run of such items is one answer.
+Items from the model (reasoning, calls, assistant messages, items of hosted tools) and items for the
+model share one list; consecutive items from the model form one answer.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from mull.neutral.target import Target
 __all__ = ["BODY", "is_own", "read_history"]
 
 BODY = ("input", "instructions")
-"""Where a request has its messages, and its system prompt if that stands beside them."""
+"""The fields of a request that hold its messages and its separate system prompt."""
 _ITEMS = ("reasoning", "function_call", "function_call_output")
 
 _PART_KEYS = ("type", "text", "image_url", "file_data", "filename", "file_url")
 _READ = ("message", "function_call", "reasoning", FREE_CALL)
-"""Items of an answer that are taken apart; others are kept whole."""
+"""Item types of an answer that are decoded into blocks; other items are kept unchanged."""
 
 
 def read_history(items: Sequence[Any], system: Any, written_by: Target | None) -> Conversation:
     """The conversation in the items.
 
     Raises:
-        ConfigError: an item is not one; says which and why.
+        ConfigError: an item is invalid; the message says which and why.
     """
     reader = _Reader(AnswerReader(DIALECT, ChunkInterpreter, written_by))
     if system is not None:
@@ -81,7 +81,7 @@ class _Reader:
             self._continue_answer(item, where)
 
     def end_answer(self) -> None:
-        """What comes next was given to the model."""
+        """End the current answer: the next item is input for the model."""
         if self._answer:
             response = {"status": "completed", "output": self._answer}
             self.conversation.messages.append(self._answers.read(response, self._where))
@@ -108,7 +108,8 @@ class _Reader:
                 )
 
     def _leave_details(self, content: Any, where: str) -> None:
-        """What a part says beside what it shows; a detail of its own is worth a word."""
+        """Record the keys of parts that are left out; an image's `detail` counts unless it is
+        `auto`."""
         for at, part in enumerate(content if isinstance(content, list) else ()):
             if isinstance(part, dict) and not isinstance(_part(part), OpaqueBlock):
                 known = (*_PART_KEYS, "detail") if part.get("detail") == "auto" else _PART_KEYS
@@ -124,13 +125,13 @@ class _Reader:
             text = "".join(b.text for b in blocks if isinstance(b, TextBlock))
             media = tuple(b for b in blocks if isinstance(b, MediaBlock))
             result = ToolResultBlock(call_id, text, media=media)
-        said = self.conversation.messages
-        before = said.pop().blocks if said and said[-1].role == "tool" else ()
-        said.append(Message(role="tool", blocks=(*before, result)))
+        messages = self.conversation.messages
+        before = messages.pop().blocks if messages and messages[-1].role == "tool" else ()
+        messages.append(Message(role="tool", blocks=(*before, result)))
 
 
 def _full_message(item: dict[str, Any], where: str) -> dict[str, Any]:
-    """A message in its short form, written out."""
+    """The full form of a message written in the short form."""
     content = item.get("content")
     if isinstance(content, str):
         content = [{"type": "output_text", "text": content}]

@@ -1,8 +1,8 @@
-"""The output items of one answer while they arrive, and the events they give.
+"""The output items of one answer as they arrive, and the events they produce.
 
-Text is told from deltas as they come; the finished item then fills in what no delta brought and
-gives what only it knows: encrypted content, ids, annotations. What an item says at its opening is
-not read, because it may be partial: it serves only where nothing better comes.
+Text is emitted from deltas as they arrive; the finished item then supplies what no delta contained
+and what only it has: encrypted content, ids, annotations. The content of an item when it is added
+may be partial, so it is used only if nothing better follows.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = ["Call", "FreeCall", "Item", "Other", "Reasoning", "Said"]
 _SOURCE: dict[ThinkingKind, str] = {"summary": "summary", "raw": "reasoning_text"}
 _LISTS: tuple[tuple[ThinkingKind, str], ...] = (("summary", "summary"), ("raw", "content"))
 _EMPTY_PARTS = 100
-"""How many parts before one that comes may be taken for empty; beyond that a number is wrong."""
+"""How many skipped parts may count as empty; if an index skips more, it is treated as wrong."""
 _to_json = msgspec.json.Encoder().encode
 
 
@@ -58,10 +58,10 @@ class _Part:
         return self.pieces[0]
 
     def missing(self, whole: str) -> str | None:
-        """What of the whole text did not come; None if something else came."""
+        """The part of the complete text that has not arrived; None if the texts differ."""
         came = self.came()
         if whole != came and not whole.startswith(came):
-            # Halves of a character that came one by one are one character in the whole.
+            # Surrogate halves that arrived separately are one character in the complete text.
             came = came.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
             if not whole.startswith(came):
                 return None
@@ -70,11 +70,11 @@ class _Part:
 
 
 def _differs(key: str) -> Warned:
-    return Warned("mismatch", f"the finished item {key} is not what was streamed; both are kept")
+    return Warned("mismatch", f"the finished item {key} differs from its stream; both are kept")
 
 
 class Item:
-    """One output item: what it said of itself when it was added, and when it was done."""
+    """One output item, as it was when added and when finished."""
 
     __slots__ = ("done", "first", "key", "last")
 
@@ -85,23 +85,23 @@ class Item:
         self.done = False
 
     def open(self) -> list[Event]:
-        """Events of its beginning."""
+        """Events for the start of the item."""
         return []
 
     def settle(self) -> list[Event]:
-        """Events that give it its place before a later item begins."""
+        """Events that fix its position before a later item starts."""
         return []
 
     def finish(self, item: dict[str, Any]) -> list[Event]:
-        """Events of the finished item."""
+        """Events for the finished item."""
         raise NotImplementedError
 
     def fill(self, item: dict[str, Any]) -> list[Event]:
-        """Events of what only the finished response says of an item that was finished before."""
+        """Events for what only the finished response contains of an already finished item."""
         return []
 
     def flush(self) -> list[Event]:
-        """Events of an item that was never finished."""
+        """Events for an item that was never finished."""
         return self.finish(self.first)
 
 
@@ -124,7 +124,7 @@ class Reasoning(Item):
         return [ThinkingDelta(delta, part.key, _SOURCE[kind], kind)]
 
     def complete(self, kind: ThinkingKind, index: Any, text: str) -> list[Event]:
-        """Add what is missing of a part; a part is opened by its first text, not before."""
+        """Add the missing text of a part; a part opens with its first text, not before."""
         part = self.parts[kind].get(index)
         if part is None:
             return self._open_part(kind, index, text) if text else []
@@ -134,7 +134,7 @@ class Reasoning(Item):
     def _open_part(self, kind: ThinkingKind, index: Any, text: str) -> list[Event]:
         parts = self.parts[kind]
         shown = [""] if parts else []
-        # A carrier of nothing tells a new part from a blank line inside one.
+        # An empty carrier distinguishes a new part from a blank line inside a part.
         events: list[Event] = [self._border(kind)] if parts else []
         if type(index) is int and index - len(parts) < _EMPTY_PARTS:
             for empty in range(len(parts), index):
@@ -188,13 +188,13 @@ class Reasoning(Item):
         return [part.came() for part in self.parts[kind].values()]
 
     def holder(self, item: dict[str, Any]) -> ThinkingKind:
-        """The kind of the block that holds the encrypted content."""
+        """The kind of the block to which the encrypted content belongs."""
         if self.settled or self.parts["summary"] or item.get("summary"):
             return "summary"
         return "raw" if self.parts["raw"] or item.get("content") else "summary"
 
     def fill(self, item: dict[str, Any]) -> list[Event]:
-        # Azure may tell the encrypted content only in the finished response (pi#6409).
+        # Azure may send the encrypted content only in the finished response (pi#6409).
         if self.encrypted or not item.get("encrypted_content"):
             return []
         return [self._carrier(self.holder(self.first), item, encrypted=True)]
@@ -348,7 +348,7 @@ class Call(Item):
 
 
 class FreeCall(Call):
-    """A call whose input is a text: told as the one member of an object, piece by piece."""
+    """A call whose input is a text, emitted piece by piece as the only member of an object."""
 
     __slots__ = ("opened",)
 
@@ -377,7 +377,7 @@ class FreeCall(Call):
         return [*events, BlockEnded(self.key)]
 
     def flush(self) -> list[Event]:
-        self.done = True  # and its object stays open: nobody may take the text for whole
+        self.done = True  # its object stays open, so that the text cannot pass for complete
         return [self._describe(self.first), BlockEnded(self.key)]
 
     def _opening(self) -> str:
@@ -389,12 +389,12 @@ class FreeCall(Call):
 
 
 def _escaped(text: str) -> str:
-    """Text inside a JSON string; half a character finds its other half in the next piece."""
+    """Text inside a JSON string; a surrogate half is joined with the next piece."""
     return json.dumps(text)[1:-1]
 
 
 class Other(Item):
-    """An item of a kind that is kept as it is: hosted tools and whatever comes next."""
+    """An item that is kept unchanged: items of hosted tools, and types not yet known."""
 
     __slots__ = ()
 

@@ -1,9 +1,9 @@
-"""From messages to input items, in the order in which the endpoint gave or expects them.
+"""Encodes messages as input items, in the order in which the endpoint sent or expects them.
 
-Policy has left in the reasoning that the endpoint can use (encrypted, or with its raw text), each
-with the item that followed it. What follows a reasoning item that is not sent loses its id,
-because an endpoint that knows the id asks for the reasoning too (vercel/ai#7099). Every message
-is encoded by itself, so a longer history begins with the items of the shorter one.
+Policy has kept the reasoning that the endpoint can use (encrypted, or with its raw text), each with
+the item that followed it. An item whose preceding reasoning is not sent loses its id, because an
+endpoint that knows the id requires the reasoning too (vercel/ai#7099). Every message is encoded
+independently, so a longer history starts with the items of the shorter one.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ _Item: TypeAlias = dict[str, Any]
 
 CALL_ID_LIMIT = 64
 RESULTS = ("function_call_output", f"{FREE_CALL}_output")
-"""Results of calls with an object, and of those with a text."""
+"""Types of results: of calls with an object as input, and of calls with a text."""
 _CALLS = ("custom_tool_call", "tool_search_call", "shell_call", "apply_patch_call")
-"""Items beside `function_call` that the client answers, and that need no id of their own."""
+"""Items other than `function_call` that the client answers and that need no id of their own."""
 _to_json = msgspec.json.Encoder().encode
 
 _NOTES = (
     ("unpaired", "history", "{n} item{s} of hosted tools not sent: their reasoning is left out"),
-    ("unsendable", "history", "{n} attachment{s} not sent: this API has no place for them"),
+    ("unsendable", "history", "{n} attachment{s} not sent: this API does not accept such media"),
     ("errors", "history", "{n} failed tool result{s} sent as text: this API has no error flag"),
 )
 
 
 class InputItems:
-    """The input of a request, and what could not be part of it."""
+    """The input of a request, and notes about what it could not contain."""
 
     def __init__(self, target: Target) -> None:
         self.items: list[_Item] = []
@@ -70,7 +70,7 @@ class InputItems:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What was left out, if anything."""
+        """Notes about what was left out, if anything."""
         return tuple(
             Note(about, text.format(n=n, s="" if n == 1 else "s"), warning=name == "unsendable")
             for name, about, text in _NOTES
@@ -78,7 +78,7 @@ class InputItems:
         )
 
     def add_system(self, text: str) -> None:
-        """Add a system prompt as an item of its own."""
+        """Add a system prompt as a separate item."""
         self.items += self._given(self._system_role, [TextBlock(text)])
 
     def add(self, message: Message) -> None:
@@ -91,7 +91,7 @@ class InputItems:
             self.items += self._given(role, message.blocks)
 
     def _given(self, role: str, blocks: Sequence[Block]) -> Iterator[_Item]:
-        """What a person, a program or a tool gave."""
+        """Items from a user, a program or a tool."""
         content: list[_Item] = []
         for block in blocks:
             if isinstance(block, ToolResultBlock):
@@ -116,8 +116,8 @@ class InputItems:
         self._left["errors"] += block.is_error
         output: str | list[_Item] = block.output
         if block.media:
-            said = [{"type": "input_text", "text": block.output}] if block.output else []
-            output = [*said, *(part for one in block.media for part in self._media(one))]
+            texts = [{"type": "input_text", "text": block.output}] if block.output else []
+            output = [*texts, *(part for one in block.media for part in self._media(one))]
         return {
             "type": RESULTS[block.call_id in self._free_calls],
             "call_id": _fitting(block.call_id),
@@ -137,7 +137,7 @@ class InputItems:
         return []
 
     def _answer(self, message: Message) -> list[_Item]:
-        """The items of an answer; `paired` says that the reasoning before an item is sent."""
+        """The items of an answer; `paired` means that the reasoning before an item is sent."""
         items: list[_Item] = []
         paired = False
         for group in item_groups(message.blocks):
@@ -167,15 +167,15 @@ class InputItems:
             self._free_calls.add(block.id)
             return {**item, "input": free_text(arguments), **own}
         self._free_calls.discard(block.id)
-        finished = own.get("arguments")  # where the finished item differs from its pieces
+        finished = own.get("arguments")  # if the finished item differs from its deltas
         if isinstance(finished, str) and read_object(finished) is not None:
             arguments = finished
         item = {"type": "function_call", **item, "arguments": arguments}
         return item | {key: value for key, value in own.items() if key not in item}
 
     def _opaque(self, block: OpaqueBlock, message: Message, *, paired: bool) -> list[_Item]:
-        """A call that the client answers can be without its id. A hosted tool's item cannot, so it
-        goes where its reasoning goes."""
+        """A call that the client answers can be sent without its id. A hosted tool's item cannot,
+        so it is sent only with its reasoning."""
         thought = message.usage is None or message.usage.reasoning != 0
         if paired or not thought or not self._target.facts.reasoning:
             return [block.data]
@@ -188,12 +188,13 @@ class InputItems:
 
 
 def _is_output(block: OpaqueBlock) -> bool:
-    """Whether it is an item of its own, the result of a call, and no part of a message."""
+    """Whether it is a separate item, the result of a call, rather than part of a message."""
     return str(block.data.get("type")).endswith("_output")
 
 
 def item_groups(blocks: Sequence[Block]) -> Iterator[list[Block]]:
-    """Blocks that were one item: both kinds of a thought, the parts of a message."""
+    """Groups of blocks that came from one item: the summary and raw text of a reasoning item, or
+    the parts of a message."""
     group: list[Block] = []
     for block in blocks:
         if group and not _is_same_item(group[-1], block):
@@ -214,11 +215,11 @@ def _is_same_item(before: Block, block: Block) -> bool:
 
 
 def _reasoning(blocks: Sequence[ThinkingBlock]) -> _Item | None:
-    """The reasoning item as it came; None where the endpoint could make nothing of it.
+    """The reasoning item as it was received; None if the endpoint could not use it.
 
-    Raw text goes back to the servers that sent it (llama.cpp, vLLM, DeepSeek); OpenAI, which
-    refuses it, sends none. A status is never sent. A summary or an id alone finds nothing at an
-    endpoint that was told not to store (anomalyco/opencode#7724).
+    Raw text is returned to the servers that send it (llama.cpp, vLLM, DeepSeek); OpenAI, which
+    rejects raw text, sends none. A status is never sent. A summary or an id alone is useless to an
+    endpoint that was told not to store anything (anomalyco/opencode#7724).
     """
     item: _Item = {"type": "reasoning"}
     parts: dict[str, list[_Item]] = {"summary": [], "raw": []}
@@ -256,7 +257,8 @@ def _sent(kept: _Item, *, with_id: bool) -> _Item:
 
 
 def _fitting(call_id: str) -> str:
-    """The id of a call, and so of its result; one that is too long here always becomes the same."""
+    """The id for a call and its result; an id too long for this API is always shortened to the same
+    id."""
     if len(call_id) <= CALL_ID_LIMIT:
         return call_id
     return f"{call_id[:39]}-{sha256(call_id.encode('utf-8', 'replace')).hexdigest()[:24]}"

@@ -1,4 +1,4 @@
-"""Which reasoning items go back: those that the endpoint can decrypt or read."""
+"""Which reasoning items are sent back: those that the endpoint can decrypt or read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class _Responses(Replay):
 
 
 def _items(blocks: Sequence[ThinkingBlock]) -> Iterator[int]:
-    """The reasoning item that each block was part of: a summary and its raw text are one."""
+    """The number of the reasoning item that each block came from: a summary and its raw text are
+    one item."""
     number = 0
     for at, block in enumerate(blocks):
         number += not (at and is_same_item(blocks[at - 1], block))
@@ -40,7 +41,8 @@ def _items(blocks: Sequence[ThinkingBlock]) -> Iterator[int]:
 
 
 def _has_its_thought(before: Sequence[Taken]) -> bool:
-    """A hosted tool's item goes only with the reasoning that stands before it."""
+    """Whether the reasoning before a hosted tool's item is sent; without it, neither is the
+    item."""
     thoughts = [(block, form) for block, form in before if isinstance(block, ThinkingBlock)]
     if not thoughts:
         return True

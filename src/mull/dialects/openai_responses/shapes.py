@@ -1,13 +1,13 @@
-"""How the parts of an output item are kept in blocks, and how they are rebuilt from them.
+"""How the parts of an output item are stored in blocks, and how they are rebuilt from them.
 
 A reasoning item becomes one thinking block: of kind `summary` from its summary, or `raw` from its
-content; an item that has both becomes two neighbouring blocks with the same id, and the encrypted
-content stays with the summary. `thought` joins the parts by a blank line; its wire holds as `parts`
-the exact ones wherever they cannot be told from the thought, and as `item` keys of the item that
-this file does not know.
+content; an item that has both becomes two adjacent blocks with the same id, and the encrypted
+content stays with the summary. `thought` joins the parts with blank lines. The block's wire data
+contains the exact parts as `parts` if they cannot be recovered from the thought, and as `item` the
+keys of the item that this module does not know.
 
-A message becomes one text block for each part. Its wire holds the item's own keys, and as `part`
-the keys of the part beside its text; an empty `part` stands for a message without parts.
+A message becomes one text block for each part. Its wire data contains the item's own keys, and as
+`part` the keys of the part besides its text; an empty `part` represents a message without parts.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _CALL_KEYS = frozenset({"type", "call_id", "name", "arguments", "status"})
 _FREE_CALL_KEYS = (_CALL_KEYS - {"type", "arguments"}) | {"input"}
 FREE_CALL = "custom_tool_call"
 NAMESPACE = "namespace"
-"""A group of tools, and the key under which each of them, and each call, has its own."""
-"""A call of a tool that takes a text, and no object."""
+"""The type of a group of tools, and the key that names the group in each tool and call."""
+"""The type of a call whose input is a text rather than an object."""
 _TEXT_PART = {"type": "output_text"}
 
 
@@ -58,7 +58,7 @@ def _others(item: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
 
 
 def parts_of(value: Any, part_type: str) -> list[dict[str, Any]]:
-    """The parts of an item's list; a bare text in the place of a part is taken for one."""
+    """The parts in an item's list; a plain string counts as a part."""
     if isinstance(value, str):
         value = [value] if value else []
     if not isinstance(value, list):
@@ -73,7 +73,7 @@ def parts_of(value: Any, part_type: str) -> list[dict[str, Any]]:
 
 
 def part_text(part: Mapping[str, Any]) -> str:
-    """What a person reads of a part."""
+    """The readable text of a part."""
     text = part.get(_text_key(part))
     return text if isinstance(text, str) else ""
 
@@ -85,10 +85,10 @@ def _text_key(part: Mapping[str, Any]) -> str:
 def pack_parts(
     kind: ThinkingKind, parts: list[dict[str, Any]], came: list[str], *, usable: bool
 ) -> list[dict[str, Any]]:
-    """The parts that a thinking block keeps: none where the thought that came says it all.
+    """The parts that a thinking block keeps: none if they can be recovered from the thought.
 
-    A single empty part of an item that can never be sent back is not kept: it would make a
-    block of nothing look like a carrier.
+    A single empty part of an item that can never be sent back is not kept: it would make an empty
+    block look like a carrier.
     """
     plain = parts == [{"type": PART_TYPE[kind], "text": text} for text in came]
     if plain and (not came or (len(came) == 1 and (came[0] or not usable))):
@@ -97,7 +97,7 @@ def pack_parts(
 
 
 def unpack_parts(block: ThinkingBlock) -> list[dict[str, Any]]:
-    """The parts as they came on the wire."""
+    """The parts as received."""
     parts = kept_parts(own_keys(block.wire, DIALECT))
     if parts or not block.thought:
         return parts
@@ -116,8 +116,8 @@ def kept_rest(kept: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_same_item(before: ThinkingBlock, block: ThinkingBlock) -> bool:
-    """Whether two thoughts that follow each other are one item: its summary and its raw text. One
-    item has one seal."""
+    """Whether two consecutive thinking blocks are one item: its summary and its raw text. An item
+    has at most one encrypted content."""
     if before.encrypted and block.encrypted:
         return False
     return (before.kind, block.kind) == ("summary", "raw") and before.id == block.id
@@ -137,25 +137,25 @@ def message_keys(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def call_keys(item: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of a call that its block keeps beside name, id and arguments; one of free text
-    keeps its type."""
+    """The keys of a call that its block keeps besides name, id and arguments; a call with a text as
+    input keeps its type."""
     return _others(item, _FREE_CALL_KEYS if item.get("type") == FREE_CALL else _CALL_KEYS)
 
 
 def is_free_call(kept: Mapping[str, Any]) -> bool:
-    """Whether a call came as one of free text."""
+    """Whether a call was received with a text as its input."""
     return kept.get("type") == FREE_CALL
 
 
 def called_as(name: str | None, offered: dict[str, Any]) -> dict[str, Any]:
-    """The name of a call, as its tool was offered: perhaps in a namespace."""
+    """The name of a call as its tool was declared, possibly in a namespace."""
     space = as_keys(offered.get(NAMESPACE)).get("name")
     return {"name": name} if space is None else {"name": name, NAMESPACE: space}
 
 
 def free_text(arguments: str) -> str:
-    """The text that a tool of free text was called with; the arguments themselves where the model
-    wrote something else than the object that stands for it."""
+    """The text in the arguments of a call; the arguments themselves if the model did not write the
+    object that wraps the text."""
     match read_object(arguments):
         case {"input": str(text), **rest} if not rest:
             return text
@@ -163,7 +163,7 @@ def free_text(arguments: str) -> str:
 
 
 def pack_part(part: Mapping[str, Any], *, keep_text: bool = False) -> dict[str, Any] | None:
-    """A message part without its text; None for the ordinary one."""
+    """A message part without its text; None for an ordinary part."""
     text_key = _text_key(part)
     kept = {
         key: value
@@ -178,9 +178,9 @@ def pack_part(part: Mapping[str, Any], *, keep_text: bool = False) -> dict[str, 
 def unpack_part(
     text: str, kept: Mapping[str, Any], *, logprobs: bool = False
 ) -> dict[str, Any] | None:
-    """The part of a text block, from its text and wire; None where the message had no part.
+    """The part of a text block, from its text and wire data; None if the message had no parts.
 
-    Log probabilities are not for requests: they tell the model nothing.
+    Log probabilities are left out: requests do not need them.
     """
     held = kept.get("part")
     if not isinstance(held, dict):

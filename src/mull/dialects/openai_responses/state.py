@@ -1,5 +1,5 @@
-"""What requests and responses of the Responses API say of state: what to continue from, what to
-keep, and what of a request its response repeats."""
+"""State in the Responses API: which response a request continues, what to store, and which fields
+of a request its response repeats."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Item: TypeAlias = dict[str, Any]
 
 _REFERENCE = "item_reference"
 _INCLUDED = ("reasoning.encrypted_content", "message.input_image.image_url")
-"""What a client may ask to be included, and always is."""
+"""Values of `include` that are accepted because their data is always included."""
 _TRIGGER = "compaction_trigger"
 _COMPACTIONS = ("compaction", "compaction_summary")
 _GIVEN = ("user", "system", "developer")
@@ -67,13 +67,13 @@ _ECHOED: Mapping[str, Any] = {
     "truncation": "disabled",
     "user": None,
 }
-"""What a response repeats of its request, and what it says where the request says nothing."""
+"""The fields of a request that its response repeats, with their defaults."""
 
 
 class State(Value, frozen=True):
-    """The part of a request that is about state. `items` are those of this request alone;
-    `compacts` asks for a compaction in the place of an answer, `threshold` for one before the
-    answer when the conversation has more tokens."""
+    """The fields of a request that concern state. `items` are those of this request alone;
+    `compacts` requests a compaction instead of an answer, `threshold` one before the answer if the
+    conversation has more tokens."""
 
     items: list[Item]
     previous: str | None = None
@@ -85,11 +85,11 @@ class State(Value, frozen=True):
 
 
 def read_state(body: Mapping[str, Any], fields: Fields) -> State:
-    """What the request says of state; `fields` are those of the body, and it is taken from them.
+    """The state fields of a request. They are removed from `fields`, the fields of the body.
 
     Raises:
-        ConfigError: something in it is not what it should be.
-        RefusedError: it asks for what is not done here.
+        ConfigError: a field is invalid.
+        RefusedError: the request uses an unsupported feature.
     """
     _refuse_unsupported(fields)
     given = [item for _, item in objects(take_items(fields), "input")]
@@ -124,7 +124,7 @@ def _unsupported(name: str, instead: str) -> RefusedError:
 
 
 def _threshold(fields: Fields) -> int | None:
-    """The tokens over which a conversation is compacted, if it is to be."""
+    """The number of tokens above which to compact the conversation, if requested."""
     found: int | None = None
     for entry in as_list(fields.take("context_management") or [], "context_management"):
         wanted = Fields(as_object(entry, "context_management"))
@@ -134,11 +134,11 @@ def _threshold(fields: Fields) -> int | None:
 
 
 def _echo(body: Mapping[str, Any], store: bool) -> dict[str, Any]:
-    said = {name: value for name in _ECHOED if (value := body.get(name)) is not None}
+    given = {name: value for name in _ECHOED if (value := body.get(name)) is not None}
     reasoning, text, tools = (body.get(name) for name in ("reasoning", "text", "tools"))
     return {
         **_ECHOED,
-        **said,
+        **given,
         "store": store,
         "reasoning": {
             "effort": None,
@@ -151,25 +151,25 @@ def _echo(body: Mapping[str, Any], store: bool) -> dict[str, Any]:
 
 
 def _tool(tool: dict[str, Any]) -> dict[str, Any]:
-    """A tool as responses repeat it; nothing is strict that was not asked to be."""
+    """A tool as responses repeat it; `strict` is false unless the request set it."""
     if tool.get("type") != "function":
         return tool
     return {"description": None, "parameters": None, **tool, "strict": bool(tool.get("strict"))}
 
 
 def compaction_item(item_id: str, sealed: str) -> dict[str, Any]:
-    """The item that stands for a conversation; `sealed` is its summary."""
+    """The item that replaces a conversation; `sealed` is its encrypted summary."""
     return {"id": item_id, "type": "compaction", "encrypted_content": sealed}
 
 
 def compacted(
     items: Sequence[Item], read: Callable[[str], str | None], room: int | None = None
 ) -> list[Item]:
-    """The items with the last compaction in the place of what it stands for.
+    """The items with the last compaction in place of the items that it summarises.
 
-    `read` opens a summary; what it cannot open stays as it is. Messages to the model that stand
-    before the compaction stay too: clients send along those that are to be kept. With `room`, those
-    of the user may have that many bytes.
+    `read` decrypts a summary; a compaction that it cannot decrypt stays unchanged. Messages to the
+    model before the compaction stay too: clients include those that they want to keep. `room`
+    limits the bytes of the user's messages among them.
     """
     for at in reversed(range(len(items))):
         item = items[at]
@@ -177,14 +177,14 @@ def compacted(
         summary = read(sealed) if isinstance(sealed, str) else None
         if summary is not None:
             before = _fitting([one for one in items[:at] if _is_given(one)], room)
-            said = [{"type": "input_text", "text": _SUMMARY.format(summary)}]
-            told = {"type": "message", "role": "user", "content": said}
-            return [*before, told, *items[at + 1 :]]
+            parts = [{"type": "input_text", "text": _SUMMARY.format(summary)}]
+            message = {"type": "message", "role": "user", "content": parts}
+            return [*before, message, *items[at + 1 :]]
     return list(items)
 
 
 def _fitting(items: Sequence[Item], room: int | None) -> list[Item]:
-    """The items without the user's oldest messages that have no room; the newest always has."""
+    """The items without the user's oldest messages that do not fit; the newest is always kept."""
     if room is None:
         return list(items)
     kept: list[Item] = []
@@ -204,8 +204,8 @@ def _is_given(item: Item) -> bool:
 
 
 def recent(items: Sequence[Item]) -> tuple[list[Item], list[Item]]:
-    """The items before the user's last message, and those from there on; all of them are before it
-    where nothing was answered earlier."""
+    """The items before the user's last message, and those from it on; if no item before it is an
+    answer, all items are in the first list."""
     for at in reversed(range(len(items))):
         if _is_given(items[at]) and items[at].get("role") == "user":
             if all(map(_is_given, items[:at])):
@@ -215,14 +215,14 @@ def recent(items: Sequence[Item]) -> tuple[list[Item], list[Item]]:
 
 
 def user_items(items: Sequence[Item], answer_id: str, room: int) -> list[Item]:
-    """The user's messages among the items, as a compacted conversation lists them: the newest, as
-    many as fit into `room` bytes."""
-    said = [item for item in listed(items, answer_id) if item["type"] == "message"]
-    return _fitting([item for item in said if item.get("role") == "user"], room)
+    """The user's messages among the items as a compacted conversation lists them: the newest ones
+    that fit in `room` bytes."""
+    messages = [item for item in listed(items, answer_id) if item["type"] == "message"]
+    return _fitting([item for item in messages if item.get("role") == "user"], room)
 
 
 def listed(items: Sequence[Item], answer_id: str) -> list[Item]:
-    """Input items as they are listed: each with an id, its text in parts, and a status."""
+    """Input items in their listed form: each with an id, its text in parts, and a status."""
     return [_listed(item, at, answer_id) for at, item in enumerate(items)]
 
 
@@ -248,10 +248,10 @@ def _parts(content: Any, is_answer: bool) -> Any:
 
 
 def page_of(items: list[Item], query: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """One page of a list of items, the newest first unless it is asked for otherwise.
+    """One page of a list of items, newest first unless the query says otherwise.
 
     Raises:
-        ConfigError: there is no such page.
+        ConfigError: the query is invalid.
     """
     order = _one(query, "order", "desc")
     if order not in ("asc", "desc"):
@@ -263,7 +263,7 @@ def page_of(items: list[Item], query: Mapping[str, Sequence[str]]) -> dict[str, 
     if after := _one(query, "after", ""):
         places = [at for at, item in enumerate(ordered) if item["id"] == after]
         if not places:
-            raise ConfigError(f"after: there is no item {after!r:.80}")
+            raise ConfigError(f"after: no item has the id {after!r:.80}")
         ordered = ordered[places[0] + 1 :]
     shown = ordered[: int(limit)]
     return {
@@ -280,7 +280,7 @@ def _one(query: Mapping[str, Sequence[str]], name: str, default: str) -> str:
 
 
 def without_thoughts(output: Iterable[Item]) -> list[Item]:
-    """Output items; of reasoning only that it was there."""
+    """Output items with the content of reasoning items removed."""
     return [
         {"id": item.get("id"), "type": "reasoning", "summary": []}
         if item.get("type") == "reasoning"
@@ -290,7 +290,8 @@ def without_thoughts(output: Iterable[Item]) -> list[Item]:
 
 
 def with_thoughts(output: Iterable[Item], written: Iterable[Item]) -> list[Item]:
-    """Output items with their reasoning, as far as it is among those `written`."""
+    """Output items with the content of reasoning items restored from `written`, as far as it is
+    there."""
     thoughts = (item for item in written if item.get("type") == "reasoning")
     return [
         {**next(thoughts, item), "id": item.get("id")} if item.get("type") == "reasoning" else item
@@ -299,7 +300,7 @@ def with_thoughts(output: Iterable[Item], written: Iterable[Item]) -> list[Item]
 
 
 def reference_id(item: Item) -> str | None:
-    """The id of the item that this one stands for, if it stands for one."""
+    """The id of the item that this item refers to, if it is a reference."""
     if item.get("type") == _REFERENCE or item.keys() == {"id"}:
         return as_text(item.get("id"), f"the id of an {_REFERENCE}")
     return None

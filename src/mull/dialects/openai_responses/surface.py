@@ -1,4 +1,4 @@
-"""The Responses API as a server offers it; its models are listed by Chat Completions' surface."""
+"""The server surface of the Responses API; the Chat Completions surface lists its models."""
 
 from __future__ import annotations
 

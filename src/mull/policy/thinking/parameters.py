@@ -1,9 +1,9 @@
-"""What becomes of the parameters of a request at the endpoint that it goes to.
+"""Adapts the parameters of a request to its endpoint.
 
-A dialect has no words for some, endpoints refuse some, and some cannot stand beside thinking. What
-each takes is in the traits of the dialect, in the facts of the model and in the compat rows of the
-endpoint. A value the user gave is never dropped in silence: each change is a note, except for what
-no answer depends on.
+Some parameters do not exist in a dialect, some are rejected by endpoints, and some cannot be
+combined with thinking. The traits of the dialect, the facts of the model and the compat rows of the
+endpoint say what each accepts. A value from the user is never dropped silently: each change is a
+note, except for parameters that do not affect the answer.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ __all__ = [
 REFUSES_FORCED_TOOLS: frozenset[WriterName] = frozenset(
     {"anthropic-budget", "anthropic-adaptive", "enable-thinking"}
 )
-"""Writers whose endpoints refuse a forced tool while the model thinks."""
+"""Writers whose endpoints reject a forced tool while the model thinks."""
 HINTS: frozenset[ParameterName] = frozenset({"user", "metadata", "cache_key", "verbosity"})
-"""Parameters without which the model answers the same question."""
+"""Parameters that do not change the question the model answers."""
 _UNSAID: dict[ParameterName, Any] = {name: getattr(Parameters(), name) for name in PARAMETERS}
 
 
 class Settled(NamedTuple):
-    """The options as they are sent, and what was changed."""
+    """The options as they are sent, and notes about changes."""
 
     options: RequestOptions
     notes: tuple[Note, ...] = ()
@@ -47,7 +47,8 @@ class Settled(NamedTuple):
 def forced_tools_stop_thinking(
     conversation: RequestOptions, target: Target, planned: Planned
 ) -> str | None:
-    """Why this request must not think: the user forces a tool and the endpoint takes one only."""
+    """Why thinking must be off for this request: the user forces a tool, and the endpoint does not
+    accept both; None if it need not be."""
     if not _is_forced(conversation.tool_choice) or not planned.thinks:
         return None
     if planned.plan.writer not in REFUSES_FORCED_TOOLS or not target.facts.can_stop_thinking:
@@ -58,7 +59,7 @@ def forced_tools_stop_thinking(
 
 
 def settle_parameters(options: RequestOptions, target: Target, planned: Planned) -> Settled:
-    """Leave out what the endpoint would refuse, and say so."""
+    """Leave out what the endpoint would reject, with a note for each."""
     notes: list[Note] = []
     for name in PARAMETERS:
         value = getattr(options, name)
@@ -74,13 +75,13 @@ def settle_parameters(options: RequestOptions, target: Target, planned: Planned)
         notes.append(Note("toolChoice", text, True, requested=asked, effective="auto"))
         options = replace(options, tool_choice="auto")
     if options.tools and target.compat.tools_need_responses and planned.thinks:
-        text = f"{target.model} takes tools on the Responses API only, unless thinking is off"
+        text = f"{target.model} accepts tools only on the Responses API, unless thinking is off"
         notes.append(Note(about="tools", text=text, warning=True))
     return Settled(options, tuple(notes))
 
 
 def without_foreign(options: RequestOptions, target: Target) -> RequestOptions:
-    """The options without what only another dialect, or another provider, understands."""
+    """The options without tools and fields that only another dialect or provider understands."""
     hosted = tuple(tool for tool in options.hosted_tools if _knows(target, tool))
     choice, wire = options.tool_choice, options.wire
     if isinstance(choice, NamedTool) and hosted != options.hosted_tools:
@@ -92,10 +93,10 @@ def without_foreign(options: RequestOptions, target: Target) -> RequestOptions:
 
 
 def foreign_notes(options: RequestOptions, target: Target) -> list[Note]:
-    """What that is."""
+    """Notes about the tools and fields that `without_foreign` leaves out."""
     notes = []
     if gone := [tool.name for tool in options.hosted_tools if not _knows(target, tool)]:
-        text = f"not offered: {', '.join(gone)}: {target.name} has no such tool of its own"
+        text = f"not offered: {', '.join(gone)}: {target.name} has no such built-in tool"
         notes.append(Note("tools", text, warning=True))
     if options.wire is not None and options.wire.dialect != target.dialect:
         text = f"not sent: {', '.join(options.wire.data)}: {target.name} has no such parameter"
@@ -113,7 +114,7 @@ def _is_forced(choice: ToolChoice | None) -> bool:
 
 def _refuses_force(target: Target, planned: Planned) -> str | None:
     if target.facts.forced_tools is False:
-        return f"{target.model} takes no forced tool"
+        return f"{target.model} does not accept a forced tool"
     if planned.thinks and planned.plan.writer in REFUSES_FORCED_TOOLS:
         return f"{target.model} cannot stop thinking and accepts no forced tool while it thinks"
     return None
@@ -122,14 +123,14 @@ def _refuses_force(target: Target, planned: Planned) -> str | None:
 def _fitted(
     name: ParameterName, value: Any, options: RequestOptions, target: Target, planned: Planned
 ) -> tuple[Any, str | None]:
-    """The value as it can be sent, and why it is another one, where that is worth telling."""
+    """The value that can be sent, and why it differs, if that deserves a note."""
     if name == "parallel_calls" and (not options.tools or options.tool_choice == "none"):
         return None, None
     reason = _refuses(name, value, target, planned)
     if reason is None and name == "temperature" and _is_spare(options, target):
         return None, None
     if reason is None and name == "top_p" and _excludes_top_p(options, target):
-        reason = f"{target.model} takes temperature or top_p, not both"
+        reason = f"{target.model} accepts temperature or top_p, not both"
     if reason is not None:
         is_told = name not in HINTS and value != target.compat.holds.get(name)
         return _UNSAID[name], reason if is_told else None
@@ -141,7 +142,7 @@ def _fitted(
     if span is None or span[0] <= value <= span[1]:
         return value, None
     least, most = span
-    return min(max(value, least), most), f"{target.model} takes {least:g} to {most:g}"
+    return min(max(value, least), most), f"{target.model} accepts {least:g} to {most:g}"
 
 
 def _refuses(name: ParameterName, value: Any, target: Target, planned: Planned) -> str | None:
@@ -149,23 +150,23 @@ def _refuses(name: ParameterName, value: Any, target: Target, planned: Planned) 
     if name not in traits.parameters:
         return "its API has no such parameter"
     if name in target.compat.omits:
-        return f"{target.name} does not take it"
+        return f"{target.name} does not accept it"
     if name in SAMPLING and target.facts.temperature is False:
-        return f"{target.model} takes no {name}"
+        return f"{target.model} does not accept {name}"
     allowed = traits.thinking_ranges.get(name) if planned.thinks else None
     if allowed is None:
         return None
     if not allowed:
-        return f"{target.model} takes no {name} while it thinks"
+        return f"{target.model} does not accept {name} while it thinks"
     least, most = allowed
     if least <= value <= most:
         return None
     span = f"{least:g}" if least == most else f"{least:g} to {most:g}"
-    return f"{target.model} thinks at {name} {span} only"
+    return f"{target.model} thinks only with {name} {span}"
 
 
 def _is_spare(options: RequestOptions, target: Target) -> bool:
-    """Whether the temperature says nothing, and would exclude a top_p that does."""
+    """Whether the temperature is the default and would exclude a top_p that is not."""
     default = TRAITS[target.dialect].defaults.get("temperature")
     return _excludes_top_p(options, target) and options.temperature == default
 
@@ -180,13 +181,13 @@ def _fitted_stops(stops: tuple[str, ...], target: Target) -> tuple[tuple[str, ..
     kept = tuple(dict.fromkeys(stop for stop in stops if (stop if blank else stop.strip())))
     most = target.compat.most_stops
     if most is not None and len(kept) > most:
-        return kept[:most], f"{target.name} takes {most} at most"
+        return kept[:most], f"{target.name} accepts at most {most}"
     lost = len(set(stops)) > len(kept)
-    return kept, "a text that ends the answer has to hold more than spaces" if lost else None
+    return kept, "a stop sequence must contain more than whitespace" if lost else None
 
 
 def _fitted_id(name: str, length: int | None) -> str:
-    """The name; one that is too long always becomes the same shorter one."""
+    """The name; one that is too long is always shortened to the same name."""
     if length is None or len(name) <= length:
         return name
     return sha256(name.encode("utf-8", "replace")).hexdigest()[:length]
