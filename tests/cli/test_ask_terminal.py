@@ -13,6 +13,8 @@ from mull.tui.screen.colour import Rgb, contrast, luminance
 from tui.scripts import answer, call, calls, say, think
 from tui.terminal import DARK, LIGHT, MULL, Terminal
 
+pytestmark = pytest.mark.slow
+
 WORDS = [f"thought{n}" for n in range(30)]
 THOUGHT = " ".join(WORDS)
 GROUNDS = {DARK: Rgb(0x1E, 0x1E, 0x2E), LIGHT: Rgb(0xFF, 0xFA, 0xF0)}

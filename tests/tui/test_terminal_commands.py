@@ -10,6 +10,8 @@ from mull.testing.server import ScriptedServer
 from mull.tui.commands.table import COMMANDS
 from tui.scripts import answer, say, think
 
+pytestmark = pytest.mark.slow
+
 USAGE = {"prompt_tokens": 2000, "completion_tokens": 50, "total_tokens": 2050}
 STEPS = (
     ("/help", "@path in a message attaches a file"),

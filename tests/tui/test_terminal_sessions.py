@@ -11,6 +11,8 @@ import pytest
 from mull.testing.server import Gate, Reply, ScriptedServer
 from tui.scripts import answer, say, think
 
+pytestmark = pytest.mark.slow
+
 
 def without_embedded_model(folder):
     """A place for PYTHONPATH that hides the weights."""
