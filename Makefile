@@ -60,8 +60,10 @@ setup: $(READY) ## make the virtual environment in .venv
 test: $(READY) ## everything a change must pass: checks, generated docs, tests
 	@$(MAKE) --no-print-directory check
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile
-core: $(READY) ## the layers that do no I/O, in seconds: examples only, no properties
-	$(BIN)/python -m pytest -q -m core $(addprefix tests/,auth dialects history markdown neutral policy settings)
+LEAN = $(addprefix -p no:,logging unraisableexception threadexception cov anyio xdist)
+core: $(READY) ## the layers that do no I/O, in seconds: examples only, no properties, none that needs a log
+	$(BIN)/python -m pytest -q -m core $(LEAN) -k "not no_way_of_printing" \
+	  $(addprefix tests/,auth dialects history markdown neutral policy settings)
 check: $(READY) ## format, lint, types, import contracts
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/ruff check --quiet

@@ -144,7 +144,7 @@ def test_readers_that_do_not_read_hold_the_upstream_and_no_memory(world):
     crowd = [world.open(world.question(), 4_096) for _ in range(5)]
     assert world.upstream.wait_requests(before + 5, LIMIT)
     assert not any(one.wait_left(1) for one in world.upstream.requests[before:])
-    assert world.memory() - size < 100
+    assert world.memory() - size < 200  # what the sockets of five clients take, and its copies
     for one in crowd:
         one.close()
     assert all(one.wait_left(LIMIT) for one in world.upstream.requests[before:])
