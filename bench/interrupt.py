@@ -28,7 +28,7 @@ ROUNDS = 4
 LINES = {"a fast line": None, "a line of 1 kB/s": 1000}
 SIZE = (100, 32)
 _READY = "thinker · "
-_WORKS = "Esc stops"
+_WORKS = "Esc interrupts"
 _LETTER = "\u0101"
 
 
