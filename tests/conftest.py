@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.detection import is_hypothesis_test
 
+import judges_hidden
 from mull.agent import discover
 from mull.client import exchange
 from mull.store.sessions import database as session_database
@@ -32,6 +33,11 @@ settings.load_profile("mull")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 PURE = {"auth", "dialects", "history", "markdown", "neutral", "policy", "settings"}
+
+
+def pytest_configure(config):
+    if "not slow" in config.option.markexpr:
+        judges_hidden.hide()
 
 
 def pytest_collection_modifyitems(items):

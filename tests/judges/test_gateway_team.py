@@ -13,13 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import anthropic
-import openai
 import pytest
 
 from gateway.conftest import free_port
 from mull.testing import Say, StrictServer, Think
 
+anthropic = pytest.importorskip("anthropic")
+openai = pytest.importorskip("openai")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 SCRIPT = [[Think("Let me see. " * 3), Say("Milk.")]] * 500
