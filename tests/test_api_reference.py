@@ -48,12 +48,17 @@ def test_every_link_leads_to_a_heading():
     assert set(re.findall(r"\(#([\w-]+)\)", PAGE)) <= anchors
 
 
-@pytest.mark.parametrize("name", ["ask", "ask_async", "stream", "stream_async", "open_session"])
-def test_keywords_of_a_typed_dictionary_are_spelt_out(name):
-    text = section(name)
-    for keyword in mull.ConversationOptions.__annotations__:
-        assert re.search(rf"^    {keyword}: .+ = .+,$", text, re.MULTILINE), keyword
-    assert "**" not in text.partition("```\n")[0]
+@pytest.mark.parametrize("name", ["ask", "complete", "Conversation", "open_session"])
+def test_keywords_of_a_typed_dictionary_name_it(name):
+    options = "CompleteOptions" if name == "complete" else "ConversationOptions"
+    assert f"Unpack[{options}]" in section(name)
+
+
+def test_the_keywords_stand_once_each():
+    dictionaries = ("RequestParameters", "TurnParameters", "ReachOptions", "ConversationOptions")
+    text = "".join(map(section, dictionaries))
+    for keyword in mull.ConversationOptions.__optional_keys__:
+        assert len(re.findall(rf"^    {keyword}: ", text, re.MULTILINE)) == 1, keyword
 
 
 def test_events_show_their_fields_and_defaults():

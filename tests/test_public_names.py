@@ -168,6 +168,17 @@ NAMES = [
     "thinking_to_reasoning_field",
     "this_folder",
     "user",
+    "CompleteOptions",
+    "Corrected",
+    "History",
+    "MisfitError",
+    "ReachOptions",
+    "RequestParameters",
+    "TurnParameters",
+    "complete",
+    "complete_async",
+    "complete_stream",
+    "complete_stream_async",
 ]
 
 
@@ -223,11 +234,27 @@ def test_values_load_neither_catalog_nor_tokenizer():
     assert not any(name.startswith("mull.catalog") for name in loaded)
 
 
-def test_the_functions_take_by_name_and_type_what_a_conversation_takes():
-    from mull.agent.library import Conversation, ConversationOptions
+def test_what_takes_keywords_takes_them_by_name_and_type():
+    taking = {
+        "CompleteOptions": (mull.complete, mull.complete_async, mull.complete_stream),
+        "ConversationOptions": (mull.Conversation.__init__, mull.ask, mull.stream_async),
+        "TurnParameters": (mull.Conversation.ask, mull.Conversation.stream_async),
+    }
+    for options, functions in taking.items():
+        for function in functions:
+            (last,) = list(inspect.signature(function).parameters.values())[-1:]
+            assert last.annotation == f"Unpack[{options}]", function
 
-    given = inspect.signature(Conversation.__init__).parameters
-    assert set(ConversationOptions.__annotations__) == set(given) - {"self", "model"}
-    for name, said in ConversationOptions.__annotations__.items():
-        hint = said.__forward_arg__ if hasattr(said, "__forward_arg__") else said
-        assert hint == given[name].annotation, name
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: mull.Conversation("m/x", max_token=1),
+        lambda: mull.ask("q", "m/x", modl="y"),
+        lambda: mull.complete("q", "m/x", max_rounds=2),
+        lambda: mull.Conversation("openai/gpt-5", key="k").ask("q", tools=[]),
+    ],
+)
+def test_a_keyword_that_does_not_exist_is_refused_as_python_does(call):
+    with pytest.raises(TypeError, match=r"\(\) got an unexpected keyword argument"):
+        call()

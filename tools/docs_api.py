@@ -33,7 +33,9 @@ SUBJECTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         "One question or a conversation, blocking or on your own event loop.",
         (
             "mull.agent.asking",
+            "mull.agent.complete",
             "mull.agent.library",
+            "mull.agent.options",
             "mull.agent.given",
             "mull.agent.results",
             "mull.agent.streams",

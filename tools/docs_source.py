@@ -26,8 +26,6 @@ PUBLIC: Mapping[str, str] = vars(mull)["_PUBLIC"]
 HOME = {name: module for module, names in PUBLIC.items() for name in names.split()}
 ERRORS = "mull.neutral.errors"
 _SOURCE = Path(mull.__file__).parent
-_KEYWORDS_OF = {"ConversationOptions": ("mull.agent.library", "Conversation")}
-"""Keywords that stand for those of a constructor, with its defaults."""
 _BASES = ("Protocol", "TypedDict", "Exception")
 _WIDTH = 88
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -261,7 +259,7 @@ def _parameters(given: ast.arguments, module: str) -> Iterator[str]:
         for one, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)
     ]
     if given.kwarg is not None:
-        keywords += _unpacked(given.kwarg, module, {one.arg for one in given.kwonlyargs})
+        keywords.append(f"**{_parameter(given.kwarg, None, module)}")
     if given.vararg is not None:
         yield f"*{_parameter(given.vararg, None, module)}"
     elif keywords and not keywords[0].startswith("**"):
@@ -272,29 +270,3 @@ def _parameters(given: ast.arguments, module: str) -> Iterator[str]:
 def _parameter(one: ast.arg, default: ast.expr | None, module: str) -> str:
     annotation = _spelt(one.annotation, module)
     return f"{one.arg}: {annotation}" + ("" if default is None else f" = {_default(default)}")
-
-
-def _unpacked(kwarg: ast.arg, module: str, known: set[str]) -> Iterator[str]:
-    """`**more: Unpack[Options]` as the keywords that a checker sees."""
-    match kwarg.annotation:
-        case ast.Subscript(value=ast.Name(id="Unpack"), slice=ast.Name(id=name)):
-            home, own = _imported(module).get(name, (module, name))
-            node = _definitions(home)[own][0]
-            assert isinstance(node, ast.ClassDef)
-            defaults = _defaults_of(own)
-            for field in _fields(node):
-                if (key := ast.unparse(field.target)) not in known:
-                    yield f"{key}: {_spelt(field.annotation, home)} = {defaults.get(key, '...')}"
-        case _:
-            yield f"**{_parameter(kwarg, None, module)}"
-
-
-def _defaults_of(options: str) -> dict[str, str]:
-    if options not in _KEYWORDS_OF:
-        return {}
-    module, name = _KEYWORDS_OF[options]
-    node = _definitions(module)[name][0]
-    assert isinstance(node, ast.ClassDef)
-    given = next(m for m in _functions(node) if m.name == "__init__").args
-    pairs = zip(given.kwonlyargs, given.kw_defaults, strict=True)
-    return {one.arg: _default(default) for one, default in pairs if default is not None}

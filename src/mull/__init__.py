@@ -12,8 +12,14 @@ _PUBLIC = {
     "mull.agent.functions": "FunctionTool",
     "mull.agent.asking": "ask ask_async stream stream_async",
     "mull.agent.given": "Said",
-    "mull.agent.library": "Conversation ConversationOptions",
+    "mull.agent.complete": (
+        "History complete complete_async complete_stream complete_stream_async"
+    ),
+    "mull.agent.library": "Conversation",
     "mull.agent.mcp.servers": "McpServers ServerStatus",
+    "mull.agent.options": (
+        "CompleteOptions ConversationOptions ReachOptions RequestParameters TurnParameters"
+    ),
     "mull.agent.opening": "open_session open_session_async",
     "mull.agent.instructions": "Instruction",
     "mull.agent.reach": "Key",
@@ -41,12 +47,12 @@ _PUBLIC = {
     "mull.neutral.errors": (
         "MullError LocalError SettingError ConfigError NoModelError ProfileError SessionError "
         "SessionBusy CatalogError UnknownModel UnknownLevel AmbiguousModel BudgetError RemoteError "
-        "NetworkError SilenceError UnusableError RefusedError TooLongError"
+        "NetworkError SilenceError UnusableError RefusedError TooLongError MisfitError"
     ),
     "mull.neutral.events": (
         "Event Started TextDelta ThinkingDelta ThinkingCarrier ToolCallDelta OpaqueReceived "
         "BlockEnded Reclassified UsageReported Warned ToolStarted ToolOutput ToolRan StateChanged "
-        "Nudged Steered Hurried Progressed Compressed Retrying Healed Finished Failed"
+        "Nudged Corrected Steered Hurried Progressed Compressed Retrying Healed Finished Failed"
     ),
     "mull.neutral.messages": (
         "Message user assistant Origin Role Status Dialect message_to_json message_from_json"

@@ -197,7 +197,7 @@ def test_what_is_no_question_is_refused_at_the_door(talk_at, said):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"system": None}, "the system prompt must be text, not NoneType"),
+        ({"system": 3}, "the system prompt must be text, not int"),
         ({"messages": [{"role": "user"}]}, "Message values, not dict"),
         ({"messages": "hi"}, "Message values, not str"),
     ],

@@ -71,8 +71,8 @@ def test_whatever_happens_a_turn_comes_to_an_end_and_asks_no_more_than_its_limit
     assert healed <= limits.heals * asked
 
 
-def test_a_turn_asks_at_most_101_times():
-    assert Limits().requests == 101
+def test_a_turn_asks_at_most_102_times():
+    assert Limits().requests == 102
 
 
 @given(limits_of_all_kinds, st.lists(st.sampled_from(SIGNALS), max_size=60))

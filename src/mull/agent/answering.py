@@ -17,9 +17,10 @@ from mull.agent.watch import Stopwatch
 from mull.history.log import Entry
 from mull.neutral.assemble import Assembler
 from mull.neutral.errors import LocalError
-from mull.neutral.events import Event, Failed, Finished, Healed, Hurried
+from mull.neutral.events import Event, Failed, Finished, Healed, Hurried, Started
 from mull.neutral.messages import FAILED, Message
 from mull.neutral.request import Note, WireRequest
+from mull.policy.cost import cost_of
 from mull.policy.prepare import Prepared
 from mull.policy.thinking.plan import OUTCOME, plan_least
 
@@ -78,6 +79,14 @@ class Answer:
             self._begin(prepared)
             self._turn.note(*(note for note in prepared.notes if note.kind == OUTCOME))
 
+    @property
+    def arriving(self) -> Message | None:
+        """The answer as far as it has arrived; None when it is in the log, or not there yet."""
+        if self._kept is not None:
+            return None
+        message = self._folding.message()
+        return message if message.blocks else None
+
     def take(self, events: Sequence[Event]) -> None:
         """Process and publish events, up to the first that must be held back."""
         self._change_state(events[0])
@@ -102,6 +111,8 @@ class Answer:
     def _change_state(self, event: Event) -> None:
         """What the first of some events means for the state of the turn, and for its notes."""
         turn = self._turn
+        if isinstance(event, Started):
+            turn.started = event
         if isinstance(event, Healed):
             if not turn.allows("healed"):
                 raise LocalError("the endpoint rejects a request that was already fixed: stopped")
@@ -147,6 +158,7 @@ class Answer:
                 prefix = self.asked.prefix if message.thinking else None
                 counted = self.asked.characters
                 self._turn.add(Entry(message, time.time(), *took, prefix, counted=counted))
+                self._turn.costs.append(cost_of(message.usage, self.asked.target.facts.cost))
         return self._kept
 
     def end(self) -> None:

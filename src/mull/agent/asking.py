@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Unpack
 
 from mull.agent.given import Said
-from mull.agent.library import Conversation, ConversationOptions
+from mull.agent.library import Conversation
+from mull.agent.options import ConversationOptions
 
 if TYPE_CHECKING:
     from mull.agent.results import Result

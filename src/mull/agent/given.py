@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from mull.neutral.errors import LocalError
 from mull.neutral.messages import Message, user
 
-__all__ = ["Said", "as_message", "check_message", "check_numbers", "check_reach", "sayable"]
+__all__ = ["Said", "as_message", "check_message", "check_reach", "sayable"]
 
 Said: TypeAlias = str | Message
 """What can be asked: text, or a message with attachments."""
@@ -41,21 +40,6 @@ def check_message(message: Message) -> Message:
     if not isinstance(message, Message):
         raise LocalError(f"`messages` must contain Message values, not {type(message).__name__}")
     return message
-
-
-def check_numbers(max_tokens: object, temperature: object) -> None:
-    """Reject invalid limits and temperatures.
-
-    Raises:
-        LocalError: says which.
-    """
-    if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 1):
-        raise LocalError(f"max_tokens must be a whole number of at least 1, not {max_tokens!r}")
-    if temperature is None:
-        return
-    is_number = isinstance(temperature, int | float) and not isinstance(temperature, bool)
-    if not is_number or not math.isfinite(temperature) or temperature < 0:  # type: ignore[arg-type,operator]
-        raise LocalError(f"temperature must be a number of at least 0, not {temperature!r}")
 
 
 def check_reach(base_url: object, headers: object) -> None:

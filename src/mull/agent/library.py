@@ -17,30 +17,31 @@ from collections.abc import (
 )
 from functools import partial
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, Self, TypedDict
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from msgspec.structs import replace
 
 from mull.agent import shared
-from mull.agent.engine import Engine
-from mull.agent.given import (
-    Said,
-    as_message,
-    check_message,
-    check_numbers,
-    check_reach,
-    sayable,
-)
+from mull.agent.given import Said, as_message, check_message, check_reach
 from mull.agent.hub import Hub, Subscriber
+from mull.agent.options import (
+    ConversationOptions,
+    Parameterized,
+    TurnParameters,
+    check_names,
+    limited,
+    parameters_over,
+)
 from mull.agent.reach import Key, Reach, Reaches
 from mull.agent.results import Result, result_of
-from mull.agent.run import Recorder, Situation, Turn, run_turn
+from mull.agent.run import LIMITS, Recorder, Situation, Turn, run_turn
 from mull.agent.streams import AsyncStream, Stream, end_task
+from mull.agent.turn import Limits
 from mull.history.log import Entry, Log, Record, Undone, last_undone
 from mull.neutral.errors import ConfigError, LocalError
 from mull.neutral.events import Event
-from mull.neutral.messages import Dialect, Message
-from mull.neutral.request import AnswerFormat, RequestOptions
+from mull.neutral.messages import Message
+from mull.neutral.request import RequestOptions
 from mull.neutral.target import Target
 from mull.settings.layers import Snapshot
 from mull.settings.presets import preset_values
@@ -51,34 +52,11 @@ if TYPE_CHECKING:
     from mull.agent.shorten import Shortener
     from mull.agent.tools.tool import RunnableTool
     from mull.client.access import Access
-    from mull.client.exchange import ExchangeOptions
 
 SHORTEST_TO_SHORTEN = 3
 """Messages: the task, an answer, and more."""
 
-__all__ = [
-    "Conversation",
-    "ConversationOptions",
-]
-
-
-class ConversationOptions(TypedDict, total=False):
-    """The options of `Conversation` beside its model, for the functions that create one."""
-
-    system: str
-    tools: Iterable[Callable[..., Any] | RunnableTool]
-    settings: Mapping[str, object] | None
-    max_tokens: int | None
-    temperature: float | None
-    messages: Iterable[Message]
-    key: Key | None
-    keys: Mapping[str, Key] | None
-    base_url: str | None
-    headers: Mapping[str, str] | None
-    dialect: Dialect | None
-    compat: Mapping[str, Any] | None
-    limits: ExchangeOptions | None
-    engine: Engine | None
+__all__ = ["Conversation"]
 
 
 class Conversation:
@@ -90,41 +68,24 @@ class Conversation:
     unless `limits` say otherwise, a failing server is tried up to ten times.
     """
 
-    def __init__(  # noqa: PLR0913 - keywords, each of them optional
-        self,
-        model: str | None = None,
-        *,
-        system: str = "",
-        tools: Iterable[Callable[..., Any] | RunnableTool] = (),
-        settings: Mapping[str, object] | None = None,
-        max_tokens: int | None = None,
-        temperature: float | None = None,
-        messages: Iterable[Message] = (),
-        key: Key | None = None,
-        keys: Mapping[str, Key] | None = None,
-        base_url: str | None = None,
-        headers: Mapping[str, str] | None = None,
-        dialect: Dialect | None = None,
-        compat: Mapping[str, Any] | None = None,
-        limits: ExchangeOptions | None = None,
-        engine: Engine | None = None,
-    ) -> None:
-        self.log = Log(map(check_message, messages))
-        self._engine = engine or shared.engine()
+    def __init__(self, model: str | None = None, **options: Unpack[ConversationOptions]) -> None:
+        check_names(options, ConversationOptions.__optional_keys__, "Conversation")
+        self.log = Log(map(check_message, options.get("messages", ())))
+        self._engine = options.get("engine") or shared.engine()
         self.settings = self._engine.setup.settings.fork()
-        for name, value in parse_all(settings or {}).items():
+        for name, value in parse_all(options.get("settings") or {}).items():
             self.settings.set(name, value)
         if model is not None:
             self.settings.set_model(model)
-        check_numbers(max_tokens, temperature)
-        check_reach(base_url, headers)
-        self._tools: Mapping[str, RunnableTool] = _tools_from(tools)
-        self._limits = limits
+        given = _reach_from(options)
+        self._tools: Mapping[str, RunnableTool] = _tools_from(options.get("tools", ()))
+        self._limits = options.get("limits")
         usual = self._engine.setup.parameters
-        self._options = RequestOptions(
-            system=sayable(system),
-            max_tokens=usual.max_tokens if max_tokens is None else max_tokens,
-            temperature=usual.temperature if temperature is None else temperature,
+        self._parameters = parameters_over(
+            Parameterized(
+                RequestOptions(max_tokens=usual.max_tokens, temperature=usual.temperature)
+            ),
+            options,
         )
         self.interactive = self.patient = False
         self._recorder: Recorder | None = None
@@ -133,8 +94,7 @@ class Conversation:
         self._running: Turn | None = None
         self._steering: deque[Message] = deque()
         self._subscribers: list[Subscriber] = []
-        self._reaches = Reaches(self._engine, keys)
-        given = Reach(key, base_url, headers, dialect, compat)
+        self._reaches = Reaches(self._engine, options.get("keys"))
         self.target: Target = self._reaches.target(self.settings.snapshot().model, given)
         self._reaches.take(self.target, given)
 
@@ -183,39 +143,41 @@ class Conversation:
         """
         self.settings.unset(key)
 
-    def expect(self, wanted: AnswerFormat | None) -> None:
-        """Request answers in this form from the next request on; None for any."""
-        self._options = replace(self._options, format=wanted)
-
     def snapshot(self) -> Snapshot:
         """The settings of the next request."""
         return self.settings.snapshot(preset=preset_values(self.target.facts))
 
-    def ask(self, text: Said) -> Result:
+    def ask(self, text: Said, **options: Unpack[TurnParameters]) -> Result:
         """Send a message and wait for the answer, including tool calls.
 
-        A question that fails before any answer arrives is removed, so that it can be asked again.
+        The options apply to this turn. A question that fails before any answer arrives is removed,
+        so that it can be asked again.
 
         Raises:
-            RemoteError: the endpoint rejected the request or could not be reached.
+            RemoteError: the endpoint rejected the request or could not be reached, or the answer
+                does not match the schema.
             LocalError: the request cannot be made as asked, or an answer is still in progress.
         """
         message = as_message(text)
-        return shared.loop().run(lambda: self._finish(message))
+        return shared.loop().run(lambda: self._finish(message, options))
 
-    async def ask_async(self, text: Said) -> Result:
+    async def ask_async(self, text: Said, **options: Unpack[TurnParameters]) -> Result:
         """`ask` on the caller's event loop."""
-        return await self._finish(as_message(text))
+        return await self._finish(as_message(text), options)
 
-    def stream(self, text: Said) -> Stream:
+    def stream(self, text: Said, **options: Unpack[TurnParameters]) -> Stream:
         """Send a message and get the answer's events as they arrive."""
-        message, turn = as_message(text), self._turn()
+        message, turn = as_message(text), self._turn(options)
         return Stream(turn, partial(self._run, turn, message), shared.loop())
 
-    def stream_async(self, text: Said) -> AsyncStream:
+    def stream_async(self, text: Said, **options: Unpack[TurnParameters]) -> AsyncStream:
         """`stream` on the caller's event loop."""
-        message, turn = as_message(text), self._turn()
+        message, turn = as_message(text), self._turn(options)
         return AsyncStream(turn, partial(self._run, turn, message))
+
+    def add(self, message: Message) -> None:
+        """Put a message at the end of the history without asking for an answer."""
+        self._keep(Entry(check_message(message), time.time()))
 
     def steer(self, said: Said) -> bool:
         """Send a message while the model works: it is sent with the next tool results (`Steered`
@@ -318,7 +280,7 @@ class Conversation:
         made.target = self.target
         made.interactive = made.patient = False
         made._engine, made._limits, made._approve = self._engine, self._limits, self._approve
-        made._options, made._tools = self._options, dict(self.tools)
+        made._parameters, made._tools = self._parameters, dict(self.tools)
         made._reaches = self._reaches.fork()
         made._recorder = made._shorten = made._running = None
         made._steering, made._subscribers = deque(), []
@@ -348,7 +310,7 @@ class Conversation:
     @property
     def options(self) -> RequestOptions:
         """The parameters of a request beside history and settings; tools may change."""
-        return self._with_tools(self.tools)
+        return _with_tools(self._parameters.request, self.tools)
 
     @property
     def tools(self) -> Mapping[str, RunnableTool]:
@@ -371,18 +333,27 @@ class Conversation:
         """
         return self._reaches.way_to(self.target)
 
-    def _situation(self) -> Situation:
+    def _change_requests(self, **fields: Any) -> None:
+        """Change fields of the requests from the next one on."""
+        request = replace(self._parameters.request, **fields)
+        self._parameters = replace(self._parameters, request=request)
+
+    def _situation(self, options: TurnParameters | None = None) -> Situation:
         """The situation of the next request; determined for each, so that a switch takes effect
-        immediately.
+        immediately. The options are those of the turn.
         """
+        given = parameters_over(self._parameters, options) if options else self._parameters
         target = self.target = self._engine.learnt(self.target)
         way, tools = self.way(), self.tools
+        if given.headers:
+            way = replace(way, headers={**way.headers, **given.headers})
+        limits = limited(self._limits, given.timeout)
         return Situation(
             target=target,
             snapshot=self.snapshot(),
-            options=self._with_tools(tools),
+            options=_with_tools(given.request, tools),
             counter=self._engine.counter_for(target),
-            send=self._engine.sender(way, self._limits, patient=self.patient),
+            send=self._engine.sender(way, limits, patient=self.patient),
             tools=tools,
             interactive=self.interactive,
             end_thought=self._engine.thought_ender(target, way),
@@ -399,9 +370,6 @@ class Conversation:
         news = await self._engine.inspect_server(self.target, way)
         self.target = self._engine.learnt(self.target)
         return news
-
-    def _with_tools(self, tools: Mapping[str, RunnableTool]) -> RequestOptions:
-        return replace(self._options, tools=tuple(tool.definition for tool in tools.values()))
 
     def answer_now(self) -> bool:
         """End the current thinking and get the answer; False if there is none.
@@ -426,12 +394,22 @@ class Conversation:
             self._recorder.append(record)
         self.log.add(record)
 
-    def _turn(self) -> Turn:
+    def _turn(self, options: TurnParameters | None = None, limits: Limits = LIMITS) -> Turn:
+        parameters = self._parameters
+        if options:
+            check_names(options, TurnParameters.__optional_keys__, "ask")
+            parameters = parameters_over(parameters, options)
+            options["schema"] = parameters.shape  # read once
+        situation = partial(self._situation, options)
+        if parameters.rounds is not None:
+            limits = replace(limits, rounds=parameters.rounds)
         turn = Turn(
             log=self.log,
-            situation=self._situation,
+            situation=situation,
             inspect=self.inspect_server,
-            now=self._situation(),  # a missing key is reported before anything is sent
+            now=situation(),  # a missing key is reported before anything is sent
+            limits=limits,
+            shape=parameters.shape,
             approve=self._approve,
             shorten=self._shortener,
             recorder=self._recorder,
@@ -477,8 +455,8 @@ class Conversation:
                 "stream, or continue in a fork()"
             )
 
-    async def _finish(self, said: Message) -> Result:
-        turn = self._turn()
+    async def _finish(self, said: Message, options: TurnParameters) -> Result:
+        turn = self._turn(options)
         await self._run(turn, said)
         return result_of(turn)
 
@@ -495,6 +473,21 @@ class Conversation:
             there = "is only one" if len(starts) == 1 else f"are {len(starts)}"
             raise LocalError(f"cannot undo {turns} turns: there {there}")
         return starts[-turns]
+
+
+def _reach_from(options: ConversationOptions) -> Reach:
+    """What was given for the provider of the first model."""
+    base_url, headers = options.get("base_url"), options.get("headers")
+    check_reach(base_url, headers)
+    dialect, compat = options.get("dialect"), options.get("compat")
+    return Reach(options.get("key"), base_url, headers, dialect, compat)
+
+
+def _with_tools(options: RequestOptions, tools: Mapping[str, RunnableTool]) -> RequestOptions:
+    """The options with the definitions of tools that can be run, beside those only offered."""
+    if not tools:
+        return options
+    return replace(options, tools=(*options.tools, *(one.definition for one in tools.values())))
 
 
 def _tools_from(

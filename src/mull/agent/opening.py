@@ -21,7 +21,7 @@ from mull.store.sessions.writing import Writing, begin_writing, go_on_writing
 
 if TYPE_CHECKING:
     from mull.agent.engine import Engine
-    from mull.agent.library import ConversationOptions
+    from mull.agent.options import ConversationOptions
     from mull.agent.toolbox import Toolbox
     from mull.store.sessions.values import SessionInfo, SessionStore
 

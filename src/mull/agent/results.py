@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mull.agent.run import Turn
-from mull.neutral.blocks import Value
+from mull.neutral.blocks import ToolCallBlock, Value
 from mull.neutral.messages import Message, Status
 from mull.neutral.request import Note
 from mull.neutral.usage import Usage, add_usage
+from mull.policy.cost import add_costs
 from mull.policy.reasoning import thinking_to_reasoning_field
 
 __all__ = ["Result", "result_of"]
@@ -17,6 +20,9 @@ class Result(Value, frozen=True):
 
     `message` is the last answer, `messages` everything the turn added (including tool rounds).
     `usage` sums all requests of the turn; a count is unknown if one of them did not report it.
+    `cost` is their price in dollars by the catalog; None if a price or a count is unknown. `value`
+    is the answer to a question with a `schema`. `request_id` is the provider's id of the last
+    request.
     """
 
     text: str
@@ -27,18 +33,37 @@ class Result(Value, frozen=True):
     message: Message
     messages: tuple[Message, ...]
     model: str
+    value: Any = None
+    cost: float | None = None
+    request_id: str | None = None
+
+    @property
+    def tool_calls(self) -> tuple[ToolCallBlock, ...]:
+        """The calls in the last answer."""
+        return self.message.tool_calls
 
     def __str__(self) -> str:
         return self.text
 
+    def _repr_markdown_(self) -> str:
+        """In a notebook: the thinking folded, then the answer."""
+        from mull.transcripts.contain import contain
+        from mull.transcripts.html_blocks import folded_thought
+
+        thought = folded_thought("Thinking", self.thinking) if self.thinking else ""
+        return f"{thought}\n\n{contain(self.text)}".lstrip()
+
 
 def result_of(turn: Turn) -> Result:
     """The result of a turn so far."""
-    answers = [message for message in turn.messages if message.role == "assistant"]
+    arriving = turn.answer.arriving if turn.answer is not None else None
+    messages = (*turn.messages, *((arriving,) if arriving is not None else ()))
+    answers = [message for message in messages if message.role == "assistant"]
     last = answers[-1] if answers else Message(role="assistant", status="interrupted")
     usage: Usage | None = None
     for at, answer in enumerate(answers):
         usage = answer.usage if at == 0 else add_usage(usage, answer.usage)
+    cost = add_costs(turn.costs)
     return Result(
         text=last.text,
         thinking="\n\n".join(
@@ -50,6 +75,9 @@ def result_of(turn: Turn) -> Result:
         usage=usage,
         notes=tuple(turn.notes),
         message=last,
-        messages=tuple(turn.messages),
+        messages=messages,
         model=turn.target.name,
+        value=turn.value,
+        cost=None if cost.unknown or not cost.of else cost.known,
+        request_id=turn.started.request_id if turn.started is not None else None,
     )

@@ -32,10 +32,12 @@ from mull.agent.turn import (
     meaning,
 )
 from mull.history.log import Entry, Log, Record
-from mull.neutral.errors import LocalError, MullError, TooLongError
+from mull.neutral.errors import LocalError, MisfitError, MullError, TooLongError
 from mull.neutral.events import (
+    Corrected,
     Event,
     Nudged,
+    Started,
     StateChanged,
     Steered,
     ToolRan,
@@ -54,10 +56,12 @@ if TYPE_CHECKING:
     from mull.agent.calls import Approve
     from mull.agent.hurry import Hurry
     from mull.agent.hurry_plan import Cut
+    from mull.agent.structured import Shape
     from mull.agent.tools.tool import RunnableTool
     from mull.client.exchange import Sending
 
 __all__ = [
+    "LIMITS",
     "NUDGE",
     "Recorder",
     "Send",
@@ -76,7 +80,7 @@ QUICKLY_COUNTED_UNKNOWN = 2048
 NUDGE = "You ended your turn without an answer and without calling a tool. Go on, or answer now."
 
 
-_LIMITS = Limits()
+LIMITS = Limits()
 _BEGINNING = Progress()
 
 
@@ -163,7 +167,8 @@ class Turn(Struct):
     nothing left that could be sent. `task` is where it runs, if it is a stream's. `steering`
     contains the user's messages sent meanwhile: they are sent with the next tool results, and stay
     here if there are none. `heard` is when the endpoint's last byte arrived, by the monotonic
-    clock, or when it was asked; None while nothing is awaited.
+    clock, or when it was asked; None while nothing is awaited. An answer in a `shape` has a
+    `value`; `costs` are those of the answers, in dollars.
     """
 
     log: Log
@@ -173,7 +178,7 @@ class Turn(Struct):
     approve: Approve | None = None
     shorten: Callable[[], Shorten | None] = lambda: None
     recorder: Recorder | None = None
-    limits: Limits = _LIMITS
+    limits: Limits = LIMITS
     debug: bool = False
     hub: Hub = field(default_factory=Hub)
     messages: list[Message] = field(default_factory=list)
@@ -188,6 +193,11 @@ class Turn(Struct):
     error: BaseException | None = None
     task: asyncio.Task[Any] | None = None
     heard: float | None = None
+    shape: Shape | None = None
+    value: Any = None
+    answer: Answer | None = None
+    started: Started | None = None
+    costs: list[float | None] = field(default_factory=list)
 
     def add(self, record: Record) -> None:
         """Append a record to the log, and store it."""
@@ -274,7 +284,7 @@ async def _send(turn: Turn) -> None:
 
         turn.say(tell_cut(cut, prepared))
     turn.note(*prepared.notes)
-    answer = Answer(turn, prepared)
+    answer = turn.answer = Answer(turn, prepared)
     try:
         async with (
             answer.watched(situation),
@@ -306,13 +316,43 @@ async def _send(turn: Turn) -> None:
     answer.end()
     turn.overflow = UNAMENDED
     said = meaning(message, turn.progress, turn.limits, tools=bool(situation.tools))
-    turn.signal(said)
-    if said == "silent":
+    misfit = _read_value(turn, message) if said == "answered" else None
+    turn.signal(said if misfit is None else "misfit")
+    if misfit is not None:
+        assert turn.shape is not None
+        turn.add(Entry(turn.shape.correction(message, misfit), time.time(), own=True))
+        turn.say(Corrected(str(misfit)))
+    elif said == "silent":
         turn.add(Entry(user(NUDGE), time.time(), own=True))
         turn.say(Nudged(turn.progress.nudges, turn.limits.nudges))
 
 
+def _read_value(turn: Turn, message: Message) -> MisfitError | None:
+    """Read the value of an answer in a shape; returns why it must be asked for again.
+
+    Raises:
+        MisfitError: there is none, and asking again does not help.
+    """
+    if turn.shape is None:
+        return None
+    try:
+        turn.value = turn.shape.read(message)
+    except MisfitError as misfit:
+        if message.status in ("truncated", "truncated_in_reasoning"):
+            raise MisfitError(f"{misfit}: it was cut off; raise max_tokens") from None
+        if not turn.allows("misfit"):
+            raise MisfitError(f"{misfit} (asked twice)") from None
+        return misfit
+    if (receipt := turn.shape.receipt(message)) is not None:
+        turn.add(Entry(receipt, time.time()))
+    return None
+
+
 def _prepare(turn: Turn, situation: Situation) -> Prepared:
+    choice = situation.options.tool_choice
+    if turn.progress.round > 1 and choice not in (None, "auto", "none"):
+        # forced again after its result, the model could never answer
+        situation = replace(situation, options=replace(situation.options, tool_choice=None))
     if turn.cut is None:
         return situation.quickly_prepared(turn.log)
     options = replace(situation.options, least_thinking=True)

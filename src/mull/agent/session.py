@@ -12,15 +12,15 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
-from msgspec.structs import replace
-
 from mull.agent.checkpoints import Keeper, Restored, plan_restoring
 from mull.agent.given import Said, as_message
 from mull.agent.library import Conversation
+from mull.agent.options import TurnParameters
 from mull.agent.reach import Key
 from mull.agent.recording import TimedRecorder
-from mull.agent.run import Turn, prepare_quickly
+from mull.agent.run import LIMITS, Turn, prepare_quickly
 from mull.agent.streams import AsyncStream, end_task, end_task_now
+from mull.agent.turn import Limits
 from mull.history.log import Entry, Log, Record, Undone
 from mull.logs import log_warning
 from mull.neutral.errors import LocalError, SettingError
@@ -87,9 +87,9 @@ class Session(Conversation):
         for message in messages:
             self._keep(Entry(message))
 
-    def submit(self, said: Said) -> AsyncStream:
+    def submit(self, said: Said, **options: Unpack[TurnParameters]) -> AsyncStream:
         """Send a message; yields the events of the answer as they happen."""
-        turn, message = self._turn(), as_message(said)
+        turn, message = self._turn(options), as_message(said)
         return AsyncStream(turn, partial(self._run, turn, message, takes_back=False))
 
     def take(self, message: Message | None) -> None:
@@ -215,9 +215,7 @@ class Session(Conversation):
 
     def use_parameters(self, parameters: Parameters) -> None:
         """Use these parameters from the next request on; None leaves one to the provider."""
-        self._options = replace(
-            self._options, max_tokens=parameters.max_tokens, temperature=parameters.temperature
-        )
+        self._change_requests(max_tokens=parameters.max_tokens, temperature=parameters.temperature)
 
     def rename(self, name: str | None) -> None:
         """Name the session.
@@ -303,7 +301,7 @@ class Session(Conversation):
     def instruct(self, system: str) -> None:
         """Give the session another system prompt; it is stored with the next message."""
         self._kept.give(system=system)
-        self._options = replace(self._options, system=system)
+        self._change_requests(system=system)
 
     def close(self) -> None:
         """Write pending data, end what the session started and let others open it.
@@ -353,9 +351,9 @@ class Session(Conversation):
         if not self._kept.is_held:
             raise LocalError("this session is closed: open it again to continue")
 
-    def _turn(self) -> Turn:
+    def _turn(self, options: TurnParameters | None = None, limits: Limits = LIMITS) -> Turn:
         self._check_open()
-        return super()._turn()
+        return super()._turn(options, limits)
 
 
 def restore_settings(

@@ -109,6 +109,17 @@ class AsyncStream:
         """The result so far."""
         return result_of(self._turn)
 
+    @property
+    def partial(self) -> Any:
+        """The value of an answer with a `schema` so far, as JSON data: texts and lists may still
+        grow, and members may be missing. None while nothing of it has arrived.
+        """
+        return _partial(self._turn)
+
+
+def _partial(turn: Turn) -> Any:
+    return None if turn.shape is None else turn.shape.partial(result_of(turn).message)
+
 
 def begin_to_end(task: asyncio.Task[None]) -> None:
     """Have the task stop as soon as its event loop continues; callable from anywhere."""
@@ -208,3 +219,8 @@ class Stream:
     def result(self) -> Result:
         """The result so far."""
         return result_of(self._turn)
+
+    @property
+    def partial(self) -> Any:
+        """The value of an answer with a `schema` so far, as `AsyncStream.partial`."""
+        return _partial(self._turn)

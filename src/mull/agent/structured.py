@@ -22,6 +22,7 @@ from mull.neutral.request import AnswerFormat
 from mull.policy.answer_format import answer_value, tool_name
 from mull.policy.json_schema import first_misfit, resolve
 from mull.policy.json_schema_faults import first_fault
+from mull.policy.partial_json import partial_value
 
 __all__ = ["Shape", "shape_of"]
 
@@ -74,6 +75,13 @@ class Shape:
             return value[_MEMBER]
         return value
 
+    def partial(self, message: Message) -> Any:
+        """The value as far as it has arrived, as JSON data; None while there is nothing of it."""
+        for call in message.tool_calls:
+            if call.name == tool_name(self.format):
+                return self._unwrapped(call.input or partial_value(call.arguments or ""))
+        return self._unwrapped(partial_value(message.text))
+
     def correction(self, message: Message, misfit: MisfitError) -> Message:
         """The message to a model whose answer does not match."""
         said = f"{str(misfit).capitalize()}. Answer again, with nothing but the whole JSON value."
@@ -96,6 +104,8 @@ def shape_of(kind: Any, name: str | None = None) -> Shape:
     Raises:
         LocalError: it describes no form; says why.
     """
+    if isinstance(kind, Shape):
+        return kind
     if isinstance(kind, Mapping):
         if (fault := first_fault(kind)) is not None:
             raise LocalError(f"the schema is not valid: {fault}")

@@ -44,6 +44,7 @@ Signal: TypeAlias = Literal[
     "called",  # the answer calls tools
     "results",  # they have run
     "silent",  # the model thought but did not answer: ask again
+    "misfit",  # the answer does not match its schema: ask again
     "answered",  # the answer is complete
     "exhausted",  # the limit of requests is reached
     "failed",  # it broke off
@@ -70,6 +71,7 @@ TABLE: Mapping[tuple[State, Signal], State] = {
     **{(state, "healed"): "healing" for state in _ASKING},
     **{(state, "called"): "tools" for state in _ASKING},
     **{(state, "silent"): "sending" for state in _ASKING},
+    **{(state, "misfit"): "sending" for state in _ASKING},
     **{(state, "answered"): "done" for state in _ASKING},
     **{(state, "failed"): "failed" for state in (*_ASKING, "compressing", "tools")},
     **{(state, "stopped"): "done" for state in (*_ASKING, "compressing", "tools")},
@@ -86,14 +88,15 @@ class ThoughtStopped(Exception):
 class Limits(Value, frozen=True):
     """How often a turn may repeat what could otherwise go on forever.
 
-    Per turn: `rounds` of tools, `nudges` for an answer, thinking that is `overdue`. Per round:
-    stopped thinking (`hurries`), for whatever reason. Per request: shortening it first
-    (`shortenings`: compression, and condensing beside it), rejections for its length after which it
-    is shortened (`overflows`), and fixes (`heals`).
+    Per turn: `rounds` of tools, `nudges` for an answer, `corrections` of one that does not match
+    its schema, thinking that is `overdue`. Per round: stopped thinking (`hurries`), for whatever
+    reason. Per request: shortening it first (`shortenings`: compression, and condensing beside it),
+    rejections for its length after which it is shortened (`overflows`), and fixes (`heals`).
     """
 
     rounds: int = 50
     nudges: int = 1
+    corrections: int = 1
     overdue: int = 1
     hurries: int = 1
     shortenings: int = 2
@@ -105,7 +108,7 @@ class Limits(Value, frozen=True):
         """The maximum requests of one turn, without the client's own retries and without those
         rejected for their length.
         """
-        return self.rounds * (1 + self.hurries) + self.nudges
+        return self.rounds * (1 + self.hurries) + self.nudges + self.corrections
 
 
 class Progress(Value, frozen=True):
@@ -116,6 +119,7 @@ class Progress(Value, frozen=True):
     state: State = "idle"
     round: int = 0
     nudges: int = 0
+    corrections: int = 0
     overdue: int = 0
     hurries: int = 0
     shortenings: int = 0
@@ -126,6 +130,7 @@ class Progress(Value, frozen=True):
 _COUNTED: Mapping[Signal, tuple[tuple[str, str], ...]] = {
     "results": (("round", "rounds"),),
     "silent": (("nudges", "nudges"),),
+    "misfit": (("corrections", "corrections"),),
     "hurried": (("hurries", "hurries"),),
     "overdue": (("overdue", "overdue"), ("hurries", "hurries")),
     "full": (("shortenings", "shortenings"),),
@@ -133,7 +138,7 @@ _COUNTED: Mapping[Signal, tuple[tuple[str, str], ...]] = {
     "healed": (("heals", "heals"),),
 }
 """The counts of a turn that close a transition, each with its limit."""
-_ASKS: frozenset[Signal] = frozenset({"begin", "results", "hurried", "overdue", "silent"})
+_ASKS: frozenset[Signal] = frozenset({"begin", "results", "hurried", "overdue", "silent", "misfit"})
 """The signals that lead to another request."""
 
 
@@ -159,6 +164,7 @@ def advance(progress: Progress, signal: Signal, limits: Limits) -> Progress:
         state=TABLE[progress.state, signal],
         round=progress.round + round_begins,
         nudges=progress.nudges + (signal == "silent"),
+        corrections=progress.corrections + (signal == "misfit"),
         overdue=progress.overdue + (signal == "overdue"),
         hurries=0 if round_begins else progress.hurries + (signal in ("hurried", "overdue")),
         shortenings=0 if asks else progress.shortenings + (signal == "full"),

@@ -171,14 +171,10 @@ async def _ask(
             said = question.message(session.target)
             _announce(session.target)
             show = asking.show or _plain(options, session.snapshot(), asking.shape, toolbox)
-            if asking.shape is not None:
-                session.expect(asking.shape.format)
             asking.begin(session, said)
             asking.show = show
             show.begin(session.target)
             await asking.listen()
-            if asking.shape is not None:
-                await asking.settle(asking.shape)
             asking.show = None
             show.end(asking.kept)
             return _status(asking.kept.result, asking.shape)

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from mull.cli.draw import Kept, Show
 from mull.neutral.errors import LocalError, MisfitError
-from mull.neutral.events import Started
 from mull.store.sessions.sqlite import this_folder
 
 if TYPE_CHECKING:
     from mull.agent.given import Said
+    from mull.agent.results import Result
     from mull.agent.session import Session
     from mull.agent.streams import AsyncStream
     from mull.agent.structured import Shape
-    from mull.neutral.messages import Message
     from mull.store.sessions.values import SessionStore
 
 __all__ = ["Asking"]
@@ -42,9 +41,6 @@ class Asking:
         self._is_saved = is_saved
         self._since = time.monotonic()
         self._stream: AsyncStream | None = None
-        self._answers: list[Message] = []
-        self._value: Any = None
-        self._request_id: str | None = None
 
     @property
     def is_untold(self) -> bool:
@@ -52,58 +48,29 @@ class Asking:
         return self._stream is None
 
     def begin(self, session: Session, said: Said) -> None:
-        """Ask; earlier messages stay."""
-        if self._stream is not None:
-            self._answers += self._stream.result.messages
-        self._stream = session.submit(said)
+        """Ask; an answer that does not match the schema is asked for again once."""
+        self._stream = session.submit(said, schema=self.shape)
 
     async def listen(self) -> None:
-        """Show the answer as it arrives."""
+        """Show the answer as it arrives.
+
+        Raises:
+            MisfitError: it does not match the schema either time.
+        """
         assert self._stream is not None
         assert self.show is not None
         clock = asyncio.get_running_loop().create_task(_tick(self.show))
         try:
             async with self._stream as stream:
                 async for event in stream:
-                    if isinstance(event, Started) and event.request_id is not None:
-                        self._request_id = event.request_id
                     self.show.event(event)
+        except MisfitError as misfit:
+            if self.session is None or not self._is_saved:
+                raise
+            shown = f"`mull sessions show {self.session.info.id}` shows what it answered"
+            raise MisfitError(f"{misfit}; {shown}") from None
         finally:
             clock.cancel()
-
-    async def settle(self, shape: Shape) -> None:
-        """Parse the answered value; ask again once if it does not match the schema.
-
-        Raises:
-            MisfitError: it does not match either time.
-        """
-        assert self._stream is not None
-        assert self.session is not None
-        assert self.show is not None
-        result = self._stream.result
-        if result.status in ("interrupted", "error"):
-            return
-        try:
-            value = shape.read(result.message)
-        except MisfitError as misfit:
-            self.show.corrected(f"{misfit}; asking again")
-            self.begin(self.session, shape.correction(result.message, misfit))
-            await self.listen()
-            result = self._stream.result
-            if result.status in ("interrupted", "error"):
-                return
-            value = self._read_again(shape, result.message)
-        self._value = shape.plain(value)
-        self.session.take(shape.receipt(result.message))
-
-    def _read_again(self, shape: Shape, message: Message) -> Any:
-        try:
-            return shape.read(message)
-        except MisfitError as misfit:
-            told = f"{misfit} (asked twice"
-            if self.session is not None and self._is_saved:
-                told += f"; `mull sessions show {self.session.info.id}` shows both answers"
-            raise MisfitError(f"{told})") from None
 
     @property
     def kept(self) -> Kept:
@@ -114,23 +81,16 @@ class Asking:
             result=result,
             session=session.info.id if session and self._is_saved and result else None,
             model=session.target.name if session else None,
-            value=self._value,
-            cost=self._cost(),
+            value=self._plain_value(result),
+            cost=result.cost if result else None,
             seconds=round(time.monotonic() - self._since, 3),
-            request_id=self._request_id,
+            request_id=result.request_id if result else None,
         )
 
-    def _cost(self) -> float | None:
-        """The cost of all answers in dollars; None if it is unknown."""
-        if self._stream is None or self.session is None:
+    def _plain_value(self, result: Result | None) -> Any:
+        if self.shape is None or result is None or result.value is None:
             return None
-        from mull.policy.cost import add_costs, cost_of
-
-        prices = self.session.target.facts.cost
-        said = (*self._answers, *self._stream.result.messages)
-        costs = [cost_of(one.usage, prices) for one in said if one.role == "assistant"]
-        total = add_costs(costs)
-        return None if total.unknown or not costs else total.known
+        return self.shape.plain(result.value)
 
     def left(self) -> str:
         """What remains of an interrupted answer, and how to continue."""

@@ -10,6 +10,7 @@ from mull.neutral.blocks import Value
 from mull.neutral.errors import MullError
 from mull.neutral.events import (
     Compressed,
+    Corrected,
     Event,
     Failed,
     Healed,
@@ -61,7 +62,6 @@ class Show(Protocol):
 
     def begin(self, target: Target) -> None: ...
     def event(self, event: Event) -> None: ...
-    def corrected(self, text: str) -> None: ...
     def tick(self) -> None: ...
     def end(self, kept: Kept) -> None: ...
     def failed(self, error: MullError, kept: Kept) -> None: ...
@@ -122,15 +122,14 @@ class Plain:
                 self._say(event.text)
             case Nudged():
                 self._say("the model neither answered nor called a tool: asking again")
+            case Corrected():
+                self._say(f"{event.text}; asking again")
             case Hurried():
                 self._end_line()
                 self._say(event.text)
             case Failed():
                 self._end_line()
                 self._say(event.text)
-
-    def corrected(self, text: str) -> None:
-        self._say(text)
 
     def tick(self) -> None:
         """Nothing moves in a pipe."""

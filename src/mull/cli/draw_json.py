@@ -24,7 +24,7 @@ from mull.neutral.errors import (
     RefusedError,
     SessionError,
 )
-from mull.neutral.events import Event, Failed, Warned
+from mull.neutral.events import Corrected, Event, Failed, Warned
 from mull.neutral.messages import Status
 from mull.neutral.target import Target
 
@@ -78,9 +78,8 @@ class _Json:
     def event(self, event: Event) -> None:
         if isinstance(event, Failed):
             self._broken = event
-
-    def corrected(self, text: str) -> None:
-        tell(text, self._err)
+        elif isinstance(event, Corrected):
+            tell(f"{event.text}; asking again", self._err)
 
     def tick(self) -> None:
         pass

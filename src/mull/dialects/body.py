@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-__all__ = ["dump", "merge"]
+from mull.neutral.request import WireRequest
+
+__all__ = ["dump", "merge", "with_extra"]
 
 _encode = msgspec.json.Encoder().encode
 
@@ -27,3 +30,10 @@ def merge(body: dict[str, Any], *fragments: Mapping[str, Any] | None) -> dict[st
 def dump(body: Mapping[str, Any]) -> bytes:
     """The body as it goes out."""
     return _encode(body)
+
+
+def with_extra(wire: WireRequest, extra: Mapping[str, Any]) -> WireRequest:
+    """The request with the caller's own fields merged into its body; others keep their bytes."""
+    body: dict[str, Any] = msgspec.json.decode(wire.body, type=dict[str, msgspec.Raw])
+    held = {name: msgspec.json.decode(body[name]) for name in extra if name in body}
+    return replace(wire, body=dump({**body, **merge(held, extra)}))

@@ -8,6 +8,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import NamedTuple
 
+from mull.dialects.body import with_extra
 from mull.dialects.decoder import Decoder, FrameReader, Interpreter
 from mull.dialects.replay import Replay, Seal
 from mull.dialects.traits import DIALECTS, package_of
@@ -72,7 +73,8 @@ def seals(block: Block) -> Iterator[Seal]:
 
 def encode_request(request: Request, target: Target) -> WireRequest:
     """The request in the target's dialect, without any key."""
-    return codec(target.dialect).encode_request(request, target)
+    wire = codec(target.dialect).encode_request(request, target)
+    return wire if not request.extra_body else with_extra(wire, request.extra_body)
 
 
 def decoder(target: Target, field_name: str | None = None, *, reads_on: bool = True) -> Decoder:

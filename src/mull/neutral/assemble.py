@@ -25,6 +25,7 @@ from mull.neutral.blocks import (
 from mull.neutral.events import (
     BlockEnded,
     Compressed,
+    Corrected,
     Event,
     Failed,
     Finished,
@@ -242,7 +243,8 @@ class Assembler(BlockFinder):
             case (
                 (Started() | Retrying() | Healed())
                 | (ToolStarted() | ToolOutput() | ToolRan())
-                | (StateChanged() | Nudged() | Steered() | Hurried() | Progressed() | Compressed())
+                | (StateChanged() | Nudged() | Corrected() | Steered() | Hurried())
+                | (Progressed() | Compressed())
             ):
                 pass
             case _:

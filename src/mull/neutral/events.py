@@ -16,6 +16,7 @@ from mull.neutral.usage import Usage
 __all__ = [
     "BlockEnded",
     "Compressed",
+    "Corrected",
     "Event",
     "Failed",
     "Finished",
@@ -177,6 +178,12 @@ class Nudged(Value, frozen=True, tag_field="type", tag="nudged"):
     most: int
 
 
+class Corrected(Value, frozen=True, tag_field="type", tag="corrected"):
+    """The answer does not match its schema, so it is asked for again; `text` says why."""
+
+    text: str
+
+
 class Steered(Value, frozen=True, tag_field="type", tag="steered"):
     """A message that the user sent while the model worked is sent with its tool results."""
 
@@ -270,6 +277,7 @@ Event: TypeAlias = (
     | ToolRan
     | StateChanged
     | Nudged
+    | Corrected
     | Steered
     | Hurried
     | Progressed

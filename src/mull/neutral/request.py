@@ -102,7 +102,7 @@ class RequestOptions(Parameters, frozen=True):
     supports: in the prompt only, if `plain_format` says that the endpoint rejected other ways, and
     never by a tool call, if `text_format` says that the caller reads the text. `wire` holds fields
     of the body that only one dialect has, `cache_marks` the cache markers of `system`, `tools` and
-    `messages`.
+    `messages`. The fields of `extra_body` are merged into the body, over everything else.
     """
 
     system: str = ""
@@ -117,6 +117,7 @@ class RequestOptions(Parameters, frozen=True):
     hosted_tools: tuple[HostedTool, ...] = ()
     wire: Wire | None = None
     cache_marks: dict[str, dict[str, Any]] = {}
+    extra_body: dict[str, Any] = {}
 
 
 class Request(Parameters, frozen=True):
@@ -140,6 +141,7 @@ class Request(Parameters, frozen=True):
     hosted_tools: tuple[HostedTool, ...] = ()
     wire: Wire | None = None
     cache_marks: dict[str, dict[str, Any]] = {}
+    extra_body: dict[str, Any] = {}
 
 
 class WireRequest(Value, frozen=True):

@@ -479,6 +479,7 @@ def _request(
         hosted_tools=options.hosted_tools,
         wire=options.wire,
         cache_marks=options.cache_marks,
+        extra_body=options.extra_body,
         **{name: getattr(options, name) for name in PARAMETERS},
     )
 

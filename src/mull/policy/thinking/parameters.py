@@ -33,7 +33,7 @@ REFUSES_FORCED_TOOLS: frozenset[WriterName] = frozenset(
 )
 """Writers whose endpoints reject a forced tool while the model thinks."""
 HINTS: frozenset[ParameterName] = frozenset({"user", "metadata", "cache_key", "verbosity"})
-"""Parameters that do not change the question the model answers."""
+"""Parameters that do not change the question the model answers: leaving one out is no warning."""
 _UNSAID: dict[ParameterName, Any] = {name: getattr(Parameters(), name) for name in PARAMETERS}
 
 
@@ -132,7 +132,7 @@ def _fitted(
     if reason is None and name == "top_p" and _excludes_top_p(options, target):
         reason = f"{target.model} accepts temperature or top_p, not both"
     if reason is not None:
-        is_told = name not in HINTS and value != target.compat.holds.get(name)
+        is_told = value != target.compat.holds.get(name)
         return _UNSAID[name], reason if is_told else None
     if name == "stop":
         return _fitted_stops(value, target)
@@ -197,7 +197,8 @@ def _changed(name: ParameterName, value: Any, fitted: Any, reason: str) -> Note:
     requested, sent = _shown(value), is_said(fitted)
     effective = _shown(fitted) if sent else "not sent"
     text = f"{name} {requested} {'→ ' + effective if sent else effective}: {reason}"
-    return Note(name, text, warning=True, requested=requested, effective=effective)
+    warning = name not in HINTS
+    return Note(name, text, warning=warning, requested=requested, effective=effective)
 
 
 def _shown(value: Any) -> str:

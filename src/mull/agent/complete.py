@@ -1,0 +1,154 @@
+"""One request over a history that the caller owns: tools are offered, and nothing is run.
+
+What stands on it decides itself what to do with the answer: agents of one's own, adapters to other
+libraries, batches. The message of a result belongs at the end of the history of the next request,
+so that its thinking is sent back as the endpoint requires.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import groupby
+from typing import Any, TypeAlias, Unpack
+
+from mull.agent import shared
+from mull.agent.given import Said, as_message, check_message
+from mull.agent.library import Conversation
+from mull.agent.options import CompleteOptions, check_names
+from mull.agent.results import Result, result_of
+from mull.agent.run import Turn
+from mull.agent.streams import AsyncStream, Stream
+from mull.agent.tools.tool import RunnableTool
+from mull.agent.turn import Limits
+from mull.dialects.serving import read_history, recognised
+from mull.neutral.errors import LocalError
+from mull.neutral.messages import Message
+from mull.neutral.request import Note, Tool
+from mull.neutral.target import Target
+
+__all__ = ["History", "complete", "complete_async", "complete_stream", "complete_stream_async"]
+
+History: TypeAlias = Said | Iterable[Message | Mapping[str, Any]]
+"""A question, or messages: mull's own, dictionaries in the form of any provider, or both."""
+
+_ONE_REQUEST = Limits(rounds=1, nudges=0, shortenings=0, overflows=0)
+
+
+def complete(
+    messages: History, model: str | None = None, **options: Unpack[CompleteOptions]
+) -> Result:
+    """Send one request and wait for the answer.
+
+    Nothing is run or stored: calls are in `Result.tool_calls`, and the caller adds
+    `Result.message` and the results of the calls to the messages. An answer that does not match
+    its `schema` is asked for once more.
+
+    Raises:
+        RemoteError: the endpoint rejected the request or could not be reached, or the answer does
+            not match the schema.
+        LocalError: the request cannot be made as asked.
+    """
+    talk, turn = _started(messages, model, options)
+    return shared.loop().run(lambda: _finished(talk, turn))
+
+
+async def complete_async(
+    messages: History, model: str | None = None, **options: Unpack[CompleteOptions]
+) -> Result:
+    """`complete` on the caller's event loop."""
+    return await _finished(*_started(messages, model, options))
+
+
+def complete_stream(
+    messages: History, model: str | None = None, **options: Unpack[CompleteOptions]
+) -> Stream:
+    """Send one request and get the answer's events as they arrive."""
+    talk, turn = _started(messages, model, options)
+    return Stream(turn, partial(talk._run, turn, None), shared.loop())
+
+
+def complete_stream_async(
+    messages: History, model: str | None = None, **options: Unpack[CompleteOptions]
+) -> AsyncStream:
+    """`complete_stream` on the caller's event loop."""
+    talk, turn = _started(messages, model, options)
+    return AsyncStream(turn, partial(talk._run, turn, None))
+
+
+async def _finished(talk: Conversation, turn: Turn) -> Result:
+    await talk._run(turn, None)
+    return result_of(turn)
+
+
+def _started(
+    messages: History, model: str | None, options: CompleteOptions
+) -> tuple[Conversation, Turn]:
+    check_names(options, CompleteOptions.__optional_keys__, "complete")
+    given: dict[str, Any] = {**options}
+    offered = tuple(map(_definition, given.pop("tools", None) or ()))
+    talk = Conversation(model, **given)
+    history, system, notes = _read(messages, talk.target)
+    for message in history:
+        talk.add(message)
+    request = talk.options
+    system = "\n\n".join(part for part in (request.system, system) if part)
+    talk._change_requests(tools=offered, system=system)
+    turn = talk._turn(limits=_ONE_REQUEST)
+    turn.note(*notes)
+    return talk, turn
+
+
+def _read(given: History, target: Target) -> tuple[list[Message], str, list[Note]]:
+    """The messages, the system prompt among them, and what could not be read."""
+    if isinstance(given, str | Message):
+        return [as_message(given)], "", []
+    if isinstance(given, Mapping | bytes) or not hasattr(given, "__iter__"):
+        raise LocalError(f"`messages` must be text or a list, not {type(given).__name__}")
+    read: list[Message] = []
+    systems: list[str] = []
+    notes: list[Note] = []
+    for foreign, run in groupby(given, lambda one: isinstance(one, Mapping)):
+        if not foreign:
+            read += map(check_message, run)  # type: ignore[arg-type]
+            continue
+        dicts: Sequence[Any] = list(run)
+        dialect = recognised(dicts, has_system=False)
+        found = read_history(dialect, dicts, None, target)
+        read += found.messages
+        systems += [found.system] if found.system else []
+        if found.rest:
+            notes.append(Note("messages", f"not sent: {', '.join(found.rest)}", warning=True))
+    if not read:
+        raise LocalError("there are no messages to answer")
+    return read, "\n\n".join(systems), notes
+
+
+def _definition(given: Callable[..., Any] | RunnableTool | Tool | Mapping[str, Any]) -> Tool:
+    """The definition of a tool.
+
+    Raises:
+        LocalError: it is not a tool; says why.
+    """
+    if isinstance(given, Tool):
+        return given
+    if isinstance(given, RunnableTool):
+        return given.definition
+    if not isinstance(given, Mapping):
+        from mull.agent.functions import FunctionTool
+
+        return FunctionTool(given).definition
+    inner = given.get("function", given)
+    name = inner.get("name") if isinstance(inner, Mapping) else None
+    if not isinstance(name, str):
+        raise LocalError(
+            "a tool given as a dictionary needs a name, a description and parameters"
+            f" (a JSON schema), not {', '.join(map(str, given)) or 'nothing'}"
+        )
+    schema: Mapping[str, Any] = next(
+        (inner[key] for key in _SCHEMAS if isinstance(inner.get(key), Mapping)), {}
+    )
+    return Tool(name, str(inner.get("description") or ""), dict(schema))
+
+
+_SCHEMAS = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")

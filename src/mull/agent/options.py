@@ -1,0 +1,258 @@
+"""The keywords of the library's functions, each named once, and what their values become.
+
+A conversation takes them all; `ask` and `stream` take those of a turn, which apply to that turn
+only; `complete` takes those of a request. What an endpoint does not support is left out of the
+request, and a note says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mull.agent.given import sayable
+from mull.agent.reach import Key
+from mull.neutral.errors import LocalError
+from mull.neutral.messages import Dialect, Message
+from mull.neutral.request import NamedTool, RequestOptions, Tool, ToolChoice
+
+if TYPE_CHECKING:
+    from mull.agent.engine import Engine
+    from mull.agent.structured import Shape
+    from mull.agent.tools.tool import RunnableTool
+    from mull.client.exchange import ExchangeOptions
+
+__all__ = [
+    "CompleteOptions",
+    "ConversationOptions",
+    "Parameterized",
+    "ReachOptions",
+    "RequestParameters",
+    "TurnParameters",
+    "check_names",
+    "limited",
+    "parameters_over",
+]
+
+
+class RequestParameters(TypedDict, total=False):
+    """What shapes one request. None is the same as not given.
+
+    `tool_choice` is `auto`, `none`, `required`, or the name of the tool that must be called.
+    `schema` is the type or JSON schema of the answer: it is parsed into `Result.value`. `timeout`
+    is in seconds, for the request and its retries. The fields of `extra_body` are merged into the
+    body as it is sent, over everything else; `extra_headers` are sent along with the others.
+    """
+
+    max_tokens: int | None
+    temperature: float | None
+    top_p: float | None
+    top_k: int | None
+    presence_penalty: float | None
+    frequency_penalty: float | None
+    seed: int | None
+    stop: str | Sequence[str] | None
+    tool_choice: Literal["auto", "none", "required"] | str | None
+    parallel_tool_calls: bool | None
+    verbosity: Literal["low", "medium", "high"] | str | None
+    user: str | None
+    metadata: Mapping[str, Any] | None
+    cache_key: str | None
+    schema: Any
+    timeout: float | None
+    extra_body: Mapping[str, Any] | None
+    extra_headers: Mapping[str, str] | None
+
+
+class TurnParameters(RequestParameters, total=False):
+    """What shapes a turn: its requests, and how many rounds of tools it may have (50).
+
+    A `tool_choice` that forces a call applies to the first request of the turn.
+    """
+
+    max_rounds: int | None
+
+
+class ReachOptions(TypedDict, total=False):
+    """How models are reached.
+
+    `key`, `base_url`, `headers`, `dialect` and `compat` apply to the provider of the first model,
+    `keys` to others. `limits` are the time limits and retries of a request.
+    """
+
+    key: Key | None
+    keys: Mapping[str, Key] | None
+    base_url: str | None
+    headers: Mapping[str, str] | None
+    dialect: Dialect | None
+    compat: Mapping[str, Any] | None
+    limits: ExchangeOptions | None
+    engine: Engine | None
+
+
+class CompleteOptions(RequestParameters, ReachOptions, total=False):
+    """The keywords of `complete`. Tools are offered, not run: functions, `Tool` values, or JSON
+    schemas in the form of any provider.
+    """
+
+    system: str | None
+    tools: Iterable[Callable[..., Any] | RunnableTool | Tool | Mapping[str, Any]]
+    settings: Mapping[str, object] | None
+
+
+class ConversationOptions(TurnParameters, ReachOptions, total=False):
+    """The keywords of `Conversation` beside its model, and of the functions that create one."""
+
+    system: str | None
+    tools: Iterable[Callable[..., Any] | RunnableTool]
+    settings: Mapping[str, object] | None
+    messages: Iterable[Message]
+
+
+class Parameterized(Struct, frozen=True):
+    """The parameters of a turn as its requests use them."""
+
+    request: RequestOptions = RequestOptions()
+    headers: Mapping[str, str] = {}
+    timeout: float | None = None
+    shape: Shape | None = None
+    rounds: int | None = None
+
+
+class _Rule(NamedTuple):
+    """What a value must be."""
+
+    holds: Callable[[Any], bool]
+    words: str
+
+
+def _is_whole(value: Any, least: int = -(2**63)) -> bool:
+    return type(value) is int and least <= value < 2**64
+
+
+def _is_number(value: Any, least: float = -math.inf, most: float = math.inf) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and math.isfinite(value) and least <= value <= most
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _is_texts(value: Any) -> bool:
+    return _is_text(value) or (isinstance(value, list | tuple) and all(map(_is_text, value)))
+
+
+def _is_object(value: Any) -> bool:
+    try:
+        return isinstance(value, Mapping) and bool(msgspec.json.encode(value))
+    except (TypeError, ValueError, RecursionError, OverflowError):
+        return False
+
+
+def _is_headers(value: Any) -> bool:
+    is_mapping = isinstance(value, Mapping)
+    return is_mapping and all(isinstance(text, str) for pair in value.items() for text in pair)
+
+
+_POSITIVE = _Rule(lambda value: _is_whole(value, 1), "a whole number of at least 1")
+_NUMBER = _Rule(_is_number, "a number")
+_TEXT = _Rule(_is_text, "text")
+_RULES: Mapping[str, _Rule] = {
+    "max_tokens": _POSITIVE,
+    "max_rounds": _POSITIVE,
+    "temperature": _Rule(lambda value: _is_number(value, 0), "a number of at least 0"),
+    "top_p": _Rule(lambda value: _is_number(value, 0, 1), "a number from 0 to 1"),
+    "top_k": _Rule(lambda value: _is_whole(value, 0), "a whole number of at least 0"),
+    "presence_penalty": _NUMBER,
+    "frequency_penalty": _NUMBER,
+    "seed": _Rule(_is_whole, "a whole number"),
+    "stop": _Rule(_is_texts, "a text or a list of texts"),
+    "tool_choice": _TEXT,
+    "parallel_tool_calls": _Rule(lambda value: isinstance(value, bool), "True or False"),
+    "verbosity": _TEXT,
+    "user": _TEXT,
+    "cache_key": _TEXT,
+    "metadata": _Rule(_is_object, "a mapping that JSON can express"),
+    "timeout": _Rule(lambda value: _is_number(value) and value > 0, "a number above 0"),
+    "extra_body": _Rule(_is_object, "a mapping that JSON can express"),
+    "extra_headers": _Rule(_is_headers, "a mapping of text to text"),
+}
+_SHOWN = _RULES.keys() - {"metadata", "extra_body", "extra_headers"}
+"""Values that an error may quote: the others may be secrets."""
+_CHOICES = ("auto", "none", "required")
+_OF_REQUEST = {name: name for name in _RULES} | {"parallel_tool_calls": "parallel_calls"}
+"""The field of `RequestOptions` for each parameter that is passed on unchanged."""
+for _apart in ("max_rounds", "stop", "tool_choice", "timeout", "extra_headers"):
+    del _OF_REQUEST[_apart]
+
+
+def check_names(given: Collection[str], known: Collection[str], function: str) -> None:
+    """Reject keywords that do not exist.
+
+    Raises:
+        TypeError: there is one, as Python itself would say it.
+    """
+    for name in given:
+        if name not in known:
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+
+
+def parameters_over(base: Parameterized, given: Mapping[str, Any]) -> Parameterized:
+    """The parameters, with those given instead of the ones in `base`; other keywords are ignored.
+
+    Raises:
+        LocalError: a value is not allowed; says which.
+    """
+    said = {name: value for name, value in given.items() if value is not None}
+    for name, value in said.items():
+        rule = _RULES.get(name)
+        if rule is not None and not rule.holds(value):
+            instead = repr(value)[:60] if name in _SHOWN else type(value).__name__
+            raise LocalError(f"{name} must be {rule.words}, not {instead}")
+    fields = {_OF_REQUEST[name]: value for name, value in said.items() if name in _OF_REQUEST}
+    if "stop" in said:
+        stop = said["stop"]
+        fields["stop"] = (stop,) if isinstance(stop, str) else tuple(stop)
+    if "tool_choice" in said:
+        fields["tool_choice"] = _choice(said["tool_choice"])
+    if "system" in said:
+        fields["system"] = sayable(said["system"])
+    shape = _shape(said["schema"]) if "schema" in said else base.shape
+    if shape is not None:
+        fields["format"] = shape.format
+    return Parameterized(
+        request=replace(base.request, **fields) if fields else base.request,
+        headers={**base.headers, **_lowered(said.get("extra_headers", {}))},
+        timeout=said.get("timeout", base.timeout),
+        shape=shape,
+        rounds=said.get("max_rounds", base.rounds),
+    )
+
+
+def limited(limits: ExchangeOptions | None, timeout: float | None) -> ExchangeOptions | None:
+    """The limits of a request, with this time limit."""
+    if timeout is None:
+        return limits
+    from mull.client.exchange import ExchangeOptions
+
+    return replace(limits or ExchangeOptions(), total=timeout)
+
+
+def _choice(word: str) -> ToolChoice:
+    return word if word in _CHOICES else NamedTool(word)  # type: ignore[return-value]
+
+
+def _shape(kind: Any) -> Shape:
+    from mull.agent.structured import shape_of
+
+    return shape_of(kind)
+
+
+def _lowered(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): text for name, text in headers.items()}

@@ -1,0 +1,191 @@
+"""`mull.complete`: one request over the caller's own history, on strict servers of five kinds."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+import mull
+from mull.agent.structured import shape_of
+from mull.testing import Call, Say, StrictServer, Think
+
+SERVERS = {
+    "kimi": "moonshotai/kimi-k2-thinking",
+    "anthropic": "anthropic/claude-sonnet-4-5",
+    "gemini": "google/gemini-3-pro-preview",
+    "openai": "openai/gpt-5",
+    "deepseek": "deepseek/deepseek-v4",
+}
+TASK = [
+    [Think("I must look."), Call("now", {"zone": "UTC"})],
+    [Think("Noon, then."), Say("It is noon.")],
+]
+NOW = {
+    "type": "function",
+    "function": {
+        "name": "now",
+        "description": "The time.",
+        "parameters": {"type": "object", "properties": {"zone": {"type": "string"}}},
+    },
+}
+
+
+def result_block(call, text):
+    return mull.Message(role="tool", blocks=(mull.ToolResultBlock(call.id, text),))
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+def test_a_loop_of_ones_own_loses_no_thought(kind):
+    with StrictServer(kind, TASK) as server:
+        given = {"base_url": server.url, "key": "k", "tools": [NOW]}
+        history = [mull.user("What time is it?")]
+        while True:
+            result = mull.complete(history, SERVERS[kind], **given)
+            history.append(result.message)
+            if not result.tool_calls:
+                break
+            history += [result_block(call, "12:00") for call in result.tool_calls]
+    assert result.text == "It is noon."
+    assert len(server.requests) == 2
+    assert [message.role for message in history] == ["user", "assistant", "tool", "assistant"]
+
+
+def test_nothing_is_run():
+    def now(zone: str) -> str:
+        """The time."""
+        raise AssertionError("it was called")
+
+    with StrictServer("kimi", TASK) as server:
+        result = mull.complete("Time?", SERVERS["kimi"], base_url=server.url, tools=[now])
+    assert [(call.name, call.input) for call in result.tool_calls] == [("now", {"zone": "UTC"})]
+    assert result.status == "complete"
+    (asked,) = server.requests
+    assert asked.json["tools"][0]["function"]["description"] == "The time."
+
+
+def test_dictionaries_and_messages_mix():
+    with StrictServer("kimi", TASK) as server:
+        given = {"base_url": server.url, "tools": [NOW]}
+        history = [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "Time?"},
+        ]
+        first = mull.complete(history, SERVERS["kimi"], **given)
+        call = first.tool_calls[0].id
+        history += [first.message, {"role": "tool", "tool_call_id": call, "content": "12:00"}]
+        second = mull.complete(history, SERVERS["kimi"], **given)
+    assert second.text == "It is noon."
+    sent = server.requests[-1].json["messages"]
+    assert [message["role"] for message in sent] == ["system", "user", "assistant", "tool"]
+    assert sent[2]["reasoning_content"] == "I must look."
+    assert sent[3] == {"role": "tool", "tool_call_id": call, "content": "12:00"}
+
+
+def test_the_streaming_twins_say_the_same():
+    async def read(url):
+        stream = mull.complete_stream_async("Time?", SERVERS["kimi"], base_url=url, tools=[NOW])
+        async with stream:
+            return [event async for event in stream], stream.result
+
+    with StrictServer("kimi", [TASK[0]] * 3) as server:
+        with mull.complete_stream(
+            "Time?", SERVERS["kimi"], base_url=server.url, tools=[NOW]
+        ) as stream:
+            blocking = list(stream)
+        there, result = asyncio.run(read(server.url))
+        whole = asyncio.run(
+            mull.complete_async("Time?", SERVERS["kimi"], base_url=server.url, tools=[NOW])
+        )
+    assert list(map(type, blocking)) == list(map(type, there))
+    assert stream.result.thinking == result.thinking == whole.thinking == "I must look."
+
+
+def test_the_result_so_far_grows_with_the_stream():
+    with (
+        StrictServer("kimi", [[Think("One two three."), Say("Four five six.")]]) as server,
+        mull.complete_stream("Count.", SERVERS["kimi"], base_url=server.url) as stream,
+    ):
+        shown = [(stream.result.thinking, stream.result.text) for _ in stream]
+    assert shown[-1] == ("One two three.", "Four five six.")
+    lengths = [len(thinking) + len(text) for thinking, text in shown]
+    assert lengths == sorted(lengths)
+
+
+@pytest.mark.parametrize(
+    ("messages", "said"),
+    [
+        ([], "no messages"),
+        ({"role": "user"}, "`messages` must be text or a list, not dict"),
+        (b"hi", "`messages` must be text or a list, not bytes"),
+        ([3], "Message values, not int"),
+        (" ", "empty question"),
+    ],
+)
+def test_what_is_no_history_is_refused(messages, said):
+    with pytest.raises(mull.LocalError, match=said):
+        mull.complete(messages, SERVERS["kimi"], key="k")
+
+
+def test_a_dictionary_that_is_no_tool_is_refused():
+    with pytest.raises(mull.LocalError, match="needs a name"):
+        mull.complete("q", SERVERS["kimi"], key="k", tools=[{"type": "function"}])
+
+
+class City(msgspec.Struct):
+    name: str
+    people: int
+
+
+BERN = '{"name": "Bern", "people": 134000}'
+
+
+def test_a_value_comes_with_its_thoughts_apart():
+    with StrictServer("kimi", [[Think("Bern."), Say(BERN)]]) as server:
+        result = mull.complete("A city.", SERVERS["kimi"], base_url=server.url, schema=City)
+    assert result.value == City("Bern", 134000)
+    assert result.thinking == "Bern."
+
+
+def test_a_value_that_does_not_match_is_asked_for_once_more():
+    with StrictServer("kimi", [[Think("?"), Say('{"name": 3}')], [Think("!"), Say(BERN)]]) as one:
+        talk = mull.Conversation(SERVERS["kimi"], base_url=one.url)
+        events = talk.stream("A city.", schema=City)
+        corrected = [event.text for event in events if isinstance(event, mull.Corrected)]
+    assert events.result.value == City("Bern", 134000)
+    assert len(corrected) == 1
+    assert "'people' is missing" in corrected[0]
+    assert [message.role for message in talk.messages] == ["user", "assistant", "user", "assistant"]
+
+
+def test_twice_is_enough():
+    with (
+        StrictServer("kimi", [[Think("?"), Say("No.")]] * 3) as server,
+        pytest.raises(mull.MisfitError, match="asked twice"),
+    ):
+        mull.ask("A city.", SERVERS["kimi"], base_url=server.url, schema=City)
+    assert len(server.requests) == 2
+
+
+def test_a_stream_has_its_value_so_far():
+    with (
+        StrictServer("kimi", [[Think("Bern."), Say(BERN)]]) as server,
+        mull.complete_stream("A city.", SERVERS["kimi"], base_url=server.url, schema=City) as live,
+    ):
+        seen = [live.partial for event in live if isinstance(event, mull.TextDelta)]
+    assert seen[-1] == {"name": "Bern", "people": 134000}
+    assert live.result.value == City("Bern", 134000)
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_partial_values_grow(wrapped):
+    shape = shape_of(list[str] if wrapped else City)
+    text = '{"value": ["Bern", "Uri"]}' if wrapped else BERN
+    seen = [
+        shape.partial(mull.assistant(mull.TextBlock(text[:cut]))) for cut in range(1, len(text) + 1)
+    ]
+    if wrapped:
+        assert ["Be"] in seen
+        assert seen[-1] == ["Bern", "Uri"]
+    else:
+        assert {"name": "Be"} in seen
+        assert seen[-1] == {"name": "Bern", "people": 134000}
