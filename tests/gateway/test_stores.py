@@ -27,8 +27,8 @@ from mull.gateway.guard import Guarded
 from mull.gateway.key_file import put_first, read_keys
 from mull.gateway.memory import OK, InProcess, StoreUnavailable, anchor_of, record_id
 from mull.gateway.resp import Address, RespClient, RespError, read_address
+from mull.gateway.response_store import ResponseStore, StoredResponse
 from mull.gateway.service import Gateway
-from mull.gateway.shelf import Shelf, Stored
 from mull.gateway.sqlite import SqliteMemory
 from mull.gateway.stores import check_stores, open_ledger, open_memory
 from mull.gateway.valkey import Cached
@@ -687,21 +687,23 @@ def test_a_check_says_which_servers_can_be_used():
 def test_a_response_is_not_called_missing_while_nobody_can_look_for_it():
     async def work():
         flaky = Flaky(InProcess())
-        shelf = Shelf("", store := Guarded(flaky))
-        await shelf.keep(Stored({"id": "resp_1", "output": []}), store)
+        responses = ResponseStore("", store := Guarded(flaky))
+        await responses.keep(StoredResponse({"id": "resp_1", "output": []}), store)
         flaky.broken = True
-        await shelf.keep(Stored({"id": "resp_2", "output": []}, before=("resp_1",)), store)
+        await responses.keep(
+            StoredResponse({"id": "resp_2", "output": []}, before=("resp_1",)), store
+        )
         with pytest.raises(RefusedError) as told:
-            await Shelf("", store).chain("resp_2")
+            await ResponseStore("", store).chain("resp_2")
         assert (told.value.status, told.value.retry_after) == (503, 2)
-        await Shelf("", store).forget("resp_2")
+        await ResponseStore("", store).forget("resp_2")
         flaky.broken = False
         await healthy(store)
         for missing in ("resp_2", "resp_3"):
             with pytest.raises(RefusedError) as told:
-                await Shelf("", store).chain(missing)
+                await ResponseStore("", store).chain(missing)
             assert told.value.status == 400
-        assert [one.id for one in await Shelf("", store).chain("resp_1")] == ["resp_1"]
+        assert [one.id for one in await ResponseStore("", store).chain("resp_1")] == ["resp_1"]
         await store.close()
 
     asyncio.run(work())

@@ -51,7 +51,7 @@ class Printer:
         for note in job.notes:
             self._print(line, f"{note.about}: {note.text}")
 
-    def heard(self, job: Job, events: Sequence[Event]) -> None:
+    def emitted(self, job: Job, events: Sequence[Event]) -> None:
         """Print the lines that are complete."""
         line = self._lines.get(id(job))
         if line is None:

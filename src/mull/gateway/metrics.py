@@ -73,7 +73,7 @@ class Metrics:
         """Count a request as open."""
         self._open += 1
 
-    def heard(self, job: Job, events: Sequence[Event]) -> None:
+    def emitted(self, job: Job, events: Sequence[Event]) -> None:
         """Do nothing: the outcome says when the response began."""
 
     def ended(self, job: Job, outcome: Outcome) -> None:

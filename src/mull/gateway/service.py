@@ -31,7 +31,7 @@ from mull.gateway.record import Kept, kept_from, kept_to
 from mull.gateway.relay import Client, Relay
 from mull.gateway.routes import Route, Routes
 from mull.gateway.tracing import Tracing
-from mull.gateway.trials import Trials, as_error, said_of, until_generated
+from mull.gateway.trials import Trials, as_error, failure_reason, until_generated
 from mull.logs import log_warning
 from mull.neutral.asked import Asked
 from mull.neutral.assemble import Assembler
@@ -164,12 +164,12 @@ class Job:
                     if self._refused:
                         await self._gateway.forget(self.client, self._refused)
                         self._refused = []
-                    events = self._relay.told(batch)
+                    events = self._relay.translate(batch)
                     if not events:
                         continue
                     if isinstance(events[-1], Finished):
                         await self._remember()
-                    observed.heard(events)
+                    observed.emitted(events)
                     yield events
                     if size > MOST_ANSWER:
                         return
@@ -204,7 +204,7 @@ class Job:
 
     def _go_on(self, error: MullError) -> bool:
         """Switch to the next target that may answer; return whether there is one."""
-        reason = said_of(self.route, error)
+        reason = failure_reason(self.route, error)
         route = self._trials.fail(error)
         while route is not None:
             try:

@@ -107,7 +107,7 @@ class Tracing:
             attributes={key: value for key, value in attributes.items() if value is not None},
         )
 
-    def heard(self, job: Job, events: Sequence[Event]) -> None:
+    def emitted(self, job: Job, events: Sequence[Event]) -> None:
         """Add attributes of the answer to the span."""
         span = self._spans.get(job)
         if span is None:

@@ -73,7 +73,7 @@ class Seen:
         self.pieces.append((kind, text))
         self.size += len(text)
 
-    def said(self) -> list[tuple[str, str]]:
+    def content(self) -> list[tuple[str, str]]:
         """Thinking, text and tool calls in order, each joined into one piece."""
         runs = itertools.groupby(self.pieces, key=lambda piece: piece[0])
         return [(kind, "".join(text for _, text in run)) for kind, run in runs]
@@ -84,7 +84,7 @@ class Seen:
         names = (summary.client, summary.asked, summary.provider, summary.model, summary.error)
         return (
             any(words in name.lower() for name in names)
-            or any(words in text.lower() for _, text in self.said())
+            or any(words in text.lower() for _, text in self.content())
             or words in self.job.body.decode("utf-8", "replace").lower()
         )
 
@@ -137,7 +137,7 @@ class Watch:
         seen = self._seen[id(job)] = Seen(job, f"{self._count}")
         self._tell(seen, {"type": "request", "request": seen.summary})
 
-    def heard(self, job: Job, events: Sequence[Event]) -> None:
+    def emitted(self, job: Job, events: Sequence[Event]) -> None:
         """Keep events of the answer."""
         seen = self._seen.get(id(job))
         if seen is None:

@@ -234,7 +234,7 @@ function detail(data) {
     parts.push(fold);
   }
   $("detail").replaceChildren(...parts);
-  for (const [kind, text] of data.said) grow(kind, text);
+  for (const [kind, text] of data.content) grow(kind, text);
 }
 function grow(kind, text) {
   if (!shown) return;
