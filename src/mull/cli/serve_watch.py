@@ -9,8 +9,8 @@ from mull.gateway.watching import Summary, pieces_of, summary_of
 from mull.policy.cost import format_cost
 
 if TYPE_CHECKING:
+    from mull.gateway.job import Job
     from mull.gateway.observing import Outcome
-    from mull.gateway.service import Job
     from mull.neutral.events import Event
 
 __all__ = ["Printer"]

@@ -32,9 +32,9 @@ from mull.neutral.request import Note
 from mull.settings.words import join_or, quote
 
 if TYPE_CHECKING:
+    from mull.gateway.job import Job
     from mull.gateway.metrics import Metrics
     from mull.gateway.observing import Outcome
-    from mull.gateway.service import Job
     from mull.neutral.events import Event
     from mull.neutral.messages import Dialect
 

@@ -322,8 +322,12 @@ def _with_own_ids(message: Message, ids: Mapping[str, str]) -> Message:
 
 def _notes(counts: Mapping[str, int]) -> Iterator[Note]:
     if counts["altered"]:
-        text = "{} of the answers have other tool calls than the model made: reasoning left out"
-        yield Note(REATTACHED, text.format(counts["altered"]), warning=True)
+        text = f"{_answers(counts['altered'])} sent back with other tool calls: reasoning left out"
+        yield Note(REATTACHED, text, warning=True)
     if counts["unknown"]:
-        text = "{} of the answers were not found: sent without signatures and encrypted reasoning"
-        yield Note(REATTACHED, text.format(counts["unknown"]))
+        text = f"{_answers(counts['unknown'])} not found"
+        yield Note(REATTACHED, f"{text}: sent without signatures and encrypted reasoning")
+
+
+def _answers(count: int) -> str:
+    return "1 answer was" if count == 1 else f"{count} answers were"

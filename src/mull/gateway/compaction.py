@@ -19,7 +19,8 @@ from mull.neutral.usage import Usage
 from mull.policy.compress.plan import NotCompressed
 
 if TYPE_CHECKING:
-    from mull.gateway.service import Gateway, Job
+    from mull.gateway.job import Job
+    from mull.gateway.service import Gateway
 
 __all__ = ["Compaction", "compact", "open_summary"]
 

@@ -14,7 +14,7 @@ from mull.neutral.events import Event, Failed, Finished, UsageReported
 from mull.neutral.usage import Usage
 
 if TYPE_CHECKING:
-    from mull.gateway.service import Job
+    from mull.gateway.job import Job
 
 __all__ = ["Ending", "Observed", "Observer", "Outcome"]
 

@@ -23,9 +23,9 @@ from mull.dialects.openai_responses.state import (
 )
 from mull.dialects.writer import About, AnswerWriter, encode
 from mull.gateway.compaction import Compaction, compact, open_summary
+from mull.gateway.job import Job
 from mull.gateway.relay import Client
 from mull.gateway.response_store import ResponseStore, StoredResponse
-from mull.gateway.service import Job
 from mull.gateway.trials import as_error
 from mull.neutral.errors import MullError
 from mull.neutral.events import Event, Failed, Finished, OpaqueReceived, UsageReported

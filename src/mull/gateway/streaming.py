@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 
 from mull.gateway.http import JSON, Gone, Receive, Send, WhileThere, note_headers, start
-from mull.gateway.service import Job
+from mull.gateway.job import Job
 from mull.neutral.errors import MullError
 from mull.neutral.events import Failed, Finished
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
     from mull.client.access import Access
+    from mull.gateway.job import Job
     from mull.gateway.observing import Outcome
-    from mull.gateway.service import Job
 
 __all__ = ["Tracing", "set_up_tracing", "tell_caller"]
 

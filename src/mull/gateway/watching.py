@@ -21,8 +21,8 @@ from mull.neutral.usage import Usage
 from mull.policy.cost import cost_of
 
 if TYPE_CHECKING:
+    from mull.gateway.job import Job
     from mull.gateway.observing import Outcome
-    from mull.gateway.service import Job
 
 __all__ = ["Seen", "Subscriber", "Summary", "Watch", "pieces_of", "summary_of"]
 
