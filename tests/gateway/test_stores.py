@@ -12,6 +12,7 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import trustme
@@ -26,12 +27,14 @@ from mull.gateway.envelope import Envelopes, Sealed
 from mull.gateway.guard import Guarded
 from mull.gateway.key_file import put_first, read_keys
 from mull.gateway.memory import OK, InProcess, StoreUnavailable, anchor_of, record_id
+from mull.gateway.relay import Client, Relay
 from mull.gateway.resp import Address, RespClient, RespError, read_address
 from mull.gateway.response_store import ResponseStore, StoredResponse
 from mull.gateway.service import Gateway
 from mull.gateway.sqlite import SqliteMemory
 from mull.gateway.stores import check_stores, open_ledger, open_memory
 from mull.gateway.valkey import Cached
+from mull.neutral.asked import Asked
 from mull.neutral.blocks import ThinkingBlock
 from mull.neutral.errors import ConfigError, RefusedError
 from mull.neutral.messages import Origin
@@ -613,6 +616,33 @@ def test_gateways_that_start_at_once_make_one_key(tmp_path):
         put_first(path, b"k" * 32)
         assert read_keys(path) == (b"k" * 32, first)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("error", [OSError("broken"), StoreUnavailable({"k": b"known"})])
+def test_an_error_of_the_store_is_counted_and_fails_no_request(error):
+    class Broken(InProcess):
+        async def fail(self, *_):
+            raise error
+
+        find = keep = forget = agree = fail
+
+    async def work():
+        origin, client = Origin("p", "gemini", "m", "u"), Client("gemini")
+        gateway = Gateway(Engine(isolated=True), None, Broken(), envelopes := Envelopes(b"mine"))
+        found, notes = await gateway.find("", ["k"])
+        assert found == getattr(error, "found", {})
+        assert [(note.about, note.warning) for note in notes] == [("store", True)]
+        await gateway.forget(client, [])
+        assert gateway.store_failures == {"read": 1}
+        await gateway.forget(client, ["k"])
+        assert gateway.store_failures == {"read": 1, "write": 1}
+        job = SimpleNamespace(client=client, asked=Asked(messages=()), keys=())
+        notes = await gateway.remember(job, Relay(client, origin, envelopes))
+        assert [(note.about, note.warning) for note in notes] == [("store", True)]
+        assert gateway.store_failures == {"read": 1, "write": 2}
+        await gateway.close()
+
+    asyncio.run(work())
 
 
 def test_a_gateway_agrees_on_the_key_of_the_others_as_soon_as_it_can(monkeypatch):

@@ -33,7 +33,7 @@ from mull.gateway.relay import Client
 from mull.gateway.responses import Responses
 from mull.gateway.socket import Socket, decline
 from mull.gateway.streaming import Streaming
-from mull.gateway.tracing import tell_caller
+from mull.gateway.tracing import record_caller
 from mull.logs import log_warning
 from mull.neutral.errors import CatalogError, MullError
 from mull.neutral.events import Failed
@@ -132,7 +132,7 @@ class GatewayApp:
                 return
             surface = surface_of(dialect)
             assert surface is not None
-            tell_caller(headers)
+            record_caller(headers)
             client = Client(dialect, token.name if token else "")
             call = Call(place, surface, client, path, query, headers, scope["method"])
             handler = self._handlers.get(place.operation)

@@ -17,7 +17,7 @@ from mull.dialects.serving import answer_writer, write_answer
 from mull.dialects.writer import About
 from mull.gateway.drafts import Draft, Drafts
 from mull.gateway.ids import mint_answer_id
-from mull.gateway.notes import worth_telling
+from mull.gateway.notes import notes_for_client
 from mull.gateway.observing import Observed
 from mull.gateway.relay import Client, Relay
 from mull.gateway.routes import Route
@@ -95,7 +95,7 @@ class Job:
             text = "; ".join([*self._passed_over, f"{self.route.target.name} answers"])
             passed_over.append(Note("target", text, warning=True))
         notes = (*passed_over, *draft.notes)
-        self.notes = worth_telling(notes, self.asked, self.client.dialect)
+        self.notes = notes_for_client(notes, self.asked, self.client.dialect)
 
     def _relay_for(self, prepared: Prepared) -> Relay:
         """The relay that passes the answer of this request to the client."""
@@ -204,7 +204,7 @@ class Job:
             self._refused = self._records_of(prepared.target.refused)
         self.prepared = prepared
         notes = (*prepared.notes, *wire.notes)
-        self._add_notes(worth_telling(notes, self.asked, self.client.dialect))
+        self._add_notes(notes_for_client(notes, self.asked, self.client.dialect))
 
     def _records_of(self, refused: Container[str]) -> list[str]:
         """Keys of the records that hold carriers with these fingerprints."""

@@ -155,7 +155,7 @@ def reloader_of(
     def health_details() -> dict[str, object]:
         details: dict[str, object] = {}
         if reloader.problem is not None:
-            details["config"] = "invalid: the previous configuration stays in use; see the log"
+            details["config"] = "rejected: the previous configuration stays in use; see the log"
         if reloader.pending:
             details["restart_for"] = reloader.pending
         return details

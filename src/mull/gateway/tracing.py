@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from mull.gateway.job import Job
     from mull.gateway.observing import Outcome
 
-__all__ = ["Tracing", "set_up_tracing", "tell_caller"]
+__all__ = ["Tracing", "set_up_tracing", "record_caller"]
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _TRACE_HEADERS = ("traceparent", "tracestate")
 _caller: ContextVar[Mapping[str, str]] = ContextVar("caller")
 
 
-def tell_caller(headers: Mapping[str, str]) -> None:
+def record_caller(headers: Mapping[str, str]) -> None:
     """Record the trace headers of the request being handled."""
     _caller.set({name: headers[name] for name in _TRACE_HEADERS if name in headers})
 

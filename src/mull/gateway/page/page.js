@@ -30,7 +30,7 @@ class Refused extends Error {}
 
 function showDoor(wrong) {
   $("door").hidden = false; $("all").hidden = true;
-  $("refused").textContent = wrong ? "This token is not known here." : "";
+  $("refused").textContent = wrong ? "Unknown token." : "";
   $("token").focus();
 }
 $("door").addEventListener("submit", (event) => {
