@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mull.gateway.job import Job
     from mull.gateway.observing import Outcome
 
-__all__ = ["Tracing", "set_up_tracing", "record_caller"]
+__all__ = ["Tracing", "record_caller", "set_up_tracing"]
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _TRACE_HEADERS = ("traceparent", "tracestate")
