@@ -62,7 +62,7 @@ test: $(READY) ## everything a change must pass: checks, generated docs, tests
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile
 LEAN = $(addprefix -p no:,logging unraisableexception threadexception cov anyio xdist)
 core: $(READY) ## the layers that do no I/O, in seconds: examples only, no properties, none that needs a log
-	$(BIN)/python -m pytest -q -m core $(LEAN) -k "not no_way_of_printing" \
+	$(BIN)/python -m pytest -q -m core $(LEAN) \
 	  $(addprefix tests/,auth dialects history markdown neutral policy settings)
 check: $(READY) ## format, lint, types, import contracts
 	$(BIN)/ruff format --check --quiet

@@ -41,10 +41,12 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """Examples of the layers that do no I/O are the core; properties and sweeps take longer."""
+    """Examples of the layers that do no I/O are the core; properties and sweeps take longer, and
+    `make core` runs without pytest's logging plugin, which `caplog` needs."""
     for item in items:
         is_pure = item.nodeid.split("/", 2)[1] in PURE
-        if is_pure and not is_hypothesis_test(item.obj) and not item.get_closest_marker("sweep"):
+        is_long = is_hypothesis_test(item.obj) or item.get_closest_marker("sweep")
+        if is_pure and not is_long and "caplog" not in item.fixturenames:
             item.add_marker("core")
 
 

@@ -122,7 +122,7 @@ def test_mistakes_are_told_and_change_nothing(mull, line, told):
 
 def test_a_gateway_listens_for_others_once_there_is_a_token(mull):
     config = ServeConfig(listen="0.0.0.0:8484")
-    told = "make a token for each client first"
+    told = "create a token for each client first"
     with pytest.raises(ConfigError, match=told):
         asyncio.run(check_listen(config))
     mull("token add ann --expires 1h")

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from effort import tried
 from mull.gateway.choosing import beginning_of, in_order, origin_of, spread
-from mull.gateway.cooldown import FIRST_REST, LONGEST_ASKED, LONGEST_REST, Cooldowns
+from mull.gateway.cooldown import FIRST_COOLDOWN, LONGEST_COOLDOWN, LONGEST_REQUESTED, Cooldowns
 from mull.gateway.trials import Trials
 from mull.neutral.blocks import TextBlock
 from mull.neutral.errors import NetworkError, RefusedError
@@ -109,8 +109,8 @@ class Resting(RuleBasedStateMachine):
     def it_fails(self, asked):
         self.cooldowns.fail("t", asked)
         self.failures += 1
-        grown = min(FIRST_REST * 2.0 ** (self.failures - 1), LONGEST_REST)
-        rest = grown if asked is None else min(max(asked, 0.0), LONGEST_ASKED)
+        grown = min(FIRST_COOLDOWN * 2.0 ** (self.failures - 1), LONGEST_COOLDOWN)
+        rest = grown if asked is None else min(max(asked, 0.0), LONGEST_REQUESTED)
         self.until = max(self.until or 0.0, self.now + rest)
         self.trying = False
 
@@ -179,4 +179,4 @@ def test_what_is_remembered_of_failures_is_bounded():
     for number in range(5_000):
         cooldowns.fail(number)
     assert cooldowns.wait(0) == 0
-    assert cooldowns.wait(4_999) == pytest.approx(FIRST_REST)
+    assert cooldowns.wait(4_999) == pytest.approx(FIRST_COOLDOWN)

@@ -138,7 +138,7 @@ def test_a_compaction_is_observed_as_a_request_of_its_own():
         def began(self, job):
             self.told.append(("began", job))
 
-        def heard(self, job, events):
+        def emitted(self, job, events):
             pass
 
         def ended(self, job, outcome):

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from effort import tried
 from gateway.conftest import SECRET, serving
-from mull.gateway import service
+from mull.gateway import job
 from mull.gateway.envelope import Envelopes, Sealed
 from mull.gateway.http import MOST_BODY, check_head, head_of
 from mull.gateway.tokens import ClientToken, hashed
@@ -349,7 +349,7 @@ def test_a_hostile_upstream_is_told_as_an_error_without_its_secrets(world, name)
 
 @pytest.mark.parametrize("stream", [True, False])
 def test_an_answer_without_end_is_ended(world, monkeypatch, stream):
-    monkeypatch.setattr(service, "MOST_ANSWER", 100_000)
+    monkeypatch.setattr(job, "MOST_ANSWER", 100_000)
     pieces = [event(chunk("a" * 9_000))] * 2_000
     world.reply = lambda _: raw(*pieces)
     answer = world.post({**QUESTION, "stream": stream})

@@ -17,7 +17,7 @@ from gateway.ledgers import NOON, Model
 from mull.gateway.accounts import Accounts
 from mull.gateway.keyring import Keyring
 from mull.gateway.ledger import WINDOW, Second, Spent, Tally, day_of
-from mull.gateway.limits import Demand, Use, find_lack, say_duration
+from mull.gateway.limits import Demand, Use, find_exceeded, say_duration
 from mull.gateway.metering import Meter, expected, tally_of
 from mull.gateway.observing import Outcome
 from mull.gateway.relay import Client
@@ -74,22 +74,24 @@ def fits(limits: Limits, spent: Spent, pending: list[Use], demand: Demand, now: 
 
 @given(some_limits, spents, uses, demands)
 def test_a_request_is_admitted_if_and_only_if_it_fits(limits, spent, pending, demand):
-    lack = find_lack(limits, spent, pending, demand, NOON)
-    assert (lack is None) == fits(limits, spent, pending, demand, NOON)
-    if lack is None or lack.seconds is None:
+    exceeded = find_exceeded(limits, spent, pending, demand, NOON)
+    assert (exceeded is None) == fits(limits, spent, pending, demand, NOON)
+    if exceeded is None or exceeded.seconds is None:
         return
-    assert lack.seconds > 0
-    later = NOON + lack.seconds
-    spent_later = Spent(spent.recent, Tally(), Tally() if lack.limit == "dollars" else spent.month)
+    assert exceeded.seconds > 0
+    later = NOON + exceeded.seconds
+    spent_later = Spent(
+        spent.recent, Tally(), Tally() if exceeded.limit == "dollars" else spent.month
+    )
     assert fits(limits, spent_later, pending if later < NOON + 70 else [], demand, later)
 
 
 @given(some_limits, spents, uses, demands)
 def test_what_can_never_fit_has_no_time_to_come_back_at(limits, spent, pending, demand):
-    lack = find_lack(limits, spent, pending, demand, NOON)
-    alone = find_lack(limits, Spent(), [], demand, NOON)
-    if lack is not None:
-        assert (lack.seconds is None) == (alone is not None)
+    exceeded = find_exceeded(limits, spent, pending, demand, NOON)
+    alone = find_exceeded(limits, Spent(), [], demand, NOON)
+    if exceeded is not None:
+        assert (exceeded.seconds is None) == (alone is not None)
 
 
 @pytest.mark.parametrize(
@@ -132,9 +134,9 @@ def test_what_can_never_fit_has_no_time_to_come_back_at(limits, spent, pending, 
     ],
 )
 def test_a_refusal_says_which_limit_how_much_and_until_when(limits, spent, text, seconds):
-    lack = find_lack(limits, spent, [], Demand(100, 500_000), NOON)
-    assert lack is not None
-    assert (lack.text, lack.seconds) == (text, seconds)
+    exceeded = find_exceeded(limits, spent, [], Demand(100, 500_000), NOON)
+    assert exceeded is not None
+    assert (exceeded.text, exceeded.seconds) == (text, seconds)
 
 
 def test_durations_are_rounded_up():

@@ -21,7 +21,7 @@ class Heard:
     def began(self, job: object) -> None:
         self.calls.append("began")
 
-    def heard(self, job: object, events: object) -> None:
+    def emitted(self, job: object, events: object) -> None:
         self.calls.append(events)
 
     def ended(self, job: object, outcome: Outcome) -> None:
@@ -34,7 +34,7 @@ def observe(batches, error: BaseException | None = None) -> Outcome:
     expected = pytest.raises(type(error)) if error is not None else nullcontext()
     with expected, Observed((heard,), job) as observed:
         for batch in batches:
-            observed.heard(batch)
+            observed.emitted(batch)
         if error is not None:
             raise error
     assert heard.calls[:-1] == ["began", *batches]

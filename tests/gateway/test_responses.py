@@ -11,7 +11,7 @@ from gateway.responding import ASKS, LOOKS, Caller, results_of, talk, text_of
 from gateway.test_app import ask
 from gateway.test_square import EACH_DIALECT, UPSTREAMS
 from mull.agent.engine import Engine
-from mull.gateway import shelf
+from mull.gateway import response_store
 from mull.gateway.app import GatewayApp
 from mull.gateway.envelope import Envelopes
 from mull.gateway.memory import InProcess
@@ -228,7 +228,7 @@ def test_a_conversation_that_has_grown_too_large_is_refused(monkeypatch):
         first = await client.create(input="one " * 900, generate=False)
         body = {"input": "two", "generate": False}
         second = await client.create(previous_response_id=first["id"], **body)
-        monkeypatch.setattr(shelf, "MOST_HELD", 4_500)
+        monkeypatch.setattr(response_store, "MOST_HELD", 4_500)
         await client.create(previous_response_id=first["id"], **body)
         await client.create(413, previous_response_id=second["id"], **body)
 

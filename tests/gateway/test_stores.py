@@ -12,6 +12,7 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import trustme
@@ -26,12 +27,14 @@ from mull.gateway.envelope import Envelopes, Sealed
 from mull.gateway.guard import Guarded
 from mull.gateway.key_file import put_first, read_keys
 from mull.gateway.memory import OK, InProcess, StoreUnavailable, anchor_of, record_id
+from mull.gateway.relay import Client, Relay
 from mull.gateway.resp import Address, RespClient, RespError, read_address
+from mull.gateway.response_store import ResponseStore, StoredResponse
 from mull.gateway.service import Gateway
-from mull.gateway.shelf import Shelf, Stored
 from mull.gateway.sqlite import SqliteMemory
 from mull.gateway.stores import check_stores, open_ledger, open_memory
 from mull.gateway.valkey import Cached
+from mull.neutral.asked import Asked
 from mull.neutral.blocks import ThinkingBlock
 from mull.neutral.errors import ConfigError, RefusedError
 from mull.neutral.messages import Origin
@@ -615,6 +618,33 @@ def test_gateways_that_start_at_once_make_one_key(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+@pytest.mark.parametrize("error", [OSError("broken"), StoreUnavailable({"k": b"known"})])
+def test_an_error_of_the_store_is_counted_and_fails_no_request(error):
+    class Broken(InProcess):
+        async def fail(self, *_):
+            raise error
+
+        find = keep = forget = agree = fail
+
+    async def work():
+        origin, client = Origin("p", "gemini", "m", "u"), Client("gemini")
+        gateway = Gateway(Engine(isolated=True), None, Broken(), envelopes := Envelopes(b"mine"))
+        found, notes = await gateway.find("", ["k"])
+        assert found == getattr(error, "found", {})
+        assert [(note.about, note.warning) for note in notes] == [("store", True)]
+        await gateway.forget(client, [])
+        assert gateway.store_failures == {"read": 1}
+        await gateway.forget(client, ["k"])
+        assert gateway.store_failures == {"read": 1, "write": 1}
+        job = SimpleNamespace(client=client, asked=Asked(messages=()), keys=())
+        notes = await gateway.remember(job, Relay(client, origin, envelopes))
+        assert [(note.about, note.warning) for note in notes] == [("store", True)]
+        assert gateway.store_failures == {"read": 1, "write": 2}
+        await gateway.close()
+
+    asyncio.run(work())
+
+
 def test_a_gateway_agrees_on_the_key_of_the_others_as_soon_as_it_can(monkeypatch):
     monkeypatch.setattr(service, "_AGREE_AGAIN", 0.001)
 
@@ -687,21 +717,23 @@ def test_a_check_says_which_servers_can_be_used():
 def test_a_response_is_not_called_missing_while_nobody_can_look_for_it():
     async def work():
         flaky = Flaky(InProcess())
-        shelf = Shelf("", store := Guarded(flaky))
-        await shelf.keep(Stored({"id": "resp_1", "output": []}), store)
+        responses = ResponseStore("", store := Guarded(flaky))
+        await responses.keep(StoredResponse({"id": "resp_1", "output": []}), store)
         flaky.broken = True
-        await shelf.keep(Stored({"id": "resp_2", "output": []}, before=("resp_1",)), store)
+        await responses.keep(
+            StoredResponse({"id": "resp_2", "output": []}, before=("resp_1",)), store
+        )
         with pytest.raises(RefusedError) as told:
-            await Shelf("", store).chain("resp_2")
+            await ResponseStore("", store).chain("resp_2")
         assert (told.value.status, told.value.retry_after) == (503, 2)
-        await Shelf("", store).forget("resp_2")
+        await ResponseStore("", store).forget("resp_2")
         flaky.broken = False
         await healthy(store)
         for missing in ("resp_2", "resp_3"):
             with pytest.raises(RefusedError) as told:
-                await Shelf("", store).chain(missing)
+                await ResponseStore("", store).chain(missing)
             assert told.value.status == 400
-        assert [one.id for one in await Shelf("", store).chain("resp_1")] == ["resp_1"]
+        assert [one.id for one in await ResponseStore("", store).chain("resp_1")] == ["resp_1"]
         await store.close()
 
     asyncio.run(work())

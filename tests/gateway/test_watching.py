@@ -49,7 +49,7 @@ OVER = Outcome("complete", 1.0, 2.0, Usage(10, 5, reasoning=2))
 
 def served(watch: Watch, one: Any, *events: Any) -> None:
     watch.began(one)
-    watch.heard(one, events)
+    watch.emitted(one, events)
     watch.ended(one, OVER)
 
 
@@ -92,10 +92,10 @@ def test_what_was_said_is_in_order_and_in_one_piece_each():
         ToolCallDelta(arguments=":1}"),
         TextDelta("Done."),
     ):
-        watch.heard(one, [event])
+        watch.emitted(one, [event])
     seen = watch.find("1")
     assert seen is not None
-    assert seen.said() == [
+    assert seen.content() == [
         ("thought", "Let me see."),
         ("call", '\nread {"a":1}'),
         ("text", "Done."),
@@ -109,10 +109,10 @@ def test_a_subscriber_that_does_not_listen_is_told_that_it_missed_something():
         one = job()
         watch.began(one)
         for _ in range(3_000):
-            watch.heard(one, [TextDelta("x")])
+            watch.emitted(one, [TextDelta("x")])
         heard = [await subscriber.next() for _ in range(3)]
         watch.unsubscribe(subscriber)
-        watch.heard(one, [TextDelta("y")])
+        watch.emitted(one, [TextDelta("y")])
         return heard
 
     assert [one["type"] for one in asyncio.run(run())] == ["missed", "piece", "piece"]
@@ -153,7 +153,7 @@ def test_one_request_is_shown_on_its_whole_road():
         found, listed = asyncio.run(run())
         sent = json.loads(server.requests[0].body)
     assert found["request"] == listed[0]
-    assert found["said"] == [["thought", "Hm."], ["text", "Milk."]]
+    assert found["content"] == [["thought", "Hm."], ["text", "Milk."]]
     assert found["road"]["client"]["body"] == json.loads(STREAMED)
     assert found["road"]["upstream"]["body"] == sent
     assert found["request"]["state"] == "complete"
@@ -170,9 +170,9 @@ def test_lines_name_their_request_while_two_stream_at_once(tail):
     one, other = job("ann"), job()
     printer.began(one)
     printer.began(other)
-    printer.heard(one, [ThinkingDelta("First\nsec")])
-    printer.heard(other, [TextDelta("Other" + tail)])
-    printer.heard(one, [ThinkingDelta("ond")])
+    printer.emitted(one, [ThinkingDelta("First\nsec")])
+    printer.emitted(other, [TextDelta("Other" + tail)])
+    printer.emitted(one, [ThinkingDelta("ond")])
     printer.ended(one, OVER)
     printer.ended(other, Outcome("broken", None, 3.0, error="cut off"))
     assert out.getvalue().splitlines() == [

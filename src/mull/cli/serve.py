@@ -169,7 +169,7 @@ async def _run(
     opened: Sequence[socket.socket],
 ) -> None:
     from mull.gateway.serve import build_app, reloader_of, seal_keys, serve, supervise
-    from mull.gateway.told import Told
+    from mull.gateway.signals import Signals
 
     def ready() -> None:
         print(f"mull serves at {address_of(config)}; press Ctrl-C to stop", flush=True)
@@ -181,7 +181,7 @@ async def _run(
             )
         seal_keys()  # before any worker starts, so that only one is generated
         command = [sys.executable, "-P", "-m", "mull", *sys.argv[1:], "--worker"]
-        await supervise(command, opened, config, Told(ready))
+        await supervise(command, opened, config, Signals(ready))
         return
     observers: list[Observer] = []
     if options.watch:
@@ -190,8 +190,8 @@ async def _run(
         observers.append(Printer(sys.stdout))
     app = build_app(engine, config, only=options.model, observers=observers)
     reloader = reloader_of(app, config, files, partial(load_gateway, options), options.model)
-    told = Told(lifeline=True) if options.worker is not None else Told(ready)
-    await serve(app, opened[0], config, reloader, told)
+    signals = Signals(lifeline=True) if options.worker is not None else Signals(ready)
+    await serve(app, opened[0], config, reloader, signals)
 
 
 def _check(engine: Engine, config: ServeConfig, only: str | None) -> int:

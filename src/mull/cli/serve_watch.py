@@ -9,8 +9,8 @@ from mull.gateway.watching import Summary, pieces_of, summary_of
 from mull.policy.cost import format_cost
 
 if TYPE_CHECKING:
+    from mull.gateway.job import Job
     from mull.gateway.observing import Outcome
-    from mull.gateway.service import Job
     from mull.neutral.events import Event
 
 __all__ = ["Printer"]
@@ -51,7 +51,7 @@ class Printer:
         for note in job.notes:
             self._print(line, f"{note.about}: {note.text}")
 
-    def heard(self, job: Job, events: Sequence[Event]) -> None:
+    def emitted(self, job: Job, events: Sequence[Event]) -> None:
         """Print the lines that are complete."""
         line = self._lines.get(id(job))
         if line is None:

@@ -23,7 +23,7 @@ from mull.dialects.surface import surface_of
 from mull.gateway.keyring import Keyring
 from mull.gateway.labels import ModelNames
 from mull.gateway.ledger import Entry, Ledger, Spent, Tally, day_of
-from mull.gateway.limits import Demand, Lack, Use, find_lack
+from mull.gateway.limits import Demand, ExceededLimit, Use, find_exceeded
 from mull.gateway.metering import Meter, expected, is_priced, tally_of
 from mull.gateway.tokens import Limits
 from mull.logs import log_warning
@@ -32,9 +32,9 @@ from mull.neutral.request import Note
 from mull.settings.words import join_or, quote
 
 if TYPE_CHECKING:
+    from mull.gateway.job import Job
     from mull.gateway.metrics import Metrics
     from mull.gateway.observing import Outcome
-    from mull.gateway.service import Job
     from mull.neutral.events import Event
     from mull.neutral.messages import Dialect
 
@@ -62,7 +62,7 @@ class _Waiting(NamedTuple):
 
     job: Job
     demand: Demand
-    decided: asyncio.Future[Lack | None]
+    decided: asyncio.Future[ExceededLimit | None]
 
 
 class Accounts:
@@ -135,14 +135,14 @@ class Accounts:
             self._deciding.add(task)
             task.add_done_callback(self._deciding.discard)
         try:
-            lack = await waiting.decided
+            exceeded = await waiting.decided
         except asyncio.CancelledError:
             self._open.pop(job, None)
             raise
-        if lack is not None:
+        if exceeded is not None:
             if self._metrics is not None:
-                self._metrics.limited(lack.limit)
-            raise _refusal(lack, job.client.dialect)
+                self._metrics.limited(exceeded.limit)
+            raise _refusal(exceeded, job.client.dialect)
         if token.limits.dollars and not is_priced(job.prepared):
             text = (
                 f"the price of {job.prepared.target.name} is unknown: this request does not count"
@@ -177,11 +177,11 @@ class Accounts:
         for job, demand, decided in self._waiting.pop(client, ()):
             if decided.done():  # the client has disconnected
                 continue
-            lack = find_lack(limits, spent, unsettled, demand, now)
-            if lack is None:
+            exceeded = find_exceeded(limits, spent, unsettled, demand, now)
+            if exceeded is None:
                 self._reserve(job, demand)
                 unsettled.append(Use(now, 1, *demand))
-            decided.set_result(lack)
+            decided.set_result(exceeded)
 
     def _last_spent(self, client: str) -> Spent:
         """A client's usage when the ledger was last read, without periods that have ended since."""
@@ -207,7 +207,7 @@ class Accounts:
         if job not in self._open:
             self._open[job] = _Open(job.client.scope, self._clock(), Demand(0, 0), Meter())
 
-    def heard(self, job: Job, events: Sequence[Event]) -> None:
+    def emitted(self, job: Job, events: Sequence[Event]) -> None:
         """Measure a part of the response."""
         self._open[job].meter.add(events)
 
@@ -281,23 +281,23 @@ class Accounts:
         await self._ledger.close()
 
 
-def _refusal(lack: Lack, dialect: Dialect) -> RefusedError:
+def _refusal(exceeded: ExceededLimit, dialect: Dialect) -> RefusedError:
     """The error for an exceeded limit in the client's dialect, which may distinguish an exhausted
     budget from too many requests."""
     status, code, headers = _TOO_MANY, None, {}
-    if lack.of_budget:
+    if exceeded.of_budget:
         surface = surface_of(dialect)
         status = surface.budget_status if surface is not None else _TOO_MANY
         statuses = server_codec(dialect).statuses
         word = statuses.word(402)
         code = word if statuses.status(word) == 402 else None
-    if lack.of_budget or lack.seconds is None:
+    if exceeded.of_budget or exceeded.seconds is None:
         headers = {"x-should-retry": "false"}
     return RefusedError(
-        lack.text,
+        exceeded.text,
         status=status,
-        text=lack.text,
+        text=exceeded.text,
         code=code,
         headers=headers,
-        retry_after=lack.seconds,
+        retry_after=exceeded.seconds,
     )

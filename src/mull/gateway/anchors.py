@@ -1,9 +1,10 @@
-"""What an answer is found by when it comes back: the keys under which the store keeps it.
+"""The keys under which an answer is stored and found again when a client sends it back.
 
-An answer with calls has their ids. One without has what was said before it and what it said: texts
-are compared without regard to line ends and outer blanks, because clients normalise them. As some
-clients move or renew what they add to the words of their user, such as today's date, it has its
-place after the last call as well.
+An answer with tool calls is found by their ids. Any answer is also found by its content and the
+user's and tools' messages before it. Line endings and surrounding whitespace are ignored, because
+clients normalise them.
+Some clients move or update what they add to their user's messages, such as today's date. For
+them, an answer without calls is also found by its content and its position after the last call.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 def call_key(call_id: str) -> str:
-    """The key of an answer by the id of one of its calls."""
+    """The key of an answer that has a call with this id."""
     return f"call:{normalised(call_id)}"
 
 
 def carrier_key(carrier: str) -> str:
-    """The key of an answer by a carrier that its provider gave it."""
+    """The key of an answer that has this carrier."""
     return f"carrier:{blake2b(carrier.encode(), digest_size=20).hexdigest()}"
 
 
 def carriers_of(block: Block) -> tuple[str, ...]:
-    """What of a block only its origin can read."""
+    """The opaque values of a block, which only its origin can read."""
     if isinstance(block, ThinkingBlock):
         held = (block.signature, block.encrypted, block.redacted)
     elif isinstance(block, TextBlock | ToolCallBlock):
@@ -53,37 +54,37 @@ def carriers_of(block: Block) -> tuple[str, ...]:
 
 
 def same_text(one: Message, other: Message) -> bool:
-    """Whether both say the same, as a whole or piece by piece, outer blanks aside."""
+    """Whether the texts are equal, joined or block by block, ignoring surrounding whitespace."""
     return _plain(one.text) == _plain(other.text) or _pieces(one) == _pieces(other)
 
 
 def _pieces(message: Message) -> list[str]:
-    said = (_plain(block.text) for block in message.blocks if isinstance(block, TextBlock))
-    return [text for text in said if text]
+    texts = (_plain(block.text) for block in message.blocks if isinstance(block, TextBlock))
+    return [text for text in texts if text]
 
 
 def same_calls(one: Message, other: Message) -> bool:
-    """Whether both call the same, in the same order, however the arguments are spaced."""
+    """Whether both make the same calls in the same order, however the arguments are formatted."""
     return [(c.name, c.input) for c in one.tool_calls] == [
         (c.name, c.input) for c in other.tool_calls
     ]
 
 
 class Past:
-    """What came before an answer, folded message by message."""
+    """A digest of the messages before an answer, updated message by message."""
 
     def __init__(self) -> None:
         self._hash = blake2b(digest_size=20)
         self._call = ""
         self._answers = 0
-        """How many there were since that call; those in a row are one."""
+        """The number of answers since that call; consecutive ones count once."""
         self._is_row = False
 
     def add(self, message: Message) -> None:
-        """Take in a message; of answers only their calls, because answers are what is looked
-        for."""
+        """Add a message. Of an answer only its last call counts, because clients may have altered
+        the rest."""
         if message.role in ("user", "tool"):
-            for piece in _given(message.blocks):
+            for piece in _input(message.blocks):
                 self._hash.update(b"%d:" % len(piece))
                 self._hash.update(piece)
         elif calls := message.tool_calls:
@@ -93,26 +94,26 @@ class Past:
         self._is_row = message.role == "assistant"
 
     def key(self, answer: Message) -> str:
-        """The key of an answer that follows, by all that was said before it."""
+        """The key of an answer to these messages."""
         hashed = self._hash.copy()
-        hashed.update(_said(answer))
+        hashed.update(_content(answer))
         return f"said:{hashed.hexdigest()}"
 
     def keys(self, answer: Message) -> Iterator[str]:
-        """All keys of an answer that follows, best first."""
+        """All keys of an answer to these messages, most specific first."""
         yield self.key(answer)
         if self._call and not answer.tool_calls:
             place = f"{self._call}:{self._answers}".encode()
-            yield f"after:{blake2b(place + _said(answer), digest_size=20).hexdigest()}"
+            yield f"after:{blake2b(place + _content(answer), digest_size=20).hexdigest()}"
 
 
-def _said(answer: Message) -> bytes:
+def _content(answer: Message) -> bytes:
     calls = [(call.name, call.input) for call in answer.tool_calls]
-    said = "".join(answer.text.split())  # some clients trim each of several pieces
-    return b"|" + said.encode("utf-8", "replace") + _encode(calls)
+    text = "".join(answer.text.split())  # some clients trim each of several blocks
+    return b"|" + text.encode("utf-8", "replace") + _encode(calls)
 
 
-def _given(blocks: Sequence[Block]) -> Iterator[bytes]:
+def _input(blocks: Sequence[Block]) -> Iterator[bytes]:
     for block in blocks:
         match block:
             case TextBlock():

@@ -33,7 +33,7 @@ from mull.gateway.relay import Client
 from mull.gateway.responses import Responses
 from mull.gateway.socket import Socket, decline
 from mull.gateway.streaming import Streaming
-from mull.gateway.tracing import tell_caller
+from mull.gateway.tracing import record_caller
 from mull.logs import log_warning
 from mull.neutral.errors import CatalogError, MullError
 from mull.neutral.events import Failed
@@ -53,7 +53,7 @@ Handler: TypeAlias = Callable[[Call, Receive, Send], Awaitable[None]]
 
 class Page(NamedTuple):
     """Answers requests to a path that belongs to no dialect. Its handler finds the client's token
-    in `scope["user"]`. A `public` page needs no token: it holds nothing of anybody's."""
+    in `scope["user"]`. A `public` page contains no client's data and needs no token."""
 
     handler: Callable[[Scope, Receive, Send], Awaitable[None]]
     public: bool = False
@@ -61,11 +61,12 @@ class Page(NamedTuple):
 
 _encode = msgspec.json.Encoder().encode
 OURS = ("x-mull", "gateway")
-"""What tells this gateway from any other server that has a `/health`."""
+"""The header that distinguishes this gateway from any other server with a `/health` page."""
 _READING = frozenset({"GET", "HEAD"})
+_NO_SUCH_PATH = "path not found: GET /v1/models lists the models that this gateway serves"
 _UNANSWERED = {
-    "path": (404, "there is nothing at this address: /v1/models lists what is served"),
-    "method": (405, "this method is not allowed here"),
+    "path": (404, _NO_SUCH_PATH),
+    "method": (405, "method not allowed for this path"),
 }
 
 
@@ -77,8 +78,8 @@ class GatewayApp:
     ) -> None:
         self._gateway = gateway
         self._door = door or Door()
-        self.told: Callable[[], Mapping[str, object]] = dict
-        """What `/health` says beside that there is a server."""
+        self.health_details: Callable[[], Mapping[str, object]] = dict
+        """Returns additional fields for `/health`."""
         self._pages = {"/health": Page(self._health)} | dict(pages or {})
         self._responses = responses = Responses(lambda: self._gateway)
         self._handlers: dict[Operation, Handler] = {
@@ -131,7 +132,7 @@ class GatewayApp:
                 return
             surface = surface_of(dialect)
             assert surface is not None
-            tell_caller(headers)
+            record_caller(headers)
             client = Client(dialect, token.name if token else "")
             call = Call(place, surface, client, path, query, headers, scope["method"])
             handler = self._handlers.get(place.operation)
@@ -148,7 +149,7 @@ class GatewayApp:
             await _refuse(send, refusal_of(error, dialect))
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """A WebSocket of the Responses API, at the path of its requests."""
+        """Serve the Responses API over a WebSocket, at the path of its requests."""
         headers = head_of(scope)
         path, query = _path(scope), parse_qs(scope["query_string"].decode("latin-1"))
         place = find_place("POST", path, headers)
@@ -164,7 +165,7 @@ class GatewayApp:
             self._door.check_origin(headers)
             await enter()
             if isinstance(place, str) or place.operation != "respond":
-                raise CatalogError(_UNANSWERED["path"][1])
+                raise CatalogError(_NO_SUCH_PATH)
         except MullError as error:
             await decline(scope, receive, send, refusal_of(error, spoken(headers)))
             return
@@ -187,7 +188,7 @@ class GatewayApp:
         await give(send, call.surface.write_model(found))
 
     async def _asked(self, call: Call, receive: Receive) -> tuple[Asked, bytes]:
-        """The request, and the body that it came in."""
+        """The decoded request, and its body as received."""
         body = await read_body(receive, call.headers)
         return decode_request(call.place.dialect, body, call.path, call.headers), body
 
@@ -203,19 +204,20 @@ class GatewayApp:
             await give(send, document, note_headers(job.notes))
 
     async def _health(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Requests are answered; what they are answered without is said beside it."""
-        wrong = {part: said for part, said in self._gateway.memory.health().items() if said != OK}
-        status = "degraded" if wrong else OK
-        await give(send, _encode({"status": status, **wrong, **self.told()}), [OURS])
+        """The status is "degraded" if a store fails: requests are still answered."""
+        states = self._gateway.memory.health()
+        failing = {part: state for part, state in states.items() if state != OK}
+        status = "degraded" if failing else OK
+        await give(send, _encode({"status": status, **failing, **self.health_details()}), [OURS])
 
     async def close(self) -> None:
-        """End what is kept open."""
+        """Close the gateway."""
         await self._gateway.close()
 
     async def renew(
         self, engine: Engine, routes: Routes, hosts: Iterable[str], origins: Iterable[str] = ()
     ) -> None:
-        """Serve other models, under other names, from the next request on."""
+        """Use this engine, these routes and these names of the server for later requests."""
         self._door.answer_to(hosts, origins)
         await self._gateway.renew(engine, routes).close()
 
@@ -241,12 +243,12 @@ async def _unanswered(send: Send, dialect: Dialect, why: str) -> None:
 
 
 def _address(scope: Scope) -> str:
-    """The address that a request comes from."""
+    """The IP address of the client."""
     client = scope.get("client")
     return str(client[0]) if client else ""
 
 
 def _path(scope: Scope) -> str:
-    """The path below the place where the application is mounted."""
+    """The path, relative to where the application is mounted."""
     path: str = scope["path"]
     return path.removeprefix(scope.get("root_path") or "")

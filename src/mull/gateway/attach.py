@@ -1,9 +1,10 @@
-"""Gives a conversation back what its client dropped, altered or cannot know.
+"""Restores what a client dropped from a conversation, altered, or never received.
 
-A client sends what it has: answers with calls under minted ids, perhaps with thoughts, perhaps with
-envelopes. Here each answer is found again as its provider gave it. What the client says was said
-and called holds; what only the provider can read goes along where both agree. An answer that is not
-found goes without carriers: whose they are is not known, and no endpoint is sent another's.
+A client sends answers whose calls have the gateway's ids, possibly with thinking, possibly with
+envelopes. Each answer is restored as the provider sent it, from the store or from its envelopes.
+The client's text and calls take precedence; carriers are added only if its calls are the stored
+ones. An answer that is not found is sent upstream without carriers: their origin is unknown, and
+no endpoint may receive another's.
 """
 
 from __future__ import annotations
@@ -31,16 +32,17 @@ from mull.neutral.request import Note
 __all__ = ["REATTACHED", "Attached", "Unknown", "attach", "keys_of", "past_of"]
 
 REATTACHED = "reattached"
-"""What the notes are about that tell which answers were found again."""
+"""The subject of notes about answers that were not restored."""
 
 Unknown: TypeAlias = Literal["bare", "readable", "trusted"]
-"""How an answer that nobody knows goes: without its thoughts, with those that can be read, or as it
-is, where nobody could be asked and its dialect is the target's."""
+"""What to send of an answer that is not found: none of its thinking ("bare"), only the readable
+thinking, or the answer as received ("trusted"), if the store could not be read and the client
+speaks the target's dialect."""
 
 
 class Attached(NamedTuple):
-    """The conversation with all that is known of it, and what became of its answers. `records`
-    are those that were used, by a key of each."""
+    """The restored conversation, with notes about answers that were not restored. `records` are the
+    stored records that were used, each by one of its keys."""
 
     messages: tuple[Message, ...]
     notes: tuple[Note, ...]
@@ -48,14 +50,15 @@ class Attached(NamedTuple):
 
 
 def keys_of(messages: Sequence[Message]) -> list[tuple[str, ...]]:
-    """For each message the keys that its record may have, best first; none if it is no answer.
-    Answers in a row may be the pieces of one: the first key of the last is that of them all."""
+    """For each message, the keys that its record may have, most specific first; none if it is not
+    an answer. Consecutive answers may be pieces of one: the first key of the last piece is the key
+    of the joined answer."""
     past = Past()
     keys: list[tuple[str, ...]] = []
     for is_answer, run in groupby(messages, _is_answer):
         row = list(run)
         is_row = is_answer and len(row) > 1
-        whole = tuple(past.keys(_one(row))) if is_row else ()  # by what was before all of them
+        whole = tuple(past.keys(_one(row))) if is_row else ()  # before `past` includes them
         for message in row:
             keys.append(tuple(_keys(message, past)) if is_answer else ())
             past.add(message)
@@ -68,14 +71,14 @@ def _is_answer(message: Message) -> bool:
 
 
 def _one(pieces: Sequence[Message]) -> Message:
-    """The pieces of one message put together."""
+    """The pieces joined into one message."""
     if len(pieces) == 1:
         return pieces[0]
     return replace(pieces[0], blocks=tuple(block for piece in pieces for block in piece.blocks))
 
 
 def past_of(messages: Iterable[Message]) -> Past:
-    """What was said before the answer to come."""
+    """The digest of the messages before the next answer."""
     past = Past()
     for message in messages:
         past.add(message)
@@ -99,7 +102,7 @@ def attach(
     unseal: Callable[[str], Sealed | None],
     unknown: Unknown = "bare",
 ) -> Attached:
-    """Put together what the client sent and what the store and the envelopes hold."""
+    """Restore the answers that the client sent, from stored records and envelopes."""
     messages, keys = _joined(*_results_first(messages, keys), found)
     made: list[Message] = []
     ids: dict[str, str] = {}
@@ -125,21 +128,21 @@ def attach(
 def _results_first(
     messages: Sequence[Message], keys: Sequence[tuple[str, ...]]
 ) -> tuple[Sequence[Message], Sequence[tuple[str, ...]]]:
-    """The conversation with results right after their calls: some clients say something between
-    them, which follows."""
-    said: list[Message] = []
-    named: list[tuple[str, ...]] = []
+    """The conversation with tool results directly after their calls. What some clients put between
+    them follows."""
+    ordered: list[Message] = []
+    ordered_keys: list[tuple[str, ...]] = []
     calls: set[str] = set()
     after = 0
     for message, wanted in zip(messages, keys, strict=True):
-        at = len(said)
+        at = len(ordered)
         if message.role == "assistant":
             calls, after = {call.id for call in message.tool_calls}, at + 1
         elif message.role == "tool" and not calls.isdisjoint(_answered(message)):
             at, after = after, after + 1
-        said.insert(at, message)
-        named.insert(at, wanted)
-    return said, named
+        ordered.insert(at, message)
+        ordered_keys.insert(at, wanted)
+    return ordered, ordered_keys
 
 
 def _answered(message: Message) -> list[str]:
@@ -149,51 +152,51 @@ def _answered(message: Message) -> list[str]:
 def _joined(
     messages: Sequence[Message], keys: Sequence[tuple[str, ...]], found: Mapping[str, Kept]
 ) -> tuple[Sequence[Message], Sequence[tuple[str, ...]]]:
-    """The conversation with each answer in one piece. Some clients send back every block as an
-    answer of its own, and some tell calls and results in turn."""
-    said: list[list[Message]] = []
-    named: list[list[str]] = []
+    """The conversation with each answer in one message. Some clients send each block as a separate
+    answer, and some alternate calls and results."""
+    joined: list[list[Message]] = []
+    joined_keys: list[list[str]] = []
     last: int | None = None
     record: Kept | None = None
     for message, wanted in zip(*_rows(messages, keys, found), strict=True):
         if message.role == "assistant":
             kept = next((found[key] for key in wanted if key in found), None)
-            if last is not None and _belongs(said[-1][-1], message, record, kept):
-                said[last].append(message)
-                named[last] += wanted
+            if last is not None and _belongs(joined[-1][-1], message, record, kept):
+                joined[last].append(message)
+                joined_keys[last] += wanted
                 record = kept or record
                 continue
-            last, record = len(said), kept
-        elif message.role == "tool" and said and said[-1][-1].role == "tool":
-            said[-1].append(message)
+            last, record = len(joined), kept
+        elif message.role == "tool" and joined and joined[-1][-1].role == "tool":
+            joined[-1].append(message)
             continue
         elif message.role != "tool":
             last = None
-        said.append([message])
-        named.append([*wanted])
-    return [_one(pieces) for pieces in said], [tuple(some) for some in named]
+        joined.append([message])
+        joined_keys.append([*wanted])
+    return [_one(pieces) for pieces in joined], [tuple(some) for some in joined_keys]
 
 
 def _rows(
     messages: Sequence[Message], keys: Sequence[tuple[str, ...]], found: Mapping[str, Kept]
 ) -> tuple[Sequence[Message], Sequence[tuple[str, ...]]]:
-    """The conversation with the answers in a row put together that are known as one. The pieces
-    alone may be found too, as answers of another conversation that began like this one."""
-    said: list[Message] = []
-    named: list[tuple[str, ...]] = []
+    """The conversation with consecutive answers joined if they are stored as one. A piece may also
+    be found by itself, as an answer of another conversation with the same beginning."""
+    joined: list[Message] = []
+    joined_keys: list[tuple[str, ...]] = []
     pairs = zip(messages, keys, strict=True)
     for is_answer, run in groupby(pairs, lambda pair: _is_answer(pair[0])):
         row, wanted = zip(*run, strict=True)
         if is_answer and len(row) > 1 and wanted[-1][0] in found:
             row, wanted = (_one(row),), wanted[-1:]
-        said += row
-        named += wanted
-    return said, named
+        joined += row
+        joined_keys += wanted
+    return joined, joined_keys
 
 
 def _belongs(before: Message, piece: Message, record: Kept | None, kept: Kept | None) -> bool:
-    """Whether an answer with one record, after which `before` was said, goes on with a piece that
-    has another, or the same."""
+    """Whether a piece, found in the record `kept`, continues the answer found in `record`. `before`
+    is the message directly before the piece."""
     if record is not None and record == kept:
         return before.role == "assistant" or bool(record.ids)
     if before.role != "assistant" or (record is None) == (kept is None):
@@ -203,37 +206,35 @@ def _belongs(before: Message, piece: Message, record: Kept | None, kept: Kept | 
 
 
 def _from_record(message: Message, kept: Kept) -> tuple[Message, str]:
-    """The answer as it was given, where the client says no other."""
+    """The stored answer, with the client's text if that differs. If the calls differ, the client's
+    answer without thinking."""
     given = Message(role="assistant", status="complete", origin=kept.origin, blocks=kept.blocks)
     if same_calls(message, given):
         if same_text(message, given):
             return given, "found"
-        return replace(given, blocks=tuple(_retold(given.blocks, message.text))), "found"
+        return replace(given, blocks=tuple(_with_text(given.blocks, message.text))), "found"
     bare = _without_carriers(message.blocks, thoughts=False)
     blocks = tuple(_renamed(block, kept.ids) for block in bare)
     return replace(message, blocks=blocks, origin=None), "altered"
 
 
-def _retold(blocks: Iterable[Block], text: str) -> Iterator[Block]:
-    """The blocks with the client's text in the place of their own."""
-    told = False
+def _with_text(blocks: Iterable[Block], text: str) -> Iterator[Block]:
+    """The blocks, with this text in place of their own."""
+    done = not text
     for block in blocks:
-        if not isinstance(block, TextBlock):
-            if isinstance(block, ToolCallBlock) and text and not told:
-                told = True
-                yield TextBlock(text)
-            yield block
-        elif text and not told:
-            told = True
+        if not done and isinstance(block, TextBlock | ToolCallBlock):
+            done = True
             yield TextBlock(text)
-    if text and not told:
+        if not isinstance(block, TextBlock):
+            yield block
+    if not done:
         yield TextBlock(text)
 
 
 def _from_envelopes(
     message: Message, unseal: Callable[[str], Sealed | None], unknown: Unknown
 ) -> tuple[Message, str]:
-    """The answer with what its envelopes hold, each block in the place that it had."""
+    """The answer with the blocks from its envelopes, each in its original position."""
     carriers = [carrier for block in message.blocks for carrier in carriers_of(block)]
     opened = [sealed for carrier in carriers if (sealed := unseal(carrier)) is not None]
     if not opened:
@@ -243,26 +244,26 @@ def _from_envelopes(
         return replace(message, blocks=tuple(bare), origin=None), "unknown"
     held = {at: block for sealed in opened for at, block in sealed.blocks.items()}
     calls = {at: count for sealed in opened for at, count in sealed.calls.items()}
-    said = _without_carriers(message.blocks, thoughts=False)
-    blocks = tuple(_in_place(held, calls, said))
+    visible = _without_carriers(message.blocks, thoughts=False)
+    blocks = tuple(_in_place(held, calls, visible))
     return replace(message, blocks=blocks, origin=opened[0].origin), "found"
 
 
 def _moved(before: Message, after: Message) -> dict[str, str]:
-    """The ids that changed."""
+    """The provider's ids of calls whose ids differ, by the key of the client's id."""
     pairs = zip(before.tool_calls, after.tool_calls, strict=True)
     return {call_key(one.id): other.id for one, other in pairs if one.id != other.id}
 
 
 def _in_place(
-    held: Mapping[int, Block], calls: Mapping[int, int], said: Iterable[Block]
+    held: Mapping[int, Block], calls: Mapping[int, int], visible: Iterable[Block]
 ) -> Iterator[Block]:
-    """Thoughts where they stood, and between them what the client says was said and called. Each
-    call is the mark of what was thought before it: of texts there may be fewer than there were."""
+    """Thinking in its original position among the client's texts and calls. `calls` is the number
+    of calls before each block: it fixes the position even if a client joined texts."""
     thoughts = [at for at in sorted(held) if isinstance(held[at], ThinkingBlock)]
     signed = [block for block in held.values() if isinstance(block, ToolCallBlock)]
     at = called = 0
-    for block in said:
+    for block in visible:
         is_call = isinstance(block, ToolCallBlock)
         while thoughts and calls.get(thoughts[0], called) <= called:
             if not is_call and thoughts[0] > at:
@@ -276,7 +277,7 @@ def _in_place(
 
 
 def _signed(block: Block, sealed: list[ToolCallBlock]) -> Block:
-    """A call with the signature and the keys that it came with."""
+    """A call with its original id, signature and extra fields."""
     if isinstance(block, ToolCallBlock):
         for at, one in enumerate(sealed):
             if one.name == block.name:
@@ -286,7 +287,7 @@ def _signed(block: Block, sealed: list[ToolCallBlock]) -> Block:
 
 
 def _without_carriers(blocks: Iterable[Block], *, thoughts: bool) -> list[Block]:
-    """The readable part; a thought of which nothing can be read goes."""
+    """The readable part of the blocks; `thoughts` says whether to include readable thinking."""
     left: list[Block] = []
     for block in blocks:
         match block:
@@ -309,7 +310,7 @@ def _renamed(block: Block, ids: Mapping[str, str]) -> Block:
 
 
 def _with_own_ids(message: Message, ids: Mapping[str, str]) -> Message:
-    """Results under the ids that the provider gave their calls."""
+    """The message, with results under the provider's ids of their calls."""
     blocks = tuple(
         replace(block, call_id=ids.get(call_key(block.call_id), block.call_id))
         if isinstance(block, ToolResultBlock)
@@ -321,8 +322,12 @@ def _with_own_ids(message: Message, ids: Mapping[str, str]) -> Message:
 
 def _notes(counts: Mapping[str, int]) -> Iterator[Note]:
     if counts["altered"]:
-        text = "{} of the answers call something else than they did: their reasoning is left out"
-        yield Note(REATTACHED, text.format(counts["altered"]), warning=True)
+        text = f"{_answers(counts['altered'])} sent back with other tool calls: reasoning left out"
+        yield Note(REATTACHED, text, warning=True)
     if counts["unknown"]:
-        text = "{} of the answers are not known here: they go without what only their origin reads"
-        yield Note(REATTACHED, text.format(counts["unknown"]))
+        text = f"{_answers(counts['unknown'])} not found"
+        yield Note(REATTACHED, f"{text}: sent without signatures and encrypted reasoning")
+
+
+def _answers(count: int) -> str:
+    return "1 answer was" if count == 1 else f"{count} answers were"

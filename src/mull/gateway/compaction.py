@@ -19,7 +19,8 @@ from mull.neutral.usage import Usage
 from mull.policy.compress.plan import NotCompressed
 
 if TYPE_CHECKING:
-    from mull.gateway.service import Gateway, Job
+    from mull.gateway.job import Job
+    from mull.gateway.service import Gateway
 
 __all__ = ["Compaction", "compact", "open_summary"]
 
@@ -59,7 +60,7 @@ async def compact(gateway: Gateway, job: Job, answer_id: str) -> Compaction:
             text = f"the conversation was not compacted: {written.reason}"
             raise RefusedError(text, status=502, text=text)
         counted: list[Event] = [UsageReported(written.usage)] if written.usage else []
-        observed.heard([*counted, Finished("stop")])
+        observed.emitted([*counted, Finished("stop")])
     sealed = Sealed(target.origin, {0: TextBlock(written.text)})
     carrier = gateway.envelopes.seal(job.client.scope, sealed, MOST_SEALED)
     assert carrier is not None

@@ -11,11 +11,11 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 
-__all__ = ["FIRST_REST", "LONGEST_ASKED", "LONGEST_REST", "Cooldowns"]
+__all__ = ["FIRST_COOLDOWN", "LONGEST_COOLDOWN", "LONGEST_REQUESTED", "Cooldowns"]
 
-FIRST_REST, LONGEST_REST = 1.0, 60.0
+FIRST_COOLDOWN, LONGEST_COOLDOWN = 1.0, 60.0
 """Seconds of cool-down after the first failure, and at most."""
-LONGEST_ASKED = 3_600.0
+LONGEST_REQUESTED = 3_600.0
 """The longest cool-down in seconds that a target may ask for."""
 _MOST = 2_000
 
@@ -47,7 +47,7 @@ class Cooldowns:
         left = cooldown.until - self._clock()
         if left > 0:
             return left
-        return FIRST_REST if cooldown.probing else 0.0
+        return FIRST_COOLDOWN if cooldown.probing else 0.0
 
     def begin(self, target: Hashable) -> None:
         """Record that a request is sent to the target."""
@@ -66,9 +66,9 @@ class Cooldowns:
             self._cooldowns.popitem(last=False)
         cooldown.probing = False
         cooldown.failures += 1
-        seconds = min(FIRST_REST * 2.0 ** min(cooldown.failures - 1, 30), LONGEST_REST)
+        seconds = min(FIRST_COOLDOWN * 2.0 ** min(cooldown.failures - 1, 30), LONGEST_COOLDOWN)
         if asked is not None:
-            seconds = min(max(asked, 0.0), LONGEST_ASKED)
+            seconds = min(max(asked, 0.0), LONGEST_REQUESTED)
         # several requests may fail at the same time: the longest cool-down applies
         cooldown.until = max(cooldown.until, self._clock() + seconds)
 

@@ -1,7 +1,7 @@
-"""Who may come in: names that this server is called by, pages that may call it, tokens of clients.
+"""Checks whether a request is allowed: by its Host header, its Origin header and its token.
 
-Without tokens the gateway listens on loopback alone, and still checks by which name it was called
-and from which page: a page in a browser can have any name lead here, and send to any address.
+Without tokens, the gateway listens only on loopback. It still checks Host and Origin, because any
+web page can send requests to loopback, and can make its own host name resolve to loopback.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _HEADERS = ("x-api-key", "x-goog-api-key", "api-key")
 
 
 def tokens_in(headers: Mapping[str, str], query: Mapping[str, list[str]]) -> Iterator[str]:
-    """What a request shows, in all places where clients put a key. Some fill several of them, and
-    not all with a key that is meant for this server."""
+    """The tokens in a request, from all places where clients put a key. Some clients use several
+    of them, not all with a key for this server."""
     kind, _, value = headers.get("authorization", "").partition(" ")
     if kind.lower() == "bearer" and value.strip():
         yield value.strip()
@@ -36,8 +36,9 @@ def tokens_in(headers: Mapping[str, str], query: Mapping[str, list[str]]) -> Ite
 
 
 class Door:
-    """Lets requests in, or says why not. `origins` are the pages that may call; `*` stands for all.
-    Where a token `is_needed` nobody comes in without, even while there is none."""
+    """Checks requests. `hosts` are the names of this server, besides those of loopback. `origins`
+    are the web origins that may send requests; `*` allows all. If a token `is_needed`, requests
+    without one are rejected even while no token exists."""
 
     def __init__(
         self,
@@ -55,32 +56,31 @@ class Door:
         self._failures = _Failures(clock)
 
     def answer_to(self, hosts: Iterable[str], origins: Iterable[str] = ()) -> None:
-        """From now on the server is called by these names, and those that it always has, and
-        these pages may call it."""
+        """Accept these host names, besides those of loopback, and these web origins."""
         self._hosts = _LOOPBACK | {host.lower() for host in hosts}
         self._origins = frozenset(origin.lower().rstrip("/") for origin in origins)
 
     async def refresh(self) -> None:
-        """Have the tokens be those of now."""
+        """Read the tokens again if they may have changed."""
         await self._keyring.refresh()
 
     def check_host(self, headers: Mapping[str, str]) -> None:
-        """Check the name that this server is called by.
+        """Check the Host header.
 
         Raises:
-            RefusedError: it is a foreign one.
+            RefusedError: it names another server.
         """
         found = _HOST.fullmatch(headers.get("host", ""))
         host = found[1].strip("[]").lower() if found else ""
         if host not in self._hosts:
-            raise _refused(403, f"this server is not called {host[:100]!r}: name it in hosts")
+            raise _refused(403, f"unknown host {host[:100]!r}: add it to the gateway's hosts")
 
     def check_origin(self, headers: Mapping[str, str]) -> str | None:
-        """The page that calls, where it may read what it is answered; None where no page does, or
-        it is one of this server's own.
+        """The origin to name in the CORS headers of the response; None if the request comes from
+        no web page, or from one of this server.
 
         Raises:
-            RefusedError: pages from there may not call.
+            RefusedError: this origin is not allowed.
         """
         origin = headers.get("origin")
         if origin is None:
@@ -91,24 +91,24 @@ class Door:
         if found is not None and found[1].lower() == headers.get("host", "").lower():
             return None
         raise _refused(
-            403, f"pages of {origin[:100]!r} may not call this server: name it in origins"
+            403, f"origin {origin[:100]!r} is not allowed: add it to the gateway's origins"
         )
 
     def enter(
         self, headers: Mapping[str, str], query: Mapping[str, list[str]], address: str = ""
     ) -> ClientToken | None:
-        """The client's token; None where none is needed. `address` is where the request is from:
-        wrong tokens from one address are soon answered by a request to wait.
+        """The client's token; None if none is needed. `address` is the client's IP address:
+        invalid tokens from one address are rate-limited.
 
         Raises:
             RefusedError: the token is missing, unknown, revoked or expired.
         """
         if not self._keyring.known:
-            text = "the client tokens cannot be read now: try again soon"
+            text = "the client tokens cannot be read at the moment: try again in 2 s"
             raise RefusedError(text, status=503, text=text, retry_after=2)
         if not self._keyring and not self._is_needed:
             return None
-        found = [self._keyring.find(shown) for shown in tokens_in(headers, query)]
+        found = [self._keyring.find(text) for text in tokens_in(headers, query)]
         now = self._clock()
         for token in found:
             if token is not None and token.is_valid(now):
@@ -121,7 +121,7 @@ class Door:
 
 
 class _Failures:
-    """Counts failed attempts of each address in the current minute, of the last addresses."""
+    """Counts the failed attempts of the most recent addresses in the current minute."""
 
     _MOST = 20
     _ADDRESSES = 10_000
@@ -131,7 +131,7 @@ class _Failures:
         self._counts: OrderedDict[str, tuple[int, int]] = OrderedDict()
 
     def add(self, address: str) -> int | None:
-        """Count one more; seconds to wait where they are too many."""
+        """Count a failed attempt; return how many seconds to wait if there were too many."""
         minute, second = divmod(int(self._clock()), 60)
         then, count = self._counts.pop(address, (minute, 0))
         count = count + 1 if then == minute else 1
@@ -143,10 +143,10 @@ class _Failures:
 
 def _why(found: Sequence[ClientToken | None]) -> str:
     if not found:
-        return "a token is needed: ask whoever runs this gateway for one"
+        return "a token is required: ask the operator of this gateway for one"
     token = next(filter(None, found), None)
     if token is None:
-        return "this token is not known here"
+        return "unknown token: ask the operator of this gateway for a valid one"
     return "this token was revoked" if token.revoked is not None else "this token has expired"
 
 

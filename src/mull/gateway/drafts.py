@@ -16,7 +16,7 @@ from mull.gateway.attach import Attached, Unknown, attach
 from mull.gateway.choosing import beginning_of, in_order, origin_of
 from mull.gateway.preparing import prepare_for
 from mull.gateway.record import Kept
-from mull.gateway.wishes import Wishes, wishes_of
+from mull.gateway.upstream_options import UpstreamOptions, upstream_options
 from mull.neutral.request import Note, RequestOptions
 from mull.policy.prepare import Prepared
 
@@ -89,9 +89,9 @@ class Drafts:
             LocalError: the request cannot be prepared for this target.
         """
         attached = self._attach(self._unknown(route.target.dialect))
-        wishes = self._with_defaults(route)
-        prepared, left_out = prepare_for(route, attached.messages, wishes)
-        notes = (*self._recalled.notes, *attached.notes, *wishes.notes, *left_out, *prepared.notes)
+        wanted = self._with_defaults(route)
+        prepared, left_out = prepare_for(route, attached.messages, wanted)
+        notes = (*self._recalled.notes, *attached.notes, *wanted.notes, *left_out, *prepared.notes)
         return Draft(route, prepared, notes, attached.records)
 
     def _attach(self, unknown: Unknown) -> Attached:
@@ -115,13 +115,13 @@ class Drafts:
         """Whether there is only one target."""
         return len(self._offer.targets) == 1 and not self._offer.fallbacks
 
-    def _with_defaults(self, route: Route) -> Wishes:
+    def _with_defaults(self, route: Route) -> UpstreamOptions:
         """The client's options, completed from the configuration and the model name."""
-        wishes = wishes_of(self._asked, self._client.dialect, route.target)
-        options: RequestOptions = wishes.options
+        wanted = upstream_options(self._asked, self._client.dialect, route.target)
+        options: RequestOptions = wanted.options
         if route.system:
             system = f"{route.system}\n\n{options.system}" if options.system else route.system
             options = replace(options, system=system)
         if options.max_tokens is None and route.max_tokens is not None:
             options = replace(options, max_tokens=route.max_tokens)
-        return wishes._replace(settings={**wishes.settings, **self._offer.asked}, options=options)
+        return wanted._replace(settings={**wanted.settings, **self._offer.asked}, options=options)

@@ -1,9 +1,9 @@
-"""Envelopes: reasoning that travels through a client which cannot read it.
+"""Envelopes: the upstream's reasoning in a form that clients of other dialects store and return.
 
-A client that replays the carriers it was given keeps the conversation whole by itself: the envelope
-holds the upstream's own blocks and their origin. It is signed and not encrypted, because it holds
-nothing that this client was not sent anyway. The signature covers the client's scope, so one
-client's envelope is worthless to another. An envelope never goes upstream.
+An envelope contains the upstream's blocks and their origin, so that a client which returns the
+carriers it received keeps its conversation complete without the store. It is signed but not
+encrypted: the client has received its content anyway. The signature covers the client's scope, so
+other clients cannot use it. Envelopes are never sent upstream.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from mull.neutral.messages import Origin
 __all__ = ["MOST_SEALED", "Envelopes", "Sealed", "is_envelope"]
 
 MOST_SEALED = 8_192
-"""Bytes of an envelope; a longer thought is found in the store alone."""
+"""The maximum size of an envelope in bytes; longer thinking is only in the store."""
 _MARK = b"mull1."
-_BEGINS = b64encode(_MARK).decode()  # six bytes are eight characters, whatever follows
+_BEGINS = b64encode(_MARK).decode()  # six bytes encode to exactly eight characters
 _TAG = 16
 _MOST_OPENED = 1 << 20
 
 
 class Sealed(Value, frozen=True):
-    """What an envelope holds: blocks of one answer by their place in it, and where they came
-    from. Places matter because not every client keeps the order of what it is sent; `calls` says
-    of each how many calls came before it, which holds also where a client joins texts."""
+    """The content of an envelope: blocks of one answer by their position in it, and their origin.
+    Positions are needed because some clients reorder blocks. `calls` is the number of calls before
+    each block, which stays correct if a client joins texts."""
 
     origin: Origin
     blocks: dict[int, Block]
@@ -46,13 +46,13 @@ _encode = msgspec.json.Encoder().encode
 
 
 def is_envelope(text: str) -> bool:
-    """Whether a carrier looks like one of ours; only `Envelopes.open` knows whether it is."""
+    """Whether a carrier looks like an envelope. Only `Envelopes.open` verifies that it is one."""
     return text.startswith(_BEGINS)
 
 
 class Envelopes:
-    """Seals and opens. The first key seals; all of them open, so that keys can be rotated.
-    `keep` is told of a key that comes first from now on."""
+    """Seals and opens envelopes. The first key seals; all keys open, so that keys can be rotated.
+    `keep` is called with a newly adopted key, to store it."""
 
     def __init__(self, *keys: bytes, keep: Callable[[bytes], None] | None = None) -> None:
         self._keys = keys
@@ -64,21 +64,22 @@ class Envelopes:
         return self._keys[0]
 
     def adopt(self, key: bytes) -> None:
-        """Seal with this key from now on, as the other gateways do."""
+        """Seal with this key, which the other gateways also use, from now on."""
         if key != self.key:
             self._keys = (key, *(one for one in self._keys if one != key))
             if self._keep is not None:
                 self._keep(key)
 
     def seal(self, scope: str, sealed: Sealed, most: int = MOST_SEALED) -> str | None:
-        """The envelope; None where the blocks are too long for one of `most` bytes."""
+        """The envelope; None if it would exceed `most` bytes."""
         packed = zlib.compress(_encode(sealed), 1)
         if len(packed) > most:
             return None
         return b64encode(_MARK + _tag(self._keys[0], scope, packed) + packed).decode()
 
     def open(self, scope: str, text: str) -> Sealed | None:
-        """What it holds; None where it is not ours, was altered, or belongs to another scope."""
+        """The content of an envelope; None if this is no envelope, was altered, or belongs to
+        another scope."""
         try:
             data = b64decode(text, validate=True)
         except (binascii.Error, ValueError):

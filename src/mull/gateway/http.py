@@ -1,4 +1,5 @@
-"""Bodies in, documents out: what every request to the gateway needs of ASGI."""
+"""ASGI helpers: reading requests, sending responses, and noticing that a client has
+disconnected."""
 
 from __future__ import annotations
 
@@ -37,13 +38,14 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers: TypeAlias = Iterable[tuple[str, str]]
 
 MOST_BODY = 32 << 20
-"""Bytes of a request, unpacked."""
+"""The maximum size of a request body in bytes, after decompression."""
 BODY_SECONDS, LOWEST_RATE = 30.0, 16_384
-"""How long a body may take to come: so many seconds, and more by the bytes that came."""
+"""A body must arrive within these seconds, plus the time that its bytes take at this rate (bytes
+per second)."""
 JSON = "application/json"
 _MOST_NOTES = 2_000
 _LOOK_AFTER = 0.05
-"""Seconds of work after which it is watched whether the client is still there."""
+"""Seconds after which to watch for the client's disconnect."""
 _SINGLE = frozenset(
     {
         "authorization",
@@ -54,33 +56,33 @@ _SINGLE = frozenset(
         "transfer-encoding",
     }
 )
-"""Headers that a request has once: of two, one server along the way may read the first and the next
-server the last."""
+"""Headers that a request may have only once: of two, one server on the way may use the first and
+the next server the last, which allows request smuggling."""
 
 
 class Gone(Exception):
-    """The client is not there any more."""
+    """The client has disconnected."""
 
 
 class TooSlow(ConfigError):
-    """The request takes longer to come than is waited for."""
+    """The request takes too long to arrive."""
 
 
 class TooLarge(ConfigError):
-    """The request is larger than is taken here."""
+    """The request exceeds the size limit."""
 
 
 def head_of(scope: Scope) -> dict[str, str]:
-    """The headers of a request."""
+    """The headers of a request, with names in lower case."""
     return {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
 
 
 def check_head(scope: Scope, headers: Mapping[str, str]) -> None:
-    """Check that everybody along the way reads the head of a request as we do: else the end of one
-    request can pass for the next.
+    """Check that all servers on the way read the headers as the gateway does. Otherwise the end of
+    one request could be taken for the beginning of the next (request smuggling).
 
     Raises:
-        ConfigError: they may not.
+        ConfigError: the headers are ambiguous.
     """
     if len(headers) < len(scope["headers"]):
         names = [name.decode("latin-1").lower() for name, _ in scope["headers"]]
@@ -89,23 +91,23 @@ def check_head(scope: Scope, headers: Mapping[str, str]) -> None:
                 raise ConfigError(f"the request has more than one {name} header")
     coding = headers.get("transfer-encoding")
     if coding is not None and coding.strip().lower() != "chunked":
-        raise ConfigError(f"transfer-encoding is {coding!r:.40}: use chunked")
+        raise ConfigError(f"unsupported transfer-encoding {coding!r:.40}: use chunked")
     if coding is not None and "content-length" in headers:
         raise ConfigError("the request has both content-length and transfer-encoding")
 
 
 async def read_body(receive: Receive, headers: Mapping[str, str]) -> bytes:
-    """The request's body, unpacked.
+    """The request's body, decompressed.
 
     Raises:
-        TooLarge: it is.
-        TooSlow: it comes more slowly than is waited for.
-        ConfigError: it breaks off, is packed in an unknown way, or nested too deeply.
+        TooLarge: the body exceeds the size limit.
+        TooSlow: the body takes too long to arrive.
+        ConfigError: the body is incomplete, has an unsupported encoding, or is nested too deeply.
     """
     length = headers.get("content-length", "")
     if length.isdecimal() and (len(length) > len(str(MOST_BODY)) or int(length) > MOST_BODY):
         raise _too_large()
-    body = bytearray()  # and no list of pieces, which may be of one byte each
+    body = bytearray()  # not a list of chunks: each may be a single byte
     began = asyncio.get_running_loop().time()
     while True:
         try:
@@ -114,52 +116,54 @@ async def read_body(receive: Receive, headers: Mapping[str, str]) -> bytes:
         except TimeoutError:
             raise TooSlow("the request took too long to arrive") from None
         if message["type"] == "http.disconnect":
-            raise ConfigError("the request broke off before it was complete")
+            raise ConfigError("the client disconnected before the request was complete")
         body += message.get("body", b"")
         if len(body) > MOST_BODY:
             raise _too_large()
         if not message.get("more_body"):
             break
-    unpacked = _unpacked(bytes(body), headers.get("content-encoding", "identity").lower())
-    if is_deep(unpacked):
+    plain = _decompressed(bytes(body), headers.get("content-encoding", "identity").lower())
+    if is_deep(plain):
         raise ConfigError("the request is nested too deeply")
-    return unpacked
+    return plain
 
 
-def _unpacked(data: bytes, packing: str) -> bytes:
-    if packing == "identity":
+def _decompressed(data: bytes, encoding: str) -> bytes:
+    if encoding == "identity":
         return data
-    if packing not in ("gzip", "deflate"):
-        raise ConfigError(f"the request is packed as {packing!r:.40}: use gzip, or send it plain")
+    if encoding not in ("gzip", "deflate"):
+        raise ConfigError(
+            f"unsupported content-encoding {encoding!r:.40}: use gzip or deflate, or none"
+        )
     try:
-        unpacker = zlib.decompressobj(wbits=47)
-        unpacked = unpacker.decompress(data, MOST_BODY + 1)
+        decompressor = zlib.decompressobj(wbits=47)
+        plain = decompressor.decompress(data, MOST_BODY + 1)
     except zlib.error:
-        raise ConfigError("the request cannot be unpacked") from None
-    if len(unpacked) > MOST_BODY:
+        raise ConfigError(f"the request body is not valid {encoding} data") from None
+    if len(plain) > MOST_BODY:
         raise _too_large()
-    if not unpacker.eof or unpacker.unused_data:
-        raise ConfigError("the request cannot be unpacked: its packed data is not complete")
-    return unpacked
+    if not decompressor.eof or decompressor.unused_data:
+        raise ConfigError(f"the request body is not exactly one complete {encoding} stream")
+    return plain
 
 
 def _too_large() -> TooLarge:
-    return TooLarge(f"the request has more than {MOST_BODY >> 20} MB")
+    return TooLarge(f"the request exceeds the limit of {MOST_BODY >> 20} MB")
 
 
 def note_headers(notes: Iterable[Note]) -> list[tuple[str, str]]:
-    """What was changed or left out, as a header; only what can stand in one."""
-    told = "; ".join([f"{note.about}: {note.text}" for note in notes])
-    if not told:
+    """The notes as a header, reduced to the characters that a header may contain."""
+    text = "; ".join([f"{note.about}: {note.text}" for note in notes])
+    if not text:
         return []
-    told = " ".join(told.encode("ascii", "replace").decode().split())
-    if not told.isprintable():
-        told = "".join(filter(str.isprintable, told))
-    return [("x-mull-notes", told[:_MOST_NOTES])]
+    text = " ".join(text.encode("ascii", "replace").decode().split())
+    if not text.isprintable():
+        text = "".join(filter(str.isprintable, text))
+    return [("x-mull-notes", text[:_MOST_NOTES])]
 
 
 async def start(send: Send, status: int, media: str, headers: Headers = ()) -> None:
-    """The head of a response."""
+    """Send the status and headers of a response."""
     pairs = [("content-type", media), *headers]
     raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in pairs]
     await send({"type": "http.response.start", "status": status, "headers": raw})
@@ -168,24 +172,24 @@ async def start(send: Send, status: int, media: str, headers: Headers = ()) -> N
 async def give(
     send: Send, body: bytes, headers: Headers = (), status: int = 200, media: str = JSON
 ) -> None:
-    """A whole response."""
+    """Send a complete response."""
     await start(send, status, media, [("content-length", str(len(body))), *headers])
     await send({"type": "http.response.body", "body": body})
 
 
 async def leave(receive: Receive) -> None:
-    """Return when the client is gone."""
+    """Return when the client has disconnected."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 class WhileThere:
-    """`with WhileThere(receive)`: a client that goes away ends the work in the block, soon.
+    """`with WhileThere(receive)`: cancels the work in the block when the client disconnects.
 
-    Most answers to quick questions are there before anybody has to look.
+    It starts to watch only after a moment, so that quick requests do not pay for it.
 
     Raises:
-        Gone: it did.
+        Gone: the client disconnected.
     """
 
     def __init__(self, receive: Receive) -> None:
@@ -214,7 +218,7 @@ class WhileThere:
         self.give_up()
 
     def give_up(self) -> None:
-        """End the work: the client counts as gone."""
+        """Cancel the work as if the client had disconnected."""
         if not self._is_gone:
             self._is_gone = True
             self._work.cancel()

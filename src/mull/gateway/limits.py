@@ -17,7 +17,7 @@ from mull.gateway.tokens import Limits, Period
 from mull.neutral.blocks import Value
 from mull.policy.cost import format_cost
 
-__all__ = ["Demand", "Lack", "LimitName", "Use", "find_lack", "say_duration"]
+__all__ = ["Demand", "ExceededLimit", "LimitName", "Use", "find_exceeded", "say_duration"]
 
 LimitName: TypeAlias = Literal["requests per minute", "tokens per minute", "tokens", "dollars"]
 _NANO = 1_000_000_000
@@ -39,7 +39,7 @@ class Use(NamedTuple):
     nanodollars: int
 
 
-class Lack(Value, frozen=True):
+class ExceededLimit(Value, frozen=True):
     """A limit that a request would exceed. `seconds` is the time until it no longer would, or None
     if the request alone exceeds the limit."""
 
@@ -53,9 +53,9 @@ class Lack(Value, frozen=True):
         return self.limit in ("tokens", "dollars")
 
 
-def find_lack(
+def find_exceeded(
     limits: Limits, spent: Spent, unsettled: Iterable[Use], demand: Demand, now: float
-) -> Lack | None:
+) -> ExceededLimit | None:
     """The limit that a request would exceed; of several, the one that lasts longest."""
     pending = tuple(unsettled)
     rates = _rates(limits, spent, pending, demand, now)
@@ -63,13 +63,13 @@ def find_lack(
     return max((*rates, *budgets), key=_longest, default=None)
 
 
-def _longest(lack: Lack) -> float:
-    return math.inf if lack.seconds is None else lack.seconds
+def _longest(exceeded: ExceededLimit) -> float:
+    return math.inf if exceeded.seconds is None else exceeded.seconds
 
 
 def _rates(
     limits: Limits, spent: Spent, pending: Sequence[Use], demand: Demand, now: float
-) -> Iterator[Lack]:
+) -> Iterator[ExceededLimit]:
     if (most := limits.requests_per_minute) is not None:
         used = [(at, requests) for at, requests, _ in spent.recent]
         used += [(int(use.at), use.requests) for use in pending]
@@ -79,16 +79,18 @@ def _rates(
         text = f"this token may use {most:,} tokens a minute; this request needs about "
         text += f"{demand.tokens:,}"
         if demand.tokens > most:
-            yield Lack("tokens per minute", f"{text}: send less, or ask for a higher limit")
+            yield ExceededLimit(
+                "tokens per minute", f"{text}: send less, or ask for a higher limit"
+            )
             return
         used = [(at, tokens) for at, _, tokens in spent.recent]
         used += [(int(use.at), use.tokens) for use in pending]
         yield from _too_fast("tokens per minute", text, _wait(used, most - demand.tokens, now))
 
 
-def _too_fast(limit: LimitName, text: str, wait: float | None) -> Iterator[Lack]:
+def _too_fast(limit: LimitName, text: str, wait: float | None) -> Iterator[ExceededLimit]:
     if wait is not None:
-        yield Lack(limit, f"{text}: try again in {say_duration(wait)}", wait)
+        yield ExceededLimit(limit, f"{text}: try again in {say_duration(wait)}", wait)
 
 
 def _wait(used: Iterable[tuple[int, int]], room: int, now: float) -> float | None:
@@ -106,7 +108,7 @@ def _wait(used: Iterable[tuple[int, int]], room: int, now: float) -> float | Non
 
 def _budgets(
     limits: Limits, spent: Spent, pending: Sequence[Use], demand: Demand, now: float
-) -> Iterator[Lack]:
+) -> Iterator[ExceededLimit]:
     for budget in limits.tokens:
         used = spent.of(budget.period).tokens
         used += sum(use.tokens for use in _within(pending, budget.period, now))
@@ -125,17 +127,17 @@ def _used_up(
     amounts: tuple[int, int, int],
     format_amount: Callable[[int], str],
     now: float,
-) -> Iterator[Lack]:
+) -> Iterator[ExceededLimit]:
     most, used, needed = amounts
     if used + needed <= most:
         return
     text = f"this token may use {format_amount(most)} a {period} and has used {format_amount(used)}"
     text += f"; this request needs about {format_amount(needed)}"
     if needed > most:
-        yield Lack(limit, f"{text}: send less, or ask for a larger budget")
+        yield ExceededLimit(limit, f"{text}: send less, or ask for a larger budget")
         return
     wait = _end(period, now) - now
-    yield Lack(limit, f"{text}: the next {period} begins in {say_duration(wait)}", wait)
+    yield ExceededLimit(limit, f"{text}: the next {period} begins in {say_duration(wait)}", wait)
 
 
 def _format_money(nanodollars: int) -> str:

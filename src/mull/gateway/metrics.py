@@ -17,10 +17,10 @@ from mull.gateway.http import Receive, Scope, Send, give
 from mull.gateway.labels import ModelNames
 
 if TYPE_CHECKING:
+    from mull.gateway.job import Job
     from mull.gateway.ledger import Tally
     from mull.gateway.limits import LimitName
     from mull.gateway.observing import Outcome
-    from mull.gateway.service import Job
     from mull.neutral.events import Event
 
 __all__ = ["Metrics"]
@@ -73,7 +73,7 @@ class Metrics:
         """Count a request as open."""
         self._open += 1
 
-    def heard(self, job: Job, events: Sequence[Event]) -> None:
+    def emitted(self, job: Job, events: Sequence[Event]) -> None:
         """Do nothing: the outcome says when the response began."""
 
     def ended(self, job: Job, outcome: Outcome) -> None:

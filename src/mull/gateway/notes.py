@@ -14,13 +14,13 @@ from mull.neutral.asked import Asked
 from mull.neutral.messages import Dialect
 from mull.neutral.request import Note
 
-__all__ = ["worth_telling"]
+__all__ = ["notes_for_client"]
 
 _STEERING = ("reasoning.effort", "reasoning.maxTokens", "reasoning.summary")
 """Settings that clients always send, chosen for a model other than the one that answers."""
 
 
-def worth_telling(notes: Iterable[Note], asked: Asked, dialect: Dialect) -> tuple[Note, ...]:
+def notes_for_client(notes: Iterable[Note], asked: Asked, dialect: Dialect) -> tuple[Note, ...]:
     """The notes to send to a client of this dialect, without duplicates."""
     return tuple(dict.fromkeys(note for note in notes if _is_news(note, asked, dialect)))
 

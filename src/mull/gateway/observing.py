@@ -14,7 +14,7 @@ from mull.neutral.events import Event, Failed, Finished, UsageReported
 from mull.neutral.usage import Usage
 
 if TYPE_CHECKING:
-    from mull.gateway.service import Job
+    from mull.gateway.job import Job
 
 __all__ = ["Ending", "Observed", "Observer", "Outcome"]
 
@@ -42,7 +42,7 @@ class Observer(Protocol):
     def began(self, job: Job) -> None:
         """The request is about to be sent."""
 
-    def heard(self, job: Job, events: Sequence[Event]) -> None:
+    def emitted(self, job: Job, events: Sequence[Event]) -> None:
         """These events are being sent to the client."""
 
     def ended(self, job: Job, outcome: Outcome) -> None:
@@ -64,7 +64,7 @@ class Observed:
             observer.began(self._job)
         return self
 
-    def heard(self, events: Sequence[Event]) -> None:
+    def emitted(self, events: Sequence[Event]) -> None:
         """Notify the observers of events that are being sent to the client."""
         if self._first is None:
             self._first = time.monotonic()
@@ -73,7 +73,7 @@ class Observed:
                 self._usage = event.usage
         self._last = events[-1]
         for observer in self._observers:
-            observer.heard(self._job, events)
+            observer.emitted(self._job, events)
 
     def __exit__(
         self,

@@ -94,7 +94,7 @@ def detail(seen: Seen) -> dict[str, Any]:
     }
     return {
         "request": seen.summary,
-        "said": seen.said(),
+        "content": seen.content(),
         "notes": [{"text": f"{n.about}: {n.text}", "warning": n.warning} for n in job.notes],
         "road": scrub(stages, _secrets(job.route.way)),
     }

@@ -15,14 +15,14 @@ from mull.policy.view.media import check_question, without_untaken
 
 if TYPE_CHECKING:
     from mull.gateway.routes import Route
-    from mull.gateway.wishes import Wishes
+    from mull.gateway.upstream_options import UpstreamOptions
     from mull.neutral.target import Target
 
 __all__ = ["prepare_for"]
 
 
 def prepare_for(
-    route: Route, messages: Sequence[Message], wishes: Wishes
+    route: Route, messages: Sequence[Message], wanted: UpstreamOptions
 ) -> tuple[Prepared, Sequence[Note]]:
     """The prepared request, and notes about what had to be left out of it.
 
@@ -30,7 +30,7 @@ def prepare_for(
         LocalError: the request cannot be sent as it is.
     """
     messages, left_out = _readable(messages, route.target)
-    return _prepared(route, Log(messages), wishes), left_out
+    return _prepared(route, Log(messages), wanted), left_out
 
 
 def _readable(
@@ -48,13 +48,13 @@ def _readable(
     return messages, ()
 
 
-def _prepared(route: Route, log: Log, wishes: Wishes) -> Prepared:
+def _prepared(route: Route, log: Log, wanted: UpstreamOptions) -> Prepared:
     """The request; a thinking budget that the target cannot accept becomes a level."""
-    target, options = route.target, wishes.options
+    target, options = route.target, wanted.options
     try:
-        return prepare(log, route.snapshot.having(wishes.settings), target, options)
+        return prepare(log, route.snapshot.having(wanted.settings), target, options)
     except BudgetError:
-        settings = dict(wishes.settings)
+        settings = dict(wanted.settings)
         budget = settings.pop("reasoning.maxTokens", None)
         if budget is not None:
             level = level_for_budget(target.facts.budget or ANY_BUDGET, budget)

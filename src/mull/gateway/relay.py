@@ -1,8 +1,8 @@
-"""One answer on its way from an upstream to a client.
+"""Translates the upstream's events for the client.
 
-The client's writer is fed the upstream's events with two changes. Calls get ids of the gateway's
-own. And where the client speaks another dialect than the upstream, what only the upstream can read
-travels in an envelope, in the place where this client keeps what it does not understand.
+Two things change. Calls get the gateway's own ids. If the client speaks another dialect than the
+upstream, opaque values such as signatures and encrypted reasoning are replaced by envelopes, in the
+field where the client's dialect has its own opaque values.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ __all__ = ["Client", "Relay"]
 
 
 class Client(NamedTuple):
-    """Who an answer is for: the dialect it speaks and the scope that its envelopes hold in."""
+    """The client of a request: its dialect, and the scope in which its envelopes are valid."""
 
     dialect: Dialect
     scope: str = ""
 
 
 class Relay:
-    """Follows one answer: `told` gives the events for the client's writer, `keep` what is to be
-    remembered of it.
+    """Translates one answer: `translate` returns the events for the client's writer, `keep` the
+    record to store.
 
-    Blocks are named by their place in the answer, so that the writer tells them apart as the
-    assembler does, whatever keys and ids the upstream uses. `names` are the client's names of the
-    tools that go by others upstream.
+    Blocks get keys by their position in the answer, so that the writer separates them as the
+    assembler does, whatever keys and ids the upstream uses. `names` maps the names of tools that
+    were renamed for the upstream to the client's names.
     """
 
     def __init__(
@@ -68,14 +68,14 @@ class Relay:
         self._thoughts = 0
         self._calls_signed = False
 
-    def told(self, events: Sequence[Event]) -> list[Event]:
-        """The events as the client is to hear them: most are told as they are."""
+    def translate(self, events: Sequence[Event]) -> list[Event]:
+        """The events for the client; most are passed on unchanged."""
         if self._own and ToolCallDelta not in map(type, events):
             self._upstream.add_all(events)
             return [*events]
-        return [told for event in events for told in self._tell(event)]
+        return [made for event in events for made in self._translate(event)]
 
-    def _tell(self, event: Event) -> Iterator[Event]:
+    def _translate(self, event: Event) -> Iterator[Event]:
         if isinstance(event, ToolCallDelta) and (name := self._names.get(event.name or "")):
             event = replace(event, name=name)
         self._upstream.add(event)
@@ -88,14 +88,14 @@ class Relay:
             case TextDelta() if not self._own:
                 yield from self._close_thought()
                 bare = event.signature is None and event.wire is None
-                if event.text:  # an empty one has only carried a signature
+                if event.text:  # an empty delta only carries a signature
                     yield event if bare else replace(event, signature=None, wire=None)
             case _:
                 yield from self._close_thought()
                 yield event
 
     def _think(self, event: ThinkingDelta | ThinkingCarrier) -> Iterator[Event]:
-        """A piece of a thought that goes to a client of another dialect, carriers aside."""
+        """Thinking for a client of another dialect, without its carriers."""
         at = self._upstream.at
         if self._thought != at:
             yield from self._close_thought()
@@ -110,7 +110,7 @@ class Relay:
         return f"thought {self._thoughts}"
 
     def _close_thought(self) -> Iterator[Event]:
-        """End the thought that is open with its envelope."""
+        """End the open thinking block, if any, with its envelope."""
         if self._thought is None:
             return
         at, self._thought = self._thought, None
@@ -124,7 +124,7 @@ class Relay:
         return self._envelopes.seal(self._client.scope, Sealed(self._origin, blocks, calls))
 
     def _call(self, event: ToolCallDelta) -> ToolCallDelta:
-        """A piece of a call under its minted id; without what another dialect cannot read."""
+        """A delta of a call under the gateway's id, without what another dialect cannot read."""
         at = self._upstream.at or 0
         begins = at not in self._ids
         if begins:
@@ -139,8 +139,8 @@ class Relay:
         return replace(event, signature=signature, wire=None)
 
     def _signature(self) -> str | None:
-        """For the first call an envelope of all that was thought before it, where calls are what
-        the client keeps."""
+        """The envelope of all thinking before the first call, for clients that keep the signatures
+        of calls."""
         if self._calls_signed:
             return None
         self._calls_signed = True
@@ -154,11 +154,11 @@ class Relay:
 
     @property
     def upstream(self) -> Message:
-        """The answer as its provider gave it."""
+        """The answer as the provider sent it."""
         return self._upstream.message()
 
     def keep(self, past: Past) -> tuple[list[str], Kept]:
-        """The record of the answer, and the keys that it is found by."""
+        """The keys and the record under which to store the answer."""
         message = self.upstream
         ids = {
             call_key(minted): call.id

@@ -23,9 +23,9 @@ from mull.dialects.openai_responses.state import (
 )
 from mull.dialects.writer import About, AnswerWriter, encode
 from mull.gateway.compaction import Compaction, compact, open_summary
+from mull.gateway.job import Job
 from mull.gateway.relay import Client
-from mull.gateway.service import Job
-from mull.gateway.shelf import Shelf, Stored
+from mull.gateway.response_store import ResponseStore, StoredResponse
 from mull.gateway.trials import as_error
 from mull.neutral.errors import MullError
 from mull.neutral.events import Event, Failed, Finished, OpaqueReceived, UsageReported
@@ -48,8 +48,8 @@ class Turn(NamedTuple):
     state: State
     input: list[Item]
     items: list[Item]
-    previous: Stored | None
-    shelf: Shelf
+    previous: StoredResponse | None
+    store: ResponseStore
     local: Memory | None
 
 
@@ -119,13 +119,13 @@ class ResponseJob(Job):
         assert isinstance(writer, Writer)
         turn, response = self.turn, writer.response
         before, size = turn.previous.next() if turn.previous else ((), 0)
-        full = Stored(response, turn.input, before, size)
+        full = StoredResponse(response, turn.input, before, size)
         if turn.local is not None:
-            await turn.shelf.keep(full, turn.local)
+            await turn.store.keep(full, turn.local)
         if turn.state.store:
             output = without_thoughts(response["output"])
             bare = replace(full, response={**response, "output": output})
-            await turn.shelf.keep(bare, self._gateway.memory)
+            await turn.store.keep(bare, self._gateway.memory)
 
     async def document(self) -> bytes:
         writer = self.writer()

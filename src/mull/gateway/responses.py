@@ -29,7 +29,7 @@ from mull.gateway.http import Receive, Send, WhileThere, give, note_headers, rea
 from mull.gateway.record import Kept, kept_from
 from mull.gateway.relay import Client, Relay
 from mull.gateway.response_job import ResponseJob, Turn, asked_for
-from mull.gateway.shelf import Shelf, Stored, answer_key, not_found
+from mull.gateway.response_store import ResponseStore, StoredResponse, answer_key, not_found
 from mull.gateway.streaming import Streaming
 from mull.neutral.assemble import Assembler, tell
 from mull.neutral.errors import ConfigError
@@ -95,7 +95,7 @@ class Responses:
         """`GET` and `DELETE /responses/{id}`"""
         stored = await self._stored(call)
         if call.method == "DELETE":
-            await self._shelf(call.client).forget(stored.id)
+            await self._store(call.client).forget(stored.id)
             gone = {"id": stored.id, "object": "response", "deleted": True}
             await give(send, encode(gone))
             return
@@ -107,7 +107,7 @@ class Responses:
     async def items(self, call: Call, receive: Receive, send: Send) -> None:
         """`GET /responses/{id}/input_items`"""
         stored = await self._stored(call)
-        chain = await self._shelf(call.client).known(stored.id)
+        chain = await self._store(call.client).known(stored.id)
         outputs = await self._outputs(call.client, chain[:-1])
         found: list[Item] = []
         for one, output in zip(chain, [*outputs, []], strict=True):
@@ -146,25 +146,27 @@ class Responses:
     async def _turn(
         self, client: Client, body: dict[str, Any], state: State, local: Memory | None
     ) -> Turn:
-        shelf = self._shelf(client, local)
-        chain = await shelf.chain(state.previous) if state.previous else []
-        given = await _resolved(state.items, shelf)
+        store = self._store(client, local)
+        chain = await store.chain(state.previous) if state.previous else []
+        given = await _resolved(state.items, store)
         items = [item for stored in chain for item in stored.items]
         previous = chain[-1] if chain else None
-        return Turn(body, state, given, [*items, *given], previous, shelf, local)
+        return Turn(body, state, given, [*items, *given], previous, store, local)
 
-    def _shelf(self, client: Client, local: Memory | None = None) -> Shelf:
+    def _store(self, client: Client, local: Memory | None = None) -> ResponseStore:
         here = [local] if local is not None else []
-        return Shelf(client.scope, *here, self._gateway.memory)
+        return ResponseStore(client.scope, *here, self._gateway.memory)
 
-    async def _stored(self, call: Call) -> Stored:
+    async def _stored(self, call: Call) -> StoredResponse:
         name = call.place.name or ""
-        stored = await self._shelf(call.client).find(name)
+        stored = await self._store(call.client).find(name)
         if stored is None:
             raise not_found("Response", name)
         return stored
 
-    async def _outputs(self, client: Client, responses: Sequence[Stored]) -> list[list[Item]]:
+    async def _outputs(
+        self, client: Client, responses: Sequence[StoredResponse]
+    ) -> list[list[Item]]:
         """The output items of responses, with the thinking from the records of their answers."""
         keys = [answer_key(stored.id) for stored in responses if _thinks(stored)]
         found, _ = await self._gateway.find(client.scope, keys) if keys else ({}, ())
@@ -176,22 +178,22 @@ class Responses:
             outputs.append(with_thoughts(stored.response["output"], sent))
         return outputs
 
-    def _sent_items(self, client: Client, stored: Stored, kept: Kept) -> list[Item]:
+    def _sent_items(self, client: Client, stored: StoredResponse, kept: Kept) -> list[Item]:
         """The items of the answer as they were sent to the client."""
         relay = Relay(client, kept.origin, self._gateway.envelopes)
         given = Message(role="assistant", status="complete", origin=kept.origin, blocks=kept.blocks)
         folded = Assembler(kept.origin)
-        folded.add_all(relay.told([*tell(given)]))
+        folded.add_all(relay.translate([*tell(given)]))
         about = About(source=kept.origin.dialect, id=stored.id)
         items: list[Item] = _decode(write_document(folded.message(), about))["output"]
         return items
 
 
-def _thinks(stored: Stored) -> bool:
+def _thinks(stored: StoredResponse) -> bool:
     return any(item.get("type") == "reasoning" for item in stored.response["output"])
 
 
-async def _resolved(items: Sequence[Item], shelf: Shelf) -> list[Item]:
+async def _resolved(items: Sequence[Item], store: ResponseStore) -> list[Item]:
     """The items, with each reference replaced by the item of an earlier response.
 
     Raises:
@@ -200,7 +202,7 @@ async def _resolved(items: Sequence[Item], shelf: Shelf) -> list[Item]:
     names = [name for item in items if (name := reference_id(item)) is not None]
     if not names:
         return list(items)
-    found = await shelf.items(names)
+    found = await store.items(names)
     for name in names:
         if name not in found:
             raise not_found("Item", name)

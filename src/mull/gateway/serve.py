@@ -1,4 +1,4 @@
-"""Serves the gateway: builds the application from what was configured, and keeps it running."""
+"""Builds the gateway's application from its configuration, and serves it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from mull.gateway.pages import pages_of
 from mull.gateway.reload import Files, Reloader
 from mull.gateway.routes import Routes
 from mull.gateway.service import Gateway
+from mull.gateway.signals import Signals
 from mull.gateway.stores import open_ledger, open_memory
 from mull.gateway.supervise import Supervisor
-from mull.gateway.told import Told
 from mull.gateway.watching import Watch
 from mull.neutral.errors import ConfigError
 from mull.store.paths import data_dir
@@ -57,11 +57,12 @@ def build_app(
     observers: Sequence[Observer] = (),
     ledger: Ledger | None = None,
 ) -> GatewayApp:
-    """The application, with its store and its ledger in the data folder unless others are given.
+    """Build the application. Its store and its ledger are those that the configuration names,
+    unless given; `only` is the name of the only model to serve.
 
     Raises:
-        ConfigError: the key that seals envelopes cannot be read or written, or the store is not
-            configured rightly.
+        ConfigError: the file with the keys of envelopes cannot be read or written, or the store is
+            misconfigured.
     """
     routes = Routes(engine, config, only)
     kept = memory if memory is not None else open_memory(config)
@@ -87,7 +88,7 @@ def build_app(
 
 
 async def has_tokens(config: ServeConfig) -> bool:
-    """Whether there is a client token that lets anybody in.
+    """Whether a valid client token exists.
 
     Raises:
         ConfigError: the ledger cannot be read.
@@ -103,32 +104,32 @@ async def has_tokens(config: ServeConfig) -> bool:
 
 
 def seal_keys() -> tuple[bytes, ...]:
-    """The keys of this installation's envelopes; the first is made once.
+    """The keys of this installation's envelopes; one is generated if there is none.
 
     Raises:
-        ConfigError: they cannot be read or written.
+        ConfigError: the key file cannot be read or written.
     """
     return read_keys(data_dir() / KEY_FILE)
 
 
 def _names(config: ServeConfig) -> tuple[str, ...]:
-    """The names that the server may be called by."""
+    """The host names that requests to the server may use."""
     if socket_path(config.listen) is not None:
         return config.hosts
     return (*config.hosts, read_listen(config.listen)[0])
 
 
 async def check_listen(config: ServeConfig) -> None:
-    """Check that only those can reach the gateway who may.
+    """Check that the gateway does not listen to other machines without requiring a token.
 
     Raises:
-        ConfigError: others could, and no token keeps them out.
+        ConfigError: it does.
     """
     if not is_local(config.listen) and not await has_tokens(config):
         raise ConfigError(
-            f"{config.listen} can be reached from other machines, and anybody there could use your"
-            " keys: make a token for each client first (mull serve token add NAME), or listen on"
-            " 127.0.0.1"
+            f"{config.listen} is reachable from other machines, and without client tokens anyone"
+            " there could use your API keys: create a token for each client first (mull serve"
+            " token add NAME), or listen on 127.0.0.1"
         )
 
 
@@ -139,11 +140,11 @@ def reloader_of(
     load: Callable[[], tuple[Engine, ServeConfig]],
     only: str | None = None,
 ) -> Reloader:
-    """What keeps an application in step with the files that it was built from."""
+    """A reloader that applies changes of the configuration files to the application."""
 
     def read() -> tuple[Engine, ServeConfig]:
         engine, config = load()
-        engine.setup.catalog()  # it takes a while, and the first request would wait for it
+        engine.setup.catalog()  # slow when first used: otherwise a request would wait for it
         return engine, config
 
     async def apply(engine: Engine, config: ServeConfig) -> None:
@@ -151,35 +152,39 @@ def reloader_of(
 
     reloader = Reloader(files, config, read, apply)
 
-    def told() -> dict[str, object]:
-        said: dict[str, object] = {}
+    def health_details() -> dict[str, object]:
+        details: dict[str, object] = {}
         if reloader.problem is not None:
-            said["config"] = "rejected: the old one holds, and the log says why"
+            details["config"] = "rejected: the previous configuration stays in use; see the log"
         if reloader.pending:
-            said["restart_for"] = reloader.pending
-        return said
+            details["restart_for"] = reloader.pending
+        return details
 
-    app.told = told
+    app.health_details = health_details
     return reloader
 
 
 async def serve(
-    app: GatewayApp, opened: socket.socket, config: ServeConfig, reloader: Reloader, told: Told
+    app: GatewayApp,
+    opened: socket.socket,
+    config: ServeConfig,
+    reloader: Reloader,
+    signals: Signals,
 ) -> None:
-    """Serve on a socket until told to end."""
+    """Serve on a socket until a signal to stop arrives."""
     looking = asyncio.create_task(reloader.run())
     try:
-        with told.heard(reloader.ask):
-            await Listener(app, opened, config).run(told.stop, told.at_once)
+        with signals.handled(reloader.ask):
+            await Listener(app, opened, config).run(signals.stop, signals.at_once)
     finally:
         looking.cancel()
 
 
 async def supervise(
-    command: Sequence[str], sockets: Sequence[socket.socket], config: ServeConfig, told: Told
+    command: Sequence[str], sockets: Sequence[socket.socket], config: ServeConfig, signals: Signals
 ) -> None:
-    """Have several processes serve until told to end. The command is given the number of a
-    socket."""
+    """Serve with several processes until a signal to stop arrives. `command` starts one; the number
+    of a socket is appended to it."""
     supervisor = Supervisor(command, config.workers, sockets)
-    with told.heard(supervisor.reload):
-        await supervisor.run(told.stop, told.at_once, config.grace)
+    with signals.handled(supervisor.reload):
+        await supervisor.run(signals.stop, signals.at_once, config.grace)

@@ -4,67 +4,37 @@ dialect."""
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Container, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from msgspec.structs import astuple, replace
-
-from mull.client.exchange import ExchangeOptions
-from mull.client.http import host_of
-from mull.client.retry import RetryRules
-from mull.dialects.serving import answer_writer, write_answer
-from mull.dialects.writer import About
-from mull.gateway.anchors import Past
 from mull.gateway.attach import keys_of, past_of
 from mull.gateway.cooldown import Cooldowns
-from mull.gateway.drafts import Draft, Drafts, Recalled
+from mull.gateway.drafts import Drafts, Recalled
 from mull.gateway.envelope import Envelopes
-from mull.gateway.ids import mint_answer_id
+from mull.gateway.job import Job
 from mull.gateway.memory import OK, StoreUnavailable
-from mull.gateway.notes import worth_telling
-from mull.gateway.observing import Observed, Observer
+from mull.gateway.observing import Observer
 from mull.gateway.record import Kept, kept_from, kept_to
 from mull.gateway.relay import Client, Relay
-from mull.gateway.routes import Route, Routes
+from mull.gateway.routes import Routes
 from mull.gateway.tracing import Tracing
-from mull.gateway.trials import Trials, as_error, said_of, until_generated
 from mull.logs import log_warning
 from mull.neutral.asked import Asked
-from mull.neutral.assemble import Assembler
-from mull.neutral.errors import LocalError, MullError, RemoteError
-from mull.neutral.events import (
-    Event,
-    Failed,
-    Finished,
-    TextDelta,
-    ThinkingCarrier,
-    ThinkingDelta,
-    ToolCallDelta,
-)
-from mull.neutral.messages import Message
-from mull.neutral.request import Note, WireRequest
-from mull.policy.heal.lessons import fingerprints
-from mull.policy.prepare import Prepared, prepare
-from mull.policy.view.calls import names_on_wire
+from mull.neutral.request import Note
+from mull.policy.prepare import prepare
 
 if TYPE_CHECKING:
     from mull.agent.engine import Engine
-    from mull.dialects.writer import AnswerWriter
     from mull.gateway.accounts import Accounts
     from mull.gateway.memory import Memory
 
-__all__ = ["Gateway", "Job"]
+__all__ = ["Gateway"]
 
-_OPTIONS = ExchangeOptions(retry=RetryRules(attempts=1))
-"""One attempt only: clients retry by themselves, and know how long they want to wait."""
-MOST_ANSWER = 64 << 20
-"""The approximate limit of an answer in bytes: an answer is kept in memory until it is stored."""
-_EVENT_SIZE = 100
-_ENDLESS = f"the answer exceeds the limit of {MOST_ANSWER >> 20} MB"
+_Operation: TypeAlias = Literal["read", "write"]
+
 _AGREE_AGAIN = 1.0
 _UNREAD = Note(
     "store",
@@ -78,194 +48,34 @@ _UNWRITTEN = Note(
 )
 
 
-class Job:
-    """One request of a client, ready to be sent, and its answer. `keys` are additional keys to
-    store the answer under.
+class _StoreAccess:
+    """`with _StoreAccess(…)`: counts and logs an error of the store instead of raising it, because
+    no request fails for one: envelopes may still hold the reasoning. `found` has the records that
+    are known without the store."""
 
-    `route`, `prepared` and `notes` belong to the current target; until the answer begins, a
-    fallback may replace that target.
-    """
+    def __init__(self, operation: _Operation, failures: Counter[str]) -> None:
+        self._operation = operation
+        self._failures = failures
+        self.found: Mapping[str, bytes] = {}
 
-    route: Route
-    prepared: Prepared
-    notes: tuple[Note, ...]
+    def __enter__(self) -> _StoreAccess:
+        return self
 
-    def __init__(
-        self, gateway: Gateway, client: Client, asked: Asked, drafts: Drafts, body: bytes = b""
-    ) -> None:
-        self.client = client
-        self.asked = asked
-        self.body = body
-        self.id = mint_answer_id(client.dialect)
-        self.began = time.monotonic()
-        self.keys: tuple[str, ...] = ()
-        self._gateway = gateway
-        self._drafts = drafts
-        order = drafts.routes()
-        self._trials = Trials(order, gateway.cooldowns)
-        self._passed_over: list[str] = []
-        if self._trials.route is not order[0]:
-            self._passed_over.append(f"{order[0].target.name} failed recently")
-        self._take(drafts.make(self._trials.route))
-
-    def _take(self, draft: Draft) -> None:
-        """Make this draft's target the current one."""
-        self.route, self.prepared = draft.route, draft.prepared
-        self._records, self._refused = draft.records, list[str]()
-        self._relay = self._relay_for(draft.prepared)
-        passed_over = []
-        if self._passed_over:
-            text = "; ".join([*self._passed_over, f"{self.route.target.name} answers"])
-            passed_over.append(Note("target", text, warning=True))
-        notes = (*passed_over, *draft.notes)
-        self.notes = worth_telling(notes, self.asked, self.client.dialect)
-
-    def _relay_for(self, prepared: Prepared) -> Relay:
-        """The relay that passes the answer of this request to the client."""
-        tools, target = prepared.made.options.tools, prepared.target
-        renamed = names_on_wire((tool.name for tool in tools), target.dialect)
-        names = {wire: own for own, wire in renamed.items()}
-        return Relay(self.client, target.origin, self._gateway.envelopes, names)
-
-    def about(self, *, as_list: bool = False) -> About:
-        """What the writer of the client's dialect needs to know."""
-        return About(
-            source=self.prepared.target.dialect,
-            id=self.id,
-            model=self.asked.model or self.prepared.target.name,
-            created=int(time.time()),
-            usage=self.asked.stream_usage,
-            as_list=as_list,
-            free_text=frozenset(tool.name for tool in self.asked.tools if tool.free_text),
-            tools={tool.name: tool.wire for tool in self.asked.tools if tool.wire is not None},
-        )
-
-    def writer(self, *, as_list: bool = False) -> AnswerWriter:
-        """The writer of the client's dialect."""
-        return answer_writer(self.client.dialect, self.about(as_list=as_list))
-
-    async def events(self) -> AsyncGenerator[list[Event], None]:
-        """The answer as it is sent to the client, batch by batch. The last batch is yielded once
-        the answer is stored.
-
-        Raises:
-            RemoteError: the upstream rejected the request or could not be reached, before its first
-                event; or the client has reached a limit.
-        """
-        if self._gateway.accounts is not None:
-            await self._gateway.accounts.admit(self)
-        size = 0
-        with Observed(self._gateway.observers, self) as observed:
-            async with aclosing(self._answered()) as batches:
-                async for batch in batches:
-                    size += _size_of(batch)
-                    if size > MOST_ANSWER:
-                        batch = (Failed(_ENDLESS),)
-                    if self._refused:
-                        await self._gateway.forget(self.client, self._refused)
-                        self._refused = []
-                    events = self._relay.told(batch)
-                    if not events:
-                        continue
-                    if isinstance(events[-1], Finished):
-                        await self._remember()
-                    observed.heard(events)
-                    yield events
-                    if size > MOST_ANSWER:
-                        return
-
-    async def _answered(self) -> AsyncGenerator[Sequence[Event], None]:
-        """The answer of the first target that gives one."""
-        trials = self._trials
-        while True:
-            trials.begin()
-            responded = False
-            try:
-                async with aclosing(self._send()) as batches:
-                    async for batch in batches:
-                        if batch:
-                            responded = True
-                            trials.succeed()
-                        yield batch
-                return
-            except (RemoteError, LocalError) as error:  # LocalError: no key could be obtained
-                if responded:
-                    raise
-                if not self._go_on(error):
-                    raise trials.error from None
-            finally:
-                trials.leave()
-
-    def _send(self) -> AsyncGenerator[Sequence[Event], None]:
-        way = self._gateway.tracing.along(self, self.route.way)
-        options = replace(_OPTIONS, sending=self._sent)
-        batches = self._gateway.engine.sender(way, options)(self.prepared)
-        return batches if self._trials.is_last else until_generated(batches)
-
-    def _go_on(self, error: MullError) -> bool:
-        """Switch to the next target that may answer; return whether there is one."""
-        reason = said_of(self.route, error)
-        route = self._trials.fail(error)
-        while route is not None:
-            try:
-                draft = self._drafts.make(route)
-            except LocalError:  # a request that suits the first target need not suit the next
-                route = self._trials.skip()
-                continue
-            self._passed_over.append(reason)
-            self._take(draft)
-            log_warning(f"{reason}; trying {route.target.name} at {host_of(route.way.base_url)}")
-            return True
-        return False
-
-    def _sent(self, prepared: Prepared, wire: WireRequest) -> None:
-        """Called with each request that is sent upstream: a fix may have changed it, or sent it to
-        another API of the same provider."""
-        if prepared.target.origin != self.prepared.target.origin:
-            self._relay = self._relay_for(prepared)
-        if len(prepared.target.refused) > len(self.prepared.target.refused):
-            self._refused = self._records_of(prepared.target.refused)
-        self.prepared = prepared
-        news = worth_telling((*prepared.notes, *wire.notes), self.asked, self.client.dialect)
-        self.notes = tuple(dict.fromkeys((*self.notes, *news)))
-
-    def _records_of(self, refused: Container[str]) -> list[str]:
-        """Keys of the records that hold carriers with these fingerprints."""
-        return [
-            key
-            for key, kept in self._records.items()
-            if any(name in refused for block in kept.blocks for name in fingerprints(block))
-        ]
-
-    async def settle(self, writer: AnswerWriter) -> None:
-        """Called when the end of the answer has been written, before it is sent to the client."""
-
-    async def _remember(self) -> None:
-        stored = await self._gateway.remember(self, self._relay)
-        if not stored and _UNWRITTEN not in self.notes:
-            self.notes = (*self.notes, _UNWRITTEN)
-
-    async def whole(self) -> Message:
-        """The complete answer.
-
-        Raises:
-            RemoteError: there is no answer.
-        """
-        folded: Assembler | None = None
-        async for events in self.events():
-            folded = folded or Assembler(self.prepared.target.origin)
-            folded.add_all(events)
-            if isinstance(events[-1], Failed):  # a partial answer would look complete
-                raise as_error(events[-1])
-        return (folded or Assembler(self.prepared.target.origin)).message()
-
-    async def document(self) -> bytes:
-        """The complete answer as one document in the client's dialect.
-
-        Raises:
-            RemoteError: there is no answer.
-        """
-        return write_answer(await self.whole(), self.client.dialect, self.about()).body
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        self._failures[self._operation] += 1
+        if isinstance(error, StoreUnavailable):
+            self.found = error.found
+        else:
+            verb = "read" if self._operation == "read" else "write to"
+            log_warning(f"the gateway cannot {verb} its store: {error!r:.200}")
+        return True
 
 
 class Gateway:
@@ -344,17 +154,12 @@ class Gateway:
         self, scope: str, keys: Iterable[str]
     ) -> tuple[Mapping[str, bytes], tuple[Note, ...]]:
         """The stored records, with a note if the store cannot be read."""
-        try:
+        with self._store("read") as access:
             return await self.memory.find(scope, keys), ()
-        except StoreUnavailable as error:
-            self.store_failures["read"] += 1
-            return error.found, (_UNREAD,)
-        except (
-            Exception
-        ) as error:  # envelopes may still hold the reasoning; a request never fails for this
-            self.store_failures["read"] += 1
-            log_warning(f"the gateway cannot read its store: {error!r:.200}")
-            return {}, (_UNREAD,)
+        return access.found, (_UNREAD,)
+
+    def _store(self, operation: _Operation) -> _StoreAccess:
+        return _StoreAccess(operation, self.store_failures)
 
     async def count(self, client: Client, asked: Asked) -> int:
         """The number of tokens in the request, by the model's own counter.
@@ -375,14 +180,10 @@ class Gateway:
             self._agreeing = asyncio.get_running_loop().create_task(self._agree_later())
 
     async def _agree(self) -> bool:
-        try:
+        with self._store("read"):
             self.envelopes.adopt(await self.memory.agree(self.envelopes.key))
-        except StoreUnavailable:
-            return False
-        except Exception as error:
-            log_warning(f"the gateway cannot read its store: {error!r:.200}")
-            return False
-        return True
+            return True
+        return False
 
     async def _agree_later(self) -> None:
         while True:
@@ -401,46 +202,18 @@ class Gateway:
 
     async def forget(self, client: Client, keys: Sequence[str]) -> None:
         """Remove records that hold carriers which the upstream rejected."""
-        try:
-            if keys:
+        if keys:
+            with self._store("write"):
                 await self.memory.forget(client.scope, keys)
-        except StoreUnavailable:
-            self.store_failures["write"] += 1
-        except Exception as error:
-            log_warning(f"the gateway cannot write to its store: {error!r:.200}")
 
-    async def remember(self, job: Job, relay: Relay) -> bool:
-        """Store an answer, so that it is found when the client sends it back; return whether it is
-        stored."""
-        past: Past = past_of(job.asked.messages)
-        keys, kept = relay.keep(past)
-        try:
+    async def remember(self, job: Job, relay: Relay) -> tuple[Note, ...]:
+        """Store an answer, so that it is found when the client sends it back; return a note if it
+        cannot be stored."""
+        keys, kept = relay.keep(past_of(job.asked.messages))
+        with self._store("write"):
             await self.memory.keep(job.client.scope, [*keys, *job.keys], kept_to(kept))
-        except StoreUnavailable:
-            self.store_failures["write"] += 1
-            return False
-        except Exception as error:
-            self.store_failures["write"] += 1
-            log_warning(f"the gateway cannot write to its store: {error!r:.200}")
-            return False
-        return True
-
-
-def _size_of(events: Iterable[Event]) -> int:
-    """The approximate size of events in memory, in bytes."""
-    size = 0
-    for event in events:
-        size += _EVENT_SIZE
-        match event:
-            case TextDelta() | ThinkingDelta():
-                size += len(event.text)
-            case ToolCallDelta():
-                size += len(event.arguments)
-            case ThinkingCarrier():
-                size += sum(len(part) for part in astuple(event) if isinstance(part, str))
-            case _:
-                pass
-    return size
+            return ()
+        return (_UNWRITTEN,)
 
 
 def _readable(stored: Mapping[str, bytes]) -> dict[str, Kept]:

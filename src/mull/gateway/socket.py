@@ -1,8 +1,8 @@
-"""The Responses API over a WebSocket: requests one after the other, each answered by the events
-that a stream over HTTP would have.
+"""The Responses API over a WebSocket: requests are answered in order, each with the events of a
+stream over HTTP.
 
-What the connection's responses say is found again as long as it is open, stored or not: clients
-that want nothing stored continue with the last response and send only what is new.
+While the connection is open, it keeps its responses even if the client does not want them stored,
+so that a client can continue from the last response and send only new input.
 """
 
 from __future__ import annotations
@@ -31,17 +31,18 @@ from mull.neutral.nesting import is_deep
 __all__ = ["Socket", "decline"]
 
 MOST_WAITING = 16
-"""Requests that may wait while one is answered; together they have no more bytes than one may."""
-_LONGEST_LANE = 256
+"""The maximum number of requests that wait while one is answered. Their total size is limited to
+the maximum of one request."""
+_LONGEST_STREAM_ID = 256
 MOST_KEPT = 64 << 20
-"""Bytes of responses that a connection remembers."""
+"""The maximum total size in bytes of the responses that a connection keeps."""
 _EXTENSION = "websocket.http.response"
 _DENIED, _TOO_MANY, _OVER = 1008, 1008, 1000
 _ALIVE = b'data: {"type":"keepalive"}\n\n'
 
 
 async def decline(scope: Scope, receive: Receive, send: Send, refusal: Refusal) -> None:
-    """Answer a handshake with a refusal; with its words where the server can pass them on."""
+    """Reject a handshake; with an HTTP response, if the server supports that."""
     await receive()
     if _EXTENSION not in (scope.get("extensions") or {}):
         await send({"type": "websocket.close", "code": _DENIED})
@@ -54,7 +55,7 @@ async def decline(scope: Scope, receive: Receive, send: Send, refusal: Refusal) 
 
 
 class _Local(InProcess):
-    """The responses of one connection; it knows how large they are."""
+    """The responses of one connection, and their total size."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,8 +68,8 @@ class _Local(InProcess):
 
 
 class Socket:
-    """One connection; `run` returns when the client has left it. `enter` tells the client before
-    each request: its token may have been revoked."""
+    """One connection; `run` returns when it is closed. `enter` is called before each request to
+    check the client's token, which may have been revoked."""
 
     def __init__(
         self,
@@ -86,7 +87,7 @@ class Socket:
         self._local = _Local()
 
     async def run(self) -> None:
-        """Answer requests until the client leaves."""
+        """Answer requests until the client disconnects."""
         await self._receive()
         await self._send({"type": "websocket.accept"})
         reading = asyncio.get_running_loop().create_task(self._read())
@@ -117,12 +118,12 @@ class Socket:
             self._waiting.put_nowait(None)
 
     def _is_full(self, size: int) -> bool:
-        """Whether a request of this size is one too many."""
+        """Whether a request of this size exceeds what may wait."""
         waiting = self._waiting.qsize()
         return waiting >= MOST_WAITING or (waiting > 0 and self._waiting_bytes + size > MOST_BODY)
 
     async def _answer(self, data: bytes) -> bool:
-        """Answer one event of the client; whether the connection takes more."""
+        """Answer one event of the client; return whether the connection stays open."""
         stream_id: str | None = None
         try:
             if self._local.size > MOST_KEPT:
@@ -130,9 +131,9 @@ class Socket:
             client = await self._enter()
             body = _event(data)
             if body["type"] == "response.steer":
-                await _say(self._send, encode(_unsteered(body)), None)
+                await _send_event(self._send, encode(_steering_failed(body)), None)
                 return True
-            stream_id = _lane(body)
+            stream_id = _take_stream_id(body)
             job = await self._responses.job(client, body, data, self._local)
             await _Sent(job, self._send, self._left, stream_id).run()
         except MullError as error:
@@ -148,26 +149,26 @@ class Socket:
         return True
 
     async def _refuse(self, refusal: Refusal, stream_id: str | None) -> None:
-        told: dict[str, Any] = {
+        event: dict[str, Any] = {
             "type": "error",
             "status": refusal.status,
             **msgspec.json.decode(refusal.body),
         }
         if refusal.headers:
-            told["headers"] = dict(refusal.headers)
-        await _say(self._send, encode(told), stream_id)
+            event["headers"] = dict(refusal.headers)
+        await _send_event(self._send, encode(event), stream_id)
 
 
 class _Exhausted(RefusedError):
-    """The connection remembers as much as it can."""
+    """The connection has reached its limit of kept responses."""
 
     def __init__(self) -> None:
-        text = "this connection is at its limit: open a new one to continue"
+        text = "this connection has reached its size limit: open a new one to continue"
         super().__init__(text, status=400, text=text, code="websocket_connection_limit_reached")
 
 
 class _Sent(Streaming):
-    """One response on its way; the events of a stream, each as a message."""
+    """Streams one response, each event as a WebSocket message."""
 
     def __init__(
         self, job: ResponseJob, send: Send, left: asyncio.Event, stream_id: str | None
@@ -181,44 +182,44 @@ class _Sent(Streaming):
         try:
             for frame in data.split(b"\n\n"):
                 if event := frame.partition(b"data: ")[2]:
-                    await _say(self._send, event, self._stream_id)
+                    await _send_event(self._send, event, self._stream_id)
         finally:
             self._sending = False
             self._last = time.monotonic()
 
 
 async def _leaving(left: asyncio.Event) -> Any:
-    """What a stream over HTTP would receive: the connection itself reads the rest."""
+    """The ASGI `receive` of a stream: `Socket` reads all other messages of the connection."""
     await left.wait()
     return {"type": "http.disconnect"}
 
 
-async def _say(send: Send, event: bytes, stream_id: str | None) -> None:
+async def _send_event(send: Send, event: bytes, stream_id: str | None) -> None:
     if stream_id is not None:
         event = b'%b,"stream_id":%b}' % (event[:-1], encode(stream_id))
     await send({"type": "websocket.send", "text": event.decode()})
 
 
 def _event(data: bytes) -> dict[str, Any]:
-    """An event of the client.
+    """Decode an event of the client.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: it is invalid.
     """
     if len(data) > MOST_BODY:
-        raise TooLarge(f"the request has more than {MOST_BODY >> 20} MB")
+        raise TooLarge(f"the request exceeds the limit of {MOST_BODY >> 20} MB")
     if is_deep(data):
         raise ConfigError("the request is nested too deeply")
     body = body_of(data)
     kind = body.get("type")
     if kind not in ("response.create", "response.steer"):
-        raise ConfigError(f"type is {kind!r:.60}: this server takes response.create alone")
+        raise ConfigError(f"unsupported type {kind!r:.60}: use response.create")
     return body
 
 
-def _unsteered(event: dict[str, Any]) -> dict[str, Any]:
-    """That what was said into a response is not part of it; the client has it back."""
-    message = "responses cannot be steered here: send the input with the next request"
+def _steering_failed(event: dict[str, Any]) -> dict[str, Any]:
+    """The event that rejects steering input and returns it to the client."""
+    message = "steering is not supported: send the input with the next request"
     kind = "invalid_request_error"
     return {
         "type": "response.steer.failed",
@@ -228,11 +229,11 @@ def _unsteered(event: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _lane(body: dict[str, Any]) -> str | None:
-    """Make a request of an event; the name of the lane that it came in."""
+def _take_stream_id(body: dict[str, Any]) -> str | None:
+    """Turn an event into a request; return the id of its stream, if it has one."""
     del body["type"]
     body["stream"] = True
-    lane = body.pop("stream_id", None)
-    if lane is not None and not (isinstance(lane, str) and len(lane) <= _LONGEST_LANE):
-        raise ConfigError(f"stream_id must be text of at most {_LONGEST_LANE} characters")
-    return lane
+    stream_id = body.pop("stream_id", None)
+    if stream_id is None or (isinstance(stream_id, str) and len(stream_id) <= _LONGEST_STREAM_ID):
+        return stream_id
+    raise ConfigError(f"stream_id must be a string of at most {_LONGEST_STREAM_ID} characters")

@@ -1,8 +1,8 @@
-"""An answer that goes out to a client as it comes in.
+"""Streams an answer to the client.
 
-Until the upstream has said something it may still refuse, and a refusal has a status of its own; a
-silent one is taken for accepted after a while. Then the client hears from time to time that the
-answer is still coming. A client that goes away ends the upstream's work.
+The response starts with the first event of the upstream, so that a rejection before it can still be
+sent with its own status. If the upstream sends nothing for a while, the response starts anyway, and
+keep-alives follow. If the client disconnects, the request to the upstream is cancelled.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ import time
 from contextlib import suppress
 
 from mull.gateway.http import JSON, Gone, Receive, Send, WhileThere, note_headers, start
-from mull.gateway.service import Job
+from mull.gateway.job import Job
 from mull.neutral.errors import MullError
 from mull.neutral.events import Failed, Finished
 
 __all__ = ["SILENCE", "Streaming"]
 
 SILENCE = 10.0
-"""Seconds after which a client is told that the answer is still coming."""
+"""Seconds without data after which a keep-alive is sent."""
 STUCK = 300.0
-"""Seconds after which a client that takes nothing any more counts as gone."""
+"""Seconds after which a client that reads nothing counts as disconnected."""
 
 
 class Streaming:
-    """One such answer; `run` returns when it is over."""
+    """Streams one answer; `run` returns at its end."""
 
     def __init__(self, job: Job, receive: Receive, send: Send, *, as_list: bool) -> None:
         self._job, self._as_list = job, as_list
@@ -34,17 +34,17 @@ class Streaming:
         self._alive = b"\n" if as_list else self._writer.ALIVE
         self._there, self._send = WhileThere(receive), send
         self._begun = self._sending = False
-        self._telling: asyncio.Task[None] | None = None
+        self._keeping_alive: asyncio.Task[None] | None = None
         self._last = time.monotonic()
 
     async def run(self) -> None:
-        """Answer.
+        """Send the answer.
 
         Raises:
-            MullError: there is no answer, and the client was told nothing yet.
+            MullError: there is no answer, and the response has not started.
         """
         loop = asyncio.get_running_loop()
-        timer = loop.call_later(SILENCE, self._begin_to_tell)
+        timer = loop.call_later(SILENCE, self._start_keep_alive)
         try:
             with self._there:
                 await self._pump()
@@ -56,13 +56,13 @@ class Streaming:
             await self._put(self._writer.feed(Failed(str(error))), more=False)
         finally:
             timer.cancel()
-            if self._telling is not None:
-                self._telling.cancel()
+            if self._keeping_alive is not None:
+                self._keeping_alive.cancel()
 
     async def _pump(self) -> None:
         feed = None
         async for events in self._job.events():
-            if feed is None:  # only now is it known who answers
+            if feed is None:  # a fallback may have replaced the target until now
                 self._writer = self._job.writer(as_list=self._as_list)
                 feed = self._writer.feed
             data = b"".join([feed(event) for event in events])
@@ -84,11 +84,11 @@ class Streaming:
             self._sending = False
             self._last = time.monotonic()
 
-    def _begin_to_tell(self) -> None:
-        self._telling = asyncio.get_running_loop().create_task(self._keep_alive())
+    def _start_keep_alive(self) -> None:
+        self._keeping_alive = asyncio.get_running_loop().create_task(self._keep_alive())
 
     async def _keep_alive(self) -> None:
-        """Tell the client that the answer is still coming, for as long as it takes anything."""
+        """Send keep-alives until the client has read nothing for a while; then cancel the work."""
         with suppress(TimeoutError):
             while not self._sending or time.monotonic() - self._last < STUCK:
                 left = self._last + SILENCE - time.monotonic()

@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
     from mull.client.access import Access
+    from mull.gateway.job import Job
     from mull.gateway.observing import Outcome
-    from mull.gateway.service import Job
 
-__all__ = ["Tracing", "set_up_tracing", "tell_caller"]
+__all__ = ["Tracing", "record_caller", "set_up_tracing"]
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _TRACE_HEADERS = ("traceparent", "tracestate")
 _caller: ContextVar[Mapping[str, str]] = ContextVar("caller")
 
 
-def tell_caller(headers: Mapping[str, str]) -> None:
+def record_caller(headers: Mapping[str, str]) -> None:
     """Record the trace headers of the request being handled."""
     _caller.set({name: headers[name] for name in _TRACE_HEADERS if name in headers})
 
@@ -107,7 +107,7 @@ class Tracing:
             attributes={key: value for key, value in attributes.items() if value is not None},
         )
 
-    def heard(self, job: Job, events: Sequence[Event]) -> None:
+    def emitted(self, job: Job, events: Sequence[Event]) -> None:
         """Add attributes of the answer to the span."""
         span = self._spans.get(job)
         if span is None:

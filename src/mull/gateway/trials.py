@@ -28,7 +28,7 @@ from mull.neutral.events import (
 )
 from mull.policy.failure import Failure, Meaning, meaning_of, worded
 
-__all__ = ["Trials", "as_error", "may_help_elsewhere", "said_of", "until_generated"]
+__all__ = ["Trials", "as_error", "failure_reason", "may_help_elsewhere", "until_generated"]
 
 _BEFORE = frozenset({Started, UsageReported, Warned, BlockEnded, Retrying, Healed})
 """Events that may precede the first generated token."""
@@ -172,7 +172,7 @@ def as_error(failed: Failed) -> RefusedError:
     return RefusedError(failed.text, status=status, text=failed.text, code=failed.code)
 
 
-def said_of(route: Route, error: MullError) -> str:
+def failure_reason(route: Route, error: MullError) -> str:
     """Why another target was tried, for the client."""
     if isinstance(error, RefusedError):
         return f"{route.target.name} rejected the request ({error.status})"

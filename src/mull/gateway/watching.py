@@ -21,8 +21,8 @@ from mull.neutral.usage import Usage
 from mull.policy.cost import cost_of
 
 if TYPE_CHECKING:
+    from mull.gateway.job import Job
     from mull.gateway.observing import Outcome
-    from mull.gateway.service import Job
 
 __all__ = ["Seen", "Subscriber", "Summary", "Watch", "pieces_of", "summary_of"]
 
@@ -73,7 +73,7 @@ class Seen:
         self.pieces.append((kind, text))
         self.size += len(text)
 
-    def said(self) -> list[tuple[str, str]]:
+    def content(self) -> list[tuple[str, str]]:
         """Thinking, text and tool calls in order, each joined into one piece."""
         runs = itertools.groupby(self.pieces, key=lambda piece: piece[0])
         return [(kind, "".join(text for _, text in run)) for kind, run in runs]
@@ -84,7 +84,7 @@ class Seen:
         names = (summary.client, summary.asked, summary.provider, summary.model, summary.error)
         return (
             any(words in name.lower() for name in names)
-            or any(words in text.lower() for _, text in self.said())
+            or any(words in text.lower() for _, text in self.content())
             or words in self.job.body.decode("utf-8", "replace").lower()
         )
 
@@ -97,7 +97,7 @@ class Subscriber:
         self.scope = scope
         self._queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue(_MOST_WAITING)
 
-    def tell(self, message: dict[str, Any]) -> None:
+    def deliver(self, message: dict[str, Any]) -> None:
         """Deliver a message without waiting."""
         try:
             self._queue.put_nowait(message)
@@ -135,16 +135,18 @@ class Watch:
             return
         self._count += 1
         seen = self._seen[id(job)] = Seen(job, f"{self._count}")
-        self._tell(seen, {"type": "request", "request": seen.summary})
+        self._publish(seen, {"type": "request", "request": seen.summary})
 
-    def heard(self, job: Job, events: Sequence[Event]) -> None:
+    def emitted(self, job: Job, events: Sequence[Event]) -> None:
         """Keep events of the answer."""
         seen = self._seen.get(id(job))
         if seen is None:
             return
         for kind, text in pieces_of(events):
             seen.add(kind, text)
-            self._tell(seen, {"type": "piece", "id": seen.summary.id, "kind": kind, "text": text})
+            self._publish(
+                seen, {"type": "piece", "id": seen.summary.id, "kind": kind, "text": text}
+            )
 
     def ended(self, job: Job, outcome: Outcome) -> None:
         """Keep how the request ended, and discard the oldest requests."""
@@ -154,7 +156,7 @@ class Watch:
         seen.summary = summary_of(job, outcome, seen.summary.id)
         self._done.append(seen.summary)
         self._size += seen.size
-        self._tell(seen, {"type": "request", "request": seen.summary})
+        self._publish(seen, {"type": "request", "request": seen.summary})
         self._trim()
 
     def _trim(self) -> None:
@@ -196,10 +198,10 @@ class Watch:
         """Stop sending messages to a subscriber."""
         self._subscribers.discard(subscriber)
 
-    def _tell(self, seen: Seen, message: dict[str, Any]) -> None:
+    def _publish(self, seen: Seen, message: dict[str, Any]) -> None:
         for subscriber in self._subscribers:
             if subscriber.scope in (None, seen.summary.client):
-                subscriber.tell(message)
+                subscriber.deliver(message)
 
 
 def pieces_of(events: Sequence[Event]) -> Iterator[tuple[str, str]]:

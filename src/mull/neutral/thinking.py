@@ -267,19 +267,22 @@ WRITERS: Mapping[WriterName, Callable[[ThinkingPlan], Fragment]] = MappingProxyT
 
 class WriterTraits(Value, frozen=True):
     """What applies to every model controlled in this format. Some require the signatures of their
-    calls back; `effort_words` is how a user is told about an effort.
+    calls back; `off_budget` is the budget that turns thinking off, if one does; `effort_words` is
+    how a user is told about an effort.
     """
 
     demands_signatures: bool = False
+    off_budget: int | None = None
     effort_words: Callable[[str], str] = "{} effort".format
 
 
 _USUAL = WriterTraits()
 _TRAITS: Mapping[WriterName, WriterTraits] = MappingProxyType(
     {
+        "gemini-budget": WriterTraits(off_budget=0),
         "gemini-level": WriterTraits(
             demands_signatures=True, effort_words=lambda effort: f"{effort.upper()} level"
-        )
+        ),
     }
 )
 

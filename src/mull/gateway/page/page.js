@@ -30,7 +30,7 @@ class Refused extends Error {}
 
 function showDoor(wrong) {
   $("door").hidden = false; $("all").hidden = true;
-  $("refused").textContent = wrong ? "This token is not known here." : "";
+  $("refused").textContent = wrong ? "Unknown token." : "";
   $("token").focus();
 }
 $("door").addEventListener("submit", (event) => {
@@ -234,7 +234,7 @@ function detail(data) {
     parts.push(fold);
   }
   $("detail").replaceChildren(...parts);
-  for (const [kind, text] of data.said) grow(kind, text);
+  for (const [kind, text] of data.content) grow(kind, text);
 }
 function grow(kind, text) {
   if (!shown) return;

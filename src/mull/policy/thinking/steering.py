@@ -15,7 +15,14 @@ import msgspec
 from mull.dialects.traits import TRAITS
 from mull.neutral.blocks import Value
 from mull.neutral.target import ModelFacts, ReasoningOption, Target
-from mull.neutral.thinking import LADDER, Level, ThinkingPlan, WriterName, write_thinking
+from mull.neutral.thinking import (
+    LADDER,
+    Level,
+    ThinkingPlan,
+    WriterName,
+    traits_of_writer,
+    write_thinking,
+)
 from mull.policy.thinking.budget import (
     ANY_BUDGET,
     budget_for_level,
@@ -259,7 +266,7 @@ def _off(target: Target, means: _Means) -> Choice:
         return Choice("absent", "off", thinks=False)
     says_none = means.writer in _SWITCHES_BY_WORD or "none" in facts.efforts
     effort = "none" if means.words == means.writer and says_none else None
-    budget = 0 if means.writer == "gemini-budget" else None
+    budget = traits_of_writer(means.writer).off_budget
     if not write_thinking(ThinkingPlan("off", means.writer, effort, budget)):
         return _unsayable(target, Wish(level="none"))
     thinks = facts.off_type != "disabled"

@@ -23,7 +23,7 @@ from mull.neutral.blocks import Value
 from mull.neutral.errors import RefusedError
 from mull.neutral.former import Reader
 
-__all__ = ["Shelf", "Stored", "answer_key", "not_found"]
+__all__ = ["ResponseStore", "StoredResponse", "answer_key", "not_found"]
 
 NAMED = 64
 """How many preceding responses a record names."""
@@ -31,7 +31,7 @@ MOST_HELD = 64 << 20
 """The most bytes of a conversation that can be continued: twice the limit of one request."""
 
 
-class Stored(Value, frozen=True):
+class StoredResponse(Value, frozen=True):
     """One response and the input items of its own request. `before` holds the ids of the responses
     that it continues, latest first. `size` is the total bytes of those responses; once the record
     is read from the store, its own bytes are included."""
@@ -57,15 +57,15 @@ class Stored(Value, frozen=True):
         return [*self.input, *self.response["output"]]
 
 
-_read: Reader[Stored] = Reader(Stored)
+_read: Reader[StoredResponse] = Reader(StoredResponse)
 _encode = msgspec.json.Encoder().encode
 
 
-def _packed(stored: Stored) -> bytes:
+def _packed(stored: StoredResponse) -> bytes:
     return zlib.compress(_encode(stored), 1)
 
 
-def _unpacked(data: bytes) -> Stored | None:
+def _unpacked(data: bytes) -> StoredResponse | None:
     try:
         plain = zlib.decompressobj().decompress(data, 2 * MOST_HELD)
         stored = _read(plain)
@@ -87,7 +87,7 @@ def _item_key(item_id: str) -> str:
     return f"item:{item_id}"
 
 
-class Shelf:
+class ResponseStore:
     """The responses of one client, in one or more stores; a lookup tries them in order."""
 
     def __init__(self, scope: str, *memories: Memory) -> None:
@@ -95,11 +95,11 @@ class Shelf:
         self._memories = memories
         self._is_cut_off = False
 
-    async def find(self, response_id: str) -> Stored | None:
+    async def find(self, response_id: str) -> StoredResponse | None:
         """The response with this id, if it is stored."""
         return (await self._find([_key(response_id)])).get(_key(response_id))
 
-    async def chain(self, response_id: str) -> list[Stored]:
+    async def chain(self, response_id: str) -> list[StoredResponse]:
         """The conversation that ends with this response, oldest response first.
 
         Raises:
@@ -111,13 +111,13 @@ class Shelf:
             raise _unavailable() if self._is_cut_off else _previous_not_found(response_id)
         return found
 
-    async def known(self, response_id: str) -> list[Stored]:
+    async def known(self, response_id: str) -> list[StoredResponse]:
         """The stored part of the conversation that ends with this response, oldest response first.
 
         Raises:
             TooLarge: the conversation exceeds the size limit.
         """
-        found: list[Stored] = []
+        found: list[StoredResponse] = []
         wanted: Sequence[str] = (response_id,)
         while wanted:
             records = await self._find(map(_key, wanted))
@@ -143,7 +143,7 @@ class Shelf:
         }
         return {name: held[name] for name in names if name in held}
 
-    async def keep(self, stored: Stored, memory: Memory) -> None:
+    async def keep(self, stored: StoredResponse, memory: Memory) -> None:
         """Store a response."""
         named = [item["id"] for item in stored.response["output"] if item.get("id")]
         keys = [_key(stored.id), *map(_item_key, named)]
@@ -160,8 +160,8 @@ class Shelf:
             with suppress(StoreUnavailable):  # it can no longer be found, and is removed later
                 await memory.forget(self._scope, [_key(response_id), answer_key(response_id)])
 
-    async def _find(self, keys: Iterable[str]) -> dict[str, Stored]:
-        found: dict[str, Stored] = {}
+    async def _find(self, keys: Iterable[str]) -> dict[str, StoredResponse]:
+        found: dict[str, StoredResponse] = {}
         missing = list(keys)
         for memory in self._memories:
             for key, data in (await self._asked(memory, missing)).items():

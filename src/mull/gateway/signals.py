@@ -9,12 +9,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-__all__ = ["Told"]
+__all__ = ["Signals"]
 
 _ENDING = ("SIGINT", "SIGTERM", "SIGQUIT", "SIGBREAK")
 
 
-class Told:
+class Signals:
     """Two events: `stop`, set by the first signal to stop, and `at_once`, set by the second.
 
     SIGHUP reloads the files, unless it means that the terminal was closed: then the process stops,
@@ -30,8 +30,8 @@ class Told:
         self._at_terminal = not lifeline and _has_terminal()
 
     @contextmanager
-    def heard(self, reload: Callable[[], object]) -> Iterator[None]:
-        """Handle signals while the block runs."""
+    def handled(self, reload: Callable[[], object]) -> Iterator[None]:
+        """Handle signals while the block runs; `reload` is called on SIGHUP."""
         loop = asyncio.get_running_loop()
 
         def hang_up() -> None:

@@ -22,7 +22,7 @@ from mull.neutral.target import Target
 from mull.neutral.thinking import as_level
 from mull.settings.registry import REGISTRY
 
-__all__ = ["Wishes", "wishes_of"]
+__all__ = ["UpstreamOptions", "upstream_options"]
 
 _SUMMARIES = REGISTRY["reasoning.summary"].choices
 _BILLING = re.compile(r"\Ax-anthropic-billing-header:[^\n]*\s*")
@@ -34,7 +34,7 @@ _CACHE_MARK = ".cache_control"
 _INDEX = re.compile(r"\[\d+\]")
 
 
-class Wishes(NamedTuple):
+class UpstreamOptions(NamedTuple):
     """Settings for this request alone, its options, and notes about what could not be honoured."""
 
     settings: Mapping[str, Any]
@@ -42,7 +42,7 @@ class Wishes(NamedTuple):
     notes: tuple[Note, ...]
 
 
-def wishes_of(asked: Asked, dialect: Dialect, target: Target) -> Wishes:
+def upstream_options(asked: Asked, dialect: Dialect, target: Target) -> UpstreamOptions:
     """The settings and options for this target, from a request in this dialect. `max_tokens` is
     lowered to the target's limit: clients send the limit of another model."""
     settings, notes = _thinking(asked.thinking)
@@ -65,7 +65,7 @@ def wishes_of(asked: Asked, dialect: Dialect, target: Target) -> Wishes:
     )
     if unread := _unread(rest, dialect):
         notes.append(Note("parameters", f"not sent: {', '.join(unread)}", warning=True))
-    return Wishes(settings, options, tuple(notes))
+    return UpstreamOptions(settings, options, tuple(notes))
 
 
 def _cache_marks(rest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -204,8 +204,8 @@ def test_an_instruction_amid_the_conversation_keeps_its_place(name, roles):
     if name == "chat-qwen":
         assert texts == ["A.\n\nB.", "q", "C.", "ok", "D.", "q"]
     assert (
-        notes == "reattached: 1 of the answers are not known here: they go without what only"
-        " their origin reads"
+        notes == "reattached: 1 answer was not found: sent without signatures and encrypted"
+        " reasoning"
     )
 
 
