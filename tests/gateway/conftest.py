@@ -10,13 +10,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import pytest
-from granian.constants import Interfaces
-from granian.server.embed import Server
 
 from mull.agent.engine import Engine
 from mull.gateway.app import GatewayApp
 from mull.gateway.door import Door
 from mull.gateway.envelope import Envelopes
+from mull.gateway.listening import Listener
 from mull.gateway.memory import InProcess, Memory
 from mull.gateway.pages import pages_of
 from mull.gateway.routes import Routes
@@ -44,20 +43,24 @@ def serving(
     tokens: tuple[ClientToken, ...] = (),
 ) -> Iterator[str]:
     """The address of a gateway that serves these models."""
-    port, ready, stop = free_port(), threading.Event(), threading.Event()
+    ready, stop = threading.Event(), threading.Event()
+    opened = socket.socket()  # ours from here on: no other process can take the port
+    opened.bind(("127.0.0.1", 0))
+    port: int = opened.getsockname()[1]
 
     async def run() -> None:
         async with Engine(isolated=True) as engine:
-            routes = Routes(engine, ServeConfig(models=models, default=default))
+            config = ServeConfig(models=models, default=default)
+            routes = Routes(engine, config)
             observers = (watch,) if watch else ()
             gateway = Gateway(engine, routes, memory or InProcess(), Envelopes(SECRET), observers)
             app = GatewayApp(gateway, Door(tokens), pages_of(watch) if watch else {})
-            server = Server(app, port=port, interface=Interfaces.ASGI, log_enabled=False)
-            task = asyncio.create_task(server.serve())
+            ending = asyncio.Event()
+            task = asyncio.create_task(Listener(app, opened, config).run(ending, ending))
             await asyncio.to_thread(_wait_open, port)
             ready.set()
             await asyncio.to_thread(stop.wait)
-            server.stop()
+            ending.set()
             await task
 
     thread = threading.Thread(target=asyncio.run, args=(run(),))
