@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Setup", "apply_sets", "isolated_setup", "load_setup", "profiles"]
 
+_MOST_RESOLVED = 256
+"""Targets that are kept: the catalog and the configuration of a setup do not change."""
+
 
 def profiles() -> Profiles:
     """The user's profiles."""
@@ -69,6 +72,7 @@ class Setup:
         self.keys = keys
         self.profile: Profile | None = None
         self.profile_name: str | None = None
+        self._resolved = lru_cache(_MOST_RESOLVED)(self._find)
 
     def catalog(self) -> Catalog:
         """The catalog with the user's additions; loaded at the first call."""
@@ -129,31 +133,39 @@ class Setup:
         Raises:
             CatalogError: no model, or more than one, has this name.
         """
-        from mull.catalog.resolve import resolve
-
-        def find(name: str) -> Target:
-            target = resolve(
-                name,
-                catalog=self.catalog(),
-                keys=self.keys,
-                base_url=base_url,
-                dialect=dialect,
-                compat=compat,
-                compat_rows=self.config.compat_rows,
-            )
-            if base_url is None or target.endpoint is None:
-                return target
-            # the endpoint is stored with every message
-            return replace(target, endpoint=without_secrets(target.endpoint))
-
         try:
-            return find(name)
+            if compat is None:
+                return self._resolved(name, base_url, dialect)
+            return self._find(name, base_url, dialect, compat)
         except UnknownLevel as error:
             try:
-                model = find(error.model)
+                model = self._find(error.model, base_url, dialect, compat)
             except CatalogError:  # several have it: what each accepts is not known yet
                 raise error from None
             raise self._no_level(model, error) from None
+
+    def _find(
+        self,
+        name: str,
+        base_url: str | None,
+        dialect: Dialect | None,
+        compat: Mapping[str, Any] | None = None,
+    ) -> Target:
+        from mull.catalog.resolve import resolve
+
+        target = resolve(
+            name,
+            catalog=self.catalog(),
+            keys=self.keys,
+            base_url=base_url,
+            dialect=dialect,
+            compat=compat,
+            compat_rows=self.config.compat_rows,
+        )
+        if base_url is None or target.endpoint is None:
+            return target
+        # the endpoint is stored with every message
+        return replace(target, endpoint=without_secrets(target.endpoint))
 
     def _no_level(self, target: Target, error: UnknownLevel) -> UnknownLevel:
         """The same error with the levels that the model supports."""
