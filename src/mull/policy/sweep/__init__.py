@@ -1,0 +1,1 @@
+"""What thinking buys: the same tasks for several models and levels, graded and summed up."""

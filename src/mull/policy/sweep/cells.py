@@ -1,0 +1,132 @@
+"""What came of a sweep: one outcome for each answer, summed up for each model and level."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+
+from mull.neutral.blocks import Value
+
+__all__ = ["Cell", "Outcome", "interval", "pareto", "sum_up"]
+
+_Z = 1.959964
+"""Standard deviations of a 95 % confidence interval."""
+
+
+class Outcome(Value, frozen=True, kw_only=True):
+    """What came of one task with one model and level.
+
+    `right` is None if nothing says what a right answer is, and `error` why there is no answer.
+    Tokens and `cost` (in dollars) are None if unknown; `estimated` says that the provider did not
+    count its thinking. Times are in seconds from the request.
+    """
+
+    task: str
+    model: str
+    level: str | None = None
+    sample: int = 0
+    right: bool | None = None
+    answer: str = ""
+    thinking_tokens: int | None = None
+    estimated: bool = False
+    tokens: int | None = None
+    cost: float | None = None
+    first: float | None = None
+    seconds: float | None = None
+    error: str | None = None
+
+    @property
+    def cell(self) -> str:
+        """The model and level, as one writes them."""
+        return self.model if self.level is None else f"{self.model}/{self.level}"
+
+
+class Cell(Value, frozen=True, kw_only=True):
+    """The outcomes of one model and level.
+
+    `accuracy` lies between `low` and `high` with a confidence of 95 %. Tokens and cost are means
+    for one answer, times are medians; None if no answer has one.
+    """
+
+    name: str
+    answers: int
+    errors: int
+    graded: int
+    right: int
+    accuracy: float | None
+    low: float | None
+    high: float | None
+    thinking_tokens: float | None
+    estimated: bool
+    tokens: float | None
+    cost: float | None
+    first: float | None
+    seconds: float | None
+
+
+def sum_up(outcomes: Iterable[Outcome]) -> list[Cell]:
+    """The cells, in the order in which they first appear."""
+    by_name: dict[str, list[Outcome]] = {}
+    for one in outcomes:
+        by_name.setdefault(one.cell, []).append(one)
+    return [_cell(name, found) for name, found in by_name.items()]
+
+
+def _cell(name: str, outcomes: Sequence[Outcome]) -> Cell:
+    answered = [one for one in outcomes if one.error is None]
+    graded = [one.right for one in answered if one.right is not None]
+    right = sum(graded)
+    low, high = interval(right, len(graded))
+    return Cell(
+        name=name,
+        answers=len(answered),
+        errors=len(outcomes) - len(answered),
+        graded=len(graded),
+        right=right,
+        accuracy=right / len(graded) if graded else None,
+        low=low,
+        high=high,
+        thinking_tokens=_of(answered, "thinking_tokens", statistics.fmean),
+        estimated=any(one.estimated for one in answered),
+        tokens=_of(answered, "tokens", statistics.fmean),
+        cost=_of(answered, "cost", statistics.fmean),
+        first=_of(answered, "first", statistics.median),
+        seconds=_of(answered, "seconds", statistics.median),
+    )
+
+
+def _of(
+    outcomes: Sequence[Outcome], field: str, mean: Callable[[Sequence[float]], float]
+) -> float | None:
+    found = [value for one in outcomes if (value := getattr(one, field)) is not None]
+    return mean(found) if found else None
+
+
+def interval(right: int, of: int) -> tuple[float | None, float | None]:
+    """Where the true share lies with a confidence of 95 % (Wilson)."""
+    if of == 0:
+        return None, None
+    share, square = right / of, _Z * _Z
+    middle = share + square / (2 * of)
+    spread = _Z * math.sqrt(share * (1 - share) / of + square / (4 * of * of))
+    scale = 1 + square / of
+    low, high = (middle - spread) / scale, (middle + spread) / scale
+    return min(max(low, 0.0), share), max(min(high, 1.0), share)  # whatever rounding does
+
+
+def pareto(cells: Iterable[Cell], field: str) -> list[Cell]:
+    """The cells that no other one beats: those with less of the field are less accurate. From the
+    least to the most of it.
+    """
+    placed = [(getattr(one, field), one) for one in cells if one.accuracy is not None]
+    known = sorted(
+        ((spent, one) for spent, one in placed if spent is not None),
+        key=lambda pair: (pair[0], -(pair[1].accuracy or 0)),
+    )
+    best: list[Cell] = []
+    for _, one in known:
+        assert one.accuracy is not None
+        if not best or one.accuracy > (best[-1].accuracy or 0):
+            best.append(one)
+    return best
