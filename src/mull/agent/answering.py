@@ -158,6 +158,7 @@ class Answer:
                 prefix = self.asked.prefix if message.thinking else None
                 counted = self.asked.characters
                 self._turn.add(Entry(message, time.time(), *took, prefix, counted=counted))
+                self._turn.waits.append(self._watch.first_seconds)
                 self._turn.costs.append(cost_of(message.usage, self.asked.target.facts.cost))
         return self._kept
 

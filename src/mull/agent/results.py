@@ -22,7 +22,8 @@ class Result(Value, frozen=True):
     `usage` sums all requests of the turn; a count is unknown if one of them did not report it.
     `cost` is their price in dollars by the catalog; None if a price or a count is unknown. `value`
     is the answer to a question with a `schema`. `request_id` is the provider's id of the last
-    request.
+    request. The turn took `seconds`; the first piece of its first answer came after
+    `first_seconds`.
     """
 
     text: str
@@ -36,6 +37,8 @@ class Result(Value, frozen=True):
     value: Any = None
     cost: float | None = None
     request_id: str | None = None
+    seconds: float | None = None
+    first_seconds: float | None = None
 
     @property
     def tool_calls(self) -> tuple[ToolCallBlock, ...]:
@@ -80,4 +83,6 @@ def result_of(turn: Turn) -> Result:
         value=turn.value,
         cost=None if cost.unknown or not cost.of else cost.known,
         request_id=turn.started.request_id if turn.started is not None else None,
+        seconds=turn.seconds,
+        first_seconds=turn.waits[0] if turn.waits else None,
     )

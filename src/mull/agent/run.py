@@ -168,7 +168,8 @@ class Turn(Struct):
     contains the user's messages sent meanwhile: they are sent with the next tool results, and stay
     here if there are none. `heard` is when the endpoint's last byte arrived, by the monotonic
     clock, or when it was asked; None while nothing is awaited. An answer in a `shape` has a
-    `value`; `costs` are those of the answers, in dollars.
+    `value`; `costs` are those of the answers, in dollars, and `waits` the seconds until the first
+    piece of each. The turn took `seconds`.
     """
 
     log: Log
@@ -198,6 +199,8 @@ class Turn(Struct):
     answer: Answer | None = None
     started: Started | None = None
     costs: list[float | None] = field(default_factory=list)
+    waits: list[float | None] = field(default_factory=list)
+    seconds: float | None = None
 
     def add(self, record: Record) -> None:
         """Append a record to the log, and store it."""
@@ -252,6 +255,7 @@ async def run_turn(turn: Turn) -> None:
             anything.
         LocalError: the request cannot be made, or tool rounds exceed their limit.
     """
+    began = time.monotonic()
     turn.signal("begin")
     try:
         if await turn.inspect():
@@ -265,6 +269,8 @@ async def run_turn(turn: Turn) -> None:
         if turn.progress.state not in FINAL:
             turn.signal("failed" if isinstance(error, MullError) else "stopped")
         raise
+    finally:
+        turn.seconds = round(time.monotonic() - began, 3)
 
 
 async def _send(turn: Turn) -> None:

@@ -17,6 +17,7 @@ from mull.neutral.events import (
 __all__ = ["Stopwatch"]
 
 _THOUGHTS: frozenset[type] = frozenset({ThinkingDelta, ThinkingCarrier})
+_PIECES: frozenset[type] = frozenset({ThinkingDelta, TextDelta, ToolCallDelta})
 _ENDS_THOUGHT: frozenset[type] = frozenset({TextDelta, ToolCallDelta, Finished, Failed})
 
 
@@ -28,10 +29,14 @@ class Stopwatch:
         self._began = clock()
         self._thought_since: float | None = None
         self._thought: float | None = None
+        self.first_seconds: float | None = None
+        """How long the first piece of the answer took; None if there is none yet."""
 
     def add_all(self, events: Iterable[Event]) -> None:
         """Process events that arrived together."""
         for kind in dict.fromkeys(map(type, events)):  # each kind once, in order
+            if self.first_seconds is None and kind in _PIECES:
+                self.first_seconds = self.seconds
             if kind in _THOUGHTS:
                 if self._thought_since is None:
                     self._thought_since = self._clock()
