@@ -113,7 +113,10 @@ SUBJECTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         "The four wire formats, without any I/O.",
         ("mull.dialects.registry", "mull.dialects.decoder"),
     ),
-    "Errors": ("Every error that mull raises on purpose.", ("mull.neutral.errors",)),
+    "Errors": (
+        "Every error that mull raises on purpose.",
+        ("mull.neutral.errors", "mull.neutral.rate_limit"),
+    ),
 }
 _SECTION = re.compile(r"^(Raises|Args|Returns):$", re.MULTILINE)
 _ENTRY = re.compile(r"^(?:    )?(\w+): ")

@@ -47,7 +47,9 @@ _PUBLIC = {
     "mull.neutral.errors": (
         "MullError LocalError SettingError ConfigError NoModelError ProfileError SessionError "
         "SessionBusy CatalogError UnknownModel UnknownLevel AmbiguousModel BudgetError RemoteError "
-        "NetworkError SilenceError UnusableError RefusedError TooLongError MisfitError"
+        "NetworkError SilenceError UnusableError RefusedError RateLimitError QuotaError "
+        "AuthenticationError TooLongError ContentFilterError ServerError OverloadedError "
+        "MisfitError UnwritableError"
     ),
     "mull.neutral.events": (
         "Event Started TextDelta ThinkingDelta ThinkingCarrier ToolCallDelta OpaqueReceived "
@@ -58,6 +60,7 @@ _PUBLIC = {
         "Message user assistant Origin Role Status Dialect message_to_json message_from_json"
     ),
     "mull.neutral.parameters": "Parameters",
+    "mull.neutral.rate_limit": "RateLimit RateWindow",
     "mull.neutral.request": "Note Request RequestOptions Tool HostedTool NamedTool WireRequest",
     "mull.neutral.target": "Target ModelFacts Limit ReasoningOption Interleaved Compat",
     "mull.neutral.thinking": "Level ThinkingPlan",

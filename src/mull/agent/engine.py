@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import sys
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
@@ -21,7 +22,6 @@ from mull.neutral.errors import (
     ConfigError,
     LocalError,
     NoModelError,
-    TooLongError,
     UnknownModel,
 )
 from mull.neutral.messages import Dialect
@@ -320,15 +320,7 @@ class Engine:
 
         target = refused.target
         self._keep_lesson(target, overflow_lesson(target, overflow, _recounted(refused)))
-        said = refused_error(refusal, target, target.endpoint or "", "", 0.0)
-        raise TooLongError(
-            str(said),
-            status=said.status,
-            text=said.text,
-            code=said.code,
-            headers=said.headers,
-            overflow=overflow,
-        )
+        raise refused_error(refusal, target, target.endpoint or "", "", time.time())
 
     def _learn(self, target: Target, repaired: Repaired) -> None:
         if repaired.learn is not None:

@@ -17,7 +17,7 @@ An answer that begins anew after `Retrying` or `Healed` may say `Started` a seco
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
@@ -25,6 +25,7 @@ import msgspec
 from mull.client.access import Access, request_headers, signed
 from mull.client.clock import Clock, SystemClock, idle_limit, say_seconds
 from mull.client.http import Answer, HttpRequest, Transport, host_of
+from mull.client.rate_limit import rate_limit_of
 from mull.client.refusal import (
     failure_in_stream,
     is_refusal,
@@ -193,7 +194,8 @@ class _Run:
         self._sent.add((self.request.url, self.request.body))
         self._sending(self.prepared, self._wire)
         self._options.sending(self.prepared, self._wire)
-        return _Attempt(self.prepared, host_of(self.request.url), self._secrets)
+        host = host_of(self.request.url)
+        return _Attempt(self.prepared, host, self._secrets, self._clock)
 
     def sent_again(self, reason: str) -> None:
         """The transport sent the request a second time, which is an attempt like any other."""
@@ -288,13 +290,16 @@ class _Attempt:
     that a refusal inside a stream was.
     """
 
-    def __init__(self, prepared: Prepared, host: str, secrets: tuple[str, ...]) -> None:
+    def __init__(
+        self, prepared: Prepared, host: str, secrets: tuple[str, ...], clock: Clock
+    ) -> None:
         self._prepared = prepared
+        self._clock = clock
         self._host = host
         self._secrets = secrets
         self._decoder: Decoder | None = None
         self._begun = self._visible = self._closing = False
-        self._request_id: str | None = None
+        self._headers: Mapping[str, str] | None = None
         self.broke: NetworkError | None = None
         self.ending: Failed | None = None
         self.failure: Failure | None = None
@@ -306,7 +311,7 @@ class _Attempt:
         if refusal is None:
             field = self._prepared.request.reasoning_field
             self._decoder = decoder(target, field, reads_on=False)
-            self._request_id = request_id_of(answer.headers)
+            self._headers = answer.headers
             return True
         self.failure = self._scrubbed(refusal)
         return False
@@ -315,18 +320,22 @@ class _Attempt:
         """The events that these bytes complete."""
         assert self._decoder is not None
         events = self._decoder.feed(chunk)
-        if self._request_id is not None and events:
-            events = self._named(events)
+        if self._headers is not None and events:
+            events = self._told(events, self._headers)
         if not self._visible and events:
             self._note(events)
         return self._without_secrets(events)
 
-    def _named(self, events: list[Event]) -> list[Event]:
-        """The endpoint's name for the request is told where its answer begins."""
-        name, self._request_id = self._request_id, None
-        replace = msgspec.structs.replace
+    def _told(self, events: list[Event], headers: Mapping[str, str]) -> list[Event]:
+        """What the headers say of request and limits is told where the answer begins."""
+        self._headers = None
+        request_id, limits = request_id_of(headers), rate_limit_of(headers, self._clock.wall())
+        if request_id is None and limits is None:
+            return events
         return [
-            replace(event, request_id=name) if isinstance(event, Started) else event
+            msgspec.structs.replace(event, request_id=request_id, rate_limit=limits)
+            if isinstance(event, Started)
+            else event
             for event in events
         ]
 
