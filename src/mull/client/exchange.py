@@ -32,6 +32,7 @@ from mull.client.refusal import (
     read_refusal,
     refused_error,
     scrub,
+    scrubbed,
     secrets_in,
 )
 from mull.client.retry import Retry, RetryRules, Stop, decide
@@ -60,6 +61,7 @@ from mull.policy.failure import Failure
 from mull.policy.prepare import Prepared
 
 if TYPE_CHECKING:
+    from mull.client.limiter import Gate, Ticket
     from mull.neutral.target import Target
     from mull.policy.heal.healing import Repaired
 
@@ -94,15 +96,34 @@ _RULES = RetryRules()
 class ExchangeOptions(msgspec.Struct, frozen=True):
     """`idle` and `total` are limits in seconds: None leaves the idle limit to what is known of the
     model, and the total off. `sending` is told each request that goes out, keyless, with its notes
-    and, after healing, with the target it really goes to.
+    and, after healing, with the target it really goes to. Each request waits for the `gate`, which
+    is told what the endpoint says about its limits.
     """
 
     idle: float | None = None
     total: float | None = None
     retry: RetryRules = _RULES
     sending: Sending = _ignore
+    gate: Gate | None = None
 
 
+class _Unlimited:
+    """Stands for a gate's ticket where there is no gate."""
+
+    async def __aenter__(self) -> None:
+        pass
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    def heard(self, status: int, headers: Mapping[str, str]) -> None:
+        pass
+
+    def failed(self, failure: Failure) -> None:
+        pass
+
+
+_UNLIMITED = _Unlimited()
 _OPTIONS = ExchangeOptions()
 _NO_AID = Aid()
 _CLOCK = SystemClock()
@@ -132,11 +153,17 @@ async def exchange(
     way = way if aid.enter is None else await aid.enter(way)
     run = _Run(prepared, way, options, clock, aid.heal, sending)
     while True:
+        gate = options.gate
+        ticket = _UNLIMITED if gate is None else await run.admitted(gate)
         attempt = run.begin()
         try:
-            async with transport.send(
-                run.request, idle=run.idle, total=run.left(), again=run.sent_again
-            ) as answer:
+            async with (
+                ticket,
+                transport.send(
+                    run.request, idle=run.idle, total=run.left(), again=run.sent_again
+                ) as answer,
+            ):
+                ticket.heard(answer.status, answer.headers)
                 if run.untold:
                     yield run.told()
                 if await attempt.open(answer):
@@ -153,6 +180,7 @@ async def exchange(
             yield events
         if attempt.failure is None:
             return
+        ticket.failed(attempt.failure)
         step = run.recover(attempt)
         yield [step]
         if isinstance(step, Failed):
@@ -196,6 +224,13 @@ class _Run:
         self._options.sending(self.prepared, self._wire)
         host = host_of(self.request.url)
         return _Attempt(self.prepared, host, self._secrets, self._clock)
+
+    async def admitted(self, gate: Gate) -> Ticket:
+        """Wait at the gate; that is no part of the time limit."""
+        began = self._clock.now()
+        ticket = await gate.wait(self.prepared, self._way)
+        self._began += self._clock.now() - began
+        return ticket
 
     def sent_again(self, reason: str) -> None:
         """The transport sent the request a second time, which is an attempt like any other."""
@@ -313,7 +348,7 @@ class _Attempt:
             self._decoder = decoder(target, field, reads_on=False)
             self._headers = answer.headers
             return True
-        self.failure = self._scrubbed(refusal)
+        self.failure = scrubbed(refusal, self._secrets)
         return False
 
     def feed(self, chunk: bytes) -> list[Event]:
@@ -383,16 +418,6 @@ class _Attempt:
         if self.broke is not None:
             return str(self.broke)
         return f"{self._host} ended the response before it began"
-
-    def _scrubbed(self, failure: Failure) -> Failure:
-        return msgspec.structs.replace(
-            failure,
-            text=scrub(failure.text, self._secrets),
-            code=scrub(failure.code, self._secrets),
-            kind=scrub(failure.kind, self._secrets),
-            body=scrub(failure.body, self._secrets),
-            headers=scrub(dict(failure.headers), self._secrets),
-        )
 
     def _without_secrets(self, events: list[Event]) -> list[Event]:
         """Whatever tells of trouble may quote what was sent."""

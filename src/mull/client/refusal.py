@@ -31,12 +31,14 @@ from mull.neutral.target import Target
 from mull.policy.failure import Failure, is_damage, meaning_of, overflow_of
 
 __all__ = [
+    "error_in",
     "error_of",
     "failure_in_stream",
     "is_refusal",
     "read_refusal",
     "refused_error",
     "scrub",
+    "scrubbed",
     "secrets_in",
 ]
 
@@ -169,6 +171,16 @@ def _error(failure: Failure, message: str, now: float) -> RefusedError:
     )
 
 
+def error_in(body: bytes, status: int | None, target: Target) -> RefusedError:
+    """The error that a response with this body is; the status may be unknown."""
+    from mull.policy.heal.advice import explain
+
+    failure = msgspec.structs.replace(
+        _read_body(body, target), status=status or BAD_REQUEST, streamed=status is None
+    )
+    return _error(failure, explain(failure, target), 0.0)
+
+
 def error_of(failed: Failed) -> RemoteError:
     """The error that the `Failed` event of an answer amounts to.
 
@@ -199,6 +211,18 @@ def secrets_in(headers: dict[str, str]) -> tuple[str, ...]:
     """What must never be shown of these headers, longest first."""
     found = {word for value in headers.values() for word in _SECRET.findall(value)}
     return tuple(sorted(found, key=len, reverse=True))
+
+
+def scrubbed(failure: Failure, secrets: tuple[str, ...]) -> Failure:
+    """The failure without the secrets, which an endpoint may quote."""
+    return msgspec.structs.replace(
+        failure,
+        text=scrub(failure.text, secrets),
+        code=scrub(failure.code, secrets),
+        kind=scrub(failure.kind, secrets),
+        body=scrub(failure.body, secrets),
+        headers=scrub(dict(failure.headers), secrets),
+    )
 
 
 def scrub(value: Any, secrets: tuple[str, ...]) -> Any:
