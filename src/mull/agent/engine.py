@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from mull.client.exchange import ExchangeOptions
     from mull.client.grants import Tokens
     from mull.client.http import Transport
+    from mull.neutral.request import WireRequest
     from mull.policy.failure import Failure
     from mull.policy.heal.healing import Repaired
     from mull.policy.tokens import Counter, SafeCounter
@@ -268,6 +269,18 @@ class Engine:
             options=options,
             aid=Aid(self._enter, self._heal, self._learn),
         )
+
+    async def call(self, wire: WireRequest, target: Target, way: Access) -> bytes:
+        """A call to a provider beside its answers; returns the body of the response.
+
+        Raises:
+            RemoteError: the provider rejected it, or cannot be reached.
+        """
+        from mull.client.calls import call
+        from mull.client.clock import SystemClock
+
+        way = await self._enter(way)
+        return await call(wire, target, way, transport=self._connection(), clock=SystemClock())
 
     async def _enter(self, way: Access) -> Access:
         """The endpoint ready for use: the embedded model is running, tokens are fetched."""
