@@ -11,6 +11,9 @@ _PUBLIC = {
     "mull.agent.engine": "Engine",
     "mull.agent.functions": "FunctionTool",
     "mull.agent.asking": "ask ask_async stream stream_async",
+    "mull.agent.batch.front": "batch batch_async Batch AsyncBatch",
+    "mull.agent.batch.items": "BatchItem",
+    "mull.agent.batch.values": "BatchResult BatchProgress",
     "mull.agent.given": "Said",
     "mull.agent.complete": (
         "History complete complete_async complete_stream complete_stream_async"

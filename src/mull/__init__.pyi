@@ -3,6 +3,13 @@ from mull.agent.asking import ask as ask
 from mull.agent.asking import ask_async as ask_async
 from mull.agent.asking import stream as stream
 from mull.agent.asking import stream_async as stream_async
+from mull.agent.batch.front import AsyncBatch as AsyncBatch
+from mull.agent.batch.front import Batch as Batch
+from mull.agent.batch.front import batch as batch
+from mull.agent.batch.front import batch_async as batch_async
+from mull.agent.batch.items import BatchItem as BatchItem
+from mull.agent.batch.values import BatchProgress as BatchProgress
+from mull.agent.batch.values import BatchResult as BatchResult
 from mull.agent.complete import History as History
 from mull.agent.complete import complete as complete
 from mull.agent.complete import complete_async as complete_async
