@@ -42,6 +42,10 @@ SUBJECTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
             "mull.agent.reach",
         ),
     ),
+    "Batches": (
+        "Many questions at once, also by the batch APIs of providers: see [batches](../batch.md).",
+        ("mull.agent.batch.front", "mull.agent.batch.items", "mull.agent.batch.values"),
+    ),
     "Limits and retries": (
         "How long to wait, and how often to retry.",
         ("mull.client.exchange", "mull.client.retry"),
