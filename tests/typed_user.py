@@ -93,6 +93,20 @@ def errors() -> None:
         assert_type(error.retry_after, float | None)
         assert_type(error.request_id, str | None)
         assert_type(error.headers, dict[str, str])
+        assert_type(error.rate_limit, mull.RateLimit | None)
+    except mull.RemoteError as error:
+        assert_type(error.retryable, bool)
+
+
+async def batches() -> None:
+    batch = mull.batch(["a", mull.user("b"), {"prompt": "c"}], "a/b", max_tokens=5, file="x.jsonl")
+    for one in batch:
+        assert_type(one, mull.BatchResult)
+        assert_type(one.unwrap(), mull.Result)
+    assert_type(batch.progress.cost.known, float)
+    assert_type(await mull.batch_async(["a"]), list[mull.BatchResult])
+    mull.batch([1])  # wrong: list-item
+    mull.batch(["a"], max_token=5)  # wrong: call-arg
 
 
 def codecs(target: mull.Target) -> mull.Message:

@@ -42,6 +42,10 @@ SUBJECTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
             "mull.agent.reach",
         ),
     ),
+    "Batches": (
+        "Many questions at once, also by the batch APIs of providers: see [batches](../batch.md).",
+        ("mull.agent.batch.front", "mull.agent.batch.items", "mull.agent.batch.values"),
+    ),
     "Limits and retries": (
         "How long to wait, and how often to retry.",
         ("mull.client.exchange", "mull.client.retry"),
@@ -113,7 +117,10 @@ SUBJECTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         "The four wire formats, without any I/O.",
         ("mull.dialects.registry", "mull.dialects.decoder"),
     ),
-    "Errors": ("Every error that mull raises on purpose.", ("mull.neutral.errors",)),
+    "Errors": (
+        "Every error that mull raises on purpose.",
+        ("mull.neutral.errors", "mull.neutral.rate_limit"),
+    ),
 }
 _SECTION = re.compile(r"^(Raises|Args|Returns):$", re.MULTILINE)
 _ENTRY = re.compile(r"^(?:    )?(\w+): ")

@@ -36,6 +36,7 @@ PAGES: Mapping[str, Mapping[str, str]] = {
     "Guides": {
         "docs/terminal.md": "Terminal",
         "docs/ask.md": "mull ask",
+        "docs/batch.md": "Batches",
         "docs/tools.md": "Tools",
         "docs/mcp.md": "MCP servers",
         "docs/sessions.md": "Sessions",

@@ -11,6 +11,9 @@ _PUBLIC = {
     "mull.agent.engine": "Engine",
     "mull.agent.functions": "FunctionTool",
     "mull.agent.asking": "ask ask_async stream stream_async",
+    "mull.agent.batch.front": "batch batch_async Batch AsyncBatch",
+    "mull.agent.batch.items": "BatchItem",
+    "mull.agent.batch.values": "BatchResult BatchProgress",
     "mull.agent.given": "Said",
     "mull.agent.complete": (
         "History complete complete_async complete_stream complete_stream_async"
@@ -47,7 +50,9 @@ _PUBLIC = {
     "mull.neutral.errors": (
         "MullError LocalError SettingError ConfigError NoModelError ProfileError SessionError "
         "SessionBusy CatalogError UnknownModel UnknownLevel AmbiguousModel BudgetError RemoteError "
-        "NetworkError SilenceError UnusableError RefusedError TooLongError MisfitError"
+        "NetworkError SilenceError UnusableError RefusedError RateLimitError QuotaError "
+        "AuthenticationError TooLongError ContentFilterError ServerError OverloadedError "
+        "MisfitError UnwritableError"
     ),
     "mull.neutral.events": (
         "Event Started TextDelta ThinkingDelta ThinkingCarrier ToolCallDelta OpaqueReceived "
@@ -58,6 +63,7 @@ _PUBLIC = {
         "Message user assistant Origin Role Status Dialect message_to_json message_from_json"
     ),
     "mull.neutral.parameters": "Parameters",
+    "mull.neutral.rate_limit": "RateLimit RateWindow",
     "mull.neutral.request": "Note Request RequestOptions Tool HostedTool NamedTool WireRequest",
     "mull.neutral.target": "Target ModelFacts Limit ReasoningOption Interleaved Compat",
     "mull.neutral.thinking": "Level ThinkingPlan",

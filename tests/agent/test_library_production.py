@@ -6,6 +6,7 @@ import asyncio
 import gc
 import pickle
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -19,7 +20,7 @@ from mull.neutral.errors import LocalError, MullError, RefusedError, SessionBusy
 from mull.neutral.events import TextDelta
 from mull.neutral.messages import Message
 from mull.store.sessions.memory import MemorySessions
-from mull.testing.server import STALL, Reply, ScriptedServer
+from mull.testing.server import CUT, STALL, Reply, ScriptedServer
 
 ONCE = ExchangeOptions(retry=RetryRules(attempts=1))
 
@@ -234,6 +235,26 @@ def test_a_refusal_carries_what_the_endpoint_said_beside_it(talk_at):
         talk_at(BUSY).ask("Why?")
     assert (caught.value.request_id, caught.value.retry_after) == ("r-1", 7.0)
     assert caught.value.headers["content-type"].startswith("application/json")
+
+
+def test_a_result_says_what_is_left_of_the_limits(talk_at):
+    head = {"x-ratelimit-limit-tokens": "1000", "x-ratelimit-remaining-tokens": "10"}
+    whole = answer()
+    result = talk_at(replace(whole, headers={**whole.headers, **head})).ask("a?")
+    assert result.rate_limit == mull.RateLimit(tokens=mull.RateWindow(1000, 10))
+    assert result.error is None
+
+
+def test_a_failure_inside_an_answer_is_the_error_of_its_result(talk_at):
+    failed = {"error": {"message": "Overloaded", "type": "overloaded_error"}}
+    cut = Reply.events(chunk({"content": "half"}), CUT)
+    talk = talk_at(Reply.events(chunk({"content": "half"}), failed), cut, answer("whole"))
+    result = talk.ask("a?")
+    assert (result.text, result.status) == ("half", "error")
+    assert type(result.error) is mull.OverloadedError
+    assert (str(result.error), result.error.retryable) == ("Overloaded", True)
+    assert type(talk.ask("b?").error) is mull.NetworkError
+    assert talk.ask("c?").error is None
 
 
 def test_a_closed_session_answers_nothing():

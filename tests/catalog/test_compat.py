@@ -109,7 +109,7 @@ def test_rows_that_were_read_are_taken_as_they_are():
             "maxTokensField, omits, holds, eitherSampling, mostStops, hostedTools, namespaces, "
             "systemRole, systemInside, streamUsage, thinkingNeedsStream, emptyContent, "
             "toolsNeedResponses, path, toolIdLength, resultMedia, assistantAfterResults, "
-            "bindsThinking, auth, endThinking, extraBody.",
+            "bindsThinking, auth, endThinking, batches, batchPrice, extraBody.",
         ),
         (
             {"requiresReasoning": "some"},

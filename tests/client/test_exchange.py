@@ -466,6 +466,34 @@ def test_waits_do_not_go_over_the_total_limit():
     assert "would exceed the time limit" in str(talk.error)
 
 
+def test_waiting_at_a_gate_is_no_part_of_the_total_limit():
+    told = []
+
+    class SlowGate:
+        async def wait(self, prepared, way):
+            talk.clock.time += 100
+            return self
+
+        async def __aenter__(self):
+            told.append("sent")
+
+        async def __aexit__(self, *_):
+            told.append("over")
+
+        def heard(self, status, headers):
+            told.append(status)
+
+        def failed(self, failure):
+            told.append(failure.text)
+
+    talk = object.__new__(Talk)
+    talk.__init__(
+        [OVERLOADED, Reply.events(*WHOLE)], options=ExchangeOptions(total=30, gate=SlowGate())
+    )
+    assert assemble(talk.events).text == "yes"
+    assert told == ["sent", 529, "over", "Overloaded", "sent", 200, "over"]
+
+
 def test_retries_can_be_off():
     talk = Talk(lambda _: OVERLOADED, options=ExchangeOptions(retry=RetryRules(attempts=1)))
     assert len(talk.requests) == 1

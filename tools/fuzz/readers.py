@@ -12,16 +12,20 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from unicodedata import category
 
 import msgspec
 
+from mull.agent.batch.file import BatchFile
+from mull.agent.batch.items import Item
 from mull.agent.mcp.lines import Lines, answered_id
 from mull.catalog.load import Catalog, load
 from mull.catalog.update import check_update
 from mull.client.http1 import AnswerReader, ProtocolError
 from mull.client.refusal import scrub
+from mull.dialects.batch_api import APIS
 from mull.dialects.eventstream import EventStreamReader, message, stamp
 from mull.dialects.markers import Piece
 from mull.dialects.registry import DIALECTS, decoder, encode_request
@@ -32,7 +36,7 @@ from mull.dialects.writer import About
 from mull.history.log import Entry, Log
 from mull.markdown.reader import read as read_markdown
 from mull.neutral.assemble import assemble
-from mull.neutral.errors import LocalError
+from mull.neutral.errors import LocalError, UnusableError
 from mull.neutral.events import Event, Failed, Finished, Warned
 from mull.neutral.messages import Dialect, Message, user
 from mull.neutral.target import Compat, Limit, ModelFacts, Target
@@ -345,6 +349,34 @@ _ANSWERS = {f"answer-{name}": Reader(partial(_read_answer, to)) for name, to in 
 _REQUESTS = {
     f"request-{name}": Reader(partial(_read_request, name), (LocalError,)) for name in _TARGETS
 }
+
+
+def _read_batch_api(data: bytes) -> None:
+    """What a provider's batch API says, in every place where it may say it."""
+    for api in APIS.values():
+        for outcome in api.read_outcomes(data):
+            assert outcome.body or outcome.problem
+        api.find(data, "token", 1, 0.0)
+        state = api.read_state(data)
+        assert state.status.isprintable()
+        assert all(one.isprintable() and ".." not in one for one in (state.id, *state.files))
+
+
+def _read_batch_file(data: bytes) -> None:
+    """A batch's file, whatever somebody did to it: what is read again is the same."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "batch.jsonl"
+        path.write_bytes(data)
+        item = Item(0, "a", "h", "a", "a")
+        file = BatchFile(path, "acme/thinker", {})
+        found = file.find(item)
+        file.add(item, found, None)
+        file.close()
+        again = BatchFile(path, "acme/thinker", {})
+        assert found is None or again.find(item) == found
+        again.close()
+
+
 READERS: dict[str, Reader] = {
     "sse": Reader(_read_sse),
     "event-stream": Reader(_read_event_stream),
@@ -366,4 +398,6 @@ READERS: dict[str, Reader] = {
     "lessons": Reader(_read_lessons, (LocalError,)),
     "record": Reader(_read_record, (LocalError,)),
     "journal": Reader(_read_journal),
+    "batch-api": Reader(_read_batch_api, (UnusableError,)),
+    "batch-file": Reader(_read_batch_file, (LocalError,)),
 }

@@ -150,7 +150,9 @@ class Answer:
         """Put the answer, complete or not, into the log; once."""
         if self._kept is None:
             message = self._folding.message()
-            if message.stop_reason is None and any(isinstance(e, Failed) for e in self._held):
+            failed = next((event for event in self._held if isinstance(event, Failed)), None)
+            self._turn.failed = failed
+            if message.stop_reason is None and failed is not None:
                 message = replace(message, stop_reason=FAILED)
             self._kept = message
             if message.blocks or message.status != "interrupted":

@@ -27,7 +27,15 @@ from mull.neutral.messages import Message
 from mull.neutral.request import Note, Tool
 from mull.neutral.target import Target
 
-__all__ = ["History", "complete", "complete_async", "complete_stream", "complete_stream_async"]
+__all__ = [
+    "History",
+    "complete",
+    "complete_async",
+    "complete_stream",
+    "complete_stream_async",
+    "definition",
+    "read_messages",
+]
 
 History: TypeAlias = Said | Iterable[Message | Mapping[str, Any]]
 """A question, or messages: mull's own, dictionaries in the form of any provider, or both."""
@@ -86,9 +94,9 @@ def _started(
 ) -> tuple[Conversation, Turn]:
     check_names(options, CompleteOptions.__optional_keys__, "complete")
     given: dict[str, Any] = {**options}
-    offered = tuple(map(_definition, given.pop("tools", None) or ()))
+    offered = tuple(map(definition, given.pop("tools", None) or ()))
     talk = Conversation(model, **given)
-    history, system, notes = _read(messages, talk.target)
+    history, system, notes = read_messages(messages, talk.target)
     for message in history:
         talk.add(message)
     request = talk.options
@@ -99,7 +107,7 @@ def _started(
     return talk, turn
 
 
-def _read(given: History, target: Target) -> tuple[list[Message], str, list[Note]]:
+def read_messages(given: History, target: Target) -> tuple[list[Message], str, list[Note]]:
     """The messages, the system prompt among them, and what could not be read."""
     if isinstance(given, str | Message):
         return [as_message(given)], "", []
@@ -124,7 +132,7 @@ def _read(given: History, target: Target) -> tuple[list[Message], str, list[Note
     return read, "\n\n".join(systems), notes
 
 
-def _definition(given: Callable[..., Any] | RunnableTool | Tool | Mapping[str, Any]) -> Tool:
+def definition(given: Callable[..., Any] | RunnableTool | Tool | Mapping[str, Any]) -> Tool:
     """The definition of a tool.
 
     Raises:

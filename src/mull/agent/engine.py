@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import sys
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
@@ -21,7 +22,6 @@ from mull.neutral.errors import (
     ConfigError,
     LocalError,
     NoModelError,
-    TooLongError,
     UnknownModel,
 )
 from mull.neutral.messages import Dialect
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from mull.client.exchange import ExchangeOptions
     from mull.client.grants import Tokens
     from mull.client.http import Transport
+    from mull.neutral.request import WireRequest
     from mull.policy.failure import Failure
     from mull.policy.heal.healing import Repaired
     from mull.policy.tokens import Counter, SafeCounter
@@ -269,6 +270,18 @@ class Engine:
             aid=Aid(self._enter, self._heal, self._learn),
         )
 
+    async def call(self, wire: WireRequest, target: Target, way: Access) -> bytes:
+        """A call to a provider beside its answers; returns the body of the response.
+
+        Raises:
+            RemoteError: the provider rejected it, or cannot be reached.
+        """
+        from mull.client.calls import call
+        from mull.client.clock import SystemClock
+
+        way = await self._enter(way)
+        return await call(wire, target, way, transport=self._connection(), clock=SystemClock())
+
     async def _enter(self, way: Access) -> Access:
         """The endpoint ready for use: the embedded model is running, tokens are fetched."""
         if not way.base_url:
@@ -320,15 +333,7 @@ class Engine:
 
         target = refused.target
         self._keep_lesson(target, overflow_lesson(target, overflow, _recounted(refused)))
-        said = refused_error(refusal, target, target.endpoint or "", "", 0.0)
-        raise TooLongError(
-            str(said),
-            status=said.status,
-            text=said.text,
-            code=said.code,
-            headers=said.headers,
-            overflow=overflow,
-        )
+        raise refused_error(refusal, target, target.endpoint or "", "", time.time())
 
     def _learn(self, target: Target, repaired: Repaired) -> None:
         if repaired.learn is not None:

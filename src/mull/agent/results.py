@@ -6,7 +6,9 @@ from typing import Any
 
 from mull.agent.run import Turn
 from mull.neutral.blocks import ToolCallBlock, Value
+from mull.neutral.errors import RemoteError
 from mull.neutral.messages import Message, Status
+from mull.neutral.rate_limit import RateLimit
 from mull.neutral.request import Note
 from mull.neutral.usage import Usage, add_usage
 from mull.policy.cost import add_costs
@@ -22,8 +24,9 @@ class Result(Value, frozen=True):
     `usage` sums all requests of the turn; a count is unknown if one of them did not report it.
     `cost` is their price in dollars by the catalog; None if a price or a count is unknown. `value`
     is the answer to a question with a `schema`. `request_id` is the provider's id of the last
-    request. The turn took `seconds`; the first piece of its first answer came after
-    `first_seconds`.
+    request, `rate_limit` what it then said is left of the account's limits. The turn took
+    `seconds`; the first piece of its first answer came after `first_seconds`. An answer that a
+    failure ended has that as its `error`, as it would have been raised before the answer began.
     """
 
     text: str
@@ -39,6 +42,8 @@ class Result(Value, frozen=True):
     request_id: str | None = None
     seconds: float | None = None
     first_seconds: float | None = None
+    rate_limit: RateLimit | None = None
+    error: RemoteError | None = None
 
     @property
     def tool_calls(self) -> tuple[ToolCallBlock, ...]:
@@ -85,4 +90,14 @@ def result_of(turn: Turn) -> Result:
         request_id=turn.started.request_id if turn.started is not None else None,
         seconds=turn.seconds,
         first_seconds=turn.waits[0] if turn.waits else None,
+        rate_limit=turn.started.rate_limit if turn.started is not None else None,
+        error=_error(turn),
     )
+
+
+def _error(turn: Turn) -> RemoteError | None:
+    if turn.failed is None:
+        return None
+    from mull.client.refusal import error_of
+
+    return error_of(turn.failed)

@@ -36,6 +36,7 @@ from mull.neutral.errors import LocalError, MisfitError, MullError, TooLongError
 from mull.neutral.events import (
     Corrected,
     Event,
+    Failed,
     Nudged,
     Started,
     StateChanged,
@@ -198,6 +199,7 @@ class Turn(Struct):
     value: Any = None
     answer: Answer | None = None
     started: Started | None = None
+    failed: Failed | None = None
     costs: list[float | None] = field(default_factory=list)
     waits: list[float | None] = field(default_factory=list)
     seconds: float | None = None

@@ -17,7 +17,7 @@ An answer that begins anew after `Retrying` or `Healed` may say `Started` a seco
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
@@ -25,12 +25,14 @@ import msgspec
 from mull.client.access import Access, request_headers, signed
 from mull.client.clock import Clock, SystemClock, idle_limit, say_seconds
 from mull.client.http import Answer, HttpRequest, Transport, host_of
+from mull.client.rate_limit import rate_limit_of
 from mull.client.refusal import (
     failure_in_stream,
     is_refusal,
     read_refusal,
     refused_error,
     scrub,
+    scrubbed,
     secrets_in,
 )
 from mull.client.retry import Retry, RetryRules, Stop, decide
@@ -59,6 +61,7 @@ from mull.policy.failure import Failure
 from mull.policy.prepare import Prepared
 
 if TYPE_CHECKING:
+    from mull.client.limiter import Gate, Ticket
     from mull.neutral.target import Target
     from mull.policy.heal.healing import Repaired
 
@@ -93,15 +96,34 @@ _RULES = RetryRules()
 class ExchangeOptions(msgspec.Struct, frozen=True):
     """`idle` and `total` are limits in seconds: None leaves the idle limit to what is known of the
     model, and the total off. `sending` is told each request that goes out, keyless, with its notes
-    and, after healing, with the target it really goes to.
+    and, after healing, with the target it really goes to. Each request waits for the `gate`, which
+    is told what the endpoint says about its limits.
     """
 
     idle: float | None = None
     total: float | None = None
     retry: RetryRules = _RULES
     sending: Sending = _ignore
+    gate: Gate | None = None
 
 
+class _Unlimited:
+    """Stands for a gate's ticket where there is no gate."""
+
+    async def __aenter__(self) -> None:
+        pass
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    def heard(self, status: int, headers: Mapping[str, str]) -> None:
+        pass
+
+    def failed(self, failure: Failure) -> None:
+        pass
+
+
+_UNLIMITED = _Unlimited()
 _OPTIONS = ExchangeOptions()
 _NO_AID = Aid()
 _CLOCK = SystemClock()
@@ -131,11 +153,17 @@ async def exchange(
     way = way if aid.enter is None else await aid.enter(way)
     run = _Run(prepared, way, options, clock, aid.heal, sending)
     while True:
+        gate = options.gate
+        ticket = _UNLIMITED if gate is None else await run.admitted(gate)
         attempt = run.begin()
         try:
-            async with transport.send(
-                run.request, idle=run.idle, total=run.left(), again=run.sent_again
-            ) as answer:
+            async with (
+                ticket,
+                transport.send(
+                    run.request, idle=run.idle, total=run.left(), again=run.sent_again
+                ) as answer,
+            ):
+                ticket.heard(answer.status, answer.headers)
                 if run.untold:
                     yield run.told()
                 if await attempt.open(answer):
@@ -152,6 +180,7 @@ async def exchange(
             yield events
         if attempt.failure is None:
             return
+        ticket.failed(attempt.failure)
         step = run.recover(attempt)
         yield [step]
         if isinstance(step, Failed):
@@ -193,7 +222,15 @@ class _Run:
         self._sent.add((self.request.url, self.request.body))
         self._sending(self.prepared, self._wire)
         self._options.sending(self.prepared, self._wire)
-        return _Attempt(self.prepared, host_of(self.request.url), self._secrets)
+        host = host_of(self.request.url)
+        return _Attempt(self.prepared, host, self._secrets, self._clock)
+
+    async def admitted(self, gate: Gate) -> Ticket:
+        """Wait at the gate; that is no part of the time limit."""
+        began = self._clock.now()
+        ticket = await gate.wait(self.prepared, self._way)
+        self._began += self._clock.now() - began
+        return ticket
 
     def sent_again(self, reason: str) -> None:
         """The transport sent the request a second time, which is an attempt like any other."""
@@ -288,13 +325,16 @@ class _Attempt:
     that a refusal inside a stream was.
     """
 
-    def __init__(self, prepared: Prepared, host: str, secrets: tuple[str, ...]) -> None:
+    def __init__(
+        self, prepared: Prepared, host: str, secrets: tuple[str, ...], clock: Clock
+    ) -> None:
         self._prepared = prepared
+        self._clock = clock
         self._host = host
         self._secrets = secrets
         self._decoder: Decoder | None = None
         self._begun = self._visible = self._closing = False
-        self._request_id: str | None = None
+        self._headers: Mapping[str, str] | None = None
         self.broke: NetworkError | None = None
         self.ending: Failed | None = None
         self.failure: Failure | None = None
@@ -306,27 +346,31 @@ class _Attempt:
         if refusal is None:
             field = self._prepared.request.reasoning_field
             self._decoder = decoder(target, field, reads_on=False)
-            self._request_id = request_id_of(answer.headers)
+            self._headers = answer.headers
             return True
-        self.failure = self._scrubbed(refusal)
+        self.failure = scrubbed(refusal, self._secrets)
         return False
 
     def feed(self, chunk: bytes) -> list[Event]:
         """The events that these bytes complete."""
         assert self._decoder is not None
         events = self._decoder.feed(chunk)
-        if self._request_id is not None and events:
-            events = self._named(events)
+        if self._headers is not None and events:
+            events = self._told(events, self._headers)
         if not self._visible and events:
             self._note(events)
         return self._without_secrets(events)
 
-    def _named(self, events: list[Event]) -> list[Event]:
-        """The endpoint's name for the request is told where its answer begins."""
-        name, self._request_id = self._request_id, None
-        replace = msgspec.structs.replace
+    def _told(self, events: list[Event], headers: Mapping[str, str]) -> list[Event]:
+        """What the headers say of request and limits is told where the answer begins."""
+        self._headers = None
+        request_id, limits = request_id_of(headers), rate_limit_of(headers, self._clock.wall())
+        if request_id is None and limits is None:
+            return events
         return [
-            replace(event, request_id=name) if isinstance(event, Started) else event
+            msgspec.structs.replace(event, request_id=request_id, rate_limit=limits)
+            if isinstance(event, Started)
+            else event
             for event in events
         ]
 
@@ -374,16 +418,6 @@ class _Attempt:
         if self.broke is not None:
             return str(self.broke)
         return f"{self._host} ended the response before it began"
-
-    def _scrubbed(self, failure: Failure) -> Failure:
-        return msgspec.structs.replace(
-            failure,
-            text=scrub(failure.text, self._secrets),
-            code=scrub(failure.code, self._secrets),
-            kind=scrub(failure.kind, self._secrets),
-            body=scrub(failure.body, self._secrets),
-            headers=scrub(dict(failure.headers), self._secrets),
-        )
 
     def _without_secrets(self, events: list[Event]) -> list[Event]:
         """Whatever tells of trouble may quote what was sent."""

@@ -15,24 +15,36 @@ import msgspec
 
 from mull.auth.static import MASK
 from mull.client.http import Answer, host_of
-from mull.client.retry import wait_asked
+from mull.client.rate_limit import rate_limit_of
+from mull.client.retry import may_pass, wait_asked
 from mull.dialects.registry import decode_response
-from mull.neutral.errors import NetworkError, RefusedError
+from mull.neutral.errors import (
+    NetworkError,
+    RefusedError,
+    RemoteError,
+    TooLongError,
+    UnusableError,
+)
 from mull.neutral.events import Failed
 from mull.neutral.patterns import pattern
 from mull.neutral.target import Target
-from mull.policy.failure import Failure, is_damage
+from mull.policy.failure import Failure, is_damage, meaning_of, overflow_of
 
 __all__ = [
+    "error_in",
+    "error_of",
     "failure_in_stream",
     "is_refusal",
     "read_refusal",
     "refused_error",
     "scrub",
+    "scrubbed",
     "secrets_in",
 ]
 
 BODY_LIMIT = 256 * 1024
+BAD_REQUEST = 400
+"""The lowest status that is an error; also what is assumed of an error without one."""
 
 BODY_SECONDS = 10.0
 """How long the words of a refusal may take."""
@@ -112,7 +124,7 @@ def is_refusal(failed: Failed) -> bool:
 def failure_in_stream(failed: Failed) -> Failure:
     """A refusal inside a stream, with the status that its code may be."""
     code = failed.code or ""
-    status = int(code) if re.fullmatch(r"[1-5][0-9]{2}", code) else 400
+    status = int(code) if re.fullmatch(r"[1-5][0-9]{2}", code) else BAD_REQUEST
     return msgspec.structs.replace(_from_event(failed), status=status, streamed=True)
 
 
@@ -137,14 +149,53 @@ def refused_error(
         message = explain(failure, target)
     if advice:
         message += (" " if "\n" in message else "\n") + f"{advice}."
-    return RefusedError(
+    return _error(failure, message, now)
+
+
+def _error(failure: Failure, message: str, now: float) -> RefusedError:
+    """The error that callers can catch, by what the failure means."""
+    status = failure.status or 0
+    is_error = failure.streamed or status >= BAD_REQUEST  # not a redirect or a web page
+    kind = meaning_of(failure).error if is_error else RefusedError
+    overflow = {"overflow": overflow_of(failure)} if issubclass(kind, TooLongError) else {}
+    return kind(
         message,
         status=status,
         text=failure.text,
         code=failure.code,
         headers=failure.headers,
         retry_after=wait_asked(failure, now),
+        rate_limit=rate_limit_of(failure.headers, now),
+        retryable=may_pass(failure),
+        **overflow,
     )
+
+
+def error_in(body: bytes, status: int | None, target: Target) -> RefusedError:
+    """The error that a response with this body is; the status may be unknown."""
+    from mull.policy.heal.advice import explain
+
+    failure = msgspec.structs.replace(
+        _read_body(body, target), status=status or BAD_REQUEST, streamed=status is None
+    )
+    return _error(failure, explain(failure, target), 0.0)
+
+
+def error_of(failed: Failed) -> RemoteError:
+    """The error that the `Failed` event of an answer amounts to.
+
+    What a refusal inside a stream is about follows from its code and its words, as before one. Its
+    status is the one that it names, or that a response would have had.
+    """
+    if not is_refusal(failed):
+        cut = failed.status == "interrupted"
+        return (NetworkError if cut else UnusableError)(failed.text)
+    failure = failure_in_stream(failed)
+    error = _error(failure, failed.text, 0.0)
+    statuses = meaning_of(failure).statuses
+    if failure.status == BAD_REQUEST and statuses:
+        error.status = statuses[0]
+    return error
 
 
 def _address(url: str) -> str:
@@ -160,6 +211,18 @@ def secrets_in(headers: dict[str, str]) -> tuple[str, ...]:
     """What must never be shown of these headers, longest first."""
     found = {word for value in headers.values() for word in _SECRET.findall(value)}
     return tuple(sorted(found, key=len, reverse=True))
+
+
+def scrubbed(failure: Failure, secrets: tuple[str, ...]) -> Failure:
+    """The failure without the secrets, which an endpoint may quote."""
+    return msgspec.structs.replace(
+        failure,
+        text=scrub(failure.text, secrets),
+        code=scrub(failure.code, secrets),
+        kind=scrub(failure.kind, secrets),
+        body=scrub(failure.body, secrets),
+        headers=scrub(dict(failure.headers), secrets),
+    )
 
 
 def scrub(value: Any, secrets: tuple[str, ...]) -> Any:

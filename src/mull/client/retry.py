@@ -7,33 +7,22 @@ come back goes before any arithmetic, in whatever form it says it.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from mull.client.clock import say_seconds
+from mull.client.moments import read_moment, read_number, read_span
 from mull.neutral.blocks import Value
 from mull.neutral.patterns import pattern
 from mull.policy.failure import Failure, details, meaning_of
 
-__all__ = ["PATIENT", "Retry", "RetryRules", "Stop", "decide", "wait_asked"]
+__all__ = ["PATIENT", "Retry", "RetryRules", "Stop", "decide", "may_pass", "wait_asked"]
 
 TOO_MANY = 429
+_SPENT = "quota"
 FIRST_WAIT, LONGEST_BACKOFF = 0.5, 30.0
 
-_SPAN = pattern(r"(\d+(?:\.\d+)?)(ms|us|µs|ns|d|h|m|s)")
-_SPAN_SECONDS = {
-    "ns": 1e-9,
-    "us": 1e-6,
-    "µs": 1e-6,
-    "ms": 1e-3,
-    "s": 1.0,
-    "m": 60.0,
-    "h": 3600.0,
-    "d": 86400.0,
-}
 _TRY_AGAIN = pattern(
     r"(?:try again|retry) (?:in|after) ((?:\d+(?:\.\d+)?\s?(?:ms|d|h|m|s)(?![a-z]))+)"
     r"|(?:try again|retry) (?:in|after) (\d+(?:\.\d+)?) seconds?",
@@ -73,11 +62,8 @@ def decide(
 ) -> Retry | Stop:
     """Decide after attempt number `attempt` (from 1); `now` is in seconds since 1970, `rand` from
     0 to 1."""
-    meaning, told = meaning_of(failure), failure.headers.get("x-should-retry")
-    if meaning.name == "quota":
-        return Stop("Retrying does not help")
-    if not (told == "true" if told in ("true", "false") else meaning.passes):
-        return Stop()
+    if not may_pass(failure):
+        return Stop("Retrying does not help" if meaning_of(failure).name == _SPENT else "")
     asked = wait_asked(failure, now)
     if asked is not None and asked > rules.longest_wait:
         return Stop(f"It asks to wait {say_seconds(asked)}: try again after that")
@@ -90,6 +76,14 @@ def decide(
     return Retry(ceiling * (0.5 + 0.5 * rand), _reason(failure))
 
 
+def may_pass(failure: Failure) -> bool:
+    """Whether the same request may succeed later: by its meaning, or by the server's own word."""
+    meaning, told = meaning_of(failure), failure.headers.get("x-should-retry")
+    if meaning.name == _SPENT:
+        return False
+    return told == "true" if told in ("true", "false") else meaning.passes
+
+
 def _reason(failure: Failure) -> str:
     bare = failure.status is None or failure.streamed
     return failure.text if bare else f"{failure.status}: {failure.text}"
@@ -99,8 +93,8 @@ def wait_asked(failure: Failure, now: float) -> float | None:
     """How many seconds the server asks to wait, in any of the ways that servers say it."""
     headers = failure.headers
     for seconds in (
-        _number(headers.get("retry-after-ms"), 1e-3),
-        _moment(headers.get("retry-after"), now),
+        read_number(headers.get("retry-after-ms"), 1e-3),
+        read_moment(headers.get("retry-after"), now),
         _retry_info(failure.body),
         _in_words(failure.text),
         _resets(headers, now) if failure.status == TOO_MANY else None,
@@ -110,56 +104,12 @@ def wait_asked(failure: Failure, now: float) -> float | None:
     return None
 
 
-def _number(text: str | None, unit: float = 1.0) -> float | None:
-    try:
-        value = float(text) * unit if text is not None else math.nan
-    except ValueError:
-        return None
-    return value if math.isfinite(value) and value >= 0 else None
-
-
-def _moment(text: str | None, now: float) -> float | None:
-    """Seconds from now until a moment: a count, a span, a date, or seconds since 1970."""
-    if text is None:
-        return None
-    value = _number(text)
-    if value is not None:
-        if value > 1e11:
-            return value / 1000 - now
-        return value - now if value > 1e9 else value
-    span = _span(text)
-    return span if span is not None else _date(text, now)
-
-
-def _span(text: str) -> float | None:
-    """`6m0s`, `1.5s`, `20ms`, `1h2m3s`: spans as Go writes them."""
-    text = text.strip().replace(" ", "")
-    found = list(_SPAN.finditer(text))
-    if not found or "".join(match.group(0) for match in found) != text:
-        return None
-    return sum(float(match.group(1)) * _SPAN_SECONDS[match.group(2)] for match in found)
-
-
-def _date(text: str, now: float) -> float | None:
-    """RFC 3339, or a date as HTTP writes it."""
-    from email.utils import parsedate_to_datetime  # slow to load, and seldom needed
-
-    for read in (datetime.fromisoformat, parsedate_to_datetime):
-        try:
-            moment = read(text.strip())
-            moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-            return moment.timestamp() - now
-        except (ValueError, OverflowError, TypeError, IndexError):
-            continue
-    return None
-
-
 def _in_words(text: str) -> float | None:
     """`Please try again in 6m0s.`"""
     match = _TRY_AGAIN.search(text)
     if match is None:
         return None
-    return _span(match.group(1).lower()) if match.group(1) else _number(match.group(2))
+    return read_span(match.group(1).lower()) if match.group(1) else read_number(match.group(2))
 
 
 def _resets(headers: Mapping[str, str], now: float) -> float | None:
@@ -169,8 +119,8 @@ def _resets(headers: Mapping[str, str], now: float) -> float | None:
     for name, value in headers.items():
         if "ratelimit" not in name or "reset" not in name:
             continue
-        left = _number(headers.get(name.replace("reset", "remaining")))
-        wait = _moment(value, now)
+        left = read_number(headers.get(name.replace("reset", "remaining")))
+        wait = read_moment(value, now)
         if wait is not None and not left:
             waits.append(wait)
     return max(waits, default=None)
@@ -180,6 +130,6 @@ def _retry_info(body: Any) -> float | None:
     """`retryDelay`, as Google writes it."""
     for detail in details(body):
         delay = detail.get("retryDelay")
-        if isinstance(delay, str) and (span := _span(delay)) is not None:
+        if isinstance(delay, str) and (span := read_span(delay)) is not None:
             return span
     return None

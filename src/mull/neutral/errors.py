@@ -18,7 +18,13 @@
         │   ├── SilenceError  it sent nothing for too long
         │   └── UnusableError what it says cannot be used: another try would not help
         ├── RefusedError      it answered, and the answer was no
-        │   └── TooLongError  the request is longer than the model can read
+        │   ├── RateLimitError       too many requests: wait for `retry_after`, then ask again
+        │   ├── QuotaError           the account is out of credit: waiting does not help
+        │   ├── AuthenticationError  the key is wrong, or may not do this
+        │   ├── TooLongError         the request is longer than the model can read
+        │   ├── ContentFilterError   the provider's filter declined the request
+        │   └── ServerError          the problem is on the provider's side
+        │       └── OverloadedError  it has no capacity, or took too long
         └── MisfitError       it answered, and the answer does not fit the schema
 
 The text of an error is one or two lines for a person: what happened, why, what to do.
@@ -27,21 +33,30 @@ The text of an error is one or two lines for a person: what happened, why, what 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mull.neutral.rate_limit import RateLimit
 
 __all__ = [
     "AmbiguousModel",
+    "AuthenticationError",
     "BudgetError",
     "CatalogError",
     "ConfigError",
+    "ContentFilterError",
     "LocalError",
     "MisfitError",
     "MullError",
     "NetworkError",
     "NoModelError",
+    "OverloadedError",
     "ProfileError",
+    "QuotaError",
+    "RateLimitError",
     "RefusedError",
     "RemoteError",
+    "ServerError",
     "SessionBusy",
     "SessionError",
     "SettingError",
@@ -144,33 +159,46 @@ class BudgetError(LocalError):
 
 
 class RemoteError(MullError):
-    """The endpoint rejected the request or broke off."""
+    """The endpoint rejected the request or broke off. `retryable` is whether the same request may
+    succeed later.
+    """
+
+    retryable: bool = False
 
 
 class NetworkError(RemoteError):
     """The endpoint could not be reached, or the connection broke."""
 
     exit_status = 5
+    retryable = True
 
 
 class SilenceError(NetworkError):
-    """The endpoint sent nothing for too long."""
+    """The endpoint sent nothing for too long. It may still be working on the request, so it is not
+    retried: that could be paid twice.
+    """
+
+    retryable = False
 
 
 class UnusableError(NetworkError):
     """The endpoint was reached, but its response cannot be used: a retry would not help."""
 
+    retryable = False
+
 
 class RefusedError(RemoteError):
     """The endpoint responded with an error. `text` and `code` are its own words.
 
-    `headers` are those of its response, without secrets; `request_id` is its id of the request, and
-    `retry_after` the seconds it asks to wait, if it does.
+    `status` is that of its response; inside a stream, where there is none, it is what the code
+    stands for. `headers` are those of its response, without secrets; `request_id` is its id of the
+    request, `retry_after` the seconds it asks to wait, and `rate_limit` what is left of the
+    account's limits, if it says so. Its subclasses say what it is about.
     """
 
     exit_status = 3
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a response says, by keyword
         self,
         message: str,
         *,
@@ -179,6 +207,8 @@ class RefusedError(RemoteError):
         code: str | None = None,
         headers: Mapping[str, str] | None = None,
         retry_after: float | None = None,
+        rate_limit: RateLimit | None = None,
+        retryable: bool = False,
     ) -> None:
         super().__init__(message)
         self.status: int = status
@@ -186,6 +216,8 @@ class RefusedError(RemoteError):
         self.code: str | None = code
         self.headers: dict[str, str] = dict(headers or {})
         self.retry_after: float | None = retry_after
+        self.rate_limit: RateLimit | None = rate_limit
+        self.retryable: bool = retryable
 
     @property
     def request_id(self) -> str | None:
@@ -193,12 +225,36 @@ class RefusedError(RemoteError):
         return request_id_of(self.headers)
 
 
+class RateLimitError(RefusedError):
+    """Too many requests or tokens in a short time."""
+
+
+class QuotaError(RefusedError):
+    """The account is out of credit, or a quota of a day or longer is used up."""
+
+
+class AuthenticationError(RefusedError):
+    """The key is missing or not accepted, or it lacks permission for this."""
+
+
+class ContentFilterError(RefusedError):
+    """The provider's content filter declined the request."""
+
+
+class ServerError(RefusedError):
+    """The provider failed to process the request."""
+
+
+class OverloadedError(ServerError):
+    """The provider has no capacity at the moment, or took too long."""
+
+
 class TooLongError(RefusedError):
     """The endpoint says that the request is too long for the model; `overflow` is what it says
     about its limits (`mull.policy.lengths.Overflow`).
     """
 
-    def __init__(self, message: str, *, overflow: Any, **said: Any) -> None:
+    def __init__(self, message: str, *, overflow: Any = None, **said: Any) -> None:
         super().__init__(message, **said)
         self.overflow: Any = overflow
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from mull.neutral.blocks import ThinkingKind, Value, Wire
 from mull.neutral.messages import Status
+from mull.neutral.rate_limit import RateLimit
 from mull.neutral.usage import Usage
 
 __all__ = [
@@ -47,12 +48,14 @@ Key: TypeAlias = int | str | None
 
 class Started(Value, frozen=True, tag_field="type", tag="started"):
     """The answer started; `id` and `model` are the provider's own. `request_id` is its id of the
-    request, if the response headers contain it.
+    request and `rate_limit` what is left of the account's limits, if the response headers contain
+    them.
     """
 
     id: str | None = None
     model: str | None = None
     request_id: str | None = None
+    rate_limit: RateLimit | None = None
 
 
 class TextDelta(Value, frozen=True, tag_field="type", tag="text"):

@@ -207,6 +207,8 @@ class Compat(Value, frozen=True):
         | None
     ) = None
     end_thinking: Literal["llama-control"] | None = None
+    batches: Literal["openai", "anthropic"] | None = None
+    batch_price: float = 1.0
     extra_body: dict[str, Any] = {}
 
     @property

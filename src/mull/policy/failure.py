@@ -12,6 +12,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from mull.neutral.blocks import Value
+from mull.neutral.errors import (
+    AuthenticationError,
+    ContentFilterError,
+    OverloadedError,
+    QuotaError,
+    RateLimitError,
+    RefusedError,
+    ServerError,
+    TooLongError,
+)
 from mull.neutral.patterns import pattern
 from mull.policy.lengths import TOO_LONG, Overflow, read_overflow
 
@@ -59,7 +69,7 @@ class Meaning(Value, frozen=True):
 
     It `passes` if the same request may succeed later. `codes` are patterns of an error's code or
     type, `texts` of its words, `statuses` are HTTP's. What is `certain` by code or status has no
-    other subject.
+    other subject. `error` is what callers can catch.
     """
 
     name: str
@@ -70,6 +80,7 @@ class Meaning(Value, frozen=True):
     codes: str | None = None
     texts: str | None = None
     certain: bool = True
+    error: type[RefusedError] = RefusedError
 
     def has_code(self, failure: Failure) -> bool:
         """Whether the code or type says so."""
@@ -91,6 +102,7 @@ _SPENT = (
     r"|used all available credits|usage[_ ]limit[_ ](reached|exceeded)|payment required"
 )
 _LENGTH = "length"
+_FORBIDDEN = 403
 _N = r"[\d,]{1,12}"
 _LATER = ("the problem is on the provider's side", "try again later")
 _QUOTA = Meaning(
@@ -100,12 +112,14 @@ _QUOTA = Meaning(
     statuses=(402,),
     codes=_SPENT,
     texts=_SPENT,
+    error=QuotaError,
 )
 _SHARE = Meaning(
     _LENGTH,
     "this request exceeds what the account may send per minute",
     "compress the conversation, or limit the answer with --max-tokens",
     texts=rf"request too large for .{{0,200}}?\blimit:? {_N}, requested:? {_N}",
+    error=TooLongError,
 )
 """Groq and OpenAI, with the status and code of a rate limit. Waiting never helps."""
 _SERVER = Meaning(
@@ -115,6 +129,17 @@ _SERVER = Meaning(
     statuses=(500,),
     codes=r"api_error|server_error|\binternal|modelstreamerror",
     certain=False,
+    error=ServerError,
+)
+_FILTERED = Meaning(
+    "safety",
+    "the provider declined to answer this",
+    "rephrase the question",
+    codes=r"content_policy|content_?filter|moderation_blocked|data_?inspection_?failed"
+    r"|responsibleaipolicyviolation|sensitive_words",
+    texts=r"content[_ ]policy|content[_ ]filter|safety|flagged|content exists risk"
+    r"|violates? (our )?usage (guidelines|polic)|data_?inspection_?failed",
+    error=ContentFilterError,
 )
 _MEANINGS = (
     _QUOTA,
@@ -124,38 +149,50 @@ _MEANINGS = (
         "wait a little",
         passes=True,
         statuses=(429,),
-        codes=r"rate_?limit|resource_exhausted|throttl",
+        codes=r"rate_?limit|resource_exhausted|throttl|servicequotaexceeded|too_?many_?requests",
+        error=RateLimitError,
     ),
     Meaning(
         "auth",
         "the key was not accepted",
         "store another with `mull keys set {provider}`",
         statuses=(401,),
-        codes=r"authentication|unauthenticated|invalid_api_key",
+        codes=r"authentication|unauthenticated|invalid_api_key|unrecognizedclient|expiredtoken",
+        texts=r"(api[ _]key|authorization) (is )?(not valid|invalid|missing|expired)"
+        r"|(invalid|incorrect|missing) (x-)?api[ _-]key",
+        error=AuthenticationError,
     ),
     Meaning(
         "auth",
         "the API key lacks permission for this",
         "check the permissions of the account and its key",
         statuses=(403,),
-        codes=r"permission",
+        codes=r"permission|accessdenied",
+        error=AuthenticationError,
     ),
-    Meaning("auth", "the proxy requires a login", "put it into its address", statuses=(407,)),
+    Meaning(
+        "auth",
+        "the proxy requires a login",
+        "put it into its address",
+        statuses=(407,),
+        error=AuthenticationError,
+    ),
     Meaning(
         _LENGTH,
         "the conversation exceeds the model's context window",
         "compress it, start a new one, or choose a model with a larger context window",
         codes=r"context_length_exceeded|exceed_context_size",
         texts=TOO_LONG,
+        error=TooLongError,
     ),
-    Meaning(_LENGTH, "the request is too large", "compress the conversation", statuses=(413,)),
     Meaning(
-        "safety",
-        "the provider declined to answer this",
-        "rephrase the question",
-        codes=r"content_policy|content_filter",
-        texts=r"content[_ ]policy|content[_ ]filter|safety|flagged",
+        _LENGTH,
+        "the request is too large",
+        "compress the conversation",
+        statuses=(413,),
+        error=TooLongError,
     ),
+    _FILTERED,
     Meaning(
         "model",
         "the provider does not offer this model to this account",
@@ -167,8 +204,9 @@ _MEANINGS = (
         "overload",
         *_LATER,
         passes=True,
-        statuses=(408, 502, 503, 504, 529),
+        statuses=(503, 408, 502, 504, 529),
         codes=r"overloaded|unavailable|slow_down|timeout|deadline_exceeded|notready",
+        error=OverloadedError,
     ),
     Meaning(
         "calls",
@@ -208,6 +246,8 @@ def stated(failure: Failure) -> Meaning | None:
         return _QUOTA
     if _SHARE.has_text(failure):
         return _SHARE
+    if failure.status == _FORBIDDEN and _FILTERED.has_text(failure):
+        return _FILTERED  # OpenRouter and xAI report it with the status of a missing permission
     certain = (one for one in _MEANINGS if one.certain)
     return next((m for m in certain if failure.status in m.statuses or m.has_code(failure)), None)
 
