@@ -87,8 +87,8 @@ class SafeCounter:
         *,
         note: Note | None = None,
     ) -> None:
-        self.name = name
-        self.exact = exact
+        self.name: str = name
+        self.exact: bool = exact
         self._load = load
         self._count: Callable[[str], int] | None = None
         self._note = note
