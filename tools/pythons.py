@@ -15,8 +15,9 @@ import sys
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-__all__ = ["find", "main", "run_core", "versions"]
+__all__ = ["Verdict", "find", "main", "run_core", "versions"]
 
 ROOT = Path(__file__).parents[1]
 _PLACE = ROOT / ".venv/pythons"
@@ -58,7 +59,15 @@ def _is(path: str, version: str) -> bool:
     return asked.stdout.strip() == version
 
 
-def run_core(version: str, interpreter: str) -> subprocess.CompletedProcess[str]:
+class Verdict(NamedTuple):
+    """Whether the tests pass, the last line of each run, and the output of the one that failed."""
+
+    good: bool
+    summaries: list[str]
+    output: str
+
+
+def run_core(version: str, interpreter: str) -> Verdict:
     """Run the tests under an interpreter; its environment is made first, if there is none."""
     home = _PLACE / version
     python = home / "bin/python"
@@ -74,15 +83,17 @@ def run_core(version: str, interpreter: str) -> subprocess.CompletedProcess[str]
         "-e",
         ".[dev]",
     )
+    summaries: list[str] = []
     folders = [f"tests/{name}" for name in _CORE]
     tests = ["-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", "-W", "error"]
     for chosen in (["-m", "core", *folders], [_LIBRARY]):
         done = subprocess.run(
             [str(python), *tests, *chosen], cwd=ROOT, capture_output=True, text=True, check=False
         )
+        summaries.append(done.stdout.strip().rpartition("\n")[2])
         if done.returncode:
-            break
-    return done
+            return Verdict(False, summaries, done.stdout + done.stderr)
+    return Verdict(True, summaries, "")
 
 
 def _must(*command: str) -> None:
@@ -98,10 +109,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"{version}  not tested: no such Python here", flush=True)
             continue
         done = run_core(version, interpreter)
-        failed = failed or done.returncode != 0
-        print(f"{version}  {done.stdout.strip().splitlines()[-1]}", flush=True)
-        if done.returncode:
-            print(done.stdout[-4000:], done.stderr[-2000:])
+        failed = failed or not done.good
+        print(f"{version}  {'; '.join(done.summaries)}{done.output[-6000:]}", flush=True)
     return int(failed)
 
 

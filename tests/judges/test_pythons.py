@@ -17,7 +17,7 @@ def test_the_core_and_the_library_run_under(version):
     if interpreter is None:
         pytest.skip(f"no Python {version} on the PATH, in pyenv or in uv")
     done = run_core(version, interpreter)
-    assert done.returncode == 0, done.stdout[-6000:]
+    assert done.good, done.output[-6000:]
 
 
 def test_the_versions_are_named_from_the_oldest_that_is_required():
