@@ -10,7 +10,7 @@ FUZZER := $(VENV)/.fuzzer
 # tests start hundreds of processes: compiled once, each starts in half the time
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup test core check flaky judges fuzz attack audit bench docs pictures demo clean
+.PHONY: help setup test core pythons check flaky judges fuzz attack audit bench docs pictures demo clean
 help:
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
 
@@ -64,6 +64,8 @@ LEAN = $(addprefix -p no:,logging unraisableexception threadexception cov anyio 
 core: $(READY) ## the layers that do no I/O, in seconds: examples only, no properties, none that needs a log
 	$(BIN)/python -m pytest -q -m core $(LEAN) \
 	  $(addprefix tests/,auth dialects history markdown neutral policy settings)
+pythons: $(READY) ## the core and the library under every Python from 3.11 that this machine has
+	$(BIN)/python -m tools.pythons
 check: $(READY) ## format, lint, types, import contracts
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/ruff check --quiet

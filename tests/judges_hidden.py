@@ -37,16 +37,15 @@ class _Hidden(MetaPathFinder):
 
 def distributions(extra: str) -> set[str]:
     """What `pip install mull[extra]` brings, as far as it is installed."""
-    found: set[str] = set()
     waiting = [("mull", frozenset({extra}))]
+    found = set(waiting)  # with extras: those of mull need others of mull
     while waiting:
-        name, extras = waiting.pop()
-        for needed in _needs(name, extras):
-            canonical = canonicalize_name(needed.name)
-            if canonical not in found:
-                found.add(canonical)
-                waiting.append((canonical, frozenset(needed.extras)))
-    return found
+        for needed in _needs(*waiting.pop()):
+            wanted = canonicalize_name(needed.name), frozenset(needed.extras)
+            if wanted not in found:
+                found.add(wanted)
+                waiting.append(wanted)
+    return {name for name, _ in found}
 
 
 def _needs(name: str, extras: frozenset[str]) -> Iterator[Requirement]:

@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import sys
 import traceback
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -118,7 +119,9 @@ class Process:
     def __init__(self, work: Callable[[Callable[[str], None]], None]) -> None:
         reading, writing = os.pipe()
         sys.stdout.flush()
-        self.pid = os.fork()
+        with warnings.catch_warnings():  # from 3.12 on about threads: the child needs none of them
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self.pid = os.fork()
         if self.pid == 0:
             os.close(reading)
             status = 1

@@ -15,6 +15,7 @@ import signal
 import struct
 import termios
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from resource import struct_rusage
@@ -63,7 +64,9 @@ class PseudoTerminal:
         self._asked = b""
         self._rate, self._free_at = rate, 0.0
         self.started = time.perf_counter()
-        self.pid, self._end = pty.fork()
+        with warnings.catch_warnings():  # from 3.12 on about threads: the child runs a program
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self.pid, self._end = pty.fork()
         if self.pid == 0:
             try:
                 os.chdir(folder)

@@ -1,7 +1,8 @@
 """The one home of the tokenizer library: which vocabulary counts for a target.
 
-The vocabularies are inside the installed library, so counting works offline. Nothing is loaded
-before the first text is counted, and a failure there is the counter's to survive (ERR-002).
+The vocabularies are inside the library, so counting works offline. Nothing is loaded before the
+first text is counted, and a failure there is the counter's to survive (ERR-002). Without the
+library, which the extra `tokens` brings, counts are estimated from characters.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cache
 
+from mull.neutral.extras import is_installed, missing
+from mull.neutral.request import Note
 from mull.neutral.target import Target
-from mull.policy.tokens import SafeCounter
+from mull.policy.tokens import CHARACTERS, SafeCounter
 
 __all__ = ["DEFAULT_VOCABULARY", "counter_for", "counter_named"]
 
@@ -33,16 +36,28 @@ def counter_named(vocabulary: str, *, exact: bool = False, scale: float = 1.0) -
 
     `scale` is for a stand-in: how many of the model's own tokens one of its tokens is worth.
     """
+    if not is_installed("tokens"):
+        return _estimate()
     if scale == 1.0:
         return SafeCounter(vocabulary, exact, lambda: _load(vocabulary))
     return SafeCounter(f"{vocabulary} × {scale:g}", exact, lambda: _scaled(vocabulary, scale))
 
 
+@cache
+def _estimate() -> SafeCounter:
+    """What counts for all models where the library is missing: one counter, so that it is said
+    once."""
+    text = f"token counts are estimated from characters, on the high side: {missing('tokens')}"
+    note = Note(about="tokens", text=text)
+    return SafeCounter(CHARACTERS.name, False, lambda: CHARACTERS.count, note=note)
+
+
 def _scaled(vocabulary: str, scale: float) -> Callable[[str], int]:
-    plain = counter_named(vocabulary)
-    return lambda text: round(plain.count(text) * scale)
+    count = _load(vocabulary)
+    return lambda text: round(count(text) * scale)
 
 
+@cache
 def _load(vocabulary: str) -> Callable[[str], int]:
     from splintr import Tokenizer
 

@@ -12,6 +12,7 @@ from mull.agent.mcp import process, server
 from mull.agent.tools.tool import Preview, RunnableTool
 from mull.neutral.blocks import MediaBlock, ToolCallBlock, ToolResultBlock
 from mull.neutral.errors import LocalError
+from mull.neutral.extras import missing
 from mull.neutral.request import Tool
 from mull.store.mcp import McpConfig
 from tool_calls import answer, preview
@@ -300,7 +301,7 @@ def test_without_the_sdk_the_reason_says_what_to_install(tmp_path, monkeypatch):
 
     status = serving({"a": plain()}, tmp_path, body)
     assert (status.state, status.tools) == ("failed", ())
-    assert status.reason == "the MCP SDK is not installed: install mull[mcp]"
+    assert status.reason == missing("mcp")
 
 
 def test_nothing_a_server_says_reaches_the_terminal_or_shows_a_secret(tmp_path, capfd):

@@ -53,7 +53,14 @@ def test_help_has_the_commands_and_the_options_of_the_conversation(capsys):
         main(["--help"])
     assert ended.value.code == 0
     out = capsys.readouterr().out
-    for word in ("QUESTION", "-m MODEL", "-c, --continue", "--tools", "--plain", "  sessions  "):
+    for word in (
+        "QUESTION",
+        "--model MODEL",
+        "-c, --continue",
+        "--tools",
+        "--plain",
+        "  sessions  ",
+    ):
         assert word in out
     assert out.index("  ask  ") < out.index("options:")
 

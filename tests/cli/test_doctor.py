@@ -61,7 +61,8 @@ def test_without_a_model_it_tells_what_is_set_up(doctor):
     status, out, err, _ = doctor(answer)
     assert (status, err) == (0, "")
     told = rows(out)
-    assert list(told) == ["mull", "config", "data", "profile", "keys", "local", "embedded"]
+    first = ["mull", "config", "data", "profile", "keys", "local", "embedded", "extras"]
+    assert [label for label in told if label != "missing"] == first
     assert told["config"] == str(Path(os.environ["MULL_CONFIG_DIR"]) / "config.toml")
     assert told["data"] == os.environ["MULL_DATA_DIR"]
     assert told["profile"] == "none"
@@ -75,8 +76,18 @@ def test_without_a_model_it_tells_what_is_set_up(doctor):
     [(True, "installed (local/smollm2)"), (False, "not installed (`mull local install`)")],
 )
 def test_the_small_model_is_mentioned(doctor, monkeypatch, there, said):
-    monkeypatch.setattr("mull.cli.doctor.is_installed", lambda: there)
+    monkeypatch.setattr("mull.cli.doctor.weights.is_installed", lambda: there)
     assert rows(doctor(answer)[1])["embedded"] == said
+
+
+def test_extras_are_listed_with_what_installs_the_missing_ones(doctor, monkeypatch):
+    monkeypatch.setattr("mull.cli.doctor.is_installed", lambda extra: extra in {"mcp", "tokens"})
+    told = rows(doctor(answer)[1])
+    assert told["extras"] == "tokens, mcp"
+    assert told["missing"].startswith("terminal, serve, postgres, otel, vertex, highlight (`")
+    assert told["missing"].endswith("'mull[NAME]'`)")
+    monkeypatch.setattr("mull.cli.doctor.is_installed", lambda extra: True)
+    assert "missing" not in rows(doctor(answer)[1])
 
 
 def test_keys_are_named_and_not_shown(doctor, monkeypatch):

@@ -1,5 +1,7 @@
 """Counting: exact where the vocabulary is known, high where it is not, never a crash."""
 
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +16,7 @@ from mull.neutral.blocks import (
     ThinkingBlock,
     ToolCallBlock,
 )
+from mull.neutral.messages import user
 from mull.neutral.request import RequestOptions, Tool
 from mull.policy.prepare import prepare
 from mull.policy.tokens import (
@@ -91,11 +94,14 @@ def test_err_002_a_failing_tokenizer_leaves_a_higher_estimate_and_one_warning():
     assert counter.count(text) == CHARACTERS.count(text)
     assert counter.count(text) > counter_named("o200k_base").count(text)
     assert (counter.name, counter.exact) == ("characters", False)
-    assert counter.take_warning() == (
+    note = counter.take_note()
+    assert note is not None
+    assert note.warning
+    assert note.text == (
         "the tokenizer broken failed (no vocabulary): token counts are now estimated"
         " from characters, on the high side"
     )
-    assert counter.take_warning() is None
+    assert counter.take_note() is None
 
 
 def test_err_002_a_tokenizer_that_fails_in_the_middle():
@@ -115,7 +121,7 @@ def test_err_002_a_tokenizer_that_fails_in_the_middle():
 def test_half_a_character_is_that_texts_fault_alone():
     counter = SafeCounter("o200k_base", True, counter_named("o200k_base")._load)
     assert counter.count("a\ud800b") == 3
-    assert (counter.name, counter.count("hello world"), counter.take_warning()) == (
+    assert (counter.name, counter.count("hello world"), counter.take_note()) == (
         "o200k_base",
         2,
         None,
@@ -125,7 +131,31 @@ def test_half_a_character_is_that_texts_fault_alone():
 def test_an_unknown_vocabulary_is_survived():
     counter = SafeCounter("nope", False, counter_named("no-such-vocabulary")._load)
     assert counter.count("abcdef") == 3
-    assert counter.take_warning() is not None
+    assert counter.take_note() is not None
+
+
+@pytest.fixture
+def without_library(monkeypatch):
+    """A process in which the tokenizer library cannot be found."""
+    caches = (tokenizers.counter_named, tokenizers._estimate)
+    monkeypatch.setitem(sys.modules, "splintr", None)
+    for cached in caches:
+        cached.cache_clear()
+    yield
+    for cached in caches:
+        cached.cache_clear()
+
+
+def test_err_002_without_the_library_all_models_share_one_estimate_and_one_note(without_library):
+    talk = Log([user("How many tokens is this?")])
+    first = prepare(talk, snapshot(), target(), counter=counter_for(target()))
+    scaled = target(tokenizer="cl100k_base", tokenizer_exact=True, tokenizer_scale=1.5)
+    second = prepare(talk, snapshot(), scaled, counter=counter_for(scaled))
+    assert first.tokens == second.tokens == prepare(talk, snapshot(), target()).tokens
+    assert not counter_for(scaled).exact
+    told = [note for made in (first, second) for note in made.notes if note.about == "tokens"]
+    assert [note.warning for note in told] == [False]
+    assert told[0].text.endswith("'mull[tokens]'")
 
 
 @pytest.mark.parametrize(

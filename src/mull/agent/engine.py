@@ -83,10 +83,10 @@ class Engine:
             raise LocalError(
                 "an isolated engine creates its own setup: give `isolated` or `setup`, not both"
             )
-        self.setup = setup or (isolated_setup() if isolated else load_setup())
+        self.setup: Setup = setup or (isolated_setup() if isolated else load_setup())
         self._isolated = self.setup.isolated
         self._record_content = record_content
-        self.keys = GivenKeys() if self._isolated else Keys(data_dir(), os.environ)
+        self.keys: Keys = GivenKeys() if self._isolated else Keys(data_dir(), os.environ)
         self._lessons: Lessons | None = None
         self._inspected: set[_Place] = set()
         self._served: dict[_Place, Served] = {}

@@ -82,7 +82,7 @@ class FunctionTool:
             )
         self._signature, self._arguments = _arguments_of(function, plain, name)
         description, texts = _read_docstring(_docstring(plain))
-        self.definition = Tool(name, description, self._schema(texts))
+        self.definition: Tool = Tool(name, description, self._schema(texts))
 
     @property
     def name(self) -> str:

@@ -43,7 +43,7 @@ from mull.neutral.events import Event
 from mull.neutral.messages import Message
 from mull.neutral.request import RequestOptions
 from mull.neutral.target import Target
-from mull.settings.layers import Snapshot
+from mull.settings.layers import Settings, Snapshot
 from mull.settings.presets import preset_values
 from mull.settings.registry import SettingValue, parse_all
 
@@ -70,9 +70,9 @@ class Conversation:
 
     def __init__(self, model: str | None = None, **options: Unpack[ConversationOptions]) -> None:
         check_names(options, ConversationOptions.__optional_keys__, "Conversation")
-        self.log = Log(map(check_message, options.get("messages", ())))
+        self.log: Log = Log(map(check_message, options.get("messages", ())))
         self._engine = options.get("engine") or shared.engine()
-        self.settings = self._engine.setup.settings.fork()
+        self.settings: Settings = self._engine.setup.settings.fork()
         for name, value in parse_all(options.get("settings") or {}).items():
             self.settings.set(name, value)
         if model is not None:

@@ -64,7 +64,7 @@ class Session(Conversation):
         address = base_url or info.base_url
         super().__init__(info.model, engine=engine, system=info.system, base_url=address, **more)
         self._kept = kept
-        self.log = Log(records=kept.records)
+        self.log: Log = Log(records=kept.records)
         self._written = Recorder(kept)
         self._recorder: TimedRecorder = TimedRecorder(self._written, warn)
         self.toolbox = toolbox

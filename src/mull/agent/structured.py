@@ -52,7 +52,9 @@ class Shape:
         meant = resolve(schema, schema)
         self._is_wrapped = meant.get("type") != "object"
         asked = _wrapped(self._schema) if self._is_wrapped else _rooted(meant, schema)
-        self.format = AnswerFormat(asked, _NOT_IN_NAMES.sub("_", name)[:64].strip("_") or "answer")
+        self.format: AnswerFormat = AnswerFormat(
+            asked, _NOT_IN_NAMES.sub("_", name)[:64].strip("_") or "answer"
+        )
 
     def read(self, message: Message) -> Any:
         """The value of an answer.

@@ -51,6 +51,8 @@ class Toolbox:
         LocalError: a word of `wanted` matches no tool, or a policy file is invalid.
     """
 
+    warnings: tuple[str, ...]
+
     def __init__(  # noqa: PLR0913 - keywords, each of them optional
         self,
         setup: Setup,
@@ -63,11 +65,11 @@ class Toolbox:
         on_change: Callable[[ServerStatus], None] | None = None,
         warn: Callable[[str], None] = log_warning,
     ) -> None:
-        self.workspace = Workspace(folder)
-        self.wanted = wanted
+        self.workspace: Workspace = Workspace(folder)
+        self.wanted: str = wanted
         self.snapshot: Callable[[], Snapshot] = setup.settings.snapshot
         """The current settings; a session provides its own."""
-        self.unasked = False
+        self.unasked: bool = False
         self._on_change = on_change
         self._warn = warn
         self._told: set[str] | None = None
@@ -76,7 +78,7 @@ class Toolbox:
         root = self.workspace.root
         policy = load_policy(config_dir(), root)
         self.warnings = self._policy_warnings = policy.warnings
-        self.gate = Gate(
+        self.gate: Gate = Gate(
             mode, policy.rules, approver, lambda rule: allow_always(config_dir(), root, rule), warn
         )
         self._own = builtin_tools(
@@ -93,7 +95,7 @@ class Toolbox:
             all_in=trusted or root in policy.trusted,
         )
         self.mcp: McpServers | None = None
-        self.is_started = False
+        self.is_started: bool = False
         self._home: asyncio.AbstractEventLoop | None = None
         self._closing: asyncio.Task[None] | None = None
         if not any(may_mean(wanted, name) for name in self._configs):

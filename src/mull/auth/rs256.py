@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mull.auth.secret import Secret
 from mull.neutral.errors import ConfigError
+from mull.neutral.extras import missing
 
 __all__ = ["sign_rs256"]
 
@@ -17,11 +18,8 @@ def sign_rs256(key: Secret, data: bytes, place: str) -> bytes:
     try:
         from cryptography.hazmat.primitives import hashes, serialization
         from cryptography.hazmat.primitives.asymmetric import padding, rsa
-    except ImportError:
-        raise ConfigError(
-            f"the service account in {place} signs with an RSA key, which needs the package"
-            " cryptography: install mull[vertex]"
-        ) from None
+    except ImportError as error:
+        raise ConfigError(f"{place}: {missing('vertex', error)}") from None
     try:
         private = serialization.load_pem_private_key(key.reveal().encode(), password=None)
     except (ValueError, TypeError):

@@ -8,6 +8,7 @@ from argparse import ArgumentParser, Namespace
 from mull.agent.engine import Engine
 from mull.cli import interrupt, opening, setup
 from mull.neutral.errors import ConfigError
+from mull.neutral.extras import is_installed, missing
 
 __all__ = ["arguments", "run"]
 
@@ -64,6 +65,8 @@ def run(options: Namespace) -> int:
             f'a conversation needs a terminal: in scripts and pipes use `mull ask "{asked}"`,'
             " or `mull --plain` for a line-by-line conversation"
         )
+    if not options.plain and not is_installed("terminal"):
+        raise ConfigError(f"{missing('terminal')}, or use `mull --plain` or `mull ask`")
     from mull.store.sessions.sqlite import open_sessions
     from mull.tui.main import Wishes, run_terminal
 

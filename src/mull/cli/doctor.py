@@ -12,8 +12,9 @@ from mull.agent.discover import discover
 from mull.agent.engine import Engine
 from mull.cli import interrupt, setup
 from mull.client.access import Access, missing_key
-from mull.local.weights import is_installed
+from mull.local import weights
 from mull.neutral.errors import LocalError, RemoteError
+from mull.neutral.extras import EXTRAS, install_command, is_installed
 from mull.neutral.target import Target
 from mull.settings.addresses import without_secrets
 from mull.store.paths import config_dir, data_dir
@@ -70,8 +71,17 @@ def _configuration(engine: Engine) -> Iterator[tuple[str, str]]:
         f"{found.provider} ({len(found.models)})" for found in interrupt.run(discover(engine))
     ]
     yield "local", ", ".join(servers) or "no model server found on this machine"
-    here = "installed (local/smollm2)" if is_installed() else "not installed (`mull local install`)"
-    yield "embedded", here
+    has_model = weights.is_installed()
+    told = "installed (local/smollm2)" if has_model else "not installed (`mull local install`)"
+    yield "embedded", told
+    yield from _extras()
+
+
+def _extras() -> Iterator[tuple[str, str]]:
+    extras = [name for name in EXTRAS if name != "local"]  # the row of the embedded model says it
+    yield "extras", ", ".join(filter(is_installed, extras)) or "none"
+    if absent := [name for name in extras if not is_installed(name)]:
+        yield "missing", f"{', '.join(absent)} (`{install_command('NAME')}`)"
 
 
 def _look_at(engine: Engine, target: Target, base_url: str | None) -> bool:

@@ -86,7 +86,7 @@ class Connection(asyncio.Protocol):
     _transport: asyncio.Transport
 
     def __init__(self, place: Address) -> None:
-        self.loop = asyncio.get_running_loop()
+        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self.place = place
         self._process = os.getpid()
         self._pieces: list[bytes] = []

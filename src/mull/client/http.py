@@ -133,7 +133,7 @@ class Answer:
         self._packed: _Packed | None = None
         self._fault: NetworkError | None = None
         self._drains = False
-        self.status = 0
+        self.status: int = 0
         self.headers: dict[str, str] = {}
 
     async def __aenter__(self) -> Self:

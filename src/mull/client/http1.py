@@ -67,12 +67,12 @@ class AnswerReader:
         self._pending = b""
         self._state: Literal["head", "length", "open", "size", "data", "after", "trailer"] = "head"
         self._left = 0
-        self.keeps = True
+        self.keeps: bool = True
         self._sizes: dict[bytes, int] = {}
-        self.touched = False
-        self.status = 0
+        self.touched: bool = False
+        self.status: int = 0
         self.headers: dict[str, str] = {}
-        self.done = False
+        self.done: bool = False
         self.fault: ProtocolError | None = None
         self._head = 0
 

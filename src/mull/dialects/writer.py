@@ -95,12 +95,17 @@ class _Written:
     `is_foreign` there is data specific to another one.
     """
 
+    number: int
+    is_stopped: bool
+    is_open: bool
+    is_foreign: bool
+    at: int
     __slots__ = ("at", "head", "is_foreign", "is_open", "is_stopped", "kept", "key", "number")
 
     def __init__(self) -> None:
         self.number = self.at = -1
         self.key: Key = None
-        self.head = b""
+        self.head: bytes = b""
         self.is_open = self.is_stopped = self.is_foreign = False
         self.kept: dict[str, Any] = {}
 
@@ -124,7 +129,7 @@ class Thought(_Written):
     def __init__(self) -> None:
         super().__init__()
         self.field: str | None = None
-        self.kind = "raw"
+        self.kind: str = "raw"
         self.pieces: list[str] = []
         self.carried: dict[str, Any] = {}
 
@@ -138,7 +143,7 @@ class Call(_Written):
 
     def __init__(self) -> None:
         super().__init__()
-        self.is_over = False
+        self.is_over: bool = False
         self.id: str | None = None
         self.name: str | None = None
         self.pieces: list[str] = []
@@ -177,7 +182,7 @@ class AnswerWriter(BlockFinder, ABC):
         super().__init__()
         self.about = about
         self._statuses = statuses
-        self.is_own = about.source in (None, self.DIALECT)
+        self.is_own: bool = about.source in (None, self.DIALECT)
         self.id, self.model = about.id, about.model
         self.usage: Usage | None = None
         self._left_out: dict[str, int] = {}

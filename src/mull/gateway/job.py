@@ -73,8 +73,8 @@ class Job:
         self.client = client
         self.asked = asked
         self.body = body
-        self.id = mint_answer_id(client.dialect)
-        self.began = time.monotonic()
+        self.id: str = mint_answer_id(client.dialect)
+        self.began: float = time.monotonic()
         self.keys: tuple[str, ...] = ()
         self._gateway = gateway
         self._drafts = drafts

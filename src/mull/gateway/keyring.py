@@ -39,7 +39,7 @@ class Keyring:
         self._read_at = -float("inf")
         self._reading: asyncio.Task[None] | None = None
         self._failing = False
-        self.known = ledger is None
+        self.known: bool = ledger is None
         self._set_tokens(tokens)
 
     def _set_tokens(self, tokens: Iterable[ClientToken]) -> None:

@@ -22,6 +22,7 @@ from mull.gateway.http import Receive, Scope, Send
 from mull.gateway.silent import close_silent
 from mull.logs import log_warning
 from mull.neutral.errors import ConfigError
+from mull.neutral.extras import is_installed, missing
 from mull.store.serve import ServeConfig, read_listen, socket_path
 
 __all__ = ["Listener", "open_sockets", "raise_file_limit", "run_fast"]
@@ -58,8 +59,10 @@ def open_sockets(config: ServeConfig) -> list[socket.socket]:
     connections among them; elsewhere all workers share one socket.
 
     Raises:
-        ConfigError: the address is in use or cannot be opened.
+        ConfigError: the address is in use or cannot be opened, or the HTTP server is not installed.
     """
+    if not is_installed("serve"):
+        raise ConfigError(missing("serve"))
     path = socket_path(config.listen)
     if path is not None:
         return [_open_unix(path)]
@@ -235,10 +238,8 @@ def _server(app: App, opened: socket.socket, config: ServeConfig) -> Any:
         from granian.constants import Interfaces, SSLProtocols
         from granian.http import HTTP1Settings, HTTP2Settings
         from granian.server.embed import Server
-    except ImportError:
-        raise ConfigError(
-            "mull serve needs granian: install it with pip install 'mull[serve]'"
-        ) from None
+    except ImportError as error:
+        raise ConfigError(missing("serve", error)) from None
 
     hold: Any = _granian.SocketHolder
 

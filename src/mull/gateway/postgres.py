@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from mull.gateway.memory import OK, anchor_of, record_id
 from mull.neutral.errors import ConfigError
+from mull.neutral.extras import missing
 
 __all__ = ["Connection", "Database", "PostgresMemory", "Schema"]
 
@@ -42,11 +43,8 @@ class Database:
     def __init__(self, url: str, schema: Schema, *, connections: int = _MOST_CONNECTIONS) -> None:
         try:
             import asyncpg
-        except ImportError:
-            raise ConfigError(
-                "a PostgreSQL store needs the package asyncpg: install it with"
-                " pip install 'mull[serve,postgres]'"
-            ) from None
+        except ImportError as error:
+            raise ConfigError(missing("postgres", error)) from None
         self._driver: Any = asyncpg
         self._url, self._schema, self._connections = url, schema, connections
         self._pool: Any = None

@@ -91,16 +91,16 @@ class Gateway:
         accounts: Accounts | None = None,
         cooldowns: Cooldowns | None = None,
     ) -> None:
-        self.engine = engine
-        self.routes = routes
+        self.engine: Engine = engine
+        self.routes: Routes = routes
         self.memory = memory
         self.envelopes = envelopes
-        self.tracing = Tracing()
+        self.tracing: Tracing = Tracing()
         counting = () if accounts is None else (accounts,)
         self.observers: tuple[Observer, ...] = (*counting, self.tracing, *observers)
         self.accounts = accounts
         self.store_failures: Counter[str] = Counter()
-        self.cooldowns = cooldowns or Cooldowns()
+        self.cooldowns: Cooldowns = cooldowns or Cooldowns()
         self._agreeing: asyncio.Task[None] | None = None
 
     def renew(self, engine: Engine, routes: Routes) -> Engine:

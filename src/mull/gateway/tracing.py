@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from mull.agent.telemetry import find_tracer, usage_attributes
 from mull.neutral.events import Event, Finished, Started
+from mull.neutral.extras import missing
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -52,8 +53,8 @@ def set_up_tracing(environ: Mapping[str, str]) -> str | None:
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
-    except ImportError:
-        return f"{named} is set, but spans cannot be exported: run pip install 'mull[otel]'"
+    except ImportError as error:
+        return f"{named} is set, but {missing('otel', error)}"
     service = {"service.name": environ.get("OTEL_SERVICE_NAME", "mull-gateway")}
     provider = TracerProvider(resource=Resource.create(service))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))

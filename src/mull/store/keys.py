@@ -48,7 +48,7 @@ class Keys:
     def __init__(
         self, directory: Path, environ: Mapping[str, str], vault: Vault | None = None
     ) -> None:
-        self.path = directory / KEYS_FILE
+        self.path: Path = directory / KEYS_FILE
         self.environ = environ
         self._given_vault = vault
 

@@ -176,9 +176,9 @@ class ScriptedServer:
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._came = threading.Condition()
-        self.port = port
+        self.port: int = port
         self.requests: list[Recorded] = []
-        self.connections = 0
+        self.connections: int = 0
 
     @property
     def url(self) -> str:

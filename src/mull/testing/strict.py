@@ -100,7 +100,7 @@ class StrictServer(ScriptedServer):
         self.refusals: list[Refused] = []
         self.doubts: list[Doubt] = []
         self.returned: list[tuple[str, ...]] = []
-        self.called = 0
+        self.called: int = 0
 
     def __exit__(self, *ending: object) -> None:
         super().__exit__(*ending)

@@ -19,6 +19,7 @@ from mull.agent.mcp.memory import Listing
 from mull.agent.mcp.process import ProcessTransport
 from mull.agent.mcp.settled import Settled
 from mull.neutral.errors import LocalError, MullError, RemoteError
+from mull.neutral.extras import missing
 
 if TYPE_CHECKING:
     import httpx2
@@ -163,8 +164,7 @@ async def load_sdk() -> None:
     try:
         await asyncio.to_thread(_import)
     except ImportError as error:
-        missing = "" if error.name == "mcp" else f" ({error})"
-        raise LocalError(f"the MCP SDK is not installed{missing}: install mull[mcp]") from None
+        raise LocalError(missing("mcp", error)) from None
 
 
 @asynccontextmanager
@@ -255,7 +255,7 @@ def _why(error: BaseException, transport: ProcessTransport | AddressTransport) -
 
 
 def _import() -> None:
-    import mcp  # noqa: F401
+    from mcp import Client  # noqa: F401
 
     for name in ("mcp", "client"):  # the SDK's loggers; without a handler Python would print
         logger = logging.getLogger(name)

@@ -58,10 +58,10 @@ class Server:
         self.name = name
         self.config = config
         self.state: State = "idle" if config.enabled else "off"
-        self.reason = ""
+        self.reason: str = ""
         self.seconds: float | None = None
-        self.listing = Listing()
-        self.memory = Memory(logs / f"{name}.json", config)
+        self.listing: Listing = Listing()
+        self.memory: Memory = Memory(logs / f"{name}.json", config)
         self._keys = keys
         self._own_secrets: tuple[str, ...] = ()
         self._login: Login | None = None

@@ -51,13 +51,15 @@ class JobStatus(Value, frozen=True):
 class Job:
     """One command; `look` returns what it has printed since the last look."""
 
+    path: Path
+
     def __init__(
         self, number: int, command: str, process: subprocess.Popen[bytes], aside: Aside
     ) -> None:
         self.id = number
         self.command = command
-        self.started = time.time()
-        self.ended = threading.Event()
+        self.started: float = time.time()
+        self.ended: threading.Event = threading.Event()
         self._process = process
         self._file, self.path = aside.open("job", for_good=True)
         self._printed = Printed()

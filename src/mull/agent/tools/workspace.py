@@ -42,14 +42,14 @@ class Workspace:
     """A working folder, and additional folders that tools may use."""
 
     def __init__(self, root: str | os.PathLike[str], extra_roots: Sequence[Path] = ()) -> None:
-        self.root = _folder(root)
-        self.extra_roots = tuple(_folder(extra) for extra in extra_roots)
-        self.changing = threading.Lock()
+        self.root: Path = _folder(root)
+        self.extra_roots: tuple[Path, ...] = tuple(_folder(extra) for extra in extra_roots)
+        self.changing: threading.Lock = threading.Lock()
         """Held while a file is read, changed and written: calls run in parallel."""
         self.keeper: Keeper | None = None
         """Stores changes, so that they can be undone; a session provides its own."""
         self._aside = Aside()
-        self.jobs = Jobs(self._aside)
+        self.jobs: Jobs = Jobs(self._aside)
         weakref.finalize(self, self.jobs.end)
 
     def resolve(self, path: str) -> Path:

@@ -160,7 +160,7 @@ class Database:
             try:
                 self._still_there()
                 if self._connection is None:
-                    self._connection = self._open()
+                    self._connection, self._opener = self._open(), os.getpid()
                 connection = self._connection
                 if self._unwritable is not None and begin != "BEGIN":
                     raise self._unwritable
@@ -204,7 +204,7 @@ class Database:
                 connection = _connected(self._path)
         if self._unwritable is None:
             self._keep_reserve()
-        self._opened, self._opener = os.stat(self._path), os.getpid()
+        self._opened = os.stat(self._path)
         _used.add(self)
         return connection
 
@@ -298,8 +298,12 @@ def _connect(path: Path) -> Connection:
         path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
     connection.text_factory = readable
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
+    try:
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 

@@ -23,8 +23,9 @@ def read_only(path: Path) -> Connection | None:
 
     with suppress(OSError, Error):
         connection = _in_memory(path) if _has_log(path) else _as_it_lies(path)
-        if version_of(connection) == VERSION:
-            return connection
+        with suppress(Error):
+            if version_of(connection) == VERSION:
+                return connection
         connection.close()
     return None
 
@@ -41,17 +42,21 @@ def _as_it_lies(path: Path) -> Connection:
 
 def _in_memory(path: Path) -> Connection:
     """The file and its log put together, elsewhere: where they lie SQLite would have to write."""
-    kept = _connect(":memory:")
     import shutil  # only where it is needed: they bring much with them
     import tempfile
 
-    with tempfile.TemporaryDirectory(prefix="mull-") as directory:
-        copy = Path(directory) / "copy.db"
-        for ending in ("", "-wal"):
-            shutil.copyfile(f"{path}{ending}", f"{copy}{ending}")
-        with closing(_connect(copy.as_uri())) as whole:
-            whole.backup(kept)
-    kept.execute("PRAGMA query_only = ON")
+    kept = _connect(":memory:")
+    try:
+        with tempfile.TemporaryDirectory(prefix="mull-") as directory:
+            copy = Path(directory) / "copy.db"
+            for ending in ("", "-wal"):
+                shutil.copyfile(f"{path}{ending}", f"{copy}{ending}")
+            with closing(_connect(copy.as_uri())) as whole:
+                whole.backup(kept)
+        kept.execute("PRAGMA query_only = ON")
+    except BaseException:
+        kept.close()
+        raise
     return kept
 
 

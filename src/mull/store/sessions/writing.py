@@ -41,10 +41,10 @@ class Writing:
         is_stored: bool = True,
     ) -> None:
         self.store = store
-        self.info = info
-        self.records = tuple(records)
-        self.recovered = tuple(recovered)
-        self.is_stored = is_stored
+        self.info: SessionInfo = info
+        self.records: tuple[Record, ...] = tuple(records)
+        self.recovered: tuple[Record, ...] = tuple(recovered)
+        self.is_stored: bool = is_stored
         self._hold = hold
         self._given: Changes = {}
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Callable
-
-from prompt_toolkit.output import Output
+from typing import TYPE_CHECKING
 
 from mull.tui.text.safe import one_line
+
+if TYPE_CHECKING:
+    from prompt_toolkit.output import Output
 
 __all__ = ["LONGEST_COPY", "Signs"]
 
